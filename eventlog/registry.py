@@ -1,0 +1,169 @@
+"""Which event and state types a service has, under which names and versions, and how their bytes are read.
+
+msgspec instead of cattrs here: it decodes straight into the same attrs classes, four times as fast, and replay needs it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+import attrs
+import msgspec
+
+from eventlog.commit import (
+    Commit,
+    CommitBody,
+    Context,
+    EventBody,
+    NewCommit,
+    NewEvent,
+    Position,
+    RecordedEvent,
+    StateBody,
+)
+from eventlog.errors import UndecodableCommit
+
+T = TypeVar("T")
+Upcaster = Callable[[dict[str, Any]], dict[str, Any]]
+
+
+@attrs.frozen
+class _Type:
+    name: str
+    version: int
+    cls: type
+    decoder: msgspec.json.Decoder[Any]
+    upcasters: dict[int, Upcaster] = attrs.field(factory=dict)
+
+    def decode(self, version: int, data: msgspec.Raw) -> Any:
+        if version == self.version:
+            return self.decoder.decode(data)
+        fields = msgspec.json.decode(data)
+        while version < self.version:
+            if version not in self.upcasters:
+                raise msgspec.ValidationError(f"{self.name} version {version} has no upcaster")
+            fields = self.upcasters[version](fields)
+            version += 1
+        if version != self.version:
+            raise msgspec.ValidationError(f"{self.name} version {version} is newer than this program (it knows {self.version})")
+        return msgspec.convert(fields, self.cls)
+
+
+class Registry:
+    """The event and state types of one stream.
+
+    Events are registered under a stable name, states under the category of their aggregate, both with a version that starts at 1.
+    An upcaster lifts the plain JSON fields of one version to the next; it is called when an old commit is read.
+    """
+
+    def __init__(self) -> None:
+        self._events: dict[str, _Type] = {}
+        self._states: dict[str, _Type] = {}
+        self._names: dict[type, _Type] = {}
+        self._encoder = msgspec.json.Encoder()
+        self._body = msgspec.json.Decoder(CommitBody)
+
+    def event(self, name: str, *, version: int = 1) -> Callable[[type[T]], type[T]]:
+        """Class decorator: registers a frozen attrs class as the newest version of an event type."""
+        return lambda cls: self._register(self._events, name, version, cls)
+
+    def state(self, category: str, *, version: int = 1) -> Callable[[type[T]], type[T]]:
+        """Class decorator: registers a frozen attrs class as the newest version of a category's state."""
+        return lambda cls: self._register(self._states, category, version, cls)
+
+    def _register(self, types: dict[str, _Type], name: str, version: int, cls: type[T]) -> type[T]:
+        if name in types or cls in self._names:
+            raise ValueError(f"{name} or {cls.__name__} is registered twice")
+        types[name] = self._names[cls] = _Type(name, version, cls, msgspec.json.Decoder(cls))
+        return cls
+
+    def upcast(self, name: str, from_version: int) -> Callable[[Upcaster], Upcaster]:
+        """Function decorator: lifts the fields of an event (by name) or a state (by category) to the next version."""
+
+        def register(function: Upcaster) -> Upcaster:
+            found = self._events.get(name) or self._states[name]
+            if not 1 <= from_version < found.version or from_version in found.upcasters:
+                raise ValueError(f"{name}: no upcaster is wanted from version {from_version}")
+            found.upcasters[from_version] = function
+            return function
+
+        return register
+
+    def known(self) -> Sequence[tuple[str, int, type]]:
+        """Name (or category), newest version and class of everything registered: states after events."""
+        return [(t.name, t.version, t.cls) for t in (*self._events.values(), *self._states.values())]
+
+    def encode(self, commit: NewCommit) -> bytes:
+        """The bytes of a commit. Raises ValueError for an event or a state whose class is not registered."""
+        body = CommitBody(
+            id=commit.id,
+            at=commit.at,
+            events=[self._encode_event(event) for event in commit.events],
+            state=StateBody(self._raw(commit.state), self._type_of(commit.state).version),
+        )
+        return self._encoder.encode(body)
+
+    def _encode_event(self, event: NewEvent) -> EventBody:
+        found, context = self._type_of(event.data), event.context
+        return EventBody(
+            found.name,
+            self._raw(event.data),
+            found.version,
+            context.key,
+            context.fingerprint,
+            context.correlation,
+            context.causation,
+        )
+
+    def _raw(self, value: Any) -> msgspec.Raw:
+        return msgspec.Raw(self._encoder.encode(value))
+
+    def _type_of(self, value: Any) -> _Type:
+        try:
+            return self._names[type(value)]
+        except KeyError:
+            raise ValueError(f"{type(value).__name__} is not registered as an event or a state") from None
+
+    def decode_event(self, name: str, version: int, data: bytes) -> Any:
+        """An event from its stored fields, lifted to the newest version. Raises UndecodableCommit."""
+        return self._decode(self._events, name, version, msgspec.Raw(data), "event")
+
+    def decode_body(self, commit: Commit) -> CommitBody:
+        """The envelope of a stored commit. Raises UndecodableCommit."""
+        try:
+            return self._body.decode(commit.data)
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            raise UndecodableCommit(f"sequence {commit.sequence} is not a commit: {error}") from error
+
+    def decode_events(self, commit: Commit) -> Sequence[RecordedEvent]:
+        """The events of a stored commit. Raises UndecodableCommit."""
+        where = f"sequence {commit.sequence}, event"
+        return tuple(
+            RecordedEvent(
+                Position(commit.sequence, index),
+                event.type,
+                self._decode(self._events, event.type, event.version, event.data, where),
+                Context(
+                    key=event.key,
+                    fingerprint=event.fingerprint,
+                    correlation=event.correlation,
+                    causation=event.causation,
+                ),
+            )
+            for index, event in enumerate(commit.body.events)
+        )
+
+    def decode_state(self, commit: Commit) -> Any:
+        """The state in a stored commit. Raises UndecodableCommit."""
+        state, where = commit.body.state, f"sequence {commit.sequence}, state"
+        return self._decode(self._states, commit.category, state.version, state.data, where)
+
+    @staticmethod
+    def _decode(types: dict[str, _Type], name: str, version: int, data: msgspec.Raw, where: str) -> Any:
+        try:
+            return types[name].decode(version, data)
+        except KeyError:
+            raise UndecodableCommit(f"{where} {name!r}: no such type is registered") from None
+        except (msgspec.DecodeError, UnicodeDecodeError, ValueError, TypeError) as error:
+            raise UndecodableCommit(f"{where} {name!r} version {version}: {error}") from error

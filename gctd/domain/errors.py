@@ -1,0 +1,35 @@
+"""What the tracker refuses, with a status for the edge and a text a user can act on."""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+from typing import ClassVar
+
+
+class GctdError(Exception):
+    """Root of the package's errors. `status` is the HTTP status that the edge answers with."""
+
+    status: ClassVar[HTTPStatus] = HTTPStatus.INTERNAL_SERVER_ERROR
+
+
+class BadInput(GctdError):
+    """A value that cannot be right; `field` names it."""
+
+    status = HTTPStatus.BAD_REQUEST
+
+    def __init__(self, field: str, reason: str) -> None:
+        super().__init__(f"{field}: {reason}")
+        self.field = field
+        self.reason = reason
+
+
+class NotFound(GctdError):
+    """No such repository, project, task, analysis or worker."""
+
+    status = HTTPStatus.NOT_FOUND
+
+
+class Refused(GctdError):
+    """The aggregate's present state does not allow that."""
+
+    status = HTTPStatus.CONFLICT

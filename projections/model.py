@@ -1,0 +1,109 @@
+"""What a read model is: tables, projections that turn commits into rows, and the migrations that make the tables.
+
+A projection is pure: it says which rows a commit puts or deletes, and a store applies that in bulk, in the same transaction as
+the checkpoint. Rows are whole, so a later one of the same key replaces an earlier one: within a batch only the last is written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from functools import cached_property
+from importlib.resources import files
+from typing import Any, Literal
+
+import attrs
+
+from eventlog import Commit, Registry
+
+ColumnType = Literal["text", "integer", "real", "boolean", "timestamp", "json"]
+
+
+@attrs.frozen
+class Column:
+    """A column. Values: str, int, float, bool, aware datetime, JSON text; None where it is empty.
+
+    Read back, a timestamp is RFC 3339 text in UTC with six decimals, JSON is text, whichever store holds it.
+    """
+
+    name: str
+    type: ColumnType = "text"
+
+
+@attrs.define(frozen=True, slots=False)
+class Table:
+    """A table of a read model: its columns in order and the names of those that make the key."""
+
+    name: str
+    columns: tuple[Column, ...]
+    key: tuple[str, ...]
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """The column names, in order."""
+        return tuple(column.name for column in self.columns)
+
+    @cached_property
+    def key_indexes(self) -> tuple[int, ...]:
+        """Where the key's columns stand in a row."""
+        return tuple(self.names.index(name) for name in self.key)
+
+
+@attrs.frozen
+class Put:
+    """Insert this row, or replace the one of the same key: values in the order of the table's columns."""
+
+    table: Table
+    row: tuple[Any, ...]
+
+
+@attrs.frozen
+class Delete:
+    """Remove the row of this key, if it is there: values in the order of the table's key."""
+
+    table: Table
+    key: tuple[Any, ...]
+
+
+Change = Put | Delete
+
+
+@attrs.frozen
+class Projection:
+    """A named, versioned function from commits to rows.
+
+    `tables` are written by this projection alone, in an order in which rows may be put (referenced tables first); `handlers`
+    maps the category of a commit to the function that gives its changes. A change of what rows come out of the same
+    commits, or of the tables, is a new `version`.
+    """
+
+    name: str
+    version: int
+    tables: tuple[Table, ...]
+    handlers: Mapping[str, Callable[[Commit], Iterable[Change]]]
+
+    def apply(self, commit: Commit) -> Iterable[Change]:
+        """The changes that a commit makes: none where it is of a category that this projection does not handle."""
+        handler = self.handlers.get(commit.category)
+        return () if handler is None else handler(commit)
+
+
+@attrs.frozen
+class ReadModel:
+    """The projections over one stream that live in one database and are read together.
+
+    `migrations` is a package with files `<number>_<name>.<up|down>.<sqlite|postgres>.sql`, numbered from 000001.
+    """
+
+    name: str
+    stream: str
+    registry: Registry
+    projections: tuple[Projection, ...]
+    migrations: str
+
+    def migration_files(self) -> Iterable[tuple[str, str]]:
+        """File name and text of every migration file."""
+        return sorted(
+            (entry.name, entry.read_text(encoding="utf-8"))
+            for entry in files(self.migrations).iterdir()
+            if entry.name.endswith(".sql")
+        )
