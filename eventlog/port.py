@@ -46,10 +46,11 @@ class EventLog(Protocol):
         Answers and errors as in `append`, in the order of the proposals.
         """
 
-    async def last(self, aggregate: AggregateId, *, up_to: int | None = None) -> Commit | None:
+    async def last(self, aggregate: AggregateId, *, up_to: int | None = None, consistent: bool = False) -> Commit | None:
         """The aggregate's last commit: its present state. With `up_to`, its last one at or below that sequence.
 
-        May be a moment old on a cluster: the guard of what is decided on it finds out. Raises Unavailable.
+        May be a moment old on a cluster: the guard of what is decided on it finds out. A refusal has no guard, so it is
+        decided on a `consistent` read, which the leader answers. Raises Unavailable.
         """
 
     async def at(self, sequence: int) -> Commit | None:
