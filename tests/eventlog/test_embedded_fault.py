@@ -1,0 +1,185 @@
+"""The embedded server: starts, restarts, refuses and dies as it promises."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import nats.errors
+import psutil
+import pytest
+
+from eventlog.embedded import DataDirectoryInUse, EmbeddedServer, ServerFailed
+from tests.support.nats import plain_client
+from tests.support.waiting import wait_until
+
+OWNER = """
+import asyncio, sys
+from pathlib import Path
+from eventlog.embedded import EmbeddedServer
+
+async def main():
+    async with EmbeddedServer(Path(sys.argv[1])) as server:
+        print(server.pid, flush=True)
+        await asyncio.Event().wait()
+
+asyncio.run(main())
+"""
+
+
+async def start_owner(directory: Path) -> tuple[asyncio.subprocess.Process, int]:
+    """Another Python process that owns a server; and the pid of that server."""
+    owner = await asyncio.create_subprocess_exec(
+        sys.executable,
+        "-c",
+        OWNER,
+        str(directory),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        env=os.environ | {"PYTHONPATH": "."},
+    )
+    assert owner.stdout is not None
+    line = await asyncio.wait_for(owner.stdout.readline(), 20)
+    while not line.strip().isdigit():  # log lines come first
+        line = await asyncio.wait_for(owner.stdout.readline(), 20)
+    return owner, int(line)
+
+
+def exists(pid: int) -> bool:
+    try:
+        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
+
+
+async def test_started_means_that_jetstream_answers_with_one_mebibyte_messages(nats_server: EmbeddedServer) -> None:
+    async with plain_client(nats_server.url) as client:
+        await client.jetstream().add_stream(name="S", subjects=["s"])
+        stored = await client.jetstream().publish("s", b"x" * (1024**2 - 1024))
+        assert stored.seq == 1
+        with pytest.raises(nats.errors.MaxPayloadError):
+            await client.publish("s", b"x" * (1024**2 + 1))
+
+
+async def test_every_message_is_synced_before_it_is_acknowledged_by_configuration(nats_server: EmbeddedServer) -> None:
+    """Whether the server does sync, only strace or a power cut tells; that it is told to, the file it was started with tells."""
+    _, _, configuration = psutil.Process(nats_server.pid).cmdline()
+    jetstream = json.loads(await asyncio.to_thread(Path(configuration).read_text))["jetstream"]
+    assert jetstream["sync_interval"] == "always"
+    assert jetstream["max_file_store"] == 8 * 1024**3
+
+
+async def test_the_storage_limit_is_never_above_what_the_disk_has(tmp_path: Path) -> None:
+    async with EmbeddedServer(tmp_path, max_file_store=1 << 60) as server, plain_client(server.url) as client:
+        with pytest.raises(nats.js.errors.APIError, match="insufficient storage"):
+            await client.jetstream().add_stream(name="S", subjects=["s"], max_bytes=1 << 59)
+
+
+async def test_it_listens_on_loopback_only_in_a_session_of_its_own(tmp_path: Path) -> None:
+    async with EmbeddedServer(tmp_path, http_port=0) as server:
+        process = psutil.Process(server.pid)
+        addresses = {c.laddr.ip for c in process.net_connections("tcp") if c.status == psutil.CONN_LISTEN}
+        assert addresses == {"127.0.0.1"}
+        assert os.getsid(server.pid) == server.pid
+        assert server.monitoring_url is not None
+        reader, writer = await asyncio.open_connection("127.0.0.1", int(server.monitoring_url.rpartition(":")[2]))
+        writer.write(b"GET /healthz HTTP/1.0\r\n\r\n")
+        assert b'"status":"ok"' in await reader.read()
+        writer.close()
+
+
+@pytest.mark.parametrize("hard", [False, True])
+async def test_a_restart_keeps_port_and_data(nats_server: EmbeddedServer, hard: bool) -> None:
+    async with plain_client(nats_server.url) as client:
+        await client.jetstream().add_stream(name="S", subjects=["s"])
+        await client.jetstream().publish("s", b"kept")
+    before = nats_server.url, nats_server.pid
+    if hard:
+        await nats_server.kill()
+        with pytest.raises(ServerFailed):
+            _ = nats_server.pid
+    await nats_server.restart()
+    assert nats_server.url == before[0]
+    assert nats_server.pid != before[1]
+    async with plain_client(nats_server.url) as client:
+        assert (await client.jetstream().get_msg("S", 1)).data == b"kept"
+
+
+async def test_a_second_start_on_the_data_directory_names_the_process_that_has_it(tmp_path: Path) -> None:
+    owner, _ = await start_owner(tmp_path)
+    try:
+        with pytest.raises(DataDirectoryInUse, match=f"process {owner.pid}") as refused:
+            await EmbeddedServer(tmp_path).start()
+        assert refused.value.pid == owner.pid
+    finally:
+        owner.terminate()
+        await owner.wait()
+
+
+async def test_a_stopped_server_releases_its_data_directory(tmp_path: Path) -> None:
+    async with EmbeddedServer(tmp_path):
+        pass
+    async with EmbeddedServer(tmp_path):
+        pass
+
+
+@pytest.mark.fault
+@pytest.mark.skipif(sys.platform != "linux", reason="the kernel's help is Linux's")
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
+async def test_it_dies_with_its_parent_which_can_start_again_at_once(tmp_path: Path, how: signal.Signals) -> None:
+    owner, server = await start_owner(tmp_path)
+    owner.send_signal(how)
+    await owner.wait()
+    async with EmbeddedServer(tmp_path) as again:  # waits for the orphan to be gone
+        assert not exists(server)
+        assert again.pid != server
+
+
+async def test_the_end_of_the_server_is_noticed(nats_server: EmbeddedServer) -> None:
+    waiting = asyncio.create_task(nats_server.wait())
+    os.kill(nats_server.pid, signal.SIGKILL)
+    assert await asyncio.wait_for(waiting, 5) == -signal.SIGKILL
+
+
+async def test_a_start_that_fails_says_why(tmp_path: Path) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        server = EmbeddedServer(tmp_path, port=taken.getsockname()[1])
+        with pytest.raises(ServerFailed, match="address already in use"):
+            await server.start()
+    async with EmbeddedServer(tmp_path):
+        """And the data directory is free again."""
+
+
+async def test_a_start_that_hangs_is_given_up_and_leaves_nothing_behind(tmp_path: Path) -> None:
+    program = tmp_path / "nats-server"
+    program.write_text("#!/bin/sh\necho waiting for nothing\nexec sleep 1000\n")
+    program.chmod(0o755)
+    server = EmbeddedServer(tmp_path / "data", binary=program, start_timeout=0.3)
+    with pytest.raises(ServerFailed, match=r"(?s)within 0\.3 s.*waiting for nothing"):
+        await server.start()
+    with pytest.raises(ServerFailed):
+        _ = server.pid
+    await wait_until(lambda: not [p for p in psutil.Process().children(recursive=True) if p.name() == "sleep"])
+
+
+@pytest.mark.parametrize("by", ["argument", "variable"])
+async def test_a_program_that_is_not_there_is_named(tmp_path: Path, by: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    missing = tmp_path / "no-such-server"
+    if by == "variable":
+        monkeypatch.setenv("EVENTLOG_NATS_SERVER", str(missing))
+    with pytest.raises(ServerFailed, match="no-such-server"):
+        await EmbeddedServer(tmp_path / "data", binary=missing if by == "argument" else None).start()
+
+
+async def test_a_data_directory_that_cannot_be_used_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ServerFailed, match="file"):
+        await EmbeddedServer(tmp_path / "file" / "data").start()

@@ -1,0 +1,23 @@
+"""Waiting for a condition with a bound, instead of sleeping and hoping."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import time
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+T = TypeVar("T")
+
+
+async def wait_until(condition: Callable[[], T | Awaitable[T]], timeout: float = 10.0, every: float = 0.005) -> T:  # noqa: ASYNC109 - asyncio.timeout around it could not say what was waited for
+    """The first true result of `condition` (plain or async); AssertionError after `timeout` seconds."""
+    end = time.monotonic() + timeout
+    while True:
+        result = condition()
+        found = await result if inspect.isawaitable(result) else result
+        if found:
+            return found
+        assert time.monotonic() < end, f"not true within {timeout:g} s: {inspect.getsource(condition).strip()}"
+        await asyncio.sleep(every)
