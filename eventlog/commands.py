@@ -226,8 +226,10 @@ class Commands:
                     await self._answer(decider, aggregate, taken[half:], deadline)
                     return
             for waiting, answer in round_.answers:
-                pending = isinstance(answer, Outcome) and answer.sequence == _PENDING
-                _settle(waiting, attrs.evolve(answer, sequence=sequence) if pending else answer)
+                if isinstance(answer, Outcome) and answer.sequence == _PENDING:
+                    _settle(waiting, attrs.evolve(answer, sequence=sequence))
+                else:
+                    _settle(waiting, answer)
             return
 
     async def _append(self, aggregate: AggregateId, loaded: _Loaded, round_: _Round, deadline: float) -> int:

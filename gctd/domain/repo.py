@@ -1,0 +1,388 @@
+"""The aggregate of a registered repository: registered, its projects discovered by a worker, then ready for analysis."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from enum import StrEnum
+
+import attrs
+
+from eventlog import Decider
+from gctd.domain.config import ProjectConfig
+from gctd.domain.errors import Refused
+from gctd.domain.lease import Lease, fence
+from gctd.domain.project import Project
+from gctd.domain.registry import REGISTRY
+
+CATEGORY = "gctd.repo"
+
+
+class RepoStatus(StrEnum):
+    """The states of a repository (specification, section 3)."""
+
+    REGISTERING = "registering"
+    READY = "ready"
+    ERROR = "error"
+
+
+# Events
+
+
+@REGISTRY.event("RepoRegistered")
+@attrs.frozen(kw_only=True)
+class RepoRegistered:
+    """A repository is known from now on, under the id that its canonical URL gives."""
+
+    id: str
+    url: str
+    clone_url: str
+    max_attempts: int
+    at: datetime
+
+
+@REGISTRY.event("DiscoveryRequested")
+@attrs.frozen(kw_only=True)
+class DiscoveryRequested:
+    """The projects of a known repository are to be found again."""
+
+    at: datetime
+
+
+@REGISTRY.event("DiscoveryStarted")
+@attrs.frozen(kw_only=True)
+class DiscoveryStarted:
+    """A worker looks for the projects."""
+
+    attempt: int
+    worker: str
+    session: str
+    at: datetime
+
+
+@REGISTRY.event("DiscoveryAttemptFailed")
+@attrs.frozen(kw_only=True)
+class DiscoveryAttemptFailed:
+    """An attempt failed, or its worker was lost; another follows, not before `retry_at`."""
+
+    attempt: int
+    reason: str
+    retry_at: datetime
+    at: datetime
+
+
+@REGISTRY.event("RepoReady")
+@attrs.frozen(kw_only=True)
+class RepoReady:
+    """The projects were found, at this commit of the default branch."""
+
+    commit_sha: str
+    default_ref: str
+    projects: tuple[Project, ...]
+    at: datetime
+
+
+@REGISTRY.event("RepoFailed")
+@attrs.frozen(kw_only=True)
+class RepoFailed:
+    """The projects could not be found; the reason is for the user."""
+
+    reason: str
+    at: datetime
+
+
+@REGISTRY.event("ProjectConfigured")
+@attrs.frozen(kw_only=True)
+class ProjectConfigured:
+    """The settings of a project (`subdir`, empty for the root) are these from now on."""
+
+    subdir: str
+    config: ProjectConfig
+    at: datetime
+
+
+@REGISTRY.event("ProjectConfigRemoved")
+@attrs.frozen(kw_only=True)
+class ProjectConfigRemoved:
+    """A project has no settings of its own any more."""
+
+    subdir: str
+    at: datetime
+
+
+@REGISTRY.event("AnalysisRequested")
+@attrs.frozen(kw_only=True)
+class AnalysisRequested:
+    """These tasks were queued together: one per project."""
+
+    tasks: tuple[str, ...]
+    at: datetime
+
+
+RepoEvent = (
+    RepoRegistered
+    | DiscoveryRequested
+    | DiscoveryStarted
+    | DiscoveryAttemptFailed
+    | RepoReady
+    | RepoFailed
+    | ProjectConfigured
+    | ProjectConfigRemoved
+    | AnalysisRequested
+)
+
+
+# State
+
+
+@REGISTRY.state(CATEGORY)
+@attrs.frozen(kw_only=True)
+class Repo:
+    """A repository. `attempt` counts the attempts of the discovery under way; `requested` when it was last asked for."""
+
+    id: str
+    url: str
+    clone_url: str
+    status: RepoStatus
+    max_attempts: int
+    created_at: datetime
+    updated_at: datetime
+    requested: datetime
+    reason: str = ""
+    commit_sha: str = ""
+    default_ref: str = ""
+    profiled_at: datetime | None = None
+    projects: tuple[Project, ...] = ()
+    attempt: int = 0
+    lease: Lease | None = None
+    retry_at: datetime | None = None
+    configs: dict[str, ProjectConfig] = attrs.field(factory=dict)
+
+
+def evolve(state: Repo | None, event: RepoEvent) -> Repo:
+    """The repository after an event."""
+    if isinstance(event, RepoRegistered):
+        return Repo(
+            id=event.id,
+            url=event.url,
+            clone_url=event.clone_url,
+            status=RepoStatus.REGISTERING,
+            max_attempts=event.max_attempts,
+            created_at=event.at,
+            updated_at=event.at,
+            requested=event.at,
+        )
+    assert state is not None, "a repository begins with RepoRegistered"
+    repo = attrs.evolve(state, updated_at=event.at)
+    match event:
+        case DiscoveryRequested():
+            return attrs.evolve(
+                repo, status=RepoStatus.REGISTERING, reason="", attempt=0, lease=None, retry_at=None, requested=event.at
+            )
+        case DiscoveryStarted():
+            lease = Lease(worker=event.worker, session=event.session, since=event.at)
+            return attrs.evolve(repo, attempt=event.attempt, lease=lease, retry_at=None)
+        case DiscoveryAttemptFailed():
+            return attrs.evolve(repo, lease=None, retry_at=event.retry_at)
+        case RepoReady():
+            return attrs.evolve(
+                repo,
+                status=RepoStatus.READY,
+                reason="",
+                commit_sha=event.commit_sha,
+                default_ref=event.default_ref,
+                projects=event.projects,
+                profiled_at=event.at,
+                lease=None,
+            )
+        case RepoFailed():
+            return attrs.evolve(repo, status=RepoStatus.ERROR, reason=event.reason, lease=None, retry_at=None)
+        case ProjectConfigured():
+            return attrs.evolve(repo, configs={**repo.configs, event.subdir: event.config})
+        case ProjectConfigRemoved():
+            return attrs.evolve(repo, configs={k: v for k, v in repo.configs.items() if k != event.subdir})
+        case AnalysisRequested():
+            return repo
+
+
+# Commands
+
+
+@attrs.frozen(kw_only=True)
+class RegisterRepo:
+    """Make a repository known; where it is known and in error, or `refresh` is set, look for its projects again."""
+
+    id: str
+    url: str
+    clone_url: str
+    max_attempts: int
+    at: datetime
+    refresh: bool = False
+
+
+@attrs.frozen(kw_only=True)
+class StartDiscovery:
+    """A worker takes up the search for projects."""
+
+    worker: str
+    session: str
+    at: datetime
+
+
+@attrs.frozen(kw_only=True)
+class FinishDiscovery:
+    """A worker reports what it found."""
+
+    attempt: int
+    session: str
+    commit_sha: str
+    default_ref: str
+    projects: tuple[Project, ...]
+    at: datetime
+
+
+@attrs.frozen(kw_only=True)
+class FailDiscovery:
+    """A worker reports why it found nothing; `permanent`: another attempt would end the same."""
+
+    attempt: int
+    session: str
+    reason: str
+    permanent: bool
+    retry_at: datetime
+    at: datetime
+
+
+@attrs.frozen(kw_only=True)
+class LoseDiscovery:
+    """The worker of this attempt is gone, or nobody took the job up in time (`final`)."""
+
+    attempt: int
+    reason: str
+    at: datetime
+    final: bool = False
+
+
+@attrs.frozen(kw_only=True)
+class ConfigureProject:
+    """Set what is given, leave the rest as it is."""
+
+    subdir: str
+    changes: ProjectConfig
+    at: datetime
+
+
+@attrs.frozen(kw_only=True)
+class RemoveProjectConfig:
+    """Forget a project's settings."""
+
+    subdir: str
+    at: datetime
+
+
+@attrs.frozen(kw_only=True)
+class RequestAnalysis:
+    """Queue these tasks; `ref` becomes the root's setting where it is given (specification, section 4)."""
+
+    tasks: tuple[str, ...]
+    ref: str | None
+    at: datetime
+
+
+RepoCommand = (
+    RegisterRepo
+    | StartDiscovery
+    | FinishDiscovery
+    | FailDiscovery
+    | LoseDiscovery
+    | ConfigureProject
+    | RemoveProjectConfig
+    | RequestAnalysis
+)
+
+
+def decide(command: RepoCommand, state: Repo | None) -> Sequence[RepoEvent]:
+    """The events that a command leads to. Raises Refused."""
+    if isinstance(command, RegisterRepo):
+        return _register(command, state)
+    if state is None:
+        raise Refused("the repository is not registered")
+    match command:
+        case StartDiscovery():
+            return _start(command, state)
+        case FinishDiscovery():
+            _fence(state, command.attempt, command.session)
+            return [
+                RepoReady(
+                    commit_sha=command.commit_sha,
+                    default_ref=command.default_ref,
+                    projects=command.projects,
+                    at=command.at,
+                )
+            ]
+        case FailDiscovery():
+            _fence(state, command.attempt, command.session)
+            return _failed(state, command.reason, permanent=command.permanent, retry_at=command.retry_at, at=command.at)
+        case LoseDiscovery():
+            return _lost(command, state)
+        case ConfigureProject():
+            return _configure(state, command.subdir, command.changes, command.at)
+        case RemoveProjectConfig():
+            return [ProjectConfigRemoved(subdir=command.subdir, at=command.at)] if command.subdir in state.configs else []
+        case RequestAnalysis():
+            changes = ProjectConfig(ref=command.ref)
+            return [
+                *_configure(state, "", changes, command.at),
+                AnalysisRequested(tasks=command.tasks, at=command.at),
+            ]
+
+
+def _register(command: RegisterRepo, state: Repo | None) -> Sequence[RepoEvent]:
+    if state is None:
+        return [
+            RepoRegistered(
+                id=command.id,
+                url=command.url,
+                clone_url=command.clone_url,
+                max_attempts=command.max_attempts,
+                at=command.at,
+            )
+        ]
+    if state.status is RepoStatus.ERROR or (command.refresh and state.status is RepoStatus.READY):
+        return [DiscoveryRequested(at=command.at)]
+    return []
+
+
+def _start(command: StartDiscovery, state: Repo) -> Sequence[RepoEvent]:
+    if state.status is not RepoStatus.REGISTERING or state.lease is not None:
+        raise Refused("no discovery is waiting")
+    if state.retry_at is not None and command.at < state.retry_at:
+        raise Refused(f"the next attempt is not before {state.retry_at.isoformat()}")
+    return [DiscoveryStarted(attempt=state.attempt + 1, worker=command.worker, session=command.session, at=command.at)]
+
+
+def _lost(command: LoseDiscovery, state: Repo) -> Sequence[RepoEvent]:
+    if state.status is not RepoStatus.REGISTERING or state.attempt != command.attempt:
+        return []
+    if not command.final and state.lease is None:
+        return []
+    return _failed(state, command.reason, permanent=command.final, retry_at=command.at, at=command.at)
+
+
+def _failed(state: Repo, reason: str, *, permanent: bool, retry_at: datetime, at: datetime) -> Sequence[RepoEvent]:
+    if permanent or state.attempt >= state.max_attempts:
+        return [RepoFailed(reason=reason, at=at)]
+    return [DiscoveryAttemptFailed(attempt=state.attempt, reason=reason, retry_at=retry_at, at=at)]
+
+
+def _configure(state: Repo, subdir: str, changes: ProjectConfig, at: datetime) -> Sequence[RepoEvent]:
+    before = state.configs.get(subdir, ProjectConfig())
+    after = before.merged(changes)
+    return [] if after == before else [ProjectConfigured(subdir=subdir, config=after, at=at)]
+
+
+def _fence(state: Repo, attempt: int, session: str) -> None:
+    fence("discovery", state.lease, state.attempt, by_attempt=attempt, by_session=session)
+
+
+REPO: Decider[Repo, RepoCommand, RepoEvent] = Decider(CATEGORY, decide, evolve)
