@@ -1,0 +1,222 @@
+"""The tables of the tracker's read model, and how the state of an aggregate becomes a row of one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from gctd.domain.analysis import Analysis
+from gctd.domain.repo import Repo
+from gctd.domain.task import Task
+from gctd.domain.worker import Worker
+from projections.model import Column, Table
+
+_json = msgspec.json.Encoder()
+
+REPOS = Table(
+    "repos",
+    (
+        Column("id"),
+        Column("url"),
+        Column("status"),
+        Column("reason"),
+        Column("commit_sha"),
+        Column("default_ref"),
+        Column("profiled_at", "timestamp"),
+        Column("projects", "json"),
+        Column("configs", "json"),
+        Column("attempt", "integer"),
+        Column("worker"),
+        Column("session"),
+        Column("lease_since", "timestamp"),
+        Column("retry_at", "timestamp"),
+        Column("requested", "timestamp"),
+        Column("created_at", "timestamp"),
+        Column("updated_at", "timestamp"),
+        Column("sequence", "integer"),
+    ),
+    key=("id",),
+)
+
+TASKS = Table(
+    "tasks",
+    (
+        Column("id"),
+        Column("repo_id"),
+        Column("repo_url"),
+        Column("project"),
+        Column("ref"),
+        Column("status"),
+        Column("engine"),
+        Column("attempt", "integer"),
+        Column("max_attempts", "integer"),
+        Column("worker"),
+        Column("session"),
+        Column("lease_since", "timestamp"),
+        Column("stage"),
+        Column("reason"),
+        Column("retry_at", "timestamp"),
+        Column("waiting_since", "timestamp"),
+        Column("seen", "boolean"),
+        Column("hidden", "boolean"),
+        Column("analysis_id"),
+        Column("created_at", "timestamp"),
+        Column("updated_at", "timestamp"),
+        Column("sequence", "integer"),
+    ),
+    key=("id",),
+)
+
+ANALYSES = Table(
+    "analyses",
+    (
+        Column("task_id"),
+        Column("repo_id"),
+        Column("repo_url"),
+        Column("project"),
+        Column("ref"),
+        Column("commit_sha"),
+        Column("average", "real"),
+        Column("combined", "real"),
+        Column("exceeded", "integer"),
+        Column("total_funcs", "integer"),
+        Column("engine"),
+        Column("engine_version"),
+        Column("crap_version"),
+        Column("go_version"),
+        Column("flags", "json"),
+        Column("report_digest"),
+        Column("report_size", "integer"),
+        Column("profile_digest"),
+        Column("profile_path"),
+        Column("metadata", "json"),
+        Column("uncovered", "json"),
+        Column("analyzed_at", "timestamp"),
+        Column("duration_ms", "integer"),
+        Column("sequence", "integer"),
+        Column("analysis_id"),
+    ),
+    key=("task_id",),
+)
+
+WORKERS = Table(
+    "workers",
+    (
+        Column("id"),
+        Column("session"),
+        Column("host"),
+        Column("pid", "integer"),
+        Column("running", "boolean"),
+        Column("paused", "boolean"),
+        Column("started_at", "timestamp"),
+        Column("updated_at", "timestamp"),
+        Column("sequence", "integer"),
+    ),
+    key=("id",),
+)
+
+
+def repo_row(repo: Repo, sequence: int) -> tuple[Any, ...]:
+    """A repository as a row of `repos`."""
+    lease = repo.lease
+    return (
+        repo.id,
+        repo.url,
+        repo.status.value,
+        repo.reason,
+        repo.commit_sha,
+        repo.default_ref,
+        repo.profiled_at,
+        _text(repo.projects),
+        _text(repo.configs),
+        repo.attempt,
+        lease.worker if lease else None,
+        lease.session if lease else None,
+        lease.since if lease else None,
+        repo.retry_at,
+        repo.requested,
+        repo.created_at,
+        repo.updated_at,
+        sequence,
+    )
+
+
+def task_row(task: Task, sequence: int) -> tuple[Any, ...]:
+    """A task as a row of `tasks`."""
+    lease = task.lease
+    return (
+        task.id,
+        task.repo_id,
+        task.repo_url,
+        task.project,
+        task.ref,
+        task.status.value,
+        task.engine,
+        task.attempt,
+        task.max_attempts,
+        task.worker,
+        lease.session if lease else None,
+        lease.since if lease else None,
+        task.stage,
+        task.reason,
+        task.retry_at,
+        task.waiting_since,
+        task.seen,
+        task.hidden,
+        task.analysis.id if task.analysis else None,
+        task.created_at,
+        task.updated_at,
+        sequence,
+    )
+
+
+def analysis_row(task: Task, analysis: Analysis, sequence: int) -> tuple[Any, ...]:
+    """The result of a task as a row of `analyses`."""
+    summary = analysis.summary
+    return (
+        task.id,
+        task.repo_id,
+        task.repo_url,
+        task.project,
+        analysis.ref,
+        analysis.commit_sha,
+        summary.average,
+        summary.combined,
+        summary.exceeded,
+        summary.total_funcs,
+        analysis.engine,
+        analysis.engine_version,
+        analysis.crap_version,
+        analysis.go_version,
+        _text(analysis.flags),
+        analysis.report.digest,
+        analysis.report.size,
+        analysis.profile.digest if analysis.profile else None,
+        analysis.profile_path,
+        _text(analysis.metadata),
+        _text(analysis.uncovered),
+        analysis.analyzed_at,
+        analysis.duration_ms,
+        sequence,
+        analysis.id,
+    )
+
+
+def worker_row(worker: Worker, sequence: int) -> tuple[Any, ...]:
+    """A worker as a row of `workers`."""
+    return (
+        worker.id,
+        worker.session,
+        worker.host,
+        worker.pid,
+        worker.running,
+        worker.paused,
+        worker.started_at,
+        worker.updated_at,
+        sequence,
+    )
+
+
+def _text(value: Any) -> str:
+    return _json.encode(value).decode()
