@@ -1,0 +1,141 @@
+"""The import rules of the code base (DESIGN, section 1), checked by reading the modules, not by importing them.
+
+A pattern is a module's name, `name.*` for it and everything below it, or `*.name.*` for that of every package.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import sys
+from collections.abc import Container, Iterable, Mapping, Sequence
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+import attrs
+
+SERVICES = ("gctd", "pantry", "graphql_fn")
+PACKAGES = (*SERVICES, "httpkit", "projections", "eventlog")
+
+_VALUES = ("eventlog", "eventlog.commit", "eventlog.decider", "eventlog.errors", "eventlog.registry")
+_BELOW = ("httpkit.*", "projections.*", "eventlog.*")
+
+
+@attrs.frozen
+class Layer:
+    """The modules that match a pattern, what they may import of ours (their own layer always), and what of that not."""
+
+    modules: str
+    may_import: tuple[str, ...]
+    but_not: tuple[str, ...] = ()
+
+
+LAYERS = (  # the first that matches counts
+    Layer("eventlog.*", ()),
+    Layer("projections.*", ("eventlog.*", "gctd.domain.*", "pantry.domain.*")),
+    Layer("httpkit.*", ("projections.*", "eventlog.*")),
+    Layer("graphql_fn.*", ("httpkit.*", "projections.*")),
+    *(
+        layer
+        for service in ("gctd", "pantry")
+        for layer in (
+            Layer(f"{service}.domain.*", _VALUES),
+            Layer(f"{service}.cli.*", (f"{service}.*", *_BELOW)),
+            Layer(f"{service}.http.*", (f"{service}.*", *_BELOW), (f"{service}.cli.*",)),
+            Layer(f"{service}.serve", (f"{service}.*", *_BELOW), (f"{service}.cli.*",)),
+            Layer(f"{service}.*", (f"{service}.*", *_BELOW), tuple(f"{service}.{top}.*" for top in ("cli", "http", "serve"))),
+        )
+    ),
+)
+
+RESERVED = {
+    "nats": ("eventlog.*",),
+    "aiohttp": ("httpkit.*", "*.http.*", "*.client.*", "*.cli.*"),
+    "aiohttp_sse": ("httpkit.*", "*.http.*"),
+    "asyncpg": ("projections.*",),
+    "sqlite3": ("projections.*",),
+    "sqlite_utils": ("projections.*",),
+}
+"""Libraries that are one layer's business, and the modules that may import them."""
+
+DOMAIN = "*.domain.*"
+
+PURE_LIBRARIES = re.compile(
+    r"__future__|abc|attrs|base64|bisect|collections|collections\.abc|dataclasses|datetime|decimal|enum|fractions|functools|hashlib"
+    r"|heapq|http|ipaddress|itertools|json|math|operator|posixpath|re|string|textwrap|types|typing|unicodedata|urllib\.parse"
+)
+"""What a domain may import that is not ours: nothing with I/O, clock or random in it, but for the calls below."""
+
+IMPURE_CALLS = frozenset({"now", "utcnow", "today", "fromtimestamp", "open", "print", "input", "exec", "eval", "__import__"})
+"""Calls, by their last name, that a domain must not make: the clock and the time zone behind `datetime`, and built-in I/O."""
+
+
+def read_modules(root: Path) -> dict[str, str]:
+    """Name and source of every module of the packages below a directory."""
+    return {
+        _name(file.relative_to(root)): file.read_text(encoding="utf-8")
+        for package in PACKAGES
+        for file in sorted((root / package).rglob("*.py"))
+    }
+
+
+def violations(modules: Mapping[str, str]) -> list[str]:
+    """What breaks the rules in these modules (source by name), one line for each place: `module:line: what`."""
+    found: list[str] = []
+    for name, source in modules.items():
+        layer = next((layer for layer in LAYERS if _matches(name, (layer.modules,))), None)
+        if layer is None:
+            found.append(f"{name}:1: belongs to no layer")
+            continue
+        for node in ast.walk(ast.parse(source)):
+            if isinstance(node, ast.Import | ast.ImportFrom):
+                bad = (target for target in _targets(node, modules) if not _may_import(name, layer, target))
+                found += (f"{name}:{node.lineno}: must not import {target}" for target in bad)
+            if isinstance(node, ast.Call) and _matches(name, (DOMAIN,)) and (called := _last_name(node.func)) in IMPURE_CALLS:
+                found.append(f"{name}:{node.lineno}: must not call {called}()")
+    return found
+
+
+def foreign_imports(modules: Mapping[str, str]) -> set[str]:
+    """The top-level names of the third-party libraries that these modules import."""
+    imported = (
+        target.partition(".")[0]
+        for source in modules.values()
+        for node in ast.walk(ast.parse(source))
+        if isinstance(node, ast.Import | ast.ImportFrom)
+        for target in _targets(node, modules)
+    )
+    return {top for top in imported if top and top not in PACKAGES and top not in sys.stdlib_module_names}
+
+
+def _may_import(name: str, layer: Layer, target: str) -> bool:
+    top = target.partition(".")[0]
+    if not top:  # relative: our modules go by their full names
+        return False
+    if top in PACKAGES:
+        return _matches(target, (layer.modules, *layer.may_import)) and not _matches(target, layer.but_not)
+    if _matches(name, (DOMAIN,)):
+        return PURE_LIBRARIES.fullmatch(target) is not None
+    return _matches(name, RESERVED.get(top, ("*",)))
+
+
+def _targets(node: ast.Import | ast.ImportFrom, modules: Container[str]) -> Sequence[str]:
+    """The modules that a statement imports, by the names that it has for them."""
+    if isinstance(node, ast.Import):
+        return [alias.name for alias in node.names]
+    base = "." * node.level + (node.module or "")
+    return [full if (full := f"{base}.{alias.name}") in modules else base for alias in node.names]
+
+
+def _last_name(function: ast.expr) -> str:
+    return function.attr if isinstance(function, ast.Attribute) else function.id if isinstance(function, ast.Name) else ""
+
+
+def _matches(name: str, patterns: Iterable[str]) -> bool:
+    return any(
+        fnmatchcase(f"{name}.", f"{pattern.removesuffix('.*')}.{'*' if pattern.endswith('*') else ''}") for pattern in patterns
+    )
+
+
+def _name(file: Path) -> str:
+    return ".".join(file.with_suffix("").parts).removesuffix(".__init__")

@@ -1,0 +1,39 @@
+"""A pytest plugin (`-p tests.support.noskip`) under which a run that skips anything, or expects a failure, has failed.
+
+For CI: a test that nobody runs promises nothing.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+_SKIPPED = pytest.StashKey[list[str]]()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.stash[_SKIPPED] = []
+    config.pluginmanager.register(_Watch(config.stash[_SKIPPED]))
+
+
+class _Watch:
+    def __init__(self, skipped: list[str]) -> None:
+        self._skipped = skipped
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if report.skipped or hasattr(report, "wasxfail"):
+            self._skipped.append(report.nodeid)
+
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        if report.skipped:
+            self._skipped.append(report.nodeid)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
+    if exitstatus == pytest.ExitCode.OK and session.config.stash[_SKIPPED]:
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    for name in terminalreporter.config.stash[_SKIPPED]:
+        terminalreporter.write_line(f"not allowed here: {name} was skipped or expected to fail", red=True)

@@ -1,0 +1,90 @@
+"""Imports go down, never up or sideways; a domain is pure; each library is its own layer's business (DESIGN, section 1)."""
+
+from __future__ import annotations
+
+import configparser
+import re
+from importlib.metadata import packages_distributions
+from pathlib import Path
+
+import pytest
+
+from tests.support.layers import PACKAGES, foreign_imports, read_modules, violations
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def test_the_modules_keep_the_import_rules() -> None:
+    modules = read_modules(ROOT)
+    assert len(modules) >= len([package for package in PACKAGES if (ROOT / package / "__init__.py").exists()])
+    assert violations(modules) == []
+
+
+def test_every_library_that_is_imported_is_a_declared_requirement() -> None:
+    setup = configparser.ConfigParser()
+    setup.read(ROOT / "setup.cfg", encoding="utf-8")
+    declared = {_normal(re.split(r"[<>=~! ]", line)[0]) for line in setup["options"]["install_requires"].split()}
+    distributions = packages_distributions()
+    imported = foreign_imports(read_modules(ROOT))
+    assert "attrs" in imported
+    missing = {name for name in imported if declared.isdisjoint(map(_normal, distributions.get(name, ())))}
+    assert missing == set()
+
+
+@pytest.mark.parametrize(
+    ("module", "source", "complaint"),
+    [
+        ("eventlog.a", "import projections", "eventlog.a:1: must not import projections"),
+        ("eventlog.a", "\nfrom gctd.domain import task", "eventlog.a:2: must not import gctd.domain.task"),
+        ("projections.a", "import httpkit.sse", "projections.a:1: must not import httpkit.sse"),
+        ("projections.a", "from gctd.worker import run", "projections.a:1: must not import gctd.worker"),
+        ("httpkit.a", "def f():\n  import gctd", "httpkit.a:2: must not import gctd"),
+        ("gctd.a", "import pantry.domain", "gctd.a:1: must not import pantry.domain"),
+        ("gctd.worker", "from gctd.http import app", "gctd.worker:1: must not import gctd.http"),
+        ("gctd.a", "from gctd import cli", "gctd.a:1: must not import gctd.cli"),
+        ("pantry.a", "import gctd", "pantry.a:1: must not import gctd"),
+        ("graphql_fn.a", "import eventlog", "graphql_fn.a:1: must not import eventlog"),
+        ("gctd.domain.a", "from gctd.worker import run", "gctd.domain.a:1: must not import gctd.worker"),
+        ("gctd.domain.a", "import eventlog.jetstream", "gctd.domain.a:1: must not import eventlog.jetstream"),
+        ("gctd.domain.a", "import projections", "gctd.domain.a:1: must not import projections"),
+        ("gctd.domain.a", "import asyncio", "gctd.domain.a:1: must not import asyncio"),
+        ("gctd.domain.a", "from os import path", "gctd.domain.a:1: must not import os"),
+        ("pantry.domain", "from urllib import request", "pantry.domain:1: must not import urllib"),
+        ("gctd.domain.a", "import http.client", "gctd.domain.a:1: must not import http.client"),
+        ("gctd.domain.a", "import msgspec", "gctd.domain.a:1: must not import msgspec"),
+        ("gctd.domain.a", "x = datetime.now(UTC)", "gctd.domain.a:1: must not call now()"),
+        ("gctd.domain.a", "open('f')", "gctd.domain.a:1: must not call open()"),
+        ("gctd.worker", "if TYPE_CHECKING:\n  import nats.aio", "gctd.worker:2: must not import nats.aio"),
+        ("gctd.worker", "from aiohttp import web", "gctd.worker:1: must not import aiohttp"),
+        ("gctd.http.a", "import sqlite3", "gctd.http.a:1: must not import sqlite3"),
+        ("gctd.a", "from . import b", "gctd.a:1: must not import ."),
+        ("eventlogs.a", "import os", "eventlogs.a:1: belongs to no layer"),
+    ],
+)
+def test_a_module_that_breaks_a_rule_is_named_with_the_line(module: str, source: str, complaint: str) -> None:
+    others = dict.fromkeys(("gctd", "gctd.cli", "gctd.domain", "gctd.domain.task", "gctd.http", "gctd.worker"), "")
+    assert violations(others | {module: source}) == [complaint]
+
+
+@pytest.mark.parametrize(
+    ("module", "source"),
+    [
+        ("eventlog.jetstream.a", "import nats, asyncio\nfrom eventlog.commit import Commit\nfrom eventlog import b"),
+        ("projections.tracker.a", "from gctd.domain import task\nimport eventlog.port, sqlite3"),
+        ("httpkit.a", "import aiohttp, projections.store, eventlog"),
+        (
+            "gctd.domain.a",
+            "from datetime import datetime\nfrom urllib.parse import urlsplit\nimport attrs\nfrom eventlog import Decider",
+        ),
+        ("gctd.worker.a", "import os, eventlog.jetstream\nfrom gctd.domain import task\nnow = datetime.now(UTC)"),
+        ("gctd.serve", "from gctd.http import app"),
+        ("gctd.client.a", "import aiohttp"),
+        ("graphql_fn", "import httpkit.sse, projections.tracker"),
+    ],
+)
+def test_a_module_that_keeps_the_rules_is_not_named(module: str, source: str) -> None:
+    assert violations({module: source, "gctd.domain.task": ""}) == []
+
+
+def _normal(distribution: str) -> str:
+    return re.sub(r"[-_.]+", "-", distribution).lower()
