@@ -161,7 +161,7 @@ KINDS: dict[str, Mapping[str, str]] = {
         **under("beta", {"go.mod": module("example.com/multi/beta"), **tested("beta")}),
     },
     "workspace": {
-        "go.work": "go 1.21\n\nuse (\n\t./api // quoted and not\n\t"./lib"\n)\n",
+        "go.work": 'go 1.21\n\nuse (\n\t./api // quoted and not\n\t"./lib"\n)\n',
         **under("lib", {"go.mod": module("example.com/ws/lib"), **tested("lib")}),
         **under(
             "api",
