@@ -209,7 +209,7 @@ class EmbeddedServer:
         config.write_text(self._configuration(ports), encoding="utf-8")
         with self._output_file.open("wb") as output:
             process = subprocess.Popen(
-                [sys.executable, "-I", "-S", launch.__file__, str(os.getpid()), str(binary), "--config", str(config)],
+                launch.attached([str(binary), "--config", str(config)]),
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,

@@ -1,8 +1,8 @@
 """Becomes another program that the kernel ends together with the process that started it.
 
-Run by path in a bare interpreter (`python -I -S launch.py PARENT_PID PROGRAM ARGUMENT...`), so it imports nothing of ours. It is
-a program of its own because the request has to be made in the child, and running Python between fork and exec
-(`preexec_fn`) can deadlock where the parent has threads.
+Run by path in a bare interpreter, as `attached` writes it, so it imports nothing of ours. It is a program of its own because
+the request has to be made in the child, and running Python between fork and exec (`preexec_fn`) can deadlock where the parent
+has threads.
 """
 
 from __future__ import annotations
@@ -11,15 +11,24 @@ import ctypes
 import os
 import signal
 import sys
+from collections.abc import Sequence
 
 _PR_SET_PDEATHSIG = 1
 
 
-def main(parent: int, command: list[str]) -> None:
-    """Ask for SIGTERM at the parent's death (prctl(2), Linux), then become the command; exit 1 where the parent has gone."""
+def attached(command: Sequence[str], *, end: signal.Signals = signal.SIGTERM) -> list[str]:
+    """The command line that runs `command` (its program by full path) so that it is sent `end` when this process ends.
+
+    Linux only: elsewhere the command runs on. Start it from a thread that stays, since it ends with that thread.
+    """
+    return [sys.executable, "-I", "-S", __file__, str(os.getpid()), str(int(end)), *command]
+
+
+def main(parent: int, end: int, command: list[str]) -> None:
+    """Ask for the signal at the parent's death (prctl(2), Linux), then become the command; exit 1 where the parent has gone."""
     if sys.platform == "linux":
         libc = ctypes.CDLL(None, use_errno=True)
-        if libc.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0):
+        if libc.prctl(_PR_SET_PDEATHSIG, end, 0, 0, 0):
             raise OSError(ctypes.get_errno(), "prctl")
     if os.getppid() != parent:
         sys.exit(1)
@@ -27,4 +36,4 @@ def main(parent: int, command: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]), sys.argv[2:])
+    main(int(sys.argv[1]), int(sys.argv[2]), sys.argv[3:])
