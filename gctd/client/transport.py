@@ -1,0 +1,189 @@
+"""One request, one answer: addresses, the token, time limits, and errors as the classes of `gctd.client.errors`."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from typing import Any, Self
+from urllib.parse import quote, urlsplit
+
+import aiohttp
+import attrs
+import msgspec
+from yarl import URL
+
+from gctd.client.errors import ClientError, NotAllowed, Rejected, TimedOut, Unavailable, error_class
+
+HEARTBEATS_MISSED = 45.0
+"""Seconds without a byte after which an event stream is taken for dead: the server sends something every 15."""
+
+_LONGEST_TEXT = 400
+_HOW_LONG_TO_CONNECT = 10.0
+
+
+@attrs.frozen
+class Answer:
+    """The decoded JSON of a 2xx answer (None where it has no body), and the cursor of the next page, where there is one."""
+
+    document: Any
+    cursor: str | None = None
+
+
+def segment(text: str) -> str:
+    """A value as one segment of a path. Raises Rejected where it cannot be one."""
+    if text in {"", ".", ".."}:
+        raise Rejected(f"{text!r} is not an id")
+    return quote(text, safe="")
+
+
+class Transport:
+    """The connection to one server, for use in `async with`. `trace` is told of each request, in a line without secrets."""
+
+    def __init__(self, url: str, *, token: str | None, timeout: float, trace: Callable[[str], None] | None) -> None:
+        self.url = _address(url)
+        self._token = token
+        self._timeout = timeout
+        self._trace = trace or (lambda _: None)
+        self._session: aiohttp.ClientSession | None = None
+
+    async def __aenter__(self) -> Self:
+        headers = {"Accept": "application/json, application/problem+json"}
+        if self._token:
+            headers["Authorization"] = f"Bearer {self._token}"
+        self._session = aiohttp.ClientSession(headers=headers)
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        if self._session is not None:
+            await self._session.close()
+
+    async def request(
+        self,
+        method: str,
+        path: str,
+        *,
+        query: Mapping[str, str] | None = None,
+        body: object = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> Answer:
+        """Make a request and wait for its answer, at most `timeout` seconds. Raises ClientError."""
+        data = None if body is None else msgspec.json.encode(body)
+        sent = dict(headers or {}) | ({} if data is None else {"Content-Type": "application/json"})
+        limits = aiohttp.ClientTimeout(total=self._timeout, sock_connect=_HOW_LONG_TO_CONNECT)
+        async with self._exchange(method, path, query=query, data=data, headers=sent, limits=limits) as response:
+            raw = await response.read()
+            cursor = _next_cursor(response)
+        return Answer(_decoded(raw) if raw else None, cursor)
+
+    @asynccontextmanager
+    async def stream(self, path: str, last_id: str | None) -> AsyncGenerator[AsyncIterator[bytes], None]:
+        """The bytes of an event stream behind an event id. Raises ClientError, Unavailable where the connection is cut."""
+        headers = {"Accept": "text/event-stream", "Cache-Control": "no-store"} | (
+            {} if last_id is None else {"Last-Event-ID": last_id}
+        )
+        limits = aiohttp.ClientTimeout(total=None, sock_connect=_HOW_LONG_TO_CONNECT, sock_read=HEARTBEATS_MISSED)
+        async with self._exchange("GET", path, query=None, data=None, headers=headers, limits=limits) as response:
+            if response.content_type != "text/event-stream":
+                raise ClientError(f"{self.url}{path} answered with {response.content_type}, not with an event stream")
+            yield response.content.iter_any()
+
+    @asynccontextmanager
+    async def _exchange(
+        self,
+        method: str,
+        path: str,
+        *,
+        query: Mapping[str, str] | None,
+        data: bytes | None,
+        headers: Mapping[str, str],
+        limits: aiohttp.ClientTimeout,
+    ) -> AsyncGenerator[aiohttp.ClientResponse, None]:
+        assert self._session is not None, "a client is used in `async with`"
+        address = URL(f"{self.url}{path}", encoded=True)
+        if query:
+            address = address.with_query(dict(query))
+        began = time.monotonic()
+        try:
+            async with self._session.request(
+                method, address, data=data, headers=headers, timeout=limits, allow_redirects=False
+            ) as response:
+                self._trace(f"{method} {address.raw_path_qs} {response.status} in {(time.monotonic() - began) * 1000:.0f} ms")
+                if not 200 <= response.status < 300:
+                    raise _refusal(response, await response.read(), self.url)
+                yield response
+        except TimeoutError as error:
+            raise TimedOut(f"no answer from {self.url} within {time.monotonic() - began:.0f} s") from error
+        except aiohttp.ClientConnectorCertificateError as error:
+            raise ClientError(f"the certificate of {self.url} is not trusted: {error.certificate_error}") from error
+        except aiohttp.ClientConnectorError as error:
+            raise Unavailable(f"cannot reach {self.url}: {error.os_error.strerror or error.os_error}") from error
+        except aiohttp.InvalidURL as error:
+            raise Rejected(f"{self.url!r} is not the address of a server") from error
+        except aiohttp.ClientError as error:
+            raise Unavailable(f"the connection to {self.url} was cut: {error}", sent=True) from error
+
+
+def _address(url: str) -> str:
+    parts = urlsplit(url)
+    try:
+        port = parts.port
+    except ValueError:
+        port = 0
+    if parts.scheme not in {"http", "https"} or not parts.hostname or port == 0 or parts.query or parts.fragment:
+        raise Rejected(f"{url!r} is not the address of a server: http://host:port is needed")
+    if parts.username is not None or parts.password is not None:
+        raise Rejected("the address of the server must not hold a user or password; the token is a setting of its own")
+    return url.rstrip("/")
+
+
+def _next_cursor(response: aiohttp.ClientResponse) -> str | None:
+    """The cursor in `Link: <...>; rel="next"`. Only that: the address may be a proxy's, and the token is for ours."""
+    link = response.links["next"]["url"] if "next" in response.links else None
+    return link.query.get("cursor") if isinstance(link, URL) else None
+
+
+def _decoded(raw: bytes) -> object:
+    try:
+        return msgspec.json.decode(raw)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise ClientError(f"the server's answer is not JSON: {error}") from error
+
+
+def _refusal(response: aiohttp.ClientResponse, raw: bytes, url: str) -> ClientError:
+    """The error that an answer other than 2xx stands for, in the server's own words where it has any."""
+    if 300 <= response.status < 400:
+        return Rejected(
+            f"{url} answers with a redirect to {response.headers.get('Location', 'elsewhere')}", status=response.status
+        )
+    message = _message(raw) or f"the server answered {response.status} {response.reason or ''}".rstrip()
+    kind = error_class(response.status)
+    if issubclass(kind, Unavailable):
+        return kind(message, status=response.status, retry_after=_seconds(response.headers.get("Retry-After")), sent=True)
+    if kind is NotAllowed and response.status == 401:
+        message = f"the server wants a token: {message}"
+    return kind(message, status=response.status)
+
+
+def _message(raw: bytes) -> str | None:
+    """The text of a problem document (RFC 9457) with the specification's `message`; each field error is named."""
+    try:
+        problem = msgspec.json.decode(raw)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return None
+    if not isinstance(problem, dict):
+        return None
+    text = next((str(problem[key]) for key in ("message", "detail", "title") if problem.get(key)), None)
+    errors = problem.get("errors")
+    details = [
+        f"{error.get('field') or error.get('pointer') or error.get('parameter') or ''}: {error['detail']}".removeprefix(": ")
+        for error in (errors if isinstance(errors, list) else [])
+        if isinstance(error, dict) and error.get("detail")
+    ]
+    said = [detail for detail in details if text is None or detail not in text]
+    joined = "; ".join([*([] if text is None else [text]), *said])
+    return joined[:_LONGEST_TEXT] or None
+
+
+def _seconds(header: str | None) -> float | None:
+    return float(header) if header is not None and header.isascii() and header.isdigit() else None
