@@ -1,6 +1,6 @@
 """The dispatcher: follows the log and puts a job into the queue for every repository and task that begins to wait.
 
-Its checkpoint moves after the jobs are in the queue, so a crash in between repeats some: the queue drops those by their message id,
+Its checkpoint moves after the jobs are in the queue, so a crash in between repeats some: the queue drops those by message id,
 and a worker forgets a job whose task has moved on.
 """
 

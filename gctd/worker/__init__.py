@@ -1,0 +1,1 @@
+"""The worker: takes jobs, discovers projects, scans them, reports."""

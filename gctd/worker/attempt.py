@@ -1,0 +1,55 @@
+"""An attempt under way: its job's lease is kept, and it ends as soon as the log says that it is over.
+
+Over means that another event of the same aggregate ended it: a user cancelled the task, or the control plane took this worker
+for lost.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeVar
+
+from eventlog import AggregateId, EventLog
+from eventlog.queue import Job
+
+T = TypeVar("T")
+
+
+class AttemptOver(Exception):
+    """The attempt was ended from outside; nothing of it is to be reported."""
+
+
+async def attempt(
+    log: EventLog,
+    job: Job,
+    aggregate: AggregateId,
+    *,
+    after: int,
+    held: Callable[[Any], bool],
+    work: Callable[[], Awaitable[T]],
+) -> T:
+    """Do the work while the attempt lasts, and give its result.
+
+    `after` is the sequence at which the attempt began, `held(state)` says whether it still lasts. Raises AttemptOver when it
+    does not, after the work was cancelled and has cleaned up, and whatever the work raises.
+    """
+
+    async def watch() -> None:
+        async for commits in log.follow(after=after, aggregate=aggregate):
+            if not held(commits[-1].state):
+                return
+
+    watching = asyncio.create_task(watch())
+    working = asyncio.ensure_future(work())
+    try:
+        async with job.hold():
+            await asyncio.wait({working, watching}, return_when=asyncio.FIRST_COMPLETED)
+        if not working.done():
+            watching.result()
+            raise AttemptOver(aggregate.subject)
+        return working.result()
+    finally:
+        watching.cancel()
+        working.cancel()
+        await asyncio.gather(watching, working, return_exceptions=True)

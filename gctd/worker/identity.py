@@ -1,0 +1,63 @@
+"""Who a worker is: an id that lasts over restarts, so that a pause does, and a session that is new at each start."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import re
+import socket
+from pathlib import Path
+from typing import IO
+from uuid import uuid4
+
+import attrs
+
+from gctd.domain.errors import BadInput, Refused
+
+_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
+MOST_ON_ONE_HOST = 1000
+
+
+@attrs.frozen
+class Identity:
+    """A worker's id, session, host and process; the file whose lock keeps a second process off the id."""
+
+    id: str
+    session: str
+    host: str
+    pid: int
+    lock: IO[str] = attrs.field(repr=False)
+
+    def release(self) -> None:
+        """Let another process take the id."""
+        self.lock.close()
+
+
+def claim(directory: Path, wanted: str | None = None) -> Identity:
+    """Take the wanted id, or the first free one of `<host>`, `<host>-2` and so on.
+
+    The locks are files in `directory`. Raises BadInput for an id that cannot be one, Refused where the wanted one is taken.
+    """
+    host = socket.gethostname()
+    if wanted is not None:
+        if not _ID.fullmatch(wanted):
+            raise BadInput("id", "an id has 1 to 64 characters out of A-Z a-z 0-9 _ -")
+        names = [wanted]
+    else:
+        base = re.sub(r"[^A-Za-z0-9_-]", "-", host)[:60] or "worker"
+        names = [base, *(f"{base}-{number}" for number in range(2, MOST_ON_ONE_HOST))]
+    directory.mkdir(parents=True, exist_ok=True)
+    for name in names:
+        if (lock := _lock(directory / f"{name}.lock")) is not None:
+            return Identity(name, uuid4().hex, host, os.getpid(), lock)
+    raise Refused(f"a worker with the id {names[0]} is running already")
+
+
+def _lock(path: Path) -> IO[str] | None:
+    file = path.open("a+", encoding="utf-8")
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        file.close()
+        return None
+    return file

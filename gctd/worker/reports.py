@@ -1,0 +1,57 @@
+"""What a worker tells the log about the attempt that it works on.
+
+The broker may be away for a while just when there is something to say. A report is repeated until it is stored or refused: it is
+under the attempt's fence, so it takes effect once, or not at all where the attempt is over.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import TypeVar
+
+import structlog
+
+from eventlog import Conflict, Unavailable
+from eventlog.commands import Commands, Outcome
+from eventlog.decider import Decider
+
+S = TypeVar("S")
+C = TypeVar("C")
+E = TypeVar("E")
+
+_log = structlog.get_logger(__name__)
+
+PATIENCE = 300.0
+"""Seconds for which a report is repeated while the broker cannot be reached."""
+PAUSE = 0.5
+"""Seconds between two tries."""
+
+
+def now() -> datetime:
+    """The time, aware, UTC."""
+    return datetime.now(UTC)
+
+
+async def report(
+    commands: Commands,
+    decider: Decider[S, C, E],
+    id_: str,
+    command: Callable[[], C],
+    *,
+    patience: float = PATIENCE,
+) -> Outcome[S, E]:
+    """Execute a command, built anew for each try, for up to `patience` seconds.
+
+    Raises what the decider raises (Refused: the attempt is over), and Unavailable where the time was too short.
+    """
+    until = asyncio.get_running_loop().time() + patience
+    while True:
+        try:
+            return await commands.execute(decider, id_, command())
+        except (Unavailable, Conflict) as error:
+            if asyncio.get_running_loop().time() > until:
+                raise
+            _log.warning("report repeated", id=id_, error=str(error))
+            await asyncio.sleep(PAUSE)
