@@ -1,0 +1,251 @@
+"""Options that users may give for a scan: durations, flags of `go`, flags of `go-crap`. What is not listed here is refused.
+
+Flags are an allowlist because several of Go's run programs or write files (`-exec`, `-toolexec`, `-o`, `-coverprofile`,
+`-overlay`, `-ldflags`, …).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+
+import attrs
+
+from gctd.domain.errors import BadInput
+
+MAX_TEXT = 2000
+MAX_VALUE = 500
+
+SHORTEST = 1.0
+LONGEST = 86400.0
+
+# Durations
+
+_DURATION = re.compile(r"(?:[0-9]+(?:\.[0-9]+)?(?:ms|h|m|s))+")
+_DURATION_PART = re.compile(r"([0-9]+(?:\.[0-9]+)?)(ms|h|m|s)")
+_SECONDS = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 0.001}
+
+
+def parse_duration(text: str, *, field: str = "timeout", shortest: float = SHORTEST, longest: float = LONGEST) -> float:
+    """A duration as Go writes it (`30m`, `1h30m`, `90s`, `500ms`), in seconds.
+
+    Raises BadInput(field, reason) where it is none, or not between `shortest` and `longest` seconds.
+    """
+    if len(text) > 40 or not _DURATION.fullmatch(text):
+        raise BadInput(field, "not a duration: a number and a unit (h, m, s, ms), as in 30m or 1h30m")
+    seconds = sum(float(number) * _SECONDS[unit] for number, unit in _DURATION_PART.findall(text))
+    if not shortest <= seconds <= longest:
+        raise BadInput(field, f"must be between {format_duration(shortest)} and {format_duration(longest)}")
+    return seconds
+
+
+def format_duration(seconds: float) -> str:
+    """A duration as Go reads it, to the millisecond: `1h30m`, `90s` as `1m30s`, `1.5s`."""
+    milliseconds = round(seconds * 1000)
+    minutes, rest = divmod(milliseconds, 60_000)
+    hours, minutes = divmod(minutes, 60)
+    parts = [f"{hours}h" if hours else "", f"{minutes}m" if minutes else "", f"{rest / 1000:.10g}s" if rest else ""]
+    return "".join(parts) or "0s"
+
+
+# Flags
+
+_Check = Callable[[str], bool]
+
+
+def _matching(pattern: str) -> _Check:
+    compiled = re.compile(pattern)
+    return lambda value: compiled.fullmatch(value) is not None
+
+
+def _number(lowest: int, highest: int) -> _Check:
+    return lambda value: re.fullmatch(r"[0-9]{1,9}", value) is not None and lowest <= int(value) <= highest
+
+
+def _one_of(*values: str) -> _Check:
+    return lambda value: value in values
+
+
+def _decimal(value: str) -> bool:
+    return re.fullmatch(r"[0-9]{1,9}(\.[0-9]{1,9})?", value) is not None
+
+
+def _duration(value: str) -> bool:
+    try:
+        parse_duration(value)
+    except BadInput:
+        return False
+    return True
+
+
+def _test_pattern(value: str) -> bool:
+    return value.isprintable()
+
+
+_PACKAGES = _matching(r"(?:all|(?:\./|[A-Za-z0-9_])[A-Za-z0-9_.~/-]*(?:,(?:\./|[A-Za-z0-9_])[A-Za-z0-9_.~/-]*)*)")
+
+
+def _packages(value: str) -> bool:
+    return _PACKAGES(value) and not any(part == ".." for item in value.split(",") for part in item.split("/"))
+
+
+GO_FLAGS: Mapping[str, _Check | None] = {
+    "count": _number(1, 100),
+    "covermode": _one_of("set", "count", "atomic"),
+    "coverpkg": _packages,
+    "cpu": _matching(r"[0-9]{1,3}(?:,[0-9]{1,3})*"),
+    "failfast": None,
+    "fullpath": None,
+    "mod": _one_of("readonly", "vendor", "mod"),
+    "p": _number(1, 256),
+    "parallel": _number(1, 1024),
+    "race": None,
+    "run": _test_pattern,
+    "short": None,
+    "shuffle": lambda value: value in ("on", "off") or _number(0, 999_999_999)(value),
+    "skip": _test_pattern,
+    "tags": _matching(r"[A-Za-z0-9_.]+(?:,[A-Za-z0-9_.]+)*"),
+    "timeout": _duration,
+    "trimpath": None,
+    "v": None,
+    "vet": _matching(r"off|all|[a-z]+(?:,[a-z]+)*"),
+}
+"""Flags of `go test` that users may give, with the check of the value; None: a flag without one."""
+
+_CRAP_FLAGS: Mapping[str, _Check | None] = {
+    "threshold": _decimal,
+    "min": _decimal,
+    "top": _number(0, 1_000_000),
+    "missing": _one_of("pessimistic", "optimistic", "skip"),
+    "exclude": lambda value: value.isprintable() and len(value) <= 200,
+    "include-tests": None,
+}
+_CRAP_SHORT = {"t": "threshold"}
+
+
+def parse_test_args(text: str, *, field: str = "test_args") -> tuple[str, ...]:
+    """Flags for `go test`, separated by spaces, values quoted where they have spaces in them: `-short -run 'TestA|TestB'`.
+
+    Gives each flag as one argument: `-short`, `-run=TestA|TestB`. Raises BadInput(field, reason), which names the flag.
+    """
+    return tuple(_written(flag, "-") for flag in _flags(_words(text, field), GO_FLAGS, field))
+
+
+def parse_go_flags(text: str, *, field: str = "go_flags") -> tuple[str, ...]:
+    """Flags for every `go` command, which are handed over in GOFLAGS: no spaces or quotes inside a value.
+
+    Gives each flag as one argument. Raises BadInput(field, reason), which names the flag.
+    """
+    flags = _flags(_words(text, field), GO_FLAGS, field)
+    for name, value in flags:
+        if value is not None and re.search(r"[\s'\"]", value):
+            raise BadInput(field, f"-{name}: the value must not have spaces or quotes in it")
+    return tuple(_written(flag, "-") for flag in flags)
+
+
+@attrs.frozen(kw_only=True)
+class CrapOptions:
+    """What a report covers (the flags of `go-crap scan` that change it).
+
+    `exclude` are regular expressions, searched in file paths and function names. `top` 0 and `least` 0: no limit.
+    """
+
+    threshold: float = 30.0
+    missing: str = "pessimistic"
+    exclude: tuple[str, ...] = ()
+    include_tests: bool = False
+    least: float = 0.0
+    top: int = 0
+
+    def argv(self) -> tuple[str, ...]:
+        """These options as arguments of `go-crap scan`."""
+        return (
+            f"--threshold={self.threshold:g}",
+            f"--missing={self.missing}",
+            *(f"--exclude={pattern}" for pattern in self.exclude),
+            *(("--include-tests",) if self.include_tests else ()),
+            *((f"--min={self.least:g}",) if self.least else ()),
+            *((f"--top={self.top}",) if self.top else ()),
+        )
+
+
+def parse_crap_args(arguments: Sequence[str], *, field: str = "crap_args") -> CrapOptions:
+    """Flags of `go-crap scan`: threshold, missing, exclude, include-tests, min, top. Raises BadInput(field, reason)."""
+    if len(arguments) > 100 or sum(map(len, arguments)) > MAX_TEXT:
+        raise BadInput(field, f"more than 100 arguments or {MAX_TEXT} characters")
+    options: dict[str, str] = {}
+    exclude: list[str] = []
+    for name, value in _flags(arguments, _CRAP_FLAGS, field, short=_CRAP_SHORT):
+        if name == "exclude":
+            exclude.append(_regular_expression(value or "", field))
+        else:
+            options[name] = value or "true"
+    return CrapOptions(
+        threshold=float(options.get("threshold", 30)),
+        missing=options.get("missing", "pessimistic"),
+        exclude=tuple(exclude),
+        include_tests=options.get("include-tests") == "true",
+        least=float(options.get("min", 0)),
+        top=int(options.get("top", 0)),
+    )
+
+
+def _regular_expression(pattern: str, field: str) -> str:
+    try:
+        re.compile(pattern)
+    except re.error as error:
+        raise BadInput(field, f"--exclude: not a regular expression: {error}") from None
+    return pattern
+
+
+_WORD = re.compile(r"""(?:[^\s'"]|'[^']*'|"[^"]*")+""")
+_QUOTED = re.compile(r"""'([^']*)'|"([^"]*)\"""")
+
+
+def _words(text: str, field: str) -> list[str]:
+    if len(text) > MAX_TEXT:
+        raise BadInput(field, f"longer than {MAX_TEXT} characters")
+    if any((character < " " and character != "\t") or character == "\x7f" for character in text):
+        raise BadInput(field, "has control characters in it")
+    if re.search(r"['\"]", _QUOTED.sub("", text)):
+        raise BadInput(field, "has a quotation mark that is not closed")
+    return [_QUOTED.sub(lambda match: match[1] if match[1] is not None else match[2], word) for word in _WORD.findall(text)]
+
+
+def _flags(
+    words: Sequence[str], allowed: Mapping[str, _Check | None], field: str, *, short: Mapping[str, str] = {}
+) -> list[tuple[str, str | None]]:
+    """Flag by flag its name and its value; None for one without a value."""
+    found: list[tuple[str, str | None]] = []
+    rest = list(words)
+    while rest:
+        word = rest.pop(0)
+        match = re.fullmatch(r"--?([A-Za-z][A-Za-z0-9.-]*)(?:=(.*))?", word, re.DOTALL)
+        if not match:
+            raise BadInput(field, f"{_shown(word)} is not a flag: only flags can be given")
+        name = short.get(match[1], match[1])
+        if name not in allowed:
+            raise BadInput(field, f"the flag {_shown(word.partition('=')[0])} is not allowed")
+        check, value = allowed[name], match[2]
+        if check is None:
+            if value not in (None, "true", "false"):
+                raise BadInput(field, f"the flag -{name} takes no value")
+            found.append((name, None if value == "true" else value))
+            continue
+        if value is None:
+            if not rest:
+                raise BadInput(field, f"the flag -{name} needs a value")
+            value = rest.pop(0)
+        if len(value) > MAX_VALUE or not check(value):
+            raise BadInput(field, f"the flag -{name} cannot have the value {_shown(value)}")
+        found.append((name, value))
+    return found
+
+
+def _written(flag: tuple[str, str | None], dash: str) -> str:
+    name, value = flag
+    return dash + name if value is None else f"{dash}{name}={value}"
+
+
+def _shown(text: str) -> str:
+    return repr(text if len(text) <= 60 else text[:57] + "...")
