@@ -1,0 +1,208 @@
+"""One supervised process: how it is started, watched and ended, and where its output goes."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+import signal
+from collections import deque
+from collections.abc import Mapping
+from logging.handlers import RotatingFileHandler
+from pathlib import Path
+from typing import Protocol
+
+import aiohttp
+import attrs
+from console import Console
+
+from eventlog.embedded import EmbeddedServer, ServerFailed
+from eventlog.launch import attached
+
+START_TIMEOUT = 60.0
+"""Seconds within which a service has to be ready."""
+
+_POLL = 0.05
+_TAIL = 20
+_CHUNK = 64 * 1024
+_LONGEST_LINE = 1024**2
+_LOG_BYTES, _LOG_FILES = 16 * 1024**2, 2
+
+
+@attrs.frozen(kw_only=True)
+class Service:
+    """What is needed to run one service.
+
+    `command` is a full path and arguments, `environment` what it has beyond the supervisor's own. It is ready as soon as
+    `ready_url` answers 200 (None: as soon as it runs). Told to end, it may take `patience` seconds, then it is killed.
+    """
+
+    name: str
+    command: tuple[str, ...]
+    environment: Mapping[str, str] = attrs.field(factory=dict)
+    ready_url: str | None = None
+    patience: float = 10.0
+
+
+class StartFailed(Exception):
+    """A service ended, or was not ready in time, when it was started; the text has the end of its log."""
+
+
+class Supervised(Protocol):
+    """Something that the supervisor starts, starts again when it has ended by itself, and ends."""
+
+    @property
+    def name(self) -> str:
+        """What the user knows it by."""
+
+    async def start(self) -> None:
+        """Start it and wait until it is ready. Raises an error with a text for the user; then nothing of it runs."""
+
+    async def wait(self) -> int:
+        """Wait until it has ended, for whatever reason: its exit status, or minus the signal that ended it."""
+
+    async def stop(self) -> None:
+        """End it in good order, in a bounded time. Nothing happens where it does not run."""
+
+    def kill(self) -> None:
+        """End it at once. Nothing happens where it does not run."""
+
+
+class Process:
+    """A service as a child process, killed by the kernel when the supervisor is gone."""
+
+    def __init__(self, service: Service, logs: Path, console: Console) -> None:
+        self.service = service
+        self.log_file = logs / f"{service.name}.log"
+        self._console = console
+        self._tail: deque[str] = deque(maxlen=_TAIL)
+        self._process: asyncio.subprocess.Process | None = None
+        self._ended: asyncio.Task[int] | None = None
+
+    @property
+    def name(self) -> str:
+        """The service's name."""
+        return self.service.name
+
+    async def start(self) -> None:
+        """Start it and wait until it is ready. Raises StartFailed; then nothing of it runs."""
+        self._tail.clear()
+        process = self._process = await asyncio.create_subprocess_exec(
+            *attached(self.service.command, end=signal.SIGKILL),
+            env={**os.environ, **self.service.environment},
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.STDOUT,
+            start_new_session=True,  # Ctrl-C in the terminal is the supervisor's to handle
+        )
+        self._ended = asyncio.create_task(self._see_it_through(process))
+        try:
+            async with asyncio.timeout(START_TIMEOUT):
+                await self._until_ready(self._ended)
+        except TimeoutError:
+            self.kill()
+            await self.wait()
+            raise self._failure(f"was not ready within {START_TIMEOUT:g} s") from None
+
+    async def wait(self) -> int:
+        """Wait until it has ended and its output is written."""
+        assert self._ended is not None
+        return await asyncio.shield(self._ended)
+
+    async def stop(self) -> None:
+        """Tell it to end (SIGTERM); kill it when it has not done so within its `patience`."""
+        if self._ended is None or self._ended.done():
+            return
+        self._signal(signal.SIGTERM)
+        if not (await asyncio.wait([self._ended], timeout=self.service.patience))[0]:
+            self._console.say(f"{self.name} did not end within {self.service.patience:g} s, killing it")
+            self.kill()
+            await self.wait()
+
+    def kill(self) -> None:
+        """End it at once (SIGKILL)."""
+        self._signal(signal.SIGKILL)
+
+    def _signal(self, number: signal.Signals) -> None:
+        if self._process is not None and self._process.returncode is None:
+            self._process.send_signal(number)
+
+    async def _until_ready(self, ended: asyncio.Task[int]) -> None:
+        async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=5)) as session:
+            while not ended.done():
+                if self.service.ready_url is None or await _answers(session, self.service.ready_url):
+                    return
+                await asyncio.wait([ended], timeout=_POLL)
+        raise self._failure(f"ended {describe(ended.result())}")
+
+    def _failure(self, what: str) -> StartFailed:
+        return StartFailed("\n".join([f"{self.name} {what}; the end of its log ({self.log_file}):", *self._tail]))
+
+    async def _see_it_through(self, process: asyncio.subprocess.Process) -> int:
+        output = asyncio.create_task(self._copy_output(process))
+        status = await process.wait()
+        await asyncio.wait([output], timeout=1)  # a descendant that lives on may hold the pipe open
+        output.cancel()
+        return status
+
+    async def _copy_output(self, process: asyncio.subprocess.Process) -> None:
+        assert process.stdout is not None
+        self.log_file.parent.mkdir(parents=True, exist_ok=True)
+        with contextlib.closing(RotatingFileHandler(self.log_file, maxBytes=_LOG_BYTES, backupCount=_LOG_FILES)) as log:
+            rest = b""
+            while chunk := await process.stdout.read(_CHUNK):
+                *lines, rest = (rest + chunk).split(b"\n")
+                if len(rest) > _LONGEST_LINE:
+                    lines, rest = [*lines, rest], b""
+                for line in lines:
+                    self._keep(line.decode(errors="replace").rstrip("\r"), log)
+            if rest:
+                self._keep(rest.decode(errors="replace"), log)
+
+    def _keep(self, line: str, log: logging.Handler) -> None:
+        log.emit(logging.makeLogRecord({"msg": line.replace("%", "%%")}))
+        self._tail.append(line)
+        self._console.relay(self.name, line)
+
+
+class NatsServer:
+    """The embedded nats-server, among the services."""
+
+    name = "nats-server"
+
+    def __init__(self, server: EmbeddedServer) -> None:
+        self._server = server
+
+    async def start(self) -> None:
+        """Start it, or start it again on the same port. Raises DataDirectoryInUse, ServerFailed."""
+        await self._server.start()
+
+    async def wait(self) -> int:
+        """Wait until it has ended."""
+        with contextlib.suppress(ServerFailed):
+            while self._server.pid:  # noqa: ASYNC110 - nobody tells when a process ends, and the server's own wait looks more often
+                await asyncio.sleep(_POLL * 4)
+        return await self._server.wait()
+
+    async def stop(self) -> None:
+        """End it in good order and release its data directory."""
+        await self._server.stop()
+
+    def kill(self) -> None:
+        """End it at once."""
+        with contextlib.suppress(ServerFailed):
+            os.kill(self._server.pid, signal.SIGKILL)
+
+
+def describe(status: int) -> str:
+    """How a process ended, in words: `with status 1`, `by SIGKILL`."""
+    return f"with status {status}" if status >= 0 else f"by {signal.Signals(-status).name}"
+
+
+async def _answers(session: aiohttp.ClientSession, url: str) -> bool:
+    try:
+        async with session.get(url) as response:
+            return response.status == 200
+    except (aiohttp.ClientError, TimeoutError):
+        return False

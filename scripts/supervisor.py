@@ -1,0 +1,172 @@
+"""Runs the whole system on one machine: nats-server, the control plane, workers; starts again what ends, ends all in order.
+
+`scripts/up` becomes this program once the checkout is set up; see there for its options.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import os
+import signal
+import sys
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
+
+import structlog
+from console import Console
+from options import parse
+from service import NatsServer, Process, StartFailed, Supervised, describe
+from system import PortInUse, System, plan
+
+from eventlog.embedded import DataDirectoryInUse, EmbeddedServer, ServerFailed
+
+EXIT_CODES = {StartFailed: 1, PortInUse: 5, DataDirectoryInUse: 5, ServerFailed: 6}
+
+_FIRST_DELAY, _LONGEST_DELAY = 0.5, 30.0
+_SETTLED = 60.0
+"""Seconds of running after which a service that ends is started again without the delay of earlier ends."""
+
+
+Demo = Callable[[System], Awaitable[None]]
+
+
+class ReadyFile:
+    """Tells scripts that the system is ready and how to reach it: addresses, and `env` for the command line. No path: no file."""
+
+    def __init__(self, path: Path | None) -> None:
+        self._path = path
+
+    def write(self, system: System) -> None:
+        """Write it at once as a whole: who sees the file sees all of it."""
+        if self._path is not None:
+            content = {**system.addresses, "env": dict(system.environment)}
+            draft = self._path.with_name(f".{self._path.name}.{os.getpid()}")
+            draft.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
+            draft.replace(self._path)
+
+    def remove(self) -> None:
+        """Remove it, also that of a system that was killed."""
+        if self._path is not None:
+            self._path.unlink(missing_ok=True)
+
+
+class Supervisor:
+    """Starts stage after stage, each when the one before is ready, and ends them the other way round."""
+
+    def __init__(self, stages: Sequence[Sequence[Supervised]], console: Console) -> None:
+        self._stages = stages
+        self._console = console
+        self._keepers: list[asyncio.Task[None]] = []
+
+    async def start(self) -> None:
+        """Start everything. Raises what the start of a service raises; call `stop` then, too."""
+        for stage in self._stages:
+            for result in await asyncio.gather(*(each.start() for each in stage), return_exceptions=True):
+                if isinstance(result, BaseException):
+                    raise result
+            self._keepers += [asyncio.create_task(self._keep(each)) for each in stage]
+
+    async def watch(self) -> None:
+        """Start again what ends, until cancelled. Raises DataDirectoryInUse where another system took over."""
+        await asyncio.gather(*self._keepers)
+
+    async def stop(self) -> None:
+        """End everything in good order."""
+        for keeper in self._keepers:
+            keeper.cancel()
+        await asyncio.gather(*self._keepers, return_exceptions=True)
+        for stage in reversed(self._stages):
+            await asyncio.gather(*(each.stop() for each in stage))
+
+    def kill(self) -> None:
+        """End everything at once."""
+        for stage in reversed(self._stages):
+            for each in stage:
+                each.kill()
+
+    async def _keep(self, each: Supervised) -> None:
+        delay, since = _FIRST_DELAY, time.monotonic()
+        while True:
+            status = await each.wait()
+            if time.monotonic() - since > _SETTLED:
+                delay = _FIRST_DELAY
+            self._console.say(f"{each.name} ended {describe(status)}, starting it again in {delay:g} s")
+            await asyncio.sleep(delay)
+            delay, since = min(delay * 2, _LONGEST_DELAY), time.monotonic()
+            try:
+                await each.start()
+            except (StartFailed, ServerFailed) as error:
+                self._console.say(str(error))
+            else:
+                self._console.say(f"{each.name} runs again")
+
+
+async def run(system: System, console: Console, *, ready: ReadyFile, demo: Demo | None = None) -> int:
+    """Run a system until a signal ends it; the exit code. Ends all that it started, whatever happens.
+
+    The ready file is there while the system is ready; `demo` is run once it is.
+    """
+    nats = NatsServer(EmbeddedServer(system.directory / "nats", port=system.nats_port))
+    services = [[Process(service, system.directory / "logs", console) for service in stage] for stage in system.stages]
+    supervisor = Supervisor([[nats], *services], console)
+    work = asyncio.create_task(_work(supervisor, system, ready, demo))
+    received: list[signal.Signals] = []
+
+    def on_signal(number: signal.Signals) -> None:
+        received.append(number)
+        if len(received) == 1:
+            console.say("ending everything in order (once more: at once)")
+            work.cancel()
+        else:
+            supervisor.kill()
+
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        asyncio.get_running_loop().add_signal_handler(number, on_signal, number)
+    try:
+        await asyncio.wait([work])
+    finally:
+        ready.remove()
+        await supervisor.stop()
+    if received:
+        return 128 + received[0]
+    error = work.exception()
+    if error is None:
+        return 0
+    if type(error) not in EXIT_CODES:
+        raise error
+    console.say(f"error: {error}")
+    return EXIT_CODES[type(error)]
+
+
+async def _work(supervisor: Supervisor, system: System, ready: ReadyFile, demo: Demo | None) -> None:
+    ready.remove()
+    await supervisor.start()
+    ready.write(system)
+    if demo is not None:
+        await demo(system)
+    for name, url in system.addresses.items():
+        print(f"{name}: {url}", flush=True)
+    await supervisor.watch()
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run what the arguments ask for; the exit code."""
+    options = parse(arguments)
+    console = Console(verbose=options.verbose)
+    level = logging.INFO if options.verbose else logging.WARNING
+    structlog.configure(
+        wrapper_class=structlog.make_filtering_bound_logger(level), logger_factory=structlog.PrintLoggerFactory(sys.stderr)
+    )
+    try:
+        system = plan(options)
+    except PortInUse as error:
+        console.say(f"error: {error}")
+        return EXIT_CODES[PortInUse]
+    return asyncio.run(run(system, console, ready=ReadyFile(options.ready_file)))
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,47 @@
+"""Runs the supervisor on stand-in services: `python -m tests.scripts.standins DATA_DIR READY_FILE BEHAVIOUR...`.
+
+Each behaviour is a stage with one service (see `standin`), `front`, `back-1`, `back-2`, … in this order.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import sys
+from pathlib import Path
+
+from console import Console
+from service import Service
+from supervisor import ReadyFile, run
+from system import System
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def _service(name: str, behaviour: str) -> Service:
+    port = _free_port()
+    return Service(
+        name=name,
+        command=(sys.executable, str(Path(__file__).with_name("standin.py")), str(port), behaviour),
+        ready_url=f"http://127.0.0.1:{port}/readyz",
+        patience=3.0,
+    )
+
+
+if __name__ == "__main__":
+    directory, ready_file, *behaviours = sys.argv[1:]
+    services = [_service(f"service-{number}", behaviour) for number, behaviour in enumerate(behaviours, start=1)]
+    nats_port = _free_port()
+    system = System(
+        directory=Path(directory),
+        nats_port=nats_port,
+        stages=tuple((service,) for service in services),
+        addresses={"nats": f"nats://127.0.0.1:{nats_port}"},
+        environment={"SOME_SETTING": "its value"},
+    )
+    sys.exit(asyncio.run(run(system, Console(verbose=False), ready=ReadyFile(Path(ready_file)))))
