@@ -39,11 +39,10 @@ class TrackerQueries:
         limit: int,
     ) -> Sequence[TaskView]:
         """At most `limit` tasks that are not hidden, newest first; `before` is created_at and id of the last one known."""
-        sql = "SELECT * FROM tasks WHERE hidden = $1"
-        arguments: list[Argument] = [False]
+        sql = "SELECT * FROM tasks WHERE NOT hidden"
+        arguments: list[Argument] = []
         if not show_seen:
-            arguments.append(False)
-            sql += f" AND seen = ${len(arguments)}"
+            sql += " AND NOT seen"
         if status is not None:
             arguments.append(status)
             sql += f" AND status = ${len(arguments)}"
@@ -56,7 +55,7 @@ class TrackerQueries:
 
     async def tasks_shown(self) -> Sequence[str]:
         """The ids of all tasks that are not hidden."""
-        return [row["id"] for row in await self._store.fetch("SELECT id FROM tasks WHERE hidden = $1", False)]
+        return [row["id"] for row in await self._store.fetch("SELECT id FROM tasks WHERE NOT hidden")]
 
     async def tasks_running(self) -> Sequence[TaskView]:
         """The tasks that a worker has a lease on."""
@@ -72,7 +71,7 @@ class TrackerQueries:
 
     async def task_counts(self) -> dict[str, int]:
         """How many tasks there are in each status that has any, hidden ones left out."""
-        rows = await self._store.fetch("SELECT status, count(*) AS tasks FROM tasks WHERE hidden = $1 GROUP BY status", False)
+        rows = await self._store.fetch("SELECT status, count(*) AS tasks FROM tasks WHERE NOT hidden GROUP BY status")
         return {row["status"]: row["tasks"] for row in rows}
 
     async def analysis_of_task(self, task_id: str) -> AnalysisView | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import Any
 
 import attrs
@@ -10,7 +11,11 @@ import msgspec
 from gctd.domain.analysis import Metadata, PackageProblem, Summary
 from gctd.domain.config import ProjectConfig
 from gctd.domain.project import Project
+from gctd.domain.repo import Repo
+from gctd.domain.task import Task
+from projections.model import Table
 from projections.store import Row
+from projections.tracker.tables import REPOS, TASKS, repo_row, task_row
 
 
 @attrs.frozen(kw_only=True)
@@ -47,6 +52,11 @@ class RepoView:
             }
         )
 
+    @classmethod
+    def of_state(cls, repo: Repo, sequence: int) -> RepoView:
+        """The repository as it will be read, once the read model has its commit."""
+        return cls.of(_as_read(REPOS, repo_row(repo, sequence)))
+
 
 @attrs.frozen(kw_only=True)
 class TaskView:
@@ -79,6 +89,11 @@ class TaskView:
     def of(cls, row: Row) -> TaskView:
         """The task in a row of `tasks`."""
         return cls(**{**row, "seen": bool(row["seen"]), "hidden": bool(row["hidden"])})
+
+    @classmethod
+    def of_state(cls, task: Task, sequence: int) -> TaskView:
+        """The task as it will be read, once the read model has its commit."""
+        return cls.of(_as_read(TASKS, task_row(task, sequence)))
 
 
 @attrs.frozen(kw_only=True)
@@ -141,3 +156,12 @@ class WorkerView:
 
 def _decoded(text: str, type_: Any) -> Any:
     return msgspec.json.decode(text, type=type_)
+
+
+def _as_read(table: Table, row: tuple[Any, ...]) -> Row:
+    return dict(zip(table.names, (rfc3339(value) if isinstance(value, datetime) else value for value in row), strict=True))
+
+
+def rfc3339(time: datetime) -> str:
+    """A time as the read model has it: RFC 3339 in UTC with six decimals."""
+    return time.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")

@@ -1,0 +1,1 @@
+"""The tracker's HTTP API, its event stream and its page."""

@@ -1,0 +1,183 @@
+"""What the tracker's API answers with: the resources of the specification, section 2, and what we add to them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from gctd.domain.analysis import Metadata, PackageProblem, Summary
+from gctd.domain.project import Project
+from httpkit.fields import UNSET, Unset, member, message
+from projections.store import Row
+from projections.tracker.views import AnalysisView, RepoView, TaskView, WorkerView
+
+
+@message
+class TaskBody:
+    """A task. `analysis_id` is there once it is completed."""
+
+    id: str = member(description="`task-` and digits")
+    repo_url: str = member()
+    project: str = member(description="path of the project in the repository, `.` for the root")
+    ref: str = member(description="branch, tag or commit that is analysed")
+    status: str = member(description="pending, queued, running, completed, failed or expired")
+    engine: str = member()
+    attempt: int = member(description="attempts started so far")
+    max_attempts: int = member()
+    created_at: str = member(description="RFC 3339, UTC")
+    updated_at: str = member(description="RFC 3339, UTC")
+    seen: bool = member()
+    hidden: bool = member()
+    worker: str = member(description="the worker of the last attempt; empty before the first")
+    stage: str = member(description="stage of the attempt under way: clone, modules, test, analyse, store")
+    reason: str = member(description="why the last attempt, or the task, ended without a result")
+    analysis_id: str | Unset = member(default=UNSET)
+
+    @classmethod
+    def of(cls, task: TaskView) -> TaskBody:
+        """The task of a row."""
+        return cls(
+            id=task.id,
+            repo_url=task.repo_url,
+            project=task.project,
+            ref=task.ref,
+            status=task.status,
+            engine=task.engine,
+            attempt=task.attempt,
+            max_attempts=task.max_attempts,
+            created_at=task.created_at,
+            updated_at=task.updated_at,
+            seen=task.seen,
+            hidden=task.hidden,
+            worker=task.worker,
+            stage=task.stage,
+            reason=task.reason,
+            analysis_id=task.analysis_id or UNSET,
+        )
+
+
+@message
+class ProfileBody:
+    """What a discovery found."""
+
+    projects: tuple[Project, ...] = member()
+
+
+@message
+class RepoBody:
+    """A repository; its members are capitalised as in the specification."""
+
+    ID: str = member()
+    URL: str = member()
+    Status: str = member(description="registering, ready or error")
+    StatusReason: str = member(description="set where Status is error, or where an attempt failed")
+    CommitSHA: str = member()
+    DefaultRef: str = member()
+    ProfiledAt: str | None = member()
+    Profile: ProfileBody = member()
+
+    @classmethod
+    def of(cls, repo: RepoView) -> RepoBody:
+        """The repository of a row."""
+        return cls(
+            ID=repo.id,
+            URL=repo.url,
+            Status=repo.status,
+            StatusReason=repo.reason,
+            CommitSHA=repo.commit_sha,
+            DefaultRef=repo.default_ref,
+            ProfiledAt=repo.profiled_at,
+            Profile=ProfileBody(projects=repo.projects),
+        )
+
+
+@message
+class RepoInfoBody:
+    """Which repository was analysed, at which commit."""
+
+    url: str = member()
+    ref: str = member()
+    commit_sha: str = member()
+    metadata: Metadata = member()
+
+
+@message
+class AnalysisBody:
+    """The result of a task: what the engine found, and what made it."""
+
+    id: str = member(description="the same for every analysis of a project")
+    repo_id: str = member()
+    project: str = member()
+    task_id: str = member()
+    repo_info: RepoInfoBody = member()
+    summary: Summary = member()
+    engine: str = member()
+    engine_version: str = member()
+    crap_version: str = member()
+    go_version: str = member()
+    flags: tuple[str, ...] = member(description="flags of the test run")
+    profile_digest: str | None = member(description="SHA-256 of the coverage profile")
+    profile_path: str | None = member()
+    uncovered: tuple[PackageProblem, ...] = member(description="packages without coverage, and why")
+    analyzed_at: str = member(description="RFC 3339, UTC")
+    duration_ms: int = member()
+    entries: Any | Unset = member(default=UNSET, description="functions, highest score first; not in lists")
+    raw_output: Any | Unset = member(default=UNSET, description="the report in go-crap's own form; not in lists")
+    warnings: Any | Unset = member(default=UNSET, description="files that were left out, and why; not in lists")
+
+    @classmethod
+    def of(cls, analysis: AnalysisView, report: dict[str, msgspec.Raw] | None = None) -> AnalysisBody:
+        """The analysis of a row, with its report where it is given."""
+        parts = {name: report.get(name, UNSET) for name in ("entries", "raw_output", "warnings")} if report else {}
+        return cls(
+            id=analysis.analysis_id,
+            repo_id=analysis.repo_id,
+            project=analysis.project,
+            task_id=analysis.task_id,
+            repo_info=RepoInfoBody(
+                url=analysis.repo_url, ref=analysis.ref, commit_sha=analysis.commit_sha, metadata=analysis.metadata
+            ),
+            summary=analysis.summary,
+            engine=analysis.engine,
+            engine_version=analysis.engine_version,
+            crap_version=analysis.crap_version,
+            go_version=analysis.go_version,
+            flags=analysis.flags,
+            profile_digest=analysis.profile_digest,
+            profile_path=analysis.profile_path,
+            uncovered=analysis.uncovered,
+            analyzed_at=analysis.analyzed_at,
+            duration_ms=analysis.duration_ms,
+            **parts,
+        )
+
+
+@message
+class WorkerBody:
+    """A worker. `cpu` is per cent of the host, `memory` bytes of the process; both 0 where it is gone."""
+
+    id: str = member()
+    host: str = member()
+    pid: int = member()
+    cpu: float = member()
+    memory: int = member()
+    status: str = member(description="online, paused, draining or gone")
+    tasks: tuple[str, ...] = member(description="what it works on now")
+    started_at: str = member()
+
+    @classmethod
+    def of(cls, worker: WorkerView, presence: Row | None) -> WorkerBody:
+        """The worker of a row, with what it says of itself where it is present."""
+        here = presence if presence is not None and presence["session"] == worker.session else None
+        status = here["status"] if here else "gone"
+        return cls(
+            id=worker.id,
+            host=worker.host,
+            pid=worker.pid,
+            cpu=here["cpu"] if here else 0.0,
+            memory=here["memory"] if here else 0,
+            status="paused" if here and worker.paused else status,
+            tasks=tuple(here["tasks"]) if here else (),
+            started_at=worker.started_at,
+        )

@@ -1,0 +1,153 @@
+// The live task list: the tasks once, then every change as it happens.
+
+const ICONS = { pending: "○", queued: "◷", running: "◐", completed: "✓", failed: "✕", expired: "⧗" };
+const MOST = 200;
+const WORST = 20;
+
+const tasks = new Map();
+const scores = new Map();
+const body = document.querySelector("#tasks tbody");
+const live = document.querySelector("#live");
+
+function cell(text, name) {
+  const element = document.createElement("td");
+  element.textContent = text;
+  if (name) element.className = name;
+  return element;
+}
+
+function projectName(task) {
+  const repo = task.repo_url.replace(/^https?:\/\//, "").replace(/^file:\/\//, "");
+  return task.project === "." ? repo : `${repo} · ${task.project}`;
+}
+
+function row(task) {
+  const element = document.createElement("tr");
+  const status = cell(`${ICONS[task.status]} ${task.status}`, task.status);
+  status.title = task.reason;
+  const project = document.createElement("td");
+  if (task.status === "completed") {
+    const button = document.createElement("button");
+    button.textContent = projectName(task);
+    button.addEventListener("click", () => show(task));
+    project.append(button);
+  } else {
+    project.textContent = projectName(task);
+  }
+  const when = cell(new Date(task.updated_at).toLocaleTimeString());
+  when.title = task.updated_at;
+  const score = scores.get(task.id);
+  element.append(
+    status,
+    project,
+    cell(task.ref),
+    cell(`${task.attempt}/${task.max_attempts}`),
+    cell(task.status === "running" ? task.stage : task.status === "failed" || task.status === "expired" ? task.reason : "", "wide"),
+    cell(task.worker),
+    when,
+    cell(score === undefined ? "" : score.toFixed(2)),
+  );
+  return element;
+}
+
+let drawing = false;
+function draw() {
+  if (drawing) return;
+  drawing = true;
+  requestAnimationFrame(() => {
+    drawing = false;
+    const shown = [...tasks.values()].filter((task) => !task.hidden && !task.seen && !task.deleted);
+    shown.sort((a, b) => (a.created_at < b.created_at ? 1 : a.created_at > b.created_at ? -1 : 0));
+    body.replaceChildren(...shown.slice(0, MOST).map(row));
+    document.querySelector("#tasks").hidden = shown.length === 0;
+    document.querySelector("#empty").hidden = shown.length !== 0;
+  });
+}
+
+async function read(path) {
+  const answer = await fetch(path, { headers: { Accept: "application/json" } });
+  const document = await answer.json();
+  if (!answer.ok) throw new Error(document.message ?? answer.statusText);
+  return document;
+}
+
+async function score(task) {
+  if (task.status !== "completed" || scores.has(task.id)) return;
+  const result = await read(`api/tasks/${task.id}/result?entries=0`);
+  scores.set(task.id, result.summary.average);
+  draw();
+}
+
+async function show(task) {
+  const result = await read(`api/tasks/${task.id}/result?entries=${WORST}`);
+  document.querySelector("#worst-title").textContent = projectName(task);
+  document.querySelector("#summary").textContent =
+    `average ${result.summary.average.toFixed(2)}, ${result.summary.exceeded} of ${result.summary.total_funcs} functions over 30, ` +
+    `${result.repo_info.commit_sha.slice(0, 12)}, ${result.go_version}, ${result.engine} ${result.engine_version}`;
+  const percent = (value) => (value === null || value === undefined ? "n/a" : `${value.toFixed(1)} %`);
+  document.querySelector("#worst").replaceChildren(
+    ...result.entries.map((entry) => {
+      const element = document.createElement("tr");
+      element.append(
+        cell(entry.crap.toFixed(2)),
+        cell(String(entry.cyclomatic)),
+        cell(percent(entry.coverage)),
+        cell(entry.function, "code"),
+        cell(`${entry.file}:${entry.line}`, "code"),
+      );
+      return element;
+    }),
+  );
+  document.querySelector("#result").hidden = false;
+  document.querySelector("#worst-title").scrollIntoView({ block: "nearest" });
+}
+
+function problem(error) {
+  const element = document.querySelector("#problem");
+  element.textContent = error ? String(error.message ?? error) : "";
+  element.hidden = !error;
+}
+
+async function refresh() {
+  const known = await read(`api/tasks?limit=${MOST}`);
+  const before = new Map(tasks);
+  tasks.clear();
+  for (const task of known) {
+    const other = before.get(task.id);
+    // An event that came while the list was read may be newer than the list.
+    tasks.set(task.id, other && other.updated_at > task.updated_at ? other : task);
+  }
+  draw();
+  await Promise.all(known.slice(0, 50).map(score));
+}
+
+function state(text, name) {
+  live.textContent = text;
+  live.className = name;
+}
+
+function listen() {
+  const source = new EventSource("api/sse");
+  source.addEventListener("open", () => {
+    state("live", "on");
+    refresh().then(() => problem(null), problem);
+  });
+  source.addEventListener("error", () => state(`stale since ${new Date().toLocaleTimeString()}, reconnecting`, "stale"));
+  source.addEventListener("task", (event) => {
+    const task = JSON.parse(event.data);
+    tasks.set(task.id, task);
+    draw();
+    score(task).catch(problem);
+  });
+  source.addEventListener("stage", (event) => {
+    const stage = JSON.parse(event.data);
+    const task = tasks.get(stage.id);
+    if (task) {
+      tasks.set(stage.id, { ...task, stage: stage.stage });
+      draw();
+    }
+  });
+  source.addEventListener("reset", () => refresh().catch(problem));
+}
+
+listen();

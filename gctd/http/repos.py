@@ -1,0 +1,115 @@
+"""Routes of repositories and of their analyses (specification, section 4)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from aiohttp import web
+
+from gctd.domain.errors import NotFound
+from gctd.domain.urls import repo_id
+from gctd.http.bodies import AnalysisBody, RepoBody
+from gctd.http.cursors import decode_cursor, encode_cursor
+from gctd.http.services import Services
+from gctd.http.tasks import PAGE, context, full_analysis
+from httpkit.fields import member, message, path, query
+from httpkit.routes import Answer, Call, Route
+from projections.tracker.views import RepoView
+
+
+@message
+class Register:
+    """Which repository to register."""
+
+    repo_url: str = member(max_length=2048, example="https://github.com/example/module")
+    refresh: bool = query(default=False, description="look for the projects of a known repository again")
+
+
+@message
+class RepoByUrl:
+    """Names a repository by its URL."""
+
+    url: str = query(max_length=2048)
+
+
+@message
+class ListAnalyses:
+    """A page of the list of analyses."""
+
+    limit: int = query(default=PAGE, ge=1, le=PAGE)
+    cursor: tuple[str, str] | None = query(default=None, parse=decode_cursor, schema={"type": "string"})
+
+
+@message
+class OneAnalysis:
+    """Names an analysis, and how much of it is wanted."""
+
+    id: str = path(pattern="^[0-9a-f]{8,64}$", max_length=64)
+    entries: int | None = query(default=None, ge=0, le=1_000_000, description="at most so many functions, worst first")
+
+
+@message
+class OneProfile:
+    """Names a coverage profile by the path that an analysis gives."""
+
+    repo: str = path(pattern="^[0-9a-f]{8,64}$", max_length=64)
+    rest: str = path(max_length=2048, description="`<project>/<commit_sha>.out`")
+
+
+async def register(request: Register, call: Call[Services]) -> Answer[RepoBody]:
+    """Make a repository known; a worker looks for its Go projects. A known one is answered as it is."""
+    outcome = await call.services.tracker.register(request.repo_url, refresh=request.refresh, context=context(call))
+    sequence = await call.services.seen(outcome.sequence)
+    return Answer(RepoBody.of(RepoView.of_state(outcome.state, outcome.sequence)), sequence=sequence)
+
+
+async def repo_status(request: RepoByUrl, call: Call[Services]) -> RepoBody:
+    """A repository, whatever its state."""
+    url = call.services.tracker.parse_url(request.url, "url")
+    repo = await call.services.queries.repo(repo_id(url.canonical))
+    if repo is None:
+        raise NotFound(f"{request.url} is not registered")
+    return RepoBody.of(repo)
+
+
+async def list_analyses(request: ListAnalyses, call: Call[Services]) -> Answer[Sequence[AnalysisBody]]:
+    """The latest analysis of each project of each repository, without the functions."""
+    found = await call.services.queries.latest_analyses(after=request.cursor, limit=request.limit + 1)
+    page = found[: request.limit]
+    more = encode_cursor(page[-1].repo_url, page[-1].project) if len(found) > len(page) else None
+    return Answer([AnalysisBody.of(analysis) for analysis in page], cursor=more)
+
+
+async def get_analysis(request: OneAnalysis, call: Call[Services]) -> AnalysisBody:
+    """The latest analysis of a project, by the id that all its analyses have."""
+    analysis = await call.services.queries.analysis(request.id)
+    if analysis is None:
+        raise NotFound(f"there is no analysis {request.id}")
+    return await full_analysis(analysis, call, entries=request.entries)
+
+
+async def get_profile(request: OneProfile, call: Call[Services]) -> web.Response:
+    """The coverage profile that an analysis was made from, as `go test` wrote it."""
+    name = f"coverage/{request.repo}/{request.rest}"
+    ref = await call.services.blobs.resolve(name)
+    if ref is None:
+        raise NotFound(f"there is no profile {name}")
+    body = await call.services.blobs.get(ref.digest)
+    return web.Response(body=body, content_type="text/plain", charset="utf-8")
+
+
+ROUTES = (
+    Route("POST", "/api/repos", register, summary="Register a repository", tags=("repos",), status=202),
+    Route("GET", "/api/repos/status", repo_status, summary="State of a repository", tags=("repos",), errors=(404,)),
+    Route("GET", "/api/repos", list_analyses, summary="Latest analyses", tags=("repos",)),
+    Route("GET", "/api/repos/{id}", get_analysis, summary="Look at an analysis", tags=("repos",), errors=(404,)),
+    Route(
+        "GET",
+        "/coverage/{repo}/{rest:.+}",
+        get_profile,
+        summary="A coverage profile",
+        tags=("repos",),
+        errors=(404,),
+        produces=("text/plain",),
+    ),
+)

@@ -1,0 +1,190 @@
+"""Routes of tasks: schedule, list, look at, remove (specification, section 4)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from eventlog import Context
+from eventlog.commands import Outcome
+from gctd.domain.errors import NotFound, Refused
+from gctd.domain.task import Task, TaskEvent, TaskStatus
+from gctd.http.bodies import AnalysisBody, TaskBody
+from gctd.http.cursors import decode_cursor, encode_cursor
+from gctd.http.services import Services
+from httpkit.fields import member, message, path, query
+from httpkit.routes import Answer, Call, Nothing, Route
+from projections.tracker.views import AnalysisView, TaskView
+
+PAGE = 1000
+"""The longest page of a list, and the length where none is asked for."""
+
+
+def context(call: Call[Services]) -> Context:
+    """The context in which a request's command is issued."""
+    return Context(key=call.key, fingerprint=call.fingerprint, correlation=call.request_id, traceparent=call.traceparent)
+
+
+@message
+class ListTasks:
+    """Which tasks to list."""
+
+    status: TaskStatus | None = query(default=None, description="only tasks in this state")
+    show_seen: bool = query(default=False, description="also tasks that are marked as seen")
+    limit: int = query(default=PAGE, ge=1, le=PAGE)
+    cursor: tuple[str, str] | None = query(default=None, parse=decode_cursor, schema={"type": "string"})
+
+
+@message
+class OneTask:
+    """Names a task."""
+
+    id: str = path(pattern=r"^task-[0-9]{1,30}$", max_length=40, example="task-1763635200000000001")
+
+
+@message
+class ResultOfTask:
+    """Names a task, and how much of its result is wanted."""
+
+    id: str = path(pattern=r"^task-[0-9]{1,30}$", max_length=40, example="task-1763635200000000001")
+    entries: int | None = query(default=None, ge=0, le=1_000_000, description="at most so many functions, worst first")
+
+
+@message
+class Schedule:
+    """What to analyse."""
+
+    repo_url: str = member(max_length=2048, example="https://github.com/example/module")
+    project: str | None = member(default=None, max_length=1024, description="one project; all where it is left out")
+    ref: str | None = member(default=None, max_length=255, description="becomes the setting of the repository's root")
+    engine: str | None = member(default=None, max_length=64)
+
+
+async def list_tasks(request: ListTasks, call: Call[Services]) -> Answer[Sequence[TaskBody]]:
+    """Tasks, newest first; hidden ones are left out."""
+    found = await call.services.queries.tasks(
+        status=request.status.value if request.status else None,
+        show_seen=request.show_seen,
+        before=request.cursor,
+        limit=request.limit + 1,
+    )
+    page = found[: request.limit]
+    more = encode_cursor(page[-1].created_at, page[-1].id) if len(found) > len(page) else None
+    return Answer([TaskBody.of(task) for task in page], cursor=more)
+
+
+async def get_task(request: OneTask, call: Call[Services]) -> TaskBody:
+    """A task."""
+    return TaskBody.of(await _task(request.id, call))
+
+
+async def task_result(request: ResultOfTask, call: Call[Services]) -> AnalysisBody:
+    """The analysis that a completed task led to."""
+    task = await _task(request.id, call)
+    if task.status != TaskStatus.COMPLETED:
+        raise Refused(f"{task.id} has not completed: it is {task.status}{task.reason and f' ({task.reason})'}")
+    analysis = await call.services.queries.analysis_of_task(task.id)
+    if analysis is None:
+        raise NotFound(f"{task.id} has no analysis")
+    return await full_analysis(analysis, call, entries=request.entries)
+
+
+async def schedule(request: Schedule, call: Call[Services]) -> Answer[Sequence[TaskBody]]:
+    """Queue a task for one project of a registered repository, or for each."""
+    return await _scheduled(request, call)
+
+
+async def schedule_first(request: Schedule, call: Call[Services]) -> Answer[TaskBody]:
+    """The older form of scheduling: queues the same tasks and answers with the first."""
+    tasks = await _scheduled(request, call)
+    return Answer(
+        tasks.value[0], sequence=tasks.sequence, headers={**tasks.headers, "Location": f"/api/tasks/{tasks.value[0].id}"}
+    )
+
+
+async def delete_task(request: OneTask, call: Call[Services]) -> Answer[None]:
+    """Remove a task; one that is under way is cancelled first."""
+    return await _done(await call.services.tracker.delete_task(request.id, context(call)), call)
+
+
+async def mark_seen(request: OneTask, call: Call[Services]) -> Answer[None]:
+    """Mark a task as seen: it leaves the list."""
+    return await _done(await call.services.tracker.mark_seen(request.id, context(call)), call)
+
+
+async def hide_all(request: Nothing, call: Call[Services]) -> Answer[None]:  # noqa: ARG001 - the shape of a handler
+    """Hide all tasks that are in the list now."""
+    services = call.services
+    # Each task is hidden on its own, so a key for the whole request has nothing to hold on to; repeating it is harmless.
+    plain = Context(correlation=call.request_id, traceparent=call.traceparent)
+    last = await services.tracker.hide_tasks(await services.queries.tasks_shown(), plain)
+    return Answer(None, sequence=await services.seen(last) if last else None)
+
+
+async def full_analysis(analysis: AnalysisView, call: Call[Services], *, entries: int | None = None) -> AnalysisBody:
+    """An analysis with its report, from the blob store; with at most so many entries where that is asked for."""
+    raw = await call.services.blobs.get(analysis.report_digest)
+    report: dict[str, Any] = msgspec.json.decode(raw, type=dict[str, msgspec.Raw])
+    if entries is not None:
+        worst = msgspec.json.decode(report["entries"], type=list[msgspec.Raw])[:entries]
+        report = {**report, "entries": worst}
+        del report["raw_output"]
+    return AnalysisBody.of(analysis, report)
+
+
+async def _task(task_id: str, call: Call[Services]) -> TaskView:
+    task = await call.services.queries.task(task_id)
+    if task is None:
+        raise NotFound(f"there is no {task_id}")
+    return task
+
+
+async def _scheduled(request: Schedule, call: Call[Services]) -> Answer[Sequence[TaskBody]]:
+    outcomes = await call.services.tracker.analyze(
+        request.repo_url,
+        project=request.project,
+        ref=request.ref,
+        engine=request.engine,
+        context=context(call),
+    )
+    last = await call.services.seen(outcomes[-1].sequence)
+    replayed = {"Idempotent-Replayed": "true"} if outcomes[0].replayed else {}
+    tasks = [TaskBody.of(TaskView.of_state(outcome.state, outcome.sequence)) for outcome in outcomes]
+    return Answer(tasks, sequence=last, headers=replayed)
+
+
+async def _done(outcome: Outcome[Task, TaskEvent], call: Call[Services]) -> Answer[None]:
+    return Answer(None, sequence=await call.services.seen(outcome.sequence))
+
+
+ROUTES = (
+    Route("GET", "/api/tasks", list_tasks, summary="List tasks", tags=("tasks",)),
+    Route(
+        "POST",
+        "/api/tasks",
+        schedule_first,
+        summary="Schedule an analysis (older form)",
+        tags=("tasks",),
+        status=201,
+        errors=(404, 409),
+        idempotent=True,
+        deprecated=True,
+    ),
+    Route("POST", "/api/tasks/hide-all", hide_all, summary="Hide all tasks", tags=("tasks",)),
+    Route("GET", "/api/tasks/{id}", get_task, summary="Look at a task", tags=("tasks",), errors=(404,)),
+    Route("DELETE", "/api/tasks/{id}", delete_task, summary="Remove a task", tags=("tasks",), errors=(404,)),
+    Route("POST", "/api/tasks/{id}/seen", mark_seen, summary="Mark a task as seen", tags=("tasks",), errors=(404,)),
+    Route("GET", "/api/tasks/{id}/result", task_result, summary="Result of a task", tags=("tasks",), errors=(404, 409)),
+    Route(
+        "POST",
+        "/api/repos/analyze",
+        schedule,
+        summary="Schedule an analysis",
+        tags=("repos",),
+        status=202,
+        errors=(404, 409),
+        idempotent=True,
+    ),
+)

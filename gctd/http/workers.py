@@ -1,0 +1,58 @@
+"""Routes of workers (specification, section 4)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from gctd.http.bodies import WorkerBody
+from gctd.http.services import Services
+from gctd.http.tasks import context
+from httpkit.fields import message, path
+from httpkit.routes import Answer, Call, Nothing, Route
+
+
+@message
+class OneWorker:
+    """Names a worker."""
+
+    id: str = path(pattern="^[A-Za-z0-9_-]{1,64}$", max_length=64)
+
+
+async def list_workers(request: Nothing, call: Call[Services]) -> Sequence[WorkerBody]:  # noqa: ARG001
+    """All workers that were ever started, with what those that are present say of themselves."""
+    present = await call.services.presence.present()
+    workers = await call.services.queries.workers()
+    return [
+        WorkerBody.of(worker, msgspec.json.decode(present[worker.id]) if worker.id in present else None) for worker in workers
+    ]
+
+
+async def pause_worker(request: OneWorker, call: Call[Services]) -> Answer[None]:
+    """Let a worker take no more jobs, until it is resumed; a job that runs is not interrupted."""
+    return await _pause(request.id, call, paused=True)
+
+
+async def unpause_worker(request: OneWorker, call: Call[Services]) -> Answer[None]:
+    """Let a worker take jobs again."""
+    return await _pause(request.id, call, paused=False)
+
+
+async def _pause(worker_id: str, call: Call[Services], *, paused: bool) -> Answer[None]:
+    outcome = await call.services.tracker.pause_worker(worker_id, paused=paused, context=context(call))
+    return Answer(None, sequence=await call.services.seen(outcome.sequence))
+
+
+ROUTES = (
+    Route("GET", "/api/workers", list_workers, summary="List workers", tags=("workers",)),
+    Route("POST", "/api/workers/{id}/pause", pause_worker, summary="Pause a worker", tags=("workers",), errors=(404,)),
+    Route(
+        "POST",
+        "/api/workers/{id}/unpause",
+        unpause_worker,
+        summary="Resume a worker",
+        tags=("workers",),
+        errors=(404,),
+    ),
+)
