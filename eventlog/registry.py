@@ -125,9 +125,12 @@ class Registry:
         except KeyError:
             raise ValueError(f"{type(value).__name__} is not registered as an event or a state") from None
 
-    def decode_event(self, name: str, version: int, data: bytes) -> Any:
-        """An event from its stored fields, lifted to the newest version. Raises UndecodableCommit."""
-        return self._decode(self._events, name, version, msgspec.Raw(data), "event")
+    def decode(self, name: str, version: int, data: bytes) -> Any:
+        """An event (by name) or a state (by category) from its stored fields, lifted to the newest version.
+
+        Raises UndecodableCommit.
+        """
+        return self._decode({**self._events, **self._states}, name, version, msgspec.Raw(data), "sample")
 
     def decode_body(self, commit: Commit) -> CommitBody:
         """The envelope of a stored commit. Raises UndecodableCommit."""

@@ -1,0 +1,110 @@
+"""Every version of every event and state that was ever written can still be read, and nothing changes unnoticed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import attrs
+import msgspec
+import pytest
+
+from eventlog import Registry, UndecodableCommit
+from tests.support.samples import GOLDEN, registries, sample_path
+
+KNOWN = [
+    pytest.param(registry, name, version, id=f"{name}.v{number}")
+    for service, registry in registries().items()
+    for name, newest, _ in registry.known()
+    for number in range(1, newest + 1)
+    for version in [(service, number, newest)]
+]
+
+
+def differences(registry: Registry, name: str, version: int, stored: bytes) -> str | None:
+    """What is wrong between a stored sample of the newest version and the code, if anything."""
+    try:
+        value = registry.decode(name, version, stored)
+    except UndecodableCommit as error:
+        return str(error)
+    written, sample = msgspec.json.decode(msgspec.json.encode(value)), msgspec.json.decode(stored)
+    return None if written == sample else f"{written} is not {sample}"
+
+
+@pytest.mark.parametrize(("registry", "name", "version"), KNOWN)
+def test_a_stored_sample_is_what_the_code_reads_and_writes(registry: Registry, name: str, version: tuple[str, int, int]) -> None:
+    service, number, newest = version
+    path = sample_path(service, name, number)
+    assert path.exists(), f"{path.name} is missing: python -m tests.support.samples writes it"
+    if number == newest:
+        assert differences(registry, name, number, path.read_bytes()) is None
+    else:
+        registry.decode(name, number, path.read_bytes())
+
+
+def test_there_is_no_sample_that_no_code_knows() -> None:
+    stored = {(path.parent.name, path.name) for path in GOLDEN.rglob("*.json")}
+    known = {
+        (service, sample_path(service, name, number).name)
+        for service, registry in registries().items()
+        for name, newest, _ in registry.known()
+        for number in range(1, newest + 1)
+    }
+    assert stored == known
+
+
+@attrs.frozen(kw_only=True)
+class Before:
+    amount: int
+    note: str
+
+
+@attrs.frozen(kw_only=True)
+class Renamed:
+    quantity: int
+    note: str
+
+
+@attrs.frozen(kw_only=True)
+class Added:
+    amount: int
+    note: str
+    extra: str = ""
+
+
+@attrs.frozen(kw_only=True)
+class Retyped:
+    amount: str
+    note: str
+
+
+@attrs.frozen(kw_only=True)
+class Removed:
+    amount: int
+
+
+SAMPLE = msgspec.json.encode(Before(amount=1, note="n"))
+
+
+def _registry(cls: Any, version: int = 1) -> Registry:
+    registry = Registry()
+    registry.event("Happened", version=version)(cls)
+    return registry
+
+
+@pytest.mark.parametrize("changed", [Renamed, Added, Retyped, Removed])
+def test_a_changed_field_without_a_new_version_is_noticed(changed: Any) -> None:
+    assert differences(_registry(Before), "Happened", 1, SAMPLE) is None
+    assert differences(_registry(changed), "Happened", 1, SAMPLE) is not None
+
+
+def test_an_upcaster_lifts_an_old_version() -> None:
+    registry = _registry(Renamed, version=2)
+    with pytest.raises(UndecodableCommit, match="no upcaster"):
+        registry.decode("Happened", 1, SAMPLE)
+    registry.upcast("Happened", 1)(lambda fields: {"quantity": fields["amount"], "note": fields["note"]})
+    assert registry.decode("Happened", 1, SAMPLE) == Renamed(quantity=1, note="n")
+
+
+def test_a_version_from_the_future_is_refused() -> None:
+    with pytest.raises(UndecodableCommit, match="newer than this program"):
+        _registry(Before).decode("Happened", 2, SAMPLE)
