@@ -6,31 +6,33 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import logging
 import os
 import signal
 import sys
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from pathlib import Path
 
 import structlog
 from console import Console
+from demo import DemoFailed, demonstrate
 from options import parse
 from service import NatsServer, Process, StartFailed, Supervised, describe
 from system import PortInUse, System, plan
 
 from eventlog.embedded import DataDirectoryInUse, EmbeddedServer, ServerFailed
 
-EXIT_CODES = {StartFailed: 1, PortInUse: 5, DataDirectoryInUse: 5, ServerFailed: 6}
+EXIT_CODES = {StartFailed: 1, DemoFailed: 1, PortInUse: 5, DataDirectoryInUse: 5, ServerFailed: 6}
 
 _FIRST_DELAY, _LONGEST_DELAY = 0.5, 30.0
 _SETTLED = 60.0
 """Seconds of running after which a service that ends is started again without the delay of earlier ends."""
 
 
-Demo = Callable[[System], Awaitable[None]]
+Demo = Callable[[System, Console], Awaitable[None]]
 
 
 class ReadyFile:
@@ -39,35 +41,40 @@ class ReadyFile:
     def __init__(self, path: Path | None) -> None:
         self._path = path
 
-    def write(self, system: System) -> None:
-        """Write it at once as a whole: who sees the file sees all of it."""
+    @contextlib.contextmanager
+    def shown(self, system: System) -> Iterator[None]:
+        """It is there in this context: written as a whole, so who sees the file sees all of it."""
         if self._path is not None:
             content = {**system.addresses, "env": dict(system.environment)}
             draft = self._path.with_name(f".{self._path.name}.{os.getpid()}")
             draft.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
             draft.replace(self._path)
+        try:
+            yield
+        finally:
+            self.remove()
 
     def remove(self) -> None:
-        """Remove it, also that of a system that was killed."""
+        """Remove it, also one that a killed system left."""
         if self._path is not None:
             self._path.unlink(missing_ok=True)
 
 
 class Supervisor:
-    """Starts stage after stage, each when the one before is ready, and ends them the other way round."""
+    """Starts stage after stage, starts again what ends by itself, and ends the stages the other way round."""
 
-    def __init__(self, stages: Sequence[Sequence[Supervised]], console: Console) -> None:
-        self._stages = stages
+    def __init__(self, console: Console) -> None:
+        self._stages: list[Sequence[Supervised]] = []
         self._console = console
         self._keepers: list[asyncio.Task[None]] = []
 
-    async def start(self) -> None:
-        """Start everything. Raises what the start of a service raises; call `stop` then, too."""
-        for stage in self._stages:
-            for result in await asyncio.gather(*(each.start() for each in stage), return_exceptions=True):
-                if isinstance(result, BaseException):
-                    raise result
-            self._keepers += [asyncio.create_task(self._keep(each)) for each in stage]
+    async def start(self, stage: Sequence[Supervised]) -> None:
+        """Start the next stage. Raises what the start of a service raises; call `stop` then, too."""
+        self._stages.append(stage)
+        for result in await asyncio.gather(*(each.start() for each in stage), return_exceptions=True):
+            if isinstance(result, BaseException):
+                raise result
+        self._keepers += [asyncio.create_task(self._keep(each)) for each in stage]
 
     async def watch(self) -> None:
         """Start again what ends, until cancelled. Raises DataDirectoryInUse where another system took over."""
@@ -109,10 +116,8 @@ async def run(system: System, console: Console, *, ready: ReadyFile, demo: Demo 
 
     The ready file is there while the system is ready; `demo` is run once it is.
     """
-    nats = NatsServer(EmbeddedServer(system.directory / "nats", port=system.nats_port))
-    services = [[Process(service, system.directory / "logs", console) for service in stage] for stage in system.stages]
-    supervisor = Supervisor([[nats], *services], console)
-    work = asyncio.create_task(_work(supervisor, system, ready, demo))
+    supervisor = Supervisor(console)
+    work = asyncio.create_task(_work(supervisor, system, console, ready, demo))
     received: list[signal.Signals] = []
 
     def on_signal(number: signal.Signals) -> None:
@@ -128,7 +133,6 @@ async def run(system: System, console: Console, *, ready: ReadyFile, demo: Demo 
     try:
         await asyncio.wait([work])
     finally:
-        ready.remove()
         await supervisor.stop()
     if received:
         return 128 + received[0]
@@ -141,15 +145,17 @@ async def run(system: System, console: Console, *, ready: ReadyFile, demo: Demo 
     return EXIT_CODES[type(error)]
 
 
-async def _work(supervisor: Supervisor, system: System, ready: ReadyFile, demo: Demo | None) -> None:
-    ready.remove()
-    await supervisor.start()
-    ready.write(system)
-    if demo is not None:
-        await demo(system)
-    for name, url in system.addresses.items():
-        print(f"{name}: {url}", flush=True)
-    await supervisor.watch()
+async def _work(supervisor: Supervisor, system: System, console: Console, ready: ReadyFile, demo: Demo | None) -> None:
+    await supervisor.start([NatsServer(EmbeddedServer(system.directory / "nats", port=system.nats_port))])
+    ready.remove()  # not before: until the data directory is ours, it may be that of another system
+    for stage in system.stages:
+        await supervisor.start([Process(service, system.directory / "logs", console) for service in stage])
+    with ready.shown(system):
+        if demo is not None:
+            await demo(system, console)
+        for name, url in system.addresses.items():
+            print(f"{name}: {url}", flush=True)
+        await supervisor.watch()
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -165,7 +171,7 @@ def main(arguments: Sequence[str]) -> int:
     except PortInUse as error:
         console.say(f"error: {error}")
         return EXIT_CODES[PortInUse]
-    return asyncio.run(run(system, console, ready=ReadyFile(options.ready_file)))
+    return asyncio.run(run(system, console, ready=ReadyFile(options.ready_file), demo=demonstrate if options.demo else None))
 
 
 if __name__ == "__main__":

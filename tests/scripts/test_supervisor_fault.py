@@ -20,10 +20,10 @@ ORDERLY = "ok"
 
 
 @contextmanager
-def _standins(directory: Path, *behaviours: str, data: Path | None = None) -> Iterator[Supervised]:
-    arguments = [str(data or directory / "data"), str(directory / "ready.json"), *behaviours]
+def _standins(directory: Path, *behaviours: str, console: str = "console.txt") -> Iterator[Supervised]:
+    arguments = [str(directory / "data"), str(directory / "ready.json"), *behaviours]
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "scripts")}
-    with supervised([sys.executable, "-m", "tests.scripts.standins", *arguments], directory, environment) as running:
+    with supervised([sys.executable, "-m", "tests.scripts.standins", *arguments], directory / console, environment) as running:
         yield running
 
 
@@ -99,10 +99,11 @@ async def test_a_service_that_does_not_start_ends_all_with_the_end_of_its_log(tm
 async def test_a_second_system_on_the_data_directory_is_refused(tmp_path: Path) -> None:
     with _standins(tmp_path, ORDERLY) as running:
         await running.ready()
-        (tmp_path / "second").mkdir()
-        with _standins(tmp_path / "second", ORDERLY, data=tmp_path / "data") as second:
+        with _standins(tmp_path, ORDERLY, console="second.txt") as second:
             assert await second.end() == 5
             assert f"is in use by process {running.process.pid}" in second.said
+        assert running.ready_file.exists(), "the first goes on, undisturbed"
+        assert running.process.poll() is None
 
 
 async def test_the_console_shows_what_needs_attention_and_the_log_all(tmp_path: Path) -> None:

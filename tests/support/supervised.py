@@ -55,12 +55,11 @@ class Supervised:
 
 
 @contextmanager
-def supervised(command: Sequence[str], directory: Path, environment: Mapping[str, str]) -> Iterator[Supervised]:
-    """Run a supervisor that was told to write `directory/ready.json`; afterwards nothing of it is left."""
-    output = directory / "console.txt"
+def supervised(command: Sequence[str], output: Path, environment: Mapping[str, str]) -> Iterator[Supervised]:
+    """Run a supervisor with this console, which was told to write `ready.json` beside it; afterwards nothing of it is left."""
     with output.open("wb") as file:
         process = subprocess.Popen(command, cwd=ROOT, env=environment, stdin=subprocess.DEVNULL, stdout=file, stderr=file)
-    started = Supervised(process, output, directory / "ready.json")
+    started = Supervised(process, output, output.with_name("ready.json"))
     try:
         yield started
     finally:

@@ -1,0 +1,3 @@
+module demo.example/orders
+
+go 1.21

@@ -1,0 +1,3 @@
+module demo.example/wording
+
+go 1.21
