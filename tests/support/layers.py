@@ -40,7 +40,7 @@ LAYERS = (  # the first that matches counts
         for service in ("gctd", "pantry")
         for layer in (
             Layer(f"{service}.domain.*", _VALUES),
-            Layer(f"{service}.cli.*", (f"{service}.*", *_BELOW)),
+            *(Layer(f"{service}.{top}", (f"{service}.*", *_BELOW)) for top in ("cli.*", "__main__")),
             Layer(f"{service}.http.*", (f"{service}.*", *_BELOW), (f"{service}.cli.*",)),
             Layer(f"{service}.serve", (f"{service}.*", *_BELOW), (f"{service}.cli.*",)),
             Layer(f"{service}.*", (f"{service}.*", *_BELOW), tuple(f"{service}.{top}.*" for top in ("cli", "http", "serve"))),
