@@ -1,0 +1,226 @@
+"""Append one commit under its guard, and find out what became of it when the broker does not say.
+
+An answer that does not come means "unknown", never "failed": the same message is sent again, and where its guard then fails, the
+aggregate's commit right after the guard is read back from the leader. If it is ours, we stored it: only one commit can ever
+follow a given sequence of an aggregate, so this holds for ever, not only inside the broker's window for duplicates.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable
+from http import HTTPStatus
+from typing import TypeVar
+
+import attrs
+import msgspec
+
+from eventlog.commit import Appended, Proposal
+from eventlog.errors import Conflict, OutcomeUnknown, TooLarge, Unavailable
+from eventlog.jetstream.connection import REQUEST_TIMEOUT, Connection
+from eventlog.jetstream.reads import BrokerError, Reads
+from eventlog.registry import Registry
+
+T = TypeVar("T")
+
+WRONG_LAST_SEQUENCE = 10071
+GUARD_IN_FLIGHT = 10164
+"""Another message to this aggregate is on its way through the cluster; whether it is ours will show."""
+DUPLICATE_IN_FLIGHT = 10158
+STORE_FAILED = 10077
+_TOO_LARGE = {10054, 10097}
+
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.01, 1.0
+_LOOKS = 3
+_ROOM_FOR_BATCH_HEADERS = 128
+
+
+class Ack(msgspec.Struct):
+    """The broker's answer to a message, or to the last one of a batch: then `seq` is that one's and `count` their number."""
+
+    seq: int = 0
+    duplicate: bool = False
+    count: int = 0
+    error: BrokerError | None = None
+
+
+class _Identified(msgspec.Struct):
+    id: str
+
+
+class Refused(Unavailable):
+    """The broker refuses the append for a reason that trying again does not change."""
+
+
+@attrs.frozen(eq=False)
+class Message:
+    """A proposal as it goes to the broker. `headers` are lines on the wire: message id, guard, trace context."""
+
+    subject: str
+    expected: int
+    id: str
+    headers: bytes
+    body: bytes
+
+    @property
+    def size(self) -> int:
+        """Bytes of it in a batch."""
+        return len(self.headers) + len(self.body) + _ROOM_FOR_BATCH_HEADERS
+
+
+def encode(registry: Registry, proposal: Proposal, max_payload: int) -> Message:
+    """The message of a proposal. Raises TooLarge above `max_payload` bytes, ValueError for what no header can carry."""
+    commit, subject = proposal.commit, proposal.aggregate.subject
+    headers = f"Nats-Msg-Id: {_value(commit.id)}\r\nNats-Expected-Last-Subject-Sequence: {proposal.expected}\r\n"
+    for event in commit.events:
+        if event.context.traceparent is not None:
+            headers += f"traceparent: {_value(event.context.traceparent)}\r\n"
+            break
+    message = Message(subject, proposal.expected, commit.id, headers.encode(), registry.encode(commit))
+    if message.size > max_payload:
+        raise TooLarge(
+            f"a commit of {len(message.body):,} bytes to {subject} is over what one message may have ({max_payload:,} bytes); "
+            "put large bodies into the blob store"
+        )
+    return message
+
+
+def _value(text: str) -> str:
+    if not (text and text.isascii() and text.isprintable() and text == text.strip()):
+        raise ValueError(f"not fit for a header: {text!r}")
+    return text
+
+
+async def persist(
+    connection: Connection,
+    subject: str,
+    attempt: Callable[[float], Awaitable[T]],
+    end: float,
+    *,
+    unknown: bool = False,
+) -> T:
+    """What `attempt(seconds left)` gives, tried until `end` (time of the loop).
+
+    It raises OutcomeUnknown where its message may be stored, Refused where trying again cannot help, Unavailable otherwise;
+    anything else is final. The pauses go from 10 ms to 1 s, with jitter. `unknown` says that a message was sent before
+    without an answer. Raises OutcomeUnknown or, where surely nothing was stored, Unavailable.
+    """
+    loop = asyncio.get_running_loop()
+    pause, reason = _FIRST_PAUSE, Unavailable("no time was left")
+    while (left := end - loop.time()) > 0:
+        try:
+            return await attempt(left)
+        except OutcomeUnknown as error:
+            unknown, reason = True, error
+        except Refused as error:
+            reason = error
+            break
+        except Unavailable as error:
+            reason = error
+        await asyncio.sleep(max(0.0, min(pause * random.uniform(0.5, 1), end - loop.time())))  # noqa: S311 - jitter, not a secret
+        pause = min(2 * pause, _LONGEST_PAUSE)
+        try:
+            await connection.up(max(0.0, end - loop.time()))
+        except Unavailable as error:
+            reason = error
+            break
+    raise given_up(subject, reason, unknown=unknown) from reason
+
+
+def given_up(subject: str, reason: Unavailable, *, unknown: bool) -> Unavailable:
+    """The error for a caller whose append came to no end: OutcomeUnknown, or Unavailable where surely nothing was stored."""
+    if unknown:
+        return OutcomeUnknown(
+            f"it is not known whether the commit to {subject} was stored ({reason}); repeat the command with the same "
+            "idempotency key: it takes effect once"
+        )
+    return Unavailable(f"the commit to {subject} was not stored: {reason}")
+
+
+class Appends:
+    """Appends messages to a stream one by one, and reads back what is stored."""
+
+    def __init__(self, connection: Connection, reads: Reads) -> None:
+        self._connection = connection
+        self._reads = reads
+        self._ack = msgspec.json.Decoder(Ack)
+        self._identified = msgspec.json.Decoder(_Identified)
+
+    def decode(self, reply: bytes) -> Ack:
+        """The broker's answer. Raises OutcomeUnknown where it cannot be read."""
+        try:
+            return self._ack.decode(reply)
+        except msgspec.DecodeError as error:
+            raise OutcomeUnknown(f"NATS answered with something else than an acknowledgement: {reply[:100]!r}") from error
+
+    async def append(self, message: Message, end: float, *, unknown: bool = False) -> Appended:
+        """Store a message, or learn that it is stored, until `end` (time of the loop).
+
+        `unknown` says that it has been sent before without an answer. Raises as `EventLog.append`.
+        """
+        looks = 0
+
+        async def attempt(left: float) -> Appended:
+            nonlocal looks
+            ack = await self.send(message, min(left, REQUEST_TIMEOUT))
+            if ack.error is not None and ack.error.err_code != WRONG_LAST_SEQUENCE:
+                raise refusal(ack.error)
+            if ack.error is None and not ack.duplicate:
+                return Appended(ack.seq)
+            found = await self.find(message, left)
+            if found is not None:
+                return found
+            looks += 1
+            if looks == _LOOKS and not unknown:
+                raise Conflict(f"{message.subject} is not at sequence {message.expected}, and never was: {ack.error}")
+            raise Unavailable(f"the leader is behind: {ack.error}")
+
+        return await persist(self._connection, message.subject, attempt, end, unknown=unknown)
+
+    async def send(self, message: Message, timeout: float) -> Ack:  # noqa: ASYNC109 - passed on
+        """One try. Raises OutcomeUnknown, Unavailable (not sent, or no leader)."""
+        reply = await self._connection.request(message.subject, message.body, headers=message.headers, timeout=timeout)
+        return self.decode(reply.data)
+
+    async def find(self, message: Message, timeout: float) -> Appended | None:  # noqa: ASYNC109 - passed on
+        """Where the message is stored, read from the leader; None where nothing follows its guard.
+
+        Raises Conflict where another commit follows it, OutcomeUnknown where the leader does not answer.
+        """
+        request = {"next_by_subj": message.subject, "seq": message.expected + 1}
+        try:
+            found = await self._reads.leader(request, min(timeout, REQUEST_TIMEOUT))
+        except Unavailable as error:
+            raise OutcomeUnknown(f"cannot read back from the leader: {error}") from error
+        if found is None:
+            return None
+        if self._id_of(found.data) != message.id:
+            raise Conflict(
+                f"another writer was first: {message.subject} went on from sequence {message.expected} "
+                f"to {found.seq}; load it again and decide again"
+            )
+        return Appended(found.seq, replayed=True)
+
+    def _id_of(self, data: bytes) -> str | None:
+        try:
+            return self._identified.decode(data).id
+        except msgspec.DecodeError:
+            return None
+
+
+def refusal(error: BrokerError) -> Exception:
+    """What a broker's error other than a failed guard means for an append."""
+    if error.err_code in _TOO_LARGE:
+        return TooLarge(f"the stream does not take a commit of this size: {error}")
+    if error.err_code == GUARD_IN_FLIGHT:
+        return Unavailable(str(error))
+    full = error.err_code == STORE_FAILED and "maximum" in error.description  # the stream's limit: an operator can raise it
+    if error.err_code == DUPLICATE_IN_FLIGHT or (error.err_code == STORE_FAILED and not full):
+        return OutcomeUnknown(str(error))
+    if full or error.code < HTTPStatus.TOO_MANY_REQUESTS:
+        return Refused(str(error))
+    return Unavailable(str(error))  # no leader, no quorum, over a limit
+
+
+__all__ = ["Ack", "Appends", "Message", "Refused", "encode", "given_up", "persist", "refusal"]

@@ -1,0 +1,205 @@
+"""Group commit: appends that wait at the same moment share a batch where that is faster than one after the other.
+
+A server that syncs before it acknowledges syncs for each message, and for a batch a few times whatever its size. On one node
+a batch costs about as much as 15 messages, on three as much as 8, on a server that does not sync more than hundreds: so both are
+measured while they are used (`Pace`), and batches are made of what has gathered when they pay.
+
+A shared batch is a bet that no guard in it fails. Where it is refused, or what became of it is not known, each append goes on by
+itself, as if it had been sent alone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from time import perf_counter
+
+import attrs
+import structlog
+
+from eventlog.commit import Appended
+from eventlog.errors import OutcomeUnknown, Unavailable
+from eventlog.jetstream.append import Appends, Message, given_up, refusal
+from eventlog.jetstream.batch import MOST_MESSAGES, Batches, sequences
+
+log = structlog.get_logger(__name__)
+
+MOST_BYTES = 4 * 1024**2
+"""Bytes of a shared batch: beyond it waiting for the others costs more than the sync that is saved."""
+
+_TRY_TIMEOUT = 2.0
+_FIRST_SINGLE, _FIRST_BATCH, _LEAST_BATCH = 0.0002, 0.0025, 0.0001
+_EACH = 0.00003
+"""Seconds that a message in a batch takes: what it costs to write it, on both sides."""
+_FEWEST = 4
+_SAMPLE = 16
+
+
+@attrs.define
+class Pace:
+    """What appends cost on this server, in seconds: `single` each of many sent one by one, `batch` the fixed part of a batch.
+
+    The first values are those of a virtual disk that syncs in 150 µs; each use corrects them, and while only batches
+    are used, `single` slowly returns to its first value, so that it is tried again.
+    """
+
+    single: float = _FIRST_SINGLE
+    batch: float = _FIRST_BATCH
+
+    def batch_pays(self, count: int) -> bool:
+        """Whether that many appends are stored sooner in one batch."""
+        return count >= _FEWEST and count * (self.single - _EACH) > self.batch
+
+    def saw_singles(self, count: int, seconds: float) -> None:
+        """That many appends of several on their way were acknowledged in that time."""
+        self.single += (min(seconds / count, 4 * self.single) - self.single) / 8  # one stall is no new pace
+
+    def saw_batch(self, count: int, seconds: float) -> None:
+        """A batch of that many was acknowledged that long after it was sent."""
+        fixed = max(seconds - count * _EACH, _LEAST_BATCH)
+        self.batch += (min(fixed, 4 * self.batch) - self.batch) / 8
+        self.single += (_FIRST_SINGLE - self.single) / 64
+
+
+@attrs.define(eq=False)
+class _Waiting:
+    message: Message
+    end: float
+    result: asyncio.Future[Appended | None]
+    """None: go on alone."""
+    sent: bool = False
+
+
+class Group:
+    """Appends of one stream, each on its own or in shared batches, whichever is faster at the moment."""
+
+    def __init__(self, appends: Appends, batches: Batches) -> None:
+        self.pace = Pace()
+        self.shared = 0
+        """How many appends were stored in shared batches, for metrics."""
+        self._appends = appends
+        self._batches = batches
+        self._queue: list[_Waiting] = []
+        self._alone = 0
+        self._answered = 0
+        self._since = 0.0
+        self._batch: asyncio.Task[None] | None = None
+        self._scheduled = False
+
+    async def append(self, message: Message, end: float) -> Appended:
+        """Store a message until `end` (time of the loop). Raises as `EventLog.append`."""
+        unknown = False
+        if self._batch is not None or self._scheduled or self._queue or self.pace.batch_pays(self._alone + 1):
+            waiting = await self._wait(message, end)
+            if (appended := waiting.result.result()) is not None:
+                return appended
+            unknown = waiting.sent
+        return await self._append_alone(message, end, unknown=unknown)
+
+    async def _append_alone(self, message: Message, end: float, *, unknown: bool) -> Appended:
+        if self._alone < _FEWEST:
+            self._answered, self._since = 0, perf_counter()
+        self._alone += 1
+        try:
+            appended = await self._appends.append(message, end, unknown=unknown)
+        finally:
+            self._alone -= 1
+            if self._queue:
+                self._schedule()
+        self._answered += 1
+        if self._answered == _SAMPLE:  # acknowledgements come in bunches, so one alone says nothing
+            self.pace.saw_singles(_SAMPLE, perf_counter() - self._since)
+            self._answered, self._since = 0, perf_counter()
+        return appended
+
+    async def _wait(self, message: Message, end: float) -> _Waiting:
+        loop = asyncio.get_running_loop()
+        waiting = _Waiting(message, end, loop.create_future())
+        self._queue.append(waiting)
+        self._schedule()
+        timer = loop.call_at(end, _expire, waiting)
+        try:
+            await waiting.result
+        finally:
+            timer.cancel()
+        return waiting
+
+    def _schedule(self) -> None:
+        """Decide at the end of this turn of the loop: who is woken together appends together."""
+        if not self._scheduled:
+            self._scheduled = True
+            asyncio.get_running_loop().call_soon(self._decide)
+
+    def _decide(self) -> None:
+        self._scheduled = False
+        self._queue = [waiting for waiting in self._queue if not waiting.result.done()]
+        if self._batch is not None or not self._queue:
+            return
+        if self.pace.batch_pays(len(self._queue)):
+            taken = self._take()
+            self._batch = asyncio.create_task(self._share(taken))
+        elif self._alone == 0 or not self.pace.batch_pays(self._alone + len(self._queue)):
+            released, self._queue = self._queue, []
+            for waiting in released:
+                waiting.result.set_result(None)
+
+    def _take(self) -> Sequence[_Waiting]:
+        """The oldest that wait, within the limits of a batch, and one of each aggregate: the guard of a second one would fail."""
+        taken: dict[str, _Waiting] = {}
+        left: list[_Waiting] = []
+        size = 0
+        for waiting in self._queue:
+            message = waiting.message
+            if message.subject in taken or len(taken) == MOST_MESSAGES or (taken and size + message.size > MOST_BYTES):
+                left.append(waiting)
+            else:
+                taken[message.subject] = waiting
+                size += message.size
+        self._queue = left
+        return list(taken.values())
+
+    async def _share(self, taken: Sequence[_Waiting]) -> None:
+        appended: Sequence[Appended | None] = [None] * len(taken)
+        try:
+            appended = await self._try(taken)
+        except OutcomeUnknown as error:
+            log.info("shared batch without an answer", appends=len(taken), reason=str(error))
+        except Unavailable as error:
+            log.debug("shared batch refused", appends=len(taken), reason=str(error))
+            for waiting in taken:
+                waiting.sent = False
+        finally:
+            self._batch = None
+            for waiting, result in zip(taken, appended, strict=True):
+                if not waiting.result.done():
+                    waiting.result.set_result(result)
+            self._schedule()  # after them, so that what they append next is in the next batch
+
+    async def _try(self, taken: Sequence[_Waiting]) -> Sequence[Appended]:
+        """Raises OutcomeUnknown, or Unavailable where nothing of it was stored."""
+        began = perf_counter()
+
+        def sending() -> None:
+            nonlocal began
+            began = perf_counter()
+            for waiting in taken:
+                waiting.sent = True
+
+        ack = await self._batches.send([waiting.message for waiting in taken], _TRY_TIMEOUT, sending)
+        if ack.error is not None:
+            error = refusal(ack.error)
+            raise error if isinstance(error, OutcomeUnknown) else Unavailable(str(ack.error))
+        appended = sequences(ack, len(taken))
+        self.shared += len(taken)
+        self.pace.saw_batch(len(taken), perf_counter() - began)
+        self._answered, self._since = 0, perf_counter()
+        return appended
+
+
+def _expire(waiting: _Waiting) -> None:
+    if not waiting.result.done():
+        reason = Unavailable("it waited for others until its deadline")
+        waiting.result.set_exception(given_up(waiting.message.subject, reason, unknown=waiting.sent))
+
+
+__all__ = ["Group", "Pace"]

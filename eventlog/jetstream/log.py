@@ -1,0 +1,175 @@
+"""The event log on JetStream: the product's implementation of `eventlog.port.EventLog`."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from functools import partial
+from typing import Any, TypeVar
+
+import msgspec
+
+from eventlog.commit import AggregateId, Appended, Commit, Proposal
+from eventlog.errors import OutcomeUnknown, Unavailable
+from eventlog.jetstream.append import Appends, encode
+from eventlog.jetstream.batch import MOST_MESSAGES, Batches
+from eventlog.jetstream.connection import Connection
+from eventlog.jetstream.group import Group
+from eventlog.jetstream.reads import Reads, Stored
+from eventlog.port import DEADLINE, Head
+from eventlog.registry import Registry
+from eventlog.streams import incarnation_of
+
+T = TypeVar("T")
+
+READ_DEADLINE = 2.0
+"""Seconds within which a read is answered or refused: a broker that restarts is back by then."""
+
+_PAUSE = 0.02
+_HISTORY_AT_ONCE = 256
+
+
+class JetStreamLog:
+    """One stream of a NATS server or cluster.
+
+    It owns nothing and needs no end: the connection outlives it. Only appends through the same object share batches.
+    """
+
+    def __init__(self, connection: Connection, stream: str, registry: Registry) -> None:
+        self._connection = connection
+        self._stream = stream
+        self._registry = registry
+        self._reads = Reads(connection, stream)
+        self._appends = Appends(connection, self._reads)
+        self._batches = Batches(connection, self._appends)
+        self.group = Group(self._appends, self._batches)
+        """Figures of group commit, for metrics."""
+
+    @property
+    def registry(self) -> Registry:
+        """The types of the events and states in it."""
+        return self._registry
+
+    @property
+    def connection(self) -> Connection:
+        """The connection that it works over."""
+        return self._connection
+
+    # Writing
+
+    async def append(self, proposal: Proposal, *, deadline: float = DEADLINE) -> Appended:
+        """See `eventlog.port.EventLog.append`."""
+        end = asyncio.get_running_loop().time() + deadline
+        return await self.group.append(encode(self._registry, proposal, self._connection.max_payload), end)
+
+    async def append_together(self, proposals: Sequence[Proposal], *, deadline: float = DEADLINE) -> Sequence[Appended]:
+        """See `eventlog.port.EventLog.append_together`. Raises ValueError for too many proposals or an aggregate twice."""
+        if len({proposal.aggregate for proposal in proposals}) < len(proposals):
+            raise ValueError("an aggregate may be in a batch once only")
+        if len(proposals) > MOST_MESSAGES:
+            raise ValueError(f"at most {MOST_MESSAGES} commits can be stored together, not {len(proposals)}")
+        if len(proposals) <= 1:
+            return [await self.append(proposal, deadline=deadline) for proposal in proposals]
+        end = asyncio.get_running_loop().time() + deadline
+        limit = self._connection.max_payload
+        return await self._batches.append([encode(self._registry, proposal, limit) for proposal in proposals], end)
+
+    # Reading
+
+    async def last(self, aggregate: AggregateId, *, up_to: int | None = None, consistent: bool = False) -> Commit | None:
+        """See `eventlog.port.EventLog.last`."""
+        subject = aggregate.subject
+        if up_to is not None:
+            return self._commit(await self._persist(lambda: self._last_up_to(subject, up_to)))
+        if consistent:
+            return self._commit(await self._persist(lambda: self._reads.leader({"last_by_subj": subject})))
+        return self._commit(await self._persist(lambda: self._reads.last(subject)))
+
+    async def _last_up_to(self, subject: str, up_to: int) -> Stored | None:
+        # No result also means that the replica which answers, or the stream itself, has not come to `up_to`.
+        if up_to > 0 and (found := await self._reads.direct({"multi_last": [subject], "up_to_seq": up_to})) is not None:
+            return found
+        newest = await self._reads.leader({"last_by_subj": subject})
+        if newest is None or newest.seq <= up_to:
+            return newest
+        oldest = await self._reads.leader({"next_by_subj": subject, "seq": 1})
+        if oldest is None or oldest.seq > up_to:
+            return None
+        raise Unavailable(f"a replica of {self._stream} has not come to sequence {up_to} yet")
+
+    async def at(self, sequence: int) -> Commit | None:
+        """See `eventlog.port.EventLog.at`."""
+        if sequence < 1:
+            return None
+        request = {"seq": sequence}
+        found = await self._persist(lambda: self._reads.direct(request))
+        return self._commit(found or await self._persist(lambda: self._reads.leader(request)))
+
+    async def history(self, aggregate: AggregateId, *, after: int = 0) -> AsyncIterator[Commit]:
+        """See `eventlog.port.EventLog.history`. Raises Unavailable."""
+        newest = await self.last(aggregate, consistent=True)
+        while newest is not None and after < newest.sequence:
+            request = {"batch": _HISTORY_AT_ONCE, "next_by_subj": aggregate.subject, "seq": after + 1}
+            for stored in await self._persist(partial(self._some, request)):
+                if stored.seq > newest.sequence:
+                    return
+                after = stored.seq
+                yield Commit(stored.seq, stored.subject, stored.data, self._registry)
+
+    async def _some(self, request: dict[str, Any]) -> Sequence[Stored]:
+        """Messages that are known to be there."""
+        found = await self._reads.several(request)
+        if not found:
+            raise Unavailable(f"a replica of {self._stream} is behind")
+        return found
+
+    def _commit(self, stored: Stored | None) -> Commit | None:
+        return None if stored is None else Commit(stored.seq, stored.subject, stored.data, self._registry)
+
+    def follow(
+        self,
+        *,
+        after: int,
+        until: int | None = None,
+        aggregate: AggregateId | None = None,
+        batch: int = 1000,
+    ) -> AsyncIterator[Sequence[Commit]]:
+        """See `eventlog.port.EventLog.follow`."""
+        from eventlog.jetstream import reader
+
+        return reader.follow(
+            self._connection, self._stream, self._registry, after=after, until=until, aggregate=aggregate, batch=batch
+        )
+
+    async def head(self) -> Head:
+        """See `eventlog.port.EventLog.head`."""
+
+        async def attempt() -> dict[str, Any]:
+            reply = await self._connection.request(f"$JS.API.STREAM.INFO.{self._stream}")
+            answer: dict[str, Any] = msgspec.json.decode(reply.data)
+            if "error" in answer:
+                raise Unavailable(f"no information on the stream {self._stream}: {answer['error']['description']}")
+            return answer
+
+        info = await self._persist(attempt)
+        state = info["state"]
+        first = state["first_seq"] if state["messages"] else state["last_seq"] + 1
+        return Head(incarnation_of(info), first, state["last_seq"])
+
+    async def _persist(self, attempt: Callable[[], Awaitable[T]]) -> T:
+        """What a read gives, tried for a moment: reading twice does no harm."""
+        loop = asyncio.get_running_loop()
+        end = loop.time() + READ_DEADLINE
+        while True:
+            try:
+                return await attempt()
+            except Unavailable as error:
+                if loop.time() + _PAUSE >= end:
+                    if isinstance(error, OutcomeUnknown):
+                        raise Unavailable(f"the stream {self._stream} cannot be read: {error}") from error
+                    raise
+            await asyncio.sleep(_PAUSE)
+            await self._connection.up(end - loop.time())
+
+
+__all__ = ["READ_DEADLINE", "JetStreamLog"]
