@@ -7,8 +7,10 @@ the checkpoint. Rows are whole, so a later one of the same key replaces an earli
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from datetime import UTC, datetime
 from functools import cached_property
 from importlib.resources import files
+from operator import itemgetter
 from typing import Any, Literal
 
 import attrs
@@ -18,11 +20,17 @@ from eventlog import Commit, Registry
 ColumnType = Literal["text", "integer", "real", "boolean", "timestamp", "json"]
 
 
+def timestamp_text(value: datetime) -> str:
+    """An aware datetime as read models give it: RFC 3339, UTC, always six decimals, so that the texts sort as the times do."""
+    return value.astimezone(UTC).isoformat(timespec="microseconds")[:-6] + "Z"
+
+
 @attrs.frozen
 class Column:
     """A column. Values: str, int, float, bool, aware datetime, JSON text; None where it is empty.
 
-    Read back, a timestamp is RFC 3339 text in UTC with six decimals, JSON is text, whichever store holds it.
+    Read back, a timestamp is the text that `timestamp_text` gives and JSON is text, whichever store holds it; a boolean
+    is what has its truth (SQLite gives 0 or 1).
     """
 
     name: str
@@ -43,9 +51,14 @@ class Table:
         return tuple(column.name for column in self.columns)
 
     @cached_property
-    def key_indexes(self) -> tuple[int, ...]:
-        """Where the key's columns stand in a row."""
-        return tuple(self.names.index(name) for name in self.key)
+    def key_of(self) -> Callable[[tuple[Any, ...]], Any]:
+        """Gives a row's key: a value where the key is one column, else a tuple in the order of `key`."""
+        return itemgetter(*(self.names.index(name) for name in self.key))
+
+    @cached_property
+    def timestamps(self) -> tuple[int, ...]:
+        """Where the columns of type `timestamp` stand in a row."""
+        return tuple(index for index, column in enumerate(self.columns) if column.type == "timestamp")
 
 
 @attrs.frozen

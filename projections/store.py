@@ -1,15 +1,19 @@
-"""The port of a read-model database. `projections.sqlite` implements it; Postgres will. All pass the same conformance suite."""
+"""The port of a read-model database. `projections.sqlite` implements it; Postgres will. All pass the same conformance suite.
+
+`Reader` is the part that looks, `Store` the part that changes: only a projector (and migrations) need the second.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from datetime import datetime
 from enum import Enum
 from typing import Any, Protocol
 
 import attrs
 
-from projections.model import Change, Projection
+from projections.model import Change, Column, ColumnType, Projection, Table
 
 Row = Mapping[str, Any]
 Argument = str | int | float | bool | datetime | None
@@ -19,7 +23,7 @@ Argument = str | int | float | bool | datetime | None
 class Checkpoint:
     """Up to where a projection has applied the log: its version, the stream's incarnation, the last sequence applied.
 
-    `applied` counts the commits that were applied to reach it, since the tables were empty.
+    `applied` counts the commits of the categories it handles that were applied to reach it, since the tables were empty.
     """
 
     projection: str
@@ -37,6 +41,12 @@ class KeyRecord:
     fingerprint: str | None
     subject: str
     sequence: int
+
+
+KEYS = Table(
+    "command_keys", (Column("key"), Column("fingerprint"), Column("subject"), Column("sequence", "integer")), key=("key",)
+)
+"""The table of idempotency keys, which every store has: derived from the log like any other."""
 
 
 @attrs.frozen(kw_only=True)
@@ -59,14 +69,49 @@ class Outcome(Enum):
     """A checkpoint was neither `before` nor `after`: another projector is at work. Nothing was written."""
 
 
-class Store(Protocol):
-    """A database that holds a read model, its checkpoints and the idempotency keys."""
+@attrs.frozen
+class SchemaVersion:
+    """The number of the last migration applied, 0 for none; `dirty` where one was left half done."""
+
+    version: int
+    dirty: bool = False
+
+
+@attrs.frozen
+class StoredColumn:
+    """A column as the database has it.
+
+    `type` is the database's own name for it, `holds` what of ours it can hold unchanged, `key` its place in the primary
+    key (0 for the first column of it, None: not in it).
+    """
+
+    name: str
+    type: str
+    holds: frozenset[ColumnType]
+    key: int | None
+
+
+class Snapshot(Protocol):
+    """The tables and the checkpoints as they were at one moment, whatever is written meanwhile."""
+
+    async def checkpoints(self) -> Mapping[str, Checkpoint]:
+        """The checkpoint of each projection that has one."""
+
+    def scan(self, table: Table, *, batch: int = 1000) -> AsyncIterator[Sequence[tuple[Any, ...]]]:
+        """All rows of a table by ascending key (text by its UTF-8 bytes), in lists of 1 to `batch`.
+
+        Values as in `Column`, and booleans as bool.
+        """
+
+
+class Reader(Protocol):
+    """Looks at a read-model database. What is raised where it cannot be read: StoreUnavailable, StoreDamaged."""
 
     dialect: str
     """`sqlite` or `postgres`: which migration files are used."""
 
     async def open(self) -> None:
-        """Open the database and make the tables of the store itself. Raises StoreUnavailable, StoreDamaged."""
+        """Open the database; a Store makes the tables of its own where they are missing."""
 
     async def close(self) -> None:
         """Finish what is being written and close."""
@@ -74,23 +119,49 @@ class Store(Protocol):
     async def checkpoints(self) -> Mapping[str, Checkpoint]:
         """The checkpoint of each projection that has one."""
 
+    async def find_key(self, key: str) -> KeyRecord | None:
+        """Where an idempotency key took effect, as far as this read model has been brought."""
+
+    async def fetch(self, sql: str, *arguments: Argument) -> Sequence[Row]:
+        """The rows of a query. Parameters are written `$1`, `$2`, … in either dialect.
+
+        For what an index finds: SQLite answers in the event loop itself, since a thread costs five times a point select.
+        """
+
+    async def fetch_one(self, sql: str, *arguments: Argument) -> Row | None:
+        """The first row of a query, or None."""
+
+    def snapshot(self) -> AbstractAsyncContextManager[Snapshot]:
+        """Everything as it is now, for reading whole tables beside the event loop."""
+
+    async def schema(self) -> SchemaVersion:
+        """The last migration applied."""
+
+    async def columns(self, table: str) -> Sequence[StoredColumn]:
+        """The columns of a table in order, none where there is no such table."""
+
+
+class Store(Reader, Protocol):
+    """A database that holds a read model, its checkpoints and the idempotency keys, and the only one to write to it."""
+
     async def advance(self, steps: Sequence[Step], keys: Sequence[KeyRecord] = ()) -> Outcome:
         """Write the rows and move the checkpoints of all steps in one transaction, each compared with its `before`.
 
-        Rows of one table are written in bulk, the last one per key. Raises StoreUnavailable; then nothing was written.
+        Of several changes to one row the last is written. Rows are put in the order of the steps and of their projections'
+        tables, then deleted in the reverse order; foreign keys are checked at the end. Of several records of one key the
+        first ever written stays. Raises StoreUnavailable, RowRefused; then nothing was written.
         """
 
     async def forget(self, projections: Sequence[Projection]) -> None:
         """Empty the tables of these projections and remove their checkpoints, in one transaction."""
 
-    async def find_key(self, key: str) -> KeyRecord | None:
-        """Where an idempotency key took effect, as far as this read model has been brought."""
+    async def migrate(
+        self, sql: str, *, before: SchemaVersion, after: SchemaVersion, projections: Sequence[Projection]
+    ) -> Sequence[str] | None:
+        """Run the statements of one migration and record its version, in one transaction.
 
-    async def fetch(self, sql: str, *arguments: Argument) -> Sequence[Row]:
-        """The rows of a query. Parameters are written `$1`, `$2`, … in either dialect."""
-
-    async def fetch_one(self, sql: str, *arguments: Argument) -> Row | None:
-        """The first row of a query, or None."""
-
-    async def script(self, sql: str, *, forget: Sequence[str] = ()) -> None:
-        """Run the statements of a migration in one transaction, dropping the checkpoints of the named projections with it."""
+        None where the version is not `before` (any more): nothing was done. Otherwise the names of the projections of
+        whose tables one came, went, or has other columns or another number of rows than before: their checkpoints are removed
+        and what is left of their tables is emptied, so that they are filled from the log again.
+        Raises MigrationError where the statements fail; then nothing was changed.
+        """

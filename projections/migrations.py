@@ -1,0 +1,164 @@
+"""Numbered migrations of a read model: up, down, which are pending, and whether the tables are those that the model declares.
+
+Each migration and its version are one transaction, so that a failure leaves nothing half done. The version is dirty only where
+another tool (the table is the one of golang-migrate) or a person has left it so; then nothing goes on until `force` says which
+version the schema really has. A read model can always be made again instead: remove the database, it fills itself from the log.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+
+import attrs
+import structlog
+
+from projections.errors import MigrationError
+from projections.model import ReadModel, Table
+from projections.store import Reader, SchemaVersion, Store, StoredColumn
+
+log = structlog.get_logger(__name__)
+
+_FILE = re.compile(r"([0-9]{6})_([a-z0-9_]+)\.(up|down)\.([a-z]+)\.sql")
+
+
+@attrs.frozen
+class Migration:
+    """One numbered change of the schema, in one dialect: the statements that make it and those that take it back."""
+
+    number: int
+    name: str
+    up: str
+    down: str
+
+    def __str__(self) -> str:
+        return f"{self.number:06d} {self.name}"
+
+
+def migrations_of(model: ReadModel, dialect: str) -> Sequence[Migration]:
+    """The migrations of a read model in a dialect, by number. Raises MigrationError where the files are not complete."""
+    found: dict[int, dict[str, tuple[str, str]]] = {}
+    for file, text in model.migration_files():
+        matched = _FILE.fullmatch(file)
+        if matched is None:
+            raise MigrationError(f"{model.migrations}: {file} is not named <number>_<name>.<up|down>.<dialect>.sql")
+        number, name, direction, of = matched.groups()
+        if of != dialect:
+            continue
+        directions = found.setdefault(int(number), {})
+        if direction in directions:
+            raise MigrationError(f"{model.migrations}: there are two migrations {number} {direction}")
+        directions[direction] = (name, text)
+    if sorted(found) != list(range(1, len(found) + 1)):
+        raise MigrationError(f"{model.migrations}: the {dialect} migrations are not numbered from 1 without a hole")
+    return [_paired(model, number, directions) for number, directions in sorted(found.items())]
+
+
+def _paired(model: ReadModel, number: int, directions: Mapping[str, tuple[str, str]]) -> Migration:
+    try:
+        (name, up), (name_down, down) = directions["up"], directions["down"]
+    except KeyError as missing:
+        raise MigrationError(f"{model.migrations}: migration {number:06d} has no file for {missing.args[0]!r}") from None
+    if name != name_down:
+        raise MigrationError(f"{model.migrations}: migration {number:06d} is named {name} up, {name_down} down")
+    return Migration(number, name, up, down)
+
+
+class Migrations:
+    """The migrations of a read model on a database that is open."""
+
+    def __init__(self, store: Store, model: ReadModel) -> None:
+        self._store = store
+        self._model = model
+        self._all = migrations_of(model, store.dialect)
+
+    async def version(self) -> SchemaVersion:
+        """The last migration applied."""
+        return await self._store.schema()
+
+    async def pending(self) -> Sequence[Migration]:
+        """Those that `up` would apply. Raises MigrationError where the schema is dirty or newer than the program."""
+        return self._after(await self._clean())
+
+    async def up(self) -> Sequence[Migration]:
+        """Apply all that are pending; those that this call applied, none where there was nothing to do.
+
+        Projections whose tables are touched are filled from the log again: see `Store.migrate`. Safe when two do it at
+        once: each migration is applied by one of them. Raises MigrationError.
+        """
+        applied = []
+        while pending := self._after(before := await self._clean()):
+            if await self._apply(pending[0], pending[0].up, before, pending[0].number):
+                applied.append(pending[0])
+        return applied
+
+    async def down(self) -> Migration | None:
+        """Take the last one back; None where none is applied. Raises MigrationError."""
+        while (before := await self._clean()).version:
+            last = self._all[before.version - 1]
+            if await self._apply(last, last.down, before, last.number - 1):
+                return last
+        return None
+
+    async def force(self, version: int) -> None:
+        """Say that the schema is that of a version, clean, after having seen to it by hand. Raises MigrationError."""
+        if not 0 <= version <= len(self._all):
+            raise MigrationError(f"there is no migration {version}: they are numbered 1 to {len(self._all)}, 0 is none")
+        before = await self._store.schema()
+        changed = await self._store.migrate("", before=before, after=SchemaVersion(version), projections=self._model.projections)
+        if changed is None:
+            raise MigrationError("another process has changed the schema meanwhile: look at its version again")
+
+    async def _clean(self) -> SchemaVersion:
+        version = await self._store.schema()
+        if version.dirty:
+            raise MigrationError(
+                f"the schema is dirty: migration {version.version} was left half done. Repair it by hand and say with `force` "
+                "which version it has then; or remove the database: the read model is made again from the event log"
+            )
+        if version.version > len(self._all):
+            raise MigrationError(
+                f"the schema is at version {version.version}, this program knows {len(self._all)}: it was made by a newer one"
+            )
+        return version
+
+    def _after(self, version: SchemaVersion) -> Sequence[Migration]:
+        return self._all[version.version :]
+
+    async def _apply(self, migration: Migration, sql: str, before: SchemaVersion, after: int) -> bool:
+        try:
+            emptied = await self._store.migrate(
+                sql, before=before, after=SchemaVersion(after), projections=self._model.projections
+            )
+        except MigrationError as error:
+            raise MigrationError(f"migration {migration}: {error}") from error
+        if emptied is None:
+            return False
+        log.info(
+            "schema migrated", read_model=self._model.name, migration=str(migration), version=after, to_be_filled=list(emptied)
+        )
+        return True
+
+
+async def check_tables(store: Reader, model: ReadModel) -> None:
+    """See that each declared table is in the database as declared: columns, order, types, key. Raises MigrationError."""
+    for projection in model.projections:
+        for table in projection.tables:
+            problem = _difference(table, await store.columns(table.name))
+            if problem:
+                raise MigrationError(f"table {table.name!r} of projection {projection.name!r} is not as declared: {problem}")
+
+
+def _difference(table: Table, found: Sequence[StoredColumn]) -> str | None:
+    if not found:
+        return "the migrations do not make it"
+    names = tuple(column.name for column in found)
+    if names != table.names:
+        return f"its columns are {', '.join(names)}, declared are {', '.join(table.names)}"
+    for declared, column in zip(table.columns, found, strict=True):
+        if declared.type not in column.holds:
+            return f"column {column.name!r} is {column.type or 'without a type'}, which cannot hold {declared.type}"
+    key = tuple(column.name for column in sorted((c for c in found if c.key is not None), key=lambda c: c.key or 0))
+    if key != table.key:
+        return f"its primary key is ({', '.join(key)}), declared is ({', '.join(table.key)})"
+    return None

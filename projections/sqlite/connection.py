@@ -1,0 +1,130 @@
+"""Connections to a database file: their settings, and what SQLite's errors mean for a caller."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from projections.errors import ProjectionError, RowRefused, StoreDamaged, StoreUnavailable
+from projections.model import timestamp_text
+
+APPLICATION_ID = 0x67637464
+"""Marks a database file as one of ours (https://www.sqlite.org/pragma.html#pragma_application_id)."""
+
+_DAMAGED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
+_REFUSED = {sqlite3.SQLITE_CONSTRAINT, sqlite3.SQLITE_MISMATCH, sqlite3.SQLITE_TOOBIG}
+_AWAY = {
+    sqlite3.SQLITE_BUSY,
+    sqlite3.SQLITE_CANTOPEN,
+    sqlite3.SQLITE_FULL,
+    sqlite3.SQLITE_INTERRUPT,
+    sqlite3.SQLITE_IOERR,
+    sqlite3.SQLITE_LOCKED,
+    sqlite3.SQLITE_NOMEM,
+    sqlite3.SQLITE_PERM,
+    sqlite3.SQLITE_PROTOCOL,
+    sqlite3.SQLITE_READONLY,
+}
+_UNBINDABLE = (sqlite3.InterfaceError, sqlite3.ProgrammingError, OverflowError, UnicodeEncodeError)
+
+
+def damaged(path: Path, reason: str) -> StoreDamaged:
+    """The error for a file that is not sound, with the way out."""
+    return StoreDamaged(
+        f"{path} is damaged ({reason}): stop the service, move the file and those beside it ({path.name}-wal, {path.name}-shm) "
+        "away and start again; the read model fills itself again from the event log"
+    )
+
+
+@contextmanager
+def translated(path: Path) -> Iterator[None]:
+    """Raises what a database error means: StoreUnavailable, StoreDamaged, RowRefused, else ProjectionError (our own fault)."""
+    try:
+        yield
+    except sqlite3.DatabaseError as error:
+        code = getattr(error, "sqlite_errorcode", None)
+        primary = None if code is None else code & 0xFF
+        if primary in _DAMAGED:
+            raise damaged(path, str(error)) from error
+        if primary in _REFUSED:
+            raise RowRefused(f"{path}: {error}") from error
+        if primary in _AWAY:
+            raise StoreUnavailable(f"{path}: {error}") from error
+        if isinstance(error, _UNBINDABLE):
+            raise RowRefused(f"{path}: {error}") from error
+        raise ProjectionError(f"{path}: {error}") from error
+    except _UNBINDABLE as error:
+        raise RowRefused(f"{path}: a value that SQLite cannot hold: {error}") from error
+    except OSError as error:
+        raise StoreUnavailable(f"{path}: {error}") from error
+
+
+def connect_writer(path: Path, *, busy_timeout: float) -> sqlite3.Connection:
+    """The one connection that writes to a file. `busy_timeout` in seconds.
+
+    synchronous=NORMAL: a power cut may take the last transactions, but whole ones, rows and checkpoint together, and the
+    log, which is the truth, gives them again. FULL would cost one sync per batch: a live batch is one commit.
+    """
+    connection = sqlite3.connect(path, timeout=busy_timeout, isolation_level=None, check_same_thread=False)
+    try:
+        _check_ownership(connection, path)
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("PRAGMA synchronous = NORMAL")
+        connection.execute("PRAGMA foreign_keys = ON")
+        connection.execute("PRAGMA temp_store = MEMORY")
+        connection.execute(f"PRAGMA cache_size = -{CACHE_KIB}")
+        connection.execute(f"PRAGMA wal_autocheckpoint = {WAL_PAGES}")
+        connection.execute(f"PRAGMA journal_size_limit = {WAL_PAGES * 4096 * 2}")
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _check_ownership(connection: sqlite3.Connection, path: Path) -> None:
+    found = connection.execute("PRAGMA application_id").fetchone()[0]
+    if found != APPLICATION_ID and (found or connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0]):
+        raise StoreDamaged(f"{path} is a database of another program: choose another file")
+
+
+CACHE_KIB = 16 * 1024
+WAL_PAGES = 4000
+"""Pages of write-ahead log after which they are copied to the database: each touched page is written once per that many."""
+
+
+def connect_reader(path: Path, *, busy_timeout: float) -> sqlite3.Connection:
+    """A connection that only reads. It never copies the write-ahead log back either: one connection does, the writer's."""
+    uri = f"{path.absolute().as_uri()}?mode=ro"
+    connection = sqlite3.connect(uri, uri=True, timeout=busy_timeout, isolation_level=None, check_same_thread=False)
+    try:
+        connection.execute("PRAGMA query_only = ON")
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def bound(arguments: tuple[Any, ...]) -> Mapping[str, Any]:
+    """Arguments for a statement that names them `$1`, `$2` and so on."""
+    return {
+        str(number): timestamp_text(value) if isinstance(value, datetime) else value
+        for number, value in enumerate(arguments, start=1)
+    }
+
+
+@contextmanager
+def transaction(connection: sqlite3.Connection) -> Iterator[None]:
+    """A transaction that writes: committed at the end, rolled back where anything is raised."""
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        connection.execute("PRAGMA defer_foreign_keys = ON")
+        yield
+        connection.execute("COMMIT")
+    except BaseException:
+        with suppress(sqlite3.Error):  # some errors have rolled it back already
+            connection.execute("ROLLBACK")
+        raise

@@ -1,0 +1,123 @@
+"""The tables that every database has, and what it says of its tables."""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+from collections.abc import Iterable, Iterator, Sequence
+
+import attrs
+from sqlite_utils import Database
+from sqlite_utils.db import Table as StoredTable
+
+from projections.model import ColumnType, Projection, Table
+from projections.store import KEYS, SchemaVersion, StoredColumn
+
+CHECKPOINTS = "projection_checkpoints"
+MIGRATIONS = "schema_migrations"
+
+
+def create_system_tables(connection: sqlite3.Connection) -> None:
+    """Make the tables of the store itself where they are missing. `connection` has a transaction open."""
+    database = _database(connection)
+    database.table(CHECKPOINTS).create(
+        {"projection": str, "version": int, "incarnation": str, "sequence": int, "applied": int},
+        pk="projection",
+        not_null={"projection", "version", "incarnation", "sequence", "applied"},
+        if_not_exists=True,
+        strict=True,
+    )
+    database.table(KEYS.name).create(
+        {"key": str, "fingerprint": str, "subject": str, "sequence": int},
+        pk="key",
+        not_null={"key", "subject", "sequence"},
+        if_not_exists=True,
+        strict=True,
+    )
+    database.table(MIGRATIONS).create(
+        {"version": int, "dirty": int}, pk="version", not_null={"version", "dirty"}, if_not_exists=True, strict=True
+    )
+
+
+def read_version(connection: sqlite3.Connection) -> SchemaVersion:
+    """The last migration applied."""
+    row = connection.execute(f"SELECT version, dirty FROM {MIGRATIONS}").fetchone()  # noqa: S608 - a constant
+    return SchemaVersion(row[0], bool(row[1])) if row else SchemaVersion(0)
+
+
+def write_version(connection: sqlite3.Connection, version: SchemaVersion) -> None:
+    """Record the last migration applied."""
+    connection.execute(f"DELETE FROM {MIGRATIONS}")  # noqa: S608 - a constant
+    connection.execute(f"INSERT INTO {MIGRATIONS} VALUES (?, ?)", (version.version, int(version.dirty)))  # noqa: S608 - a constant
+
+
+def read_columns(connection: sqlite3.Connection, table: str) -> Sequence[StoredColumn]:
+    """The columns of a table in order, none where there is no such table."""
+    return [
+        StoredColumn(
+            name=column.name,
+            type=column.type.upper(),
+            holds=_holds(column.type.upper()),
+            key=column.is_pk - 1 if column.is_pk else None,
+        )
+        for column in _table(connection, table).columns
+    ]
+
+
+@attrs.frozen
+class Shape:
+    """What a migration may change of a table, so that it has to be filled again: its columns, how many rows it has."""
+
+    columns: tuple[tuple[str, str], ...]
+    rows: int
+
+
+def shapes(connection: sqlite3.Connection, projections: Iterable[Projection]) -> dict[str, Shape]:
+    """The shape of each table of the projections that there is, by its name."""
+    tables = (_table(connection, table.name) for projection in projections for table in projection.tables)
+    return {
+        table.name: Shape(tuple((column.name, column.type) for column in table.columns), table.count)
+        for table in tables
+        if table.exists()
+    }
+
+
+def statements(script: str) -> Iterator[str]:
+    """The statements of a script, one by one: `executescript` would end the transaction that they have to run in."""
+    statement = ""
+    for part in script.split(";"):
+        statement += part + ";"
+        if sqlite3.complete_statement(statement):
+            yield statement
+            statement = ""
+    if statement.strip(" \t\r\n;"):
+        yield statement
+
+
+def quoted(name: str) -> str:
+    """A table or column name as SQL."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+def order_of_keys(table: Table) -> str:
+    """The ORDER BY that sorts a table by its key, text by its bytes."""
+    return ", ".join(f"{quoted(name)} COLLATE BINARY" for name in table.key)
+
+
+def _database(connection: sqlite3.Connection) -> Database:
+    return Database(connection, recursive_triggers=False, execute_plugins=False)
+
+
+def _table(connection: sqlite3.Connection, name: str) -> StoredTable:
+    return _database(connection).table(name)
+
+
+def _holds(declared: str) -> frozenset[ColumnType]:
+    """What a column of that declared type can hold unchanged: by its affinity (https://www.sqlite.org/datatype3.html, 3.1)."""
+    if "INT" in declared:
+        return frozenset(("integer", "boolean"))
+    if re.search("CHAR|CLOB|TEXT", declared):
+        return frozenset(("text", "timestamp", "json"))
+    if re.search("REAL|FLOA|DOUB", declared):
+        return frozenset(("real",))
+    return frozenset(("boolean",)) if declared.startswith("BOOL") else frozenset()

@@ -1,0 +1,157 @@
+"""What a projector says of itself: state, position, lag, rate."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable
+from datetime import UTC, datetime
+from enum import StrEnum
+
+import attrs
+
+_WINDOW = 5.0
+_SAMPLE_EVERY = 0.1
+_CATCHING_UP_AFTER = 1.0
+
+
+class State(StrEnum):
+    """What a projector is doing."""
+
+    STARTING = "starting"
+    CATCHING_UP = "catching up"
+    LIVE = "live"
+    WAITING = "waiting"
+    """The log or the database is away: it stays where it is, tries again, and goes on by itself."""
+    STOPPED = "stopped"
+
+
+@attrs.frozen(kw_only=True)
+class ProjectorStatus:
+    """A projector at one moment.
+
+    `position` is the sequence up to which every projection is applied, `head` the last sequence of the log as last asked,
+    `lag_events` the commits between them, `lag_seconds` the age of the oldest commit that is not applied (0.0: there is
+    none). They are None while the log does not answer. `rate` is commits per second over the last five seconds, `applied` the
+    commits since this projector began, `error` why it waits or has stopped, `since` when it entered this state.
+    """
+
+    state: State
+    position: int
+    head: int | None
+    lag_events: int | None
+    lag_seconds: float | None
+    rate: float
+    applied: int
+    error: str | None
+    since: datetime
+
+
+class Progress:
+    """Keeps a projector's figures."""
+
+    def __init__(self, now: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
+        self._now = now
+        self._state = State.STARTING
+        self._since = now()
+        self._position = 0
+        self._applied = 0
+        self._head: int | None = None
+        self._oldest: datetime | None = None
+        self._behind_since: float | None = None
+        self._troubles: dict[str, str] = {}
+        self._failure: str | None = None
+        self._samples: deque[tuple[float, int]] = deque([(time.monotonic(), 0)])
+
+    def begin(self, position: int, head: int) -> None:
+        """The log and the checkpoints are known."""
+        self._position, self._head = position, head
+        self._update()
+
+    def seen(self, head: int) -> None:
+        """The log ends here now."""
+        self._head = max(head, self._position)
+        self._update()
+
+    def blind(self) -> None:
+        """The log does not say where it ends."""
+        self._head = None
+        self._update()
+
+    def pending(self, oldest: datetime, last: int) -> None:
+        """Commits have been read and are about to be applied: the time of the first, the sequence of the last."""
+        self._oldest = oldest
+        if self._head is not None:
+            self._head = max(self._head, last)
+
+    def advance(self, position: int, applied: int) -> None:
+        """That many commits have been applied."""
+        self._position = position
+        self._applied += applied
+        self._oldest = None
+        moment = time.monotonic()
+        if moment - self._samples[-1][0] >= _SAMPLE_EVERY:
+            self._samples.append((moment, self._applied))
+        self._update()
+
+    def trouble(self, where: str, error: Exception | None) -> None:
+        """`where` (the log, the store) fails for now; None: it works (again)."""
+        if error is not None:
+            self._troubles[where] = str(error)
+        elif where in self._troubles:
+            del self._troubles[where]
+        else:
+            return
+        self._update()
+
+    def stop(self, error: Exception | None) -> None:
+        """The projector has ended, for good where there is an error."""
+        self._failure = None if error is None else str(error)
+        self._enter(State.STOPPED)
+
+    def status(self) -> ProjectorStatus:
+        """The figures now."""
+        lag = None if self._head is None else max(0, self._head - self._position)
+        return ProjectorStatus(
+            state=self._state,
+            position=self._position,
+            head=self._head,
+            lag_events=lag,
+            lag_seconds=None if lag is None else self._lag_seconds(lag),
+            rate=self._rate(),
+            applied=self._applied,
+            error=self._failure or "; ".join(self._troubles.values()) or None,
+            since=self._since,
+        )
+
+    def _update(self) -> None:
+        if self._state is State.STOPPED:
+            return
+        if self._head is None or self._position >= self._head:
+            self._behind_since = None
+        elif self._behind_since is None:
+            self._behind_since = time.monotonic()
+        if self._troubles:
+            self._enter(State.WAITING)
+        elif self._behind_since is None:
+            self._enter(State.LIVE if self._head is not None else State.STARTING)
+        elif self._state is not State.LIVE or self._lag_seconds(1) > _CATCHING_UP_AFTER:
+            self._enter(State.CATCHING_UP)
+
+    def _enter(self, state: State) -> None:
+        if state is not self._state:
+            self._state, self._since = state, self._now()
+
+    def _lag_seconds(self, lag: int) -> float:
+        if not lag:
+            return 0.0
+        if self._oldest is not None:
+            return max(0.0, (self._now() - self._oldest).total_seconds())
+        return 0.0 if self._behind_since is None else time.monotonic() - self._behind_since
+
+    def _rate(self) -> float:
+        moment = time.monotonic()
+        while len(self._samples) > 1 and moment - self._samples[0][0] > _WINDOW:
+            self._samples.popleft()
+        begin, applied = self._samples[0]
+        return (self._applied - applied) / max(moment - begin, _SAMPLE_EVERY)

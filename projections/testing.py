@@ -1,0 +1,353 @@
+"""What every store must keep, as tests: a class to inherit in a test module, with a fixture `store` (open, empty).
+
+class TestSQLiteStore(StoreConformance):
+    @pytest_asyncio.fixture
+    async def store(self, tmp_path): ...
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta, timezone
+from typing import Any
+
+from projections.errors import MigrationError, RowRefused
+from projections.model import Change, Column, Delete, Projection, Put, Table
+from projections.store import Checkpoint, KeyRecord, Outcome, Row, SchemaVersion, Step, Store
+
+PEOPLE = Table(
+    "people",
+    (
+        Column("id"),
+        Column("age", "integer"),
+        Column("height", "real"),
+        Column("awake", "boolean"),
+        Column("born", "timestamp"),
+        Column("extra", "json"),
+    ),
+    key=("id",),
+)
+VISITS = Table("visits", (Column("person"), Column("number", "integer"), Column("place")), key=("person", "number"))
+PLACES = Table("places", (Column("name"),), key=("name",))
+
+VISITORS = Projection("visitors", 1, (PEOPLE, VISITS), {})
+MAP = Projection("map", 1, (PLACES,), {})
+BOTH = (VISITORS, MAP)
+
+_TYPES = {"sqlite": {"timestamp": "TEXT", "json": "TEXT"}, "postgres": {"timestamp": "TIMESTAMPTZ", "json": "JSON"}}
+_CREATE = """
+CREATE TABLE people (
+    id TEXT NOT NULL PRIMARY KEY, age INTEGER CHECK (age >= 0), height REAL, awake BOOLEAN, born {timestamp}, extra {json}
+);
+CREATE TABLE visits (
+    person TEXT NOT NULL REFERENCES people (id) DEFERRABLE INITIALLY DEFERRED,
+    number INTEGER NOT NULL,
+    place TEXT,
+    PRIMARY KEY (person, number)
+);
+CREATE TABLE places (name TEXT NOT NULL PRIMARY KEY);
+"""
+
+
+def person(id_: str, age: int | None = None, **values: Any) -> Put:
+    """A row of people."""
+    return Put(PEOPLE, (id_, age, values.get("height"), values.get("awake"), values.get("born"), values.get("extra")))
+
+
+def visit(person_: str, number: int, place: str | None = None) -> Put:
+    """A row of visits."""
+    return Put(VISITS, (person_, number, place))
+
+
+def checkpoint(sequence: int, projection: Projection = VISITORS, incarnation: str = "one") -> Checkpoint:
+    """A checkpoint."""
+    return Checkpoint(
+        projection=projection.name, version=projection.version, incarnation=incarnation, sequence=sequence, applied=sequence
+    )
+
+
+def step(before: int, after: int, *changes: Change, projection: Projection = VISITORS) -> Step:
+    """A step between two sequences, 0 for none yet."""
+    return Step(
+        projection=projection,
+        before=checkpoint(before, projection) if before else None,
+        after=checkpoint(after, projection),
+        changes=changes,
+    )
+
+
+@contextmanager
+def _refused(kind: type[Exception]) -> Iterator[None]:
+    try:
+        yield
+    except kind:
+        return
+    raise AssertionError(f"{kind.__name__} was expected")
+
+
+class StoreConformance:
+    """The promises of `projections.store.Store`."""
+
+    async def made(self, store: Store) -> Store:
+        """The store, with the tables of this suite."""
+        sql = _CREATE.format(**_TYPES[store.dialect])
+        forgotten = await store.migrate(sql, before=SchemaVersion(0), after=SchemaVersion(1), projections=BOTH)
+        assert forgotten == ["visitors", "map"]
+        return store
+
+    async def rows(self, store: Store, table: Table) -> Sequence[Row]:
+        """All rows of a table by key."""
+        return await store.fetch(f"SELECT * FROM {table.name} ORDER BY {', '.join(table.key)}")  # noqa: S608 - a constant
+
+    async def test_a_new_store_has_nothing(self, store: Store) -> None:
+        """No checkpoint, no migration, no key, no table."""
+        assert await store.checkpoints() == {}
+        assert await store.schema() == SchemaVersion(0)
+        assert await store.find_key("k") is None
+        assert await store.columns("people") == []
+
+    async def test_rows_and_checkpoint_are_written_together(self, store: Store) -> None:
+        """What a step brings can be read, and its checkpoint is the new one."""
+        await self.made(store)
+        assert await store.advance([step(0, 5, person("ann", 3), visit("ann", 1, "lake"))]) is Outcome.STORED
+        assert await store.checkpoints() == {"visitors": checkpoint(5)}
+        assert [row["id"] for row in await self.rows(store, PEOPLE)] == ["ann"]
+        assert await self.rows(store, VISITS) == [{"person": "ann", "number": 1, "place": "lake"}]
+
+    async def test_values_come_back_as_documented(self, store: Store) -> None:
+        """Text, integers, floats, booleans, times in any zone, JSON text, and nothing."""
+        await self.made(store)
+        born = datetime(2026, 2, 3, 4, 5, 6, 70, tzinfo=timezone(timedelta(hours=2)))
+        text = "Zoë \U0001f9ea 'quoted\" \\ \n"
+        await store.advance(
+            [step(0, 1, person(text, 2**31 - 1, height=1.1, awake=True, born=born, extra='{"a":[1]}'), person("nil"))]
+        )
+        row = await store.fetch_one("SELECT * FROM people WHERE id = $1", text)
+        assert row is not None
+        assert bool(row["awake"]) is True
+        assert {**row, "awake": True} == {
+            "id": text,
+            "age": 2**31 - 1,
+            "height": 1.1,
+            "awake": True,
+            "born": "2026-02-03T02:05:06.000070Z",
+            "extra": '{"a":[1]}',
+        }
+        empty = await store.fetch_one("SELECT * FROM people WHERE id = 'nil'")
+        assert empty == {"id": "nil", "age": None, "height": None, "awake": None, "born": None, "extra": None}
+
+    async def test_parameters_are_numbered(self, store: Store) -> None:
+        """In any order, more than once; a time finds what was stored at that time."""
+        await self.made(store)
+        born = datetime(2026, 1, 1, tzinfo=UTC)
+        await store.advance([step(0, 1, person("a", 1, born=born), person("b", 2, born=born + timedelta(microseconds=1)))])
+        found = await store.fetch("SELECT id FROM people WHERE age = $2 AND id <> $1 AND $2 > 1", "a", 2)
+        assert found == [{"id": "b"}]
+        assert await store.fetch("SELECT id FROM people WHERE born <= $1", born) == [{"id": "a"}]
+        assert await store.fetch_one("SELECT id FROM people WHERE id = $1", "c") is None
+
+    async def test_the_last_change_of_a_row_counts(self, store: Store) -> None:
+        """Put over put, delete over put, put over delete; over rows that are there, and that are not."""
+        await self.made(store)
+        await store.advance([step(0, 1, person("old", 1), person("gone", 1), person("back", 1))])
+        await store.advance(
+            [
+                step(
+                    1,
+                    2,
+                    *(person("new", age) for age in range(5)),
+                    person("old", 7),
+                    Delete(PEOPLE, ("gone",)),
+                    Delete(PEOPLE, ("back",)),
+                    person("back", 9),
+                    person("brief", 1),
+                    Delete(PEOPLE, ("brief",)),
+                    Delete(PEOPLE, ("never",)),
+                )
+            ]
+        )
+        assert {row["id"]: row["age"] for row in await self.rows(store, PEOPLE)} == {"new": 4, "old": 7, "back": 9}
+
+    async def test_a_table_of_keys_alone(self, store: Store) -> None:
+        """Putting what is there changes nothing."""
+        await self.made(store)
+        await store.advance([step(0, 1, Put(PLACES, ("lake",)), projection=MAP)])
+        await store.advance([step(1, 2, Put(PLACES, ("lake",)), Put(PLACES, ("hill",)), projection=MAP)])
+        assert await self.rows(store, PLACES) == [{"name": "hill"}, {"name": "lake"}]
+
+    async def test_rows_may_refer_to_each_other(self, store: Store) -> None:
+        """Whatever the order of the changes; a reference to nothing is refused."""
+        await self.made(store)
+        await store.advance([step(0, 1, visit("ann", 1), person("ann"))])
+        await store.advance([step(1, 2, Delete(PEOPLE, ("ann",)), Delete(VISITS, ("ann", 1)))])
+        assert await self.rows(store, PEOPLE) == []
+        with _refused(RowRefused):
+            await store.advance([step(2, 3, visit("nobody", 1))])
+        assert (await store.checkpoints())["visitors"].sequence == 2
+
+    async def test_a_checkpoint_that_moved_lets_nothing_through(self, store: Store) -> None:
+        """Neither rows nor keys, and of several steps none."""
+        await self.made(store)
+        await store.advance([step(0, 5, person("ann")), step(0, 5, projection=MAP)])
+        for wrong in (0, 4, 6):
+            steps = [step(wrong, 9, person("bob")), step(5, 9, Put(PLACES, ("hill",)), projection=MAP)]
+            assert await store.advance(steps, [KeyRecord("k", None, "s", 6)]) is Outcome.MISMATCH
+        assert await store.checkpoints() == {"visitors": checkpoint(5), "map": checkpoint(5, MAP)}
+        assert [row["id"] for row in await self.rows(store, PEOPLE)] == ["ann"]
+        assert await self.rows(store, PLACES) == []
+        assert await store.find_key("k") is None
+
+    async def test_version_and_incarnation_are_compared_too(self, store: Store) -> None:
+        """A checkpoint of another stream at the same sequence is another checkpoint."""
+        await self.made(store)
+        await store.advance([step(0, 5)])
+        other = Step(
+            projection=VISITORS, before=checkpoint(5, incarnation="two"), after=checkpoint(6, incarnation="two"), changes=()
+        )
+        assert await store.advance([other]) is Outcome.MISMATCH
+
+    async def test_a_step_that_was_stored_is_known_again(self, store: Store) -> None:
+        """The answer to an earlier try may have been lost."""
+        await self.made(store)
+        steps = [step(0, 5, person("ann", 1))]
+        assert await store.advance(steps) is Outcome.STORED
+        assert await store.advance(steps) is Outcome.ALREADY
+        assert await store.advance([step(5, 6, person("ann", 2))]) is Outcome.STORED
+        assert await store.advance(steps) is Outcome.MISMATCH
+        assert [row["age"] for row in await self.rows(store, PEOPLE)] == [2]
+
+    async def test_of_two_projectors_one_goes_on(self, store: Store) -> None:
+        """At the same moment, from the same checkpoint, with different rows."""
+        await self.made(store)
+        outcomes = await asyncio.gather(*(store.advance([step(0, 5 + n, person(f"p{n}"))]) for n in range(8)))
+        assert sorted(outcome.value for outcome in outcomes) == ["mismatch"] * 7 + ["stored"]
+        assert len(await self.rows(store, PEOPLE)) == 1
+
+    async def test_a_row_that_cannot_be_held_is_refused_whole(self, store: Store) -> None:
+        """A constraint, a value of no known type, a number that does not fit: nothing is written, and the next step is."""
+        await self.made(store)
+        for bad in (person("bob", -1), person("bob", 2**70), Put(PEOPLE, ("bob", object(), None, None, None, None))):
+            with _refused(RowRefused):
+                await store.advance([step(0, 1, person("ann", 1), bad)], [KeyRecord("k", None, "s", 1)])
+        assert await self.rows(store, PEOPLE) == []
+        assert await store.checkpoints() == {}
+        assert await store.find_key("k") is None
+        assert await store.advance([step(0, 1, person("ann", 1))]) is Outcome.STORED
+
+    async def test_the_first_use_of_a_key_stays(self, store: Store) -> None:
+        """In one batch and over several."""
+        await self.made(store)
+        first = KeyRecord("key-ü", "print", "a.b.c", 1)
+        await store.advance([step(0, 2)], [first, KeyRecord("key-ü", None, "a.b.d", 2), KeyRecord("other", None, "a.b.d", 2)])
+        await store.advance([step(2, 3)], [KeyRecord("key-ü", "x", "a.b.e", 3)])
+        assert await store.find_key("key-ü") == first
+        assert await store.find_key("other") == KeyRecord("other", None, "a.b.d", 2)
+
+    async def test_forgetting_empties_one_projection_and_no_other(self, store: Store) -> None:
+        """Rows and checkpoint go, those of the others stay."""
+        await self.made(store)
+        await store.advance([step(0, 5, person("ann"), visit("ann", 1)), step(0, 5, Put(PLACES, ("lake",)), projection=MAP)])
+        await store.forget([VISITORS])
+        assert await store.checkpoints() == {"map": checkpoint(5, MAP)}
+        assert await self.rows(store, PEOPLE) == []
+        assert await self.rows(store, VISITS) == []
+        assert await self.rows(store, PLACES) == [{"name": "lake"}]
+        assert await store.advance([step(0, 5, person("bob"))]) is Outcome.STORED
+
+    async def test_a_snapshot_does_not_change(self, store: Store) -> None:
+        """Rows and checkpoints of one moment, by key, in lists, while more is written."""
+        await self.made(store)
+        names = ["b", "Z", "é", "a", "\U0001f9ea", "ﬀ", "10", "9"]
+        await store.advance([step(0, 1, *(person(name, awake=len(name) > 1) for name in names))])
+        async with store.snapshot() as snapshot:
+            await store.advance([step(1, 2, person("later"), Delete(PEOPLE, ("a",)))])
+            assert await snapshot.checkpoints() == {"visitors": checkpoint(1)}
+            lists = [list(rows) async for rows in snapshot.scan(PEOPLE, batch=3)]
+        assert [len(rows) for rows in lists] == [3, 3, 2]
+        rows = [row for rows in lists for row in rows]
+        assert [row[0] for row in rows] == sorted(names, key=str.encode)
+        assert [row[3] for row in rows] == [len(name) > 1 for name in sorted(names, key=str.encode)]
+        async with store.snapshot() as snapshot:
+            assert await snapshot.checkpoints() == {"visitors": checkpoint(2)}
+
+    async def test_columns_tell_what_they_can_hold(self, store: Store) -> None:
+        """Each declared type is held by the column made for it, and the key is known."""
+        await self.made(store)
+        columns = await store.columns("people")
+        assert tuple(column.name for column in columns) == PEOPLE.names
+        assert all(declared.type in column.holds for declared, column in zip(PEOPLE.columns, columns, strict=True))
+        assert "real" not in columns[1].holds
+        assert [column.key for column in await store.columns("visits")] == [0, 1, None]
+
+    async def test_a_migration_is_applied_once(self, store: Store) -> None:
+        """By the first of those that try at the same time; the others learn that they are late."""
+        await self.made(store)
+
+        async def migrate() -> Sequence[str] | None:
+            return await store.migrate(
+                "CREATE TABLE more (a INTEGER); CREATE INDEX people_by_age ON people (age);",
+                before=SchemaVersion(1),
+                after=SchemaVersion(2),
+                projections=BOTH,
+            )
+
+        done = await asyncio.gather(*(migrate() for _ in range(4)))
+        assert done.count(None) == 3
+        assert await store.schema() == SchemaVersion(2)
+        assert len(await store.columns("more")) == 1
+
+    async def test_a_migration_that_fails_changes_nothing(self, store: Store) -> None:
+        """Neither tables nor rows nor version."""
+        await self.made(store)
+        await store.advance([step(0, 5, person("ann"))])
+        for bad in ("CREATE TABLE more (a INTEGER); DELETE FROM people; SELECT * FROM nowhere;", "no statement"):
+            with _refused(MigrationError):
+                await store.migrate(bad, before=SchemaVersion(1), after=SchemaVersion(2), projections=BOTH)
+        assert await store.schema() == SchemaVersion(1)
+        assert await store.columns("more") == []
+        assert [row["id"] for row in await self.rows(store, PEOPLE)] == ["ann"]
+        assert await store.checkpoints() == {"visitors": checkpoint(5)}
+
+    async def test_a_migration_that_touches_a_table_has_its_projection_filled_again(self, store: Store) -> None:
+        """Where a table goes, comes, is made anew, has other columns or fewer rows; an index or a comment touches nothing."""
+        await self.made(store)
+        changes = {
+            "CREATE INDEX people_by_age ON people (age);": False,
+            "-- a word; and another one\n;": False,
+            "ALTER TABLE visits ADD COLUMN note TEXT;": True,
+            "DELETE FROM visits;": True,
+            "DROP TABLE visits;": True,
+            "CREATE TABLE visits (person TEXT, number INTEGER, place TEXT, PRIMARY KEY (person, number));": True,
+            "DROP TABLE visits; CREATE TABLE visits (person TEXT, number INTEGER, place TEXT, PRIMARY KEY (number))": True,
+        }
+        for version, (sql, touches) in enumerate(changes.items(), start=1):
+            before = await store.checkpoints()
+            if "visitors" not in before and await store.columns("visits"):
+                await store.advance([step(0, 5, person("ann"), visit("ann", 1))])
+            if "map" not in before:
+                await store.advance([step(0, 5, Put(PLACES, ("lake",)), projection=MAP)])
+            forgotten = await store.migrate(
+                sql, before=SchemaVersion(version), after=SchemaVersion(version + 1), projections=BOTH
+            )
+            assert forgotten == (["visitors"] if touches else []), sql
+            assert ("visitors" in await store.checkpoints()) is not touches
+            assert len(await self.rows(store, PEOPLE)) == (0 if touches else 1)
+            assert await self.rows(store, PLACES) == [{"name": "lake"}]
+
+    async def test_a_dirty_version_is_kept(self, store: Store) -> None:
+        """Somebody else's tool may have left it."""
+        await store.migrate("", before=SchemaVersion(0), after=SchemaVersion(3, dirty=True), projections=())
+        assert await store.schema() == SchemaVersion(3, dirty=True)
+
+    async def test_all_of_it_is_there_after_reopening(self, store: Store) -> None:
+        """Rows, checkpoints, keys, version."""
+        await self.made(store)
+        await store.advance([step(0, 5, person("ann"))], [KeyRecord("k", None, "s", 5)])
+        await store.close()
+        await store.open()
+        assert await store.checkpoints() == {"visitors": checkpoint(5)}
+        assert [row["id"] for row in await self.rows(store, PEOPLE)] == ["ann"]
+        assert await store.find_key("k") == KeyRecord("k", None, "s", 5)
+        assert await store.schema() == SchemaVersion(1)

@@ -1,0 +1,1 @@
+CREATE TABLE owners (owner TEXT NOT NULL PRIMARY KEY, account TEXT NOT NULL);
