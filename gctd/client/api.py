@@ -16,7 +16,7 @@ from gctd.client.transport import Answer, Transport, segment
 TIMEOUT = 30.0
 """Seconds that one request may take, unless a caller says otherwise."""
 
-LARGEST_PAGE = 500
+LARGEST_PAGE = 1000
 """Elements that are asked for at once."""
 
 _RETRY_WAIT = 0.1
@@ -45,9 +45,9 @@ class Client:
 
     # Repositories
 
-    async def add_repo(self, repo_url: str) -> Repo:
-        """Register a repository, or find that it is known."""
-        answer = await self._command("/api/repos", {"repo_url": repo_url})
+    async def add_repo(self, repo_url: str, *, refresh: bool = False) -> Repo:
+        """Register a repository, or find that it is known; `refresh`: look for the projects of a known one again."""
+        answer = await self._command("/api/repos?refresh=true" if refresh else "/api/repos", {"repo_url": repo_url})
         return parse(Repo, answer.document)
 
     async def repo(self, repo_url: str) -> Repo:
@@ -59,25 +59,24 @@ class Client:
         self, repo_url: str, *, project: str | None = None, ref: str | None = None, engine: str | None = None
     ) -> Sequence[Task]:
         """Schedule the analysis of a registered repository: one task per project, or one for `project`."""
-        wanted = {"repo_url": repo_url, "project": project, "ref": ref, "engine": engine}
-        body = {name: value for name, value in wanted.items() if value is not None}
+        body = _only(repo_url=repo_url, project=project, ref=ref, engine=engine)
         answer = await self._command("/api/repos/analyze", body)
         return parse_list(Task, answer.document)
 
     async def analyses(self) -> Sequence[Analysis]:
-        """The latest analysis of each project of each repository."""
+        """The latest analysis of each project of each repository, without the functions."""
         return await self._list(Analysis, "/api/repos", {})
 
-    async def analysis(self, id_: str) -> Analysis:
-        """An analysis by its id."""
-        answer = await self._transport.request("GET", f"/api/repos/{segment(id_)}")
+    async def analysis(self, id_: str, *, entries: int | None = None) -> Analysis:
+        """The latest analysis of a project by its id, with at most so many functions, worst first."""
+        answer = await self._transport.request("GET", f"/api/repos/{segment(id_)}", query=_only(entries=entries))
         return parse(Analysis, answer.document)
 
     # Tasks
 
     async def tasks(self, *, status: str | None = None, show_seen: bool = False, limit: int | None = None) -> Sequence[Task]:
         """The tasks in one status, or all, `limit` at most (None: however many there are)."""
-        query = ({} if status is None else {"status": status}) | ({"show_seen": "true"} if show_seen else {})
+        query = _only(status=status, show_seen="true" if show_seen else None)
         return await self._list(Task, "/api/tasks", query, limit)
 
     async def task(self, id_: str) -> Task:
@@ -85,9 +84,13 @@ class Client:
         answer = await self._transport.request("GET", f"/api/tasks/{segment(id_)}")
         return parse(Task, answer.document)
 
-    async def result(self, task_id: str) -> Analysis:
-        """The analysis that a task led to. Raises NotFound where there is none, Conflicting where it has not completed."""
-        answer = await self._transport.request("GET", f"/api/tasks/{segment(task_id)}/result")
+    async def result(self, task_id: str, *, entries: int | None = None) -> Analysis:
+        """The analysis that a task led to, with at most so many functions, worst first.
+
+        Raises NotFound where there is none, Conflicting where the task has not completed.
+        """
+        path = f"/api/tasks/{segment(task_id)}/result"
+        answer = await self._transport.request("GET", path, query=_only(entries=entries))
         return parse(Analysis, answer.document)
 
     async def delete_task(self, id_: str) -> None:
@@ -99,7 +102,7 @@ class Client:
         await self._command(f"/api/tasks/{segment(id_)}/seen", None)
 
     async def hide_all(self) -> None:
-        """Clear the ended tasks from the lists."""
+        """Clear all tasks from the lists."""
         await self._command("/api/tasks/hide-all", None)
 
     # Workers
@@ -153,3 +156,8 @@ class Client:
                 break
             page["cursor"] = answer.cursor
         return found[:limit]
+
+
+def _only(**values: str | int | None) -> dict[str, str]:
+    """Those of the values that are given, as text."""
+    return {name: str(value) for name, value in values.items() if value is not None}

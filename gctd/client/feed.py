@@ -87,9 +87,8 @@ class FrameParser:
             text = text[1:]
         self._after_cr = text.endswith("\r")
         *lines, self._rest = (self._rest + text.replace("\r\n", "\n").replace("\r", "\n")).split("\n")
-        if self._size + len(self._rest) > LARGEST_FRAME:
-            raise ClientError("the event stream has a frame without an end")
         yield from lines
+        self._check_size()
 
     def _take(self, line: str) -> Frame | None:
         if not line:
@@ -102,6 +101,7 @@ class FrameParser:
             case "data":
                 self._data.append(value)
                 self._size += len(value)
+                self._check_size()
             case "id" if "\0" not in value:
                 self._id = value
             case "retry" if value.isascii() and value.isdigit():
@@ -109,6 +109,10 @@ class FrameParser:
             case _:  # a comment, or a field of another version
                 pass
         return None
+
+    def _check_size(self) -> None:
+        if self._size + len(self._rest) > LARGEST_FRAME:
+            raise ClientError("the event stream has a frame without an end")
 
     def _dispatch(self) -> Frame | None:
         if self._id is not None:

@@ -14,10 +14,7 @@ import msgspec
 
 from gctd.client.errors import ClientError
 
-DELETED = "deleted"
-"""The status that a task is given here when the server has it no more."""
-
-_ENDED = frozenset({"completed", "failed", "expired", DELETED})
+_ENDED = frozenset({"completed", "failed", "expired"})
 
 
 class Resource(msgspec.Struct, frozen=True, kw_only=True):
@@ -61,7 +58,7 @@ class Repo(
         "profile": "Profile",
     },
 ):
-    """A registered repository; `status` is `registering`, `ready` or `error` (`reason` says why)."""
+    """A registered repository; `status` is `registering`, `ready` or `error`, `reason` why that or the last attempt failed."""
 
     url: str
     id: str
@@ -83,7 +80,7 @@ class Repo(
 
 
 class Task(Resource, frozen=True, kw_only=True):
-    """An analysis of one project, to be done or done; times are aware."""
+    """An analysis of one project, to be done or done; times are aware. `deleted`: the server has it no more."""
 
     id: str
     repo_url: str
@@ -106,12 +103,17 @@ class Task(Resource, frozen=True, kw_only=True):
     @property
     def ended(self) -> bool:
         """Whether nothing more will happen to it."""
-        return self.status in _ENDED
+        return self.deleted or self.status in _ENDED
+
+    @property
+    def state(self) -> str:
+        """Its status, or that it was deleted."""
+        return "deleted" if self.deleted else self.status
 
     @property
     def completed(self) -> bool:
         """Whether it has an analysis."""
-        return self.status == "completed"
+        return self.status == "completed" and not self.deleted
 
 
 class Metadata(msgspec.Struct, frozen=True, kw_only=True):
@@ -156,6 +158,13 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
     stmt_coverage: float | None = None
 
 
+class PackageProblem(msgspec.Struct, frozen=True, kw_only=True):
+    """A package without coverage, and why."""
+
+    path: str
+    reason: str
+
+
 class Analysis(Resource, frozen=True, kw_only=True):
     """The result of a task. A list of analyses may leave `entries` out."""
 
@@ -166,13 +175,17 @@ class Analysis(Resource, frozen=True, kw_only=True):
     repo_id: str = ""
     project: str = "."
     entries: list[Entry] = []
+    uncovered: list[PackageProblem] = []
     engine: str = ""
     crap_version: str = ""
     duration_ms: int = 0
 
 
 class Worker(Resource, frozen=True, kw_only=True):
-    """A worker: `cpu` in percent of one core, `memory` in bytes, `tasks` the ids of those it works on."""
+    """A worker; `status` is `online`, `paused`, `draining` or `gone`.
+
+    `cpu` in percent of the host, `memory` of the process in bytes, `tasks` what it works on.
+    """
 
     id: str
     host: str = ""

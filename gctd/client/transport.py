@@ -6,12 +6,11 @@ import time
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from typing import Any, Self
-from urllib.parse import quote, urlsplit
+from urllib.parse import parse_qs, quote, urlencode, urlsplit
 
 import aiohttp
 import attrs
 import msgspec
-from yarl import URL
 
 from gctd.client.errors import ClientError, NotAllowed, Rejected, TimedOut, Unavailable, error_class
 
@@ -100,15 +99,13 @@ class Transport:
         limits: aiohttp.ClientTimeout,
     ) -> AsyncGenerator[aiohttp.ClientResponse, None]:
         assert self._session is not None, "a client is used in `async with`"
-        address = URL(f"{self.url}{path}", encoded=True)
-        if query:
-            address = address.with_query(dict(query))
+        address = f"{self.url}{path}" + (f"?{urlencode(query)}" if query else "")
         began = time.monotonic()
         try:
             async with self._session.request(
                 method, address, data=data, headers=headers, timeout=limits, allow_redirects=False
             ) as response:
-                self._trace(f"{method} {address.raw_path_qs} {response.status} in {(time.monotonic() - began) * 1000:.0f} ms")
+                self._trace(f"{method} {address} {response.status} in {(time.monotonic() - began) * 1000:.0f} ms")
                 if not 200 <= response.status < 300:
                     raise _refusal(response, await response.read(), self.url)
                 yield response
@@ -139,8 +136,10 @@ def _address(url: str) -> str:
 
 def _next_cursor(response: aiohttp.ClientResponse) -> str | None:
     """The cursor in `Link: <...>; rel="next"`. Only that: the address may be a proxy's, and the token is for ours."""
-    link = response.links["next"]["url"] if "next" in response.links else None
-    return link.query.get("cursor") if isinstance(link, URL) else None
+    if "next" not in response.links:
+        return None
+    query = parse_qs(urlsplit(str(response.links["next"]["url"])).query)
+    return query.get("cursor", [None])[0]
 
 
 def _decoded(raw: bytes) -> object:
@@ -176,7 +175,7 @@ def _message(raw: bytes) -> str | None:
     text = next((str(problem[key]) for key in ("message", "detail", "title") if problem.get(key)), None)
     errors = problem.get("errors")
     details = [
-        f"{error.get('field') or error.get('pointer') or error.get('parameter') or ''}: {error['detail']}".removeprefix(": ")
+        f"{error.get('parameter') or str(error.get('pointer') or '').removeprefix('#/')}: {error['detail']}".removeprefix(": ")
         for error in (errors if isinstance(errors, list) else [])
         if isinstance(error, dict) and error.get("detail")
     ]
