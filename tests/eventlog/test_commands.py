@@ -1,0 +1,317 @@
+"""What the executor of commands promises: decided on the newest state, stored once, answered each on its own."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+import attrs
+import pytest
+
+from eventlog import (
+    DEADLINE,
+    AggregateId,
+    Appended,
+    Commit,
+    Conflict,
+    Context,
+    KeyReused,
+    NewCommit,
+    NewEvent,
+    OutcomeUnknown,
+    Proposal,
+)
+from eventlog.commands import MOST_IN_ONE_COMMIT, Commands, Outcome, Step
+from eventlog.memory import MemoryLog
+from tests.support.counter import COUNTER, REGISTRY, Add, Added, Counter, Short
+
+AT = datetime(2026, 11, 20, 12, tzinfo=UTC)
+ONE = AggregateId("test.counter", "one")
+
+
+@attrs.frozen
+class Use:
+    fingerprint: str | None
+    subject: str
+    sequence: int
+
+
+class KeysInTheLog:
+    """Finds keys by reading the log: what a read model that is never behind would say."""
+
+    def __init__(self, log: MemoryLog) -> None:
+        self._log = log
+
+    async def find(self, key: str, reached: int) -> Use | None:
+        head = await self._log.head()
+        assert reached <= head.last
+        async for commits in self._log.follow(after=0, until=head.last):
+            for commit in commits:
+                for event in commit.events:
+                    if event.context.key == key:
+                        return Use(event.context.fingerprint, commit.subject, commit.sequence)
+        return None
+
+
+class Slow(MemoryLog):
+    """Appends only when it is let to, and counts."""
+
+    def __init__(self) -> None:
+        super().__init__(REGISTRY)
+        self.gate = asyncio.Event()
+        self.gate.set()
+        self.appends = 0
+
+    async def append(self, proposal: Proposal, *, deadline: float = DEADLINE) -> Appended:
+        await self.gate.wait()
+        self.appends += 1
+        return await super().append(proposal, deadline=deadline)
+
+
+@pytest.fixture
+def log() -> Slow:
+    return Slow()
+
+
+@pytest.fixture
+def commands(log: Slow) -> Commands:
+    return Commands(log, keys=KeysInTheLog(log))
+
+
+async def add(commands: Commands, amount: int, id_: str = "one", **context: Any) -> Outcome[Counter, Added]:
+    return await commands.execute(COUNTER, id_, Add(amount=amount), Context(**context))
+
+
+async def history(log: MemoryLog, aggregate: AggregateId = ONE) -> Sequence[Commit]:
+    return [commit async for commit in log.history(aggregate)]
+
+
+async def other_writer(log: MemoryLog, amount: int, id_: str = "one") -> None:
+    """Another process changes the counter."""
+    aggregate = AggregateId("test.counter", id_)
+    last = await log.last(aggregate)
+    state = last.state if last else Counter()
+    event = Added(amount=amount, total=state.total + amount, by="other")
+    commit = NewCommit(id=f"other-{amount}-{id(event)}", at=AT, events=(NewEvent(event),), state=COUNTER.evolve(state, event))
+    await MemoryLog.append(log, Proposal(aggregate=aggregate, expected=last.sequence if last else 0, commit=commit))
+
+
+async def test_a_command_is_stored_with_the_state_after_it(commands: Commands, log: Slow) -> None:
+    outcome = await add(commands, 5, correlation="request-1")
+    (commit,) = await history(log)
+    assert commit.sequence == outcome.sequence
+    assert commit.state == outcome.state == Counter(total=5, changes=1)
+    assert commit.events[0].context.correlation == "request-1"
+
+
+async def test_a_refusal_stores_nothing(commands: Commands, log: Slow) -> None:
+    with pytest.raises(Short):
+        await add(commands, -1)
+    assert not await history(log)
+
+
+async def test_nothing_to_do_stores_nothing_and_tells_the_state(commands: Commands, log: Slow) -> None:
+    first = await add(commands, 3)
+    outcome = await add(commands, 0)
+    assert (outcome.events, outcome.state, outcome.sequence) == ((), first.state, first.sequence)
+    assert log.appends == 1
+
+
+async def test_commands_that_wait_share_a_commit_and_are_judged_one_by_one(commands: Commands, log: Slow) -> None:
+    log.gate.clear()
+    first = asyncio.create_task(add(commands, 2))
+    await asyncio.sleep(0)
+    rest = [asyncio.create_task(add(commands, -1)) for _ in range(5)]
+    await asyncio.sleep(0)
+    log.gate.set()
+    await first
+    answers = await asyncio.gather(*rest, return_exceptions=True)
+    assert [isinstance(answer, Short) for answer in answers] == [False, False, True, True, True]
+    assert [answer.state.total for answer in answers if isinstance(answer, Outcome)] == [1, 0]
+    assert [len(commit.events) for commit in await history(log)] == [1, 2]
+
+
+async def test_more_commands_than_fit_one_commit_are_all_answered(commands: Commands, log: Slow) -> None:
+    many = 3 * MOST_IN_ONE_COMMIT
+    outcomes = await asyncio.gather(*(add(commands, 1) for _ in range(many)))
+    assert sorted(outcome.state.total for outcome in outcomes) == list(range(1, many + 1))
+    assert log.appends < 10
+
+
+async def test_every_stored_state_is_the_fold_of_the_events(commands: Commands, log: Slow) -> None:
+    await asyncio.gather(*(add(commands, amount) for amount in (5, 3, -1, -2, 4)))
+    state = None
+    for commit in await history(log):
+        state = COUNTER.fold((event.data for event in commit.events), state)
+        assert commit.state == state
+
+
+async def test_a_lost_race_is_decided_again_on_the_new_state(commands: Commands, log: Slow) -> None:
+    await add(commands, 5)
+    await other_writer(log, -5)
+    with pytest.raises(Short):
+        await add(commands, -1)
+    await other_writer(log, 10)
+    assert (await add(commands, -1)).state.total == 9
+    assert commands.conflicts == 1
+
+
+async def test_a_refusal_is_never_based_on_what_this_process_remembers(commands: Commands, log: Slow) -> None:
+    await add(commands, 1)
+    await other_writer(log, 10)
+    assert (await add(commands, -5)).state.total == 6
+
+
+async def test_five_lost_races_are_the_callers(log: Slow) -> None:
+    class AlwaysLate(Commands):
+        pass
+
+    class Busy(Slow):
+        async def append(self, proposal: Proposal, *, deadline: float = DEADLINE) -> Appended:
+            await other_writer(self, 1)
+            return await super().append(proposal, deadline=deadline)
+
+    busy = Busy()
+    with pytest.raises(Conflict):
+        await add(AlwaysLate(busy), 1)
+    assert busy.appends == 5
+    assert len(await history(busy)) == 5
+
+
+async def test_an_unknown_outcome_is_told_and_the_next_command_reads_afresh(log: Slow) -> None:
+    class Silent(Slow):
+        async def append(self, proposal: Proposal, *, deadline: float = DEADLINE) -> Appended:
+            appended = await super().append(proposal, deadline=deadline)
+            if self.appends == 1:
+                raise OutcomeUnknown("no answer")
+            return appended
+
+    silent = Silent()
+    commands = Commands(silent, keys=KeysInTheLog(silent))
+    with pytest.raises(OutcomeUnknown):
+        await add(commands, 5, key="k", fingerprint="f")
+    again = await add(commands, 5, key="k", fingerprint="f")
+    assert again.replayed
+    assert again.state.total == 5
+    assert len(await history(silent)) == 1
+
+
+async def test_a_caller_that_gives_up_disturbs_nobody(commands: Commands, log: Slow) -> None:
+    log.gate.clear()
+    first = asyncio.create_task(add(commands, 1))
+    await asyncio.sleep(0)
+    second, third = asyncio.create_task(add(commands, 1)), asyncio.create_task(add(commands, 1))
+    await asyncio.sleep(0)
+    first.cancel()
+    second.cancel()
+    log.gate.set()
+    assert (await third).state.total == 2
+    assert [len(commit.events) for commit in await history(log)] == [1, 1]
+
+
+class TestKeys:
+    async def test_a_repeated_command_takes_effect_once(self, commands: Commands, log: Slow) -> None:
+        first = await add(commands, 5, key="k", fingerprint="f")
+        await add(commands, 1)
+        again = await add(commands, 5, key="k", fingerprint="f")
+        assert again.replayed
+        assert not first.replayed
+        assert (again.events, again.state, again.sequence) == (first.events, first.state, first.sequence)
+
+    async def test_also_in_parallel(self, commands: Commands, log: Slow) -> None:
+        outcomes = await asyncio.gather(*(add(commands, 5, key="k", fingerprint="f") for _ in range(20)))
+        assert {(outcome.sequence, outcome.state.total) for outcome in outcomes} == {(1, 5)}
+        assert sum(not outcome.replayed for outcome in outcomes) == 1
+        assert len(await history(log)) == 1
+
+    async def test_also_in_parallel_on_several_processes(self, log: Slow) -> None:
+        processes = [Commands(log, keys=KeysInTheLog(log)) for _ in range(4)]
+        outcomes = await asyncio.gather(*(add(one, 5, key="k", fingerprint="f") for one in processes * 3))
+        assert {(outcome.sequence, outcome.state.total) for outcome in outcomes} == {(1, 5)}
+
+    async def test_another_request_with_the_same_key_is_refused(self, commands: Commands, log: Slow) -> None:
+        await add(commands, 5, key="k", fingerprint="f")
+        with pytest.raises(KeyReused):
+            await add(commands, 6, key="k", fingerprint="g")
+        with pytest.raises(KeyReused):
+            await add(commands, 5, id_="two", key="k", fingerprint="f")
+
+    async def test_another_request_with_the_same_key_at_the_same_moment_is_refused(self, commands: Commands) -> None:
+        answers = await asyncio.gather(
+            add(commands, 5, key="k", fingerprint="f"),
+            add(commands, 6, key="k", fingerprint="g"),
+            return_exceptions=True,
+        )
+        assert isinstance(answers[1], KeyReused)
+
+    async def test_in_a_shared_commit_the_answer_is_the_state_after_ones_own_events(self, commands: Commands, log: Slow) -> None:
+        log.gate.clear()
+        first = asyncio.create_task(add(commands, 1))
+        await asyncio.sleep(0)
+        mine = asyncio.create_task(add(commands, 2, key="k", fingerprint="f"))
+        after = asyncio.create_task(add(commands, 4))
+        await asyncio.sleep(0)
+        log.gate.set()
+        await asyncio.gather(first, mine, after)
+        again = await add(commands, 2, key="k", fingerprint="f")
+        assert (await mine).state.total == again.state.total == 3
+        assert again.events == (await mine).events
+
+    async def test_a_refused_command_may_be_repeated_with_its_key(self, commands: Commands) -> None:
+        with pytest.raises(Short):
+            await add(commands, -1, key="k", fingerprint="f")
+        await add(commands, 1)
+        assert (await add(commands, -1, key="k", fingerprint="f")).state.total == 0
+
+    async def test_a_key_without_a_read_model_is_a_programming_error(self, log: Slow) -> None:
+        with pytest.raises(ValueError, match="idempotency"):
+            await add(Commands(log), 1, key="k")
+
+
+class TestTogether:
+    @staticmethod
+    def move(amount: int) -> list[Step[Any, Any, Any]]:
+        return [Step(COUNTER, "one", Add(amount=-amount)), Step(COUNTER, "two", Add(amount=amount))]
+
+    async def test_all_or_none(self, commands: Commands, log: Slow) -> None:
+        await add(commands, 5)
+        outcomes = await commands.execute_together(self.move(3))
+        assert [outcome.state.total for outcome in outcomes] == [2, 3]
+        with pytest.raises(Short):
+            await commands.execute_together(self.move(3))
+        assert [len(await history(log, AggregateId("test.counter", id_))) for id_ in ("one", "two")] == [2, 1]
+
+    async def test_the_sum_is_the_same_after_every_commit_under_contention(self, log: Slow) -> None:
+        processes = [Commands(log) for _ in range(3)]
+        await add(processes[0], 50)
+        moves = [one.execute_together(self.move(amount)) for one in processes for amount in (1, 2, 3, 4)]
+        answers = await asyncio.gather(*moves, return_exceptions=True)
+        assert all(isinstance(answer, (list, Conflict)) for answer in answers)
+        moved = sum(answer[1].events[0].amount for answer in answers if isinstance(answer, list))
+        one, two = await log.last(ONE), await log.last(AggregateId("test.counter", "two"))
+        assert one is not None
+        assert two is not None
+        assert (one.state.total, two.state.total) == (50 - moved, moved)
+
+    async def test_single_commands_and_batches_of_one_process_do_not_lose_races(self, commands: Commands) -> None:
+        await add(commands, 100)
+        await asyncio.gather(
+            *(commands.execute_together(self.move(1)) for _ in range(10)), *(add(commands, -1) for _ in range(10))
+        )
+        assert commands.conflicts == 0
+
+    async def test_a_repetition_is_answered_with_the_whole_batch(self, commands: Commands) -> None:
+        await add(commands, 5)
+        context = Context(key="k", fingerprint="f")
+        first = await commands.execute_together(self.move(3), context)
+        await add(commands, 1, id_="three")
+        again = await commands.execute_together([*self.move(3), Step(COUNTER, "four", Add(amount=1), new=True)], context)
+        assert [outcome.replayed for outcome in again] == [True, True]
+        assert [outcome.state for outcome in again] == [outcome.state for outcome in first]
+
+    async def test_a_new_aggregate_that_exists_is_loaded_and_judged(self, commands: Commands) -> None:
+        await add(commands, 5)
+        (outcome,) = await commands.execute_together([Step(COUNTER, "one", Add(amount=1), new=True)])
+        assert outcome.state.total == 6
