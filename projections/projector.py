@@ -213,10 +213,17 @@ class Projector:
 
     async def _advance(self, commits: Sequence[Commit]) -> None:
         """Apply and store commits, all of them or up to the one that cannot be."""
+        tries = 0
+
+        async def store() -> Outcome:
+            nonlocal tries
+            tries += 1
+            return await self._store.advance(batch.steps, batch.keys)
+
         try:
             batch = await self._apply(commits)
             self._progress.pending(commits[0].at, commits[-1].sequence)
-            outcome = await self._patiently("the database", lambda: self._store.advance(batch.steps, batch.keys))
+            outcome = await self._patiently("the database", store)
         except RowRefused as error:
             if len(commits) == 1:
                 raise PoisonedCommit(commits[0].sequence, commits[0].subject, None, str(error)) from error
@@ -228,7 +235,7 @@ class Projector:
             if before:
                 await self._advance(before)
             raise
-        if outcome is Outcome.MISMATCH:
+        if outcome is Outcome.MISMATCH or (outcome is Outcome.ALREADY and tries == 1):
             raise CheckpointMoved(
                 f"another projector has moved the checkpoints of read model {self._model.name!r}: only one may work on a database"
             )

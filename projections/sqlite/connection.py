@@ -48,7 +48,7 @@ def translated(path: Path) -> Iterator[None]:
     except sqlite3.DatabaseError as error:
         code = getattr(error, "sqlite_errorcode", None)
         primary = None if code is None else code & 0xFF
-        if primary in _DAMAGED:
+        if primary in _DAMAGED or (primary is None and "decode to UTF-8" in str(error)):
             raise damaged(path, str(error)) from error
         if primary in _REFUSED:
             raise RowRefused(f"{path}: {error}") from error

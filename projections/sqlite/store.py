@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TypeVar
@@ -15,7 +15,7 @@ from projections.sqlite import schema, writing
 from projections.sqlite.connection import APPLICATION_ID, connect_writer, damaged, transaction, translated
 from projections.sqlite.lock import FileLock
 from projections.sqlite.reader import SQLiteReader
-from projections.store import KeyRecord, Outcome, SchemaVersion, Step
+from projections.store import Checkpoint, KeyRecord, Outcome, SchemaVersion, Step
 
 T = TypeVar("T")
 
@@ -55,6 +55,10 @@ class SQLiteStore(SQLiteReader):
             await self._run(self._close)
             self._thread.shutdown()
             self._thread = None
+
+    async def checkpoints(self) -> Mapping[str, Checkpoint]:
+        """The checkpoint of each projection that has one, when what is being written now has been."""
+        return await self._run(lambda: writing.read_checkpoints(self._opened_writer()))
 
     async def advance(self, steps: Sequence[Step], keys: Sequence[KeyRecord] = ()) -> Outcome:
         """Write the rows and move the checkpoints of all steps in one transaction, each compared with its `before`."""
