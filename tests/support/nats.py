@@ -15,7 +15,7 @@ async def _quiet(_: Exception) -> None:
 
 
 @asynccontextmanager
-async def plain_client(url: str) -> AsyncIterator[Client]:
+async def plain_client(url: str | list[str]) -> AsyncIterator[Client]:
     """A bare nats-py client that reconnects for ever, for looking at the server from beside the code under test."""
     client = await nats.connect(url, max_reconnect_attempts=-1, reconnect_time_wait=0.05, connect_timeout=2, error_cb=_quiet)
     try:

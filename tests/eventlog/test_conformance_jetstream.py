@@ -1,0 +1,36 @@
+"""The log on JetStream keeps the promises of the port, on one node and on three."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+import pytest
+import pytest_asyncio
+
+from eventlog.conformance import EventLogConformance
+from eventlog.jetstream.connection import Connection
+from eventlog.port import EventLog
+from tests.support.cluster import Cluster
+from tests.support.eventstream import event_stream
+from tests.support.nats import remove_streams
+
+
+class TestOneNode(EventLogConformance):
+    @pytest_asyncio.fixture
+    async def log(self, nats_url: str) -> AsyncIterator[EventLog]:
+        async with Connection.open(nats_url, name="conformance") as connection:
+            yield await event_stream(connection)
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def cluster(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Cluster]:
+    async with Cluster.running(tmp_path_factory.mktemp("cluster")) as running:
+        yield running
+
+
+class TestThreeNodes(EventLogConformance):
+    @pytest_asyncio.fixture
+    async def log(self, cluster: Cluster) -> AsyncIterator[EventLog]:
+        async with Connection.open(cluster.urls, name="conformance") as connection:
+            yield await event_stream(connection, replicas=3)
+        await remove_streams(cluster.nodes[0].url)

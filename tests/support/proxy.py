@@ -1,0 +1,174 @@
+"""A TCP proxy before a nats-server that loses answers, cuts and stalls connections at chosen moments."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from urllib.parse import urlsplit
+
+
+class Publishes:
+    """Counts the messages that a client sends, in its half of the protocol: subjects that begin with one of `prefixes` only."""
+
+    def __init__(self, *prefixes: str) -> None:
+        self.count = 0
+        self._prefixes = tuple(prefix.encode() for prefix in prefixes)
+        self._buffer = b""
+
+    def restart(self) -> None:
+        """Another connection begins; the count goes on."""
+        self._buffer = b""
+
+    def feed(self, data: bytes, stop_at: int | None = None) -> int:
+        """Take in bytes; how many of them, from the start, belong to what ends with message `stop_at` (all where it is not in)."""
+        self._buffer += data
+        while (end := self._buffer.find(b"\r\n")) >= 0:
+            words = self._buffer[:end].split()
+            size = end + 2
+            is_message = words[0].upper() in {b"PUB", b"HPUB"}
+            if is_message:
+                size += int(words[-1]) + 2
+            if len(self._buffer) < size:
+                break
+            self._buffer = self._buffer[size:]
+            if is_message and words[1].startswith(self._prefixes):
+                self.count += 1
+                if self.count == stop_at:
+                    rest = len(self._buffer)
+                    self._buffer = b""
+                    return len(data) - rest
+        return len(data)
+
+
+class Proxy:
+    """Forwards connections to a server. One fault is armed at a time, it strikes once:
+
+    `lose_answers(n)`: message n of the client's and all before it reach the server; from then on the server's answers are
+    swallowed, and when an acknowledgement has been, the connection is cut. `cut_before(n)`: the connection is cut when message n
+    is about to be sent. `struck` is set when the fault has struck. Messages count from the arming; only those to `subjects` do.
+    """
+
+    def __init__(self, url: str, subjects: str = "") -> None:
+        parts = urlsplit(url)
+        self._target = (parts.hostname or "", parts.port or 0)
+        self._subjects = subjects
+        self.struck = asyncio.Event()
+        self.open = asyncio.Event()
+        """New connections wait until this is set; existing ones stay."""
+        self.open.set()
+        self.flowing = asyncio.Event()
+        """Nothing is forwarded while this is not set: the connection stalls."""
+        self.flowing.set()
+        self.url = ""
+        self._publishes = Publishes(subjects)
+        self._lose_after: int | None = None
+        self._cut_before: int | None = None
+        self._swallowing = False
+        self._writers: set[asyncio.StreamWriter] = set()
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def lose_answers(self, after: int) -> None:
+        """Arm: see the class."""
+        self._arm()
+        self._lose_after = after
+
+    def cut_before(self, message: int) -> None:
+        """Arm: see the class."""
+        self._arm()
+        self._cut_before = message
+
+    def _arm(self) -> None:
+        self._publishes = Publishes(self._subjects)
+        self._lose_after = self._cut_before = None
+        self._swallowing = False
+        self.struck.clear()
+
+    def cut(self) -> None:
+        """End all connections; what the client had sent is delivered first."""
+        for writer in self._writers:
+            writer.close()
+
+    @classmethod
+    @asynccontextmanager
+    async def before(cls, url: str, subjects: str = "") -> AsyncIterator[Proxy]:
+        """A proxy to a server, at its own `url`."""
+        proxy = cls(url, subjects)
+        server = await asyncio.start_server(proxy._accept, "127.0.0.1", 0)
+        proxy.url = f"nats://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+        try:
+            yield proxy
+        finally:
+            server.close()
+            proxy.cut()
+            for task in proxy._tasks:
+                task.cancel()
+            if proxy._tasks:
+                await asyncio.wait(proxy._tasks)
+            await server.wait_closed()
+
+    async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self._tasks.add(task)
+        self._writers.add(writer)
+        upstream: asyncio.StreamWriter | None = None
+        try:
+            await self.open.wait()
+            self._publishes.restart()
+            answers, upstream = await asyncio.open_connection(*self._target)
+            self._writers.add(upstream)
+            halves = {
+                asyncio.create_task(self._forward(reader, upstream)),
+                asyncio.create_task(self._return(answers, writer)),
+            }
+            try:
+                await asyncio.wait(halves, return_when=asyncio.FIRST_COMPLETED)
+            finally:
+                for half in halves:
+                    half.cancel()
+                await asyncio.wait(halves)
+        except (OSError, asyncio.CancelledError):
+            pass
+        finally:
+            for end in (writer, upstream):
+                if end is not None:
+                    self._writers.discard(end)
+                    end.close()
+                    with suppress(OSError):
+                        await end.wait_closed()
+            self._tasks.discard(task)
+
+    async def _forward(self, reader: asyncio.StreamReader, upstream: asyncio.StreamWriter) -> None:
+        with suppress(OSError):
+            while data := await reader.read(65536):
+                await self.flowing.wait()
+                stop_at = self._lose_after or (self._cut_before - 1 if self._cut_before else None)
+                taken = self._publishes.feed(data, stop_at)
+                reached = stop_at is not None and self._publishes.count >= stop_at
+                if reached and self._cut_before is not None:
+                    upstream.write(data[:taken])
+                    await upstream.drain()
+                    self._cut_before = None
+                    self.struck.set()
+                    return
+                if reached and self._lose_after is not None:
+                    self._swallowing = True
+                    self._lose_after = None
+                upstream.write(data)
+                await upstream.drain()
+
+    async def _return(self, answers: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with suppress(OSError):
+            while data := await answers.read(65536):
+                await self.flowing.wait()
+                if not self._swallowing:
+                    writer.write(data)
+                    await writer.drain()
+                elif b'"stream"' in data:
+                    self._swallowing = False
+                    self.struck.set()
+                    return
+
+
+__all__ = ["Proxy"]
