@@ -16,17 +16,17 @@ import attrs
 import structlog
 
 from eventlog.declarations import Consumer, Declarations, Stream
-from eventlog.errors import Unavailable
+from eventlog.errors import OutcomeUnknown, Unavailable
 from eventlog.jetstream.api import (
     CONSUMER_EXISTS,
     CONSUMER_MISSING,
     NAME_IN_USE,
     STORAGE_EXCEEDED,
     STREAM_MISSING,
-    HasClient,
     Refused,
     call,
 )
+from eventlog.jetstream.connection import Connection
 
 log = structlog.get_logger(__name__)
 
@@ -70,7 +70,7 @@ def incarnation_of(info: Mapping[str, Any]) -> str:
     return given or str(uuid.uuid5(uuid.NAMESPACE_OID, f"{config['name']} {info['created']}"))
 
 
-async def plan(connection: HasClient, declarations: Declarations) -> list[Drift]:
+async def plan(connection: Connection, declarations: Declarations) -> list[Drift]:
     """What differs on the server, without changing it. Raises Unavailable."""
     found = await asyncio.gather(
         *(_stream_info(connection, stream.name) for stream in declarations.streams),
@@ -91,7 +91,7 @@ async def plan(connection: HasClient, declarations: Declarations) -> list[Drift]
     ]
 
 
-async def apply(connection: HasClient, declarations: Declarations) -> list[Drift]:
+async def apply(connection: Connection, declarations: Declarations) -> list[Drift]:
     """Create and update what may be; what differs still, for a person to look at. Idempotent.
 
     Raises Unavailable, also where the server has not the storage that a stream asks for, and Refused for a declaration that the
@@ -99,20 +99,24 @@ async def apply(connection: HasClient, declarations: Declarations) -> list[Drift
     """
     refused: set[tuple[str, str]] = set()
     left: list[Drift] = []
-    for _ in range(_ROUNDS):  # another process may be first with any step: look again
+    for rounds_left in reversed(range(_ROUNDS)):  # another process may be first with any step: look again
         left = await plan(connection, declarations)
         left = [attrs.evolve(d, action="by hand") if (d.kind, d.name) in refused else d for d in left]
         if all(drift.action == "by hand" for drift in left):
             break
-        for (kind, name), drifts in groupby(left, key=lambda drift: (drift.kind, drift.name)):
-            if not await _settle(connection, declarations, kind, name, list(drifts)):
-                refused.add((kind, name))
+        try:
+            for (kind, name), drifts in groupby(left, key=lambda drift: (drift.kind, drift.name)):
+                if not await _settle(connection, declarations, kind, name, list(drifts)):
+                    refused.add((kind, name))
+        except OutcomeUnknown:
+            if not rounds_left:
+                raise
     for drift in left:
         log.warning("declared otherwise than the server has it", what=str(drift))
     return left
 
 
-async def _settle(connection: HasClient, declarations: Declarations, kind: str, name: str, drifts: Sequence[Drift]) -> bool:
+async def _settle(connection: Connection, declarations: Declarations, kind: str, name: str, drifts: Sequence[Drift]) -> bool:
     """Do what is to be done about one thing; False where the server refuses the update."""
     todo = [drift for drift in drifts if drift.action != "by hand"]
     if not todo:
@@ -128,7 +132,7 @@ async def _settle(connection: HasClient, declarations: Declarations, kind: str, 
     return await _update_stream(connection, stream, todo)
 
 
-async def _create_stream(connection: HasClient, stream: Stream) -> bool:
+async def _create_stream(connection: Connection, stream: Stream) -> bool:
     config = {**stream.config, "name": stream.name}
     if stream.incarnation:
         config["metadata"] = {_INCARNATION: str(uuid.uuid4())}
@@ -149,7 +153,7 @@ async def _create_stream(connection: HasClient, stream: Stream) -> bool:
     return True
 
 
-async def _update_stream(connection: HasClient, stream: Stream, drifts: Sequence[Drift]) -> bool:
+async def _update_stream(connection: Connection, stream: Stream, drifts: Sequence[Drift]) -> bool:
     info = await _stream_info(connection, stream.name)
     if info is None:
         return True
@@ -162,7 +166,7 @@ async def _update_stream(connection: HasClient, stream: Stream, drifts: Sequence
     return await _update(connection, f"STREAM.UPDATE.{stream.name}", config, drifts)
 
 
-async def _create_consumer(connection: HasClient, consumer: Consumer) -> bool:
+async def _create_consumer(connection: Connection, consumer: Consumer) -> bool:
     body = {"stream_name": consumer.stream, "config": {**consumer.config, "name": consumer.name}, "action": "create"}
     try:
         await call(connection, f"CONSUMER.CREATE.{consumer.stream}.{consumer.name}", body)
@@ -174,7 +178,7 @@ async def _create_consumer(connection: HasClient, consumer: Consumer) -> bool:
     return True
 
 
-async def _update_consumer(connection: HasClient, consumer: Consumer, drifts: Sequence[Drift]) -> bool:
+async def _update_consumer(connection: Connection, consumer: Consumer, drifts: Sequence[Drift]) -> bool:
     info = await _consumer_info(connection, consumer)
     if info is None:
         return True
@@ -183,7 +187,7 @@ async def _update_consumer(connection: HasClient, consumer: Consumer, drifts: Se
     return await _update(connection, f"CONSUMER.CREATE.{consumer.stream}.{consumer.name}", body, drifts)
 
 
-async def _update(connection: HasClient, request: str, body: Mapping[str, Any], drifts: Iterable[Drift]) -> bool:
+async def _update(connection: Connection, request: str, body: Mapping[str, Any], drifts: Iterable[Drift]) -> bool:
     try:
         await call(connection, request, body)
     except Refused as error:
@@ -194,7 +198,7 @@ async def _update(connection: HasClient, request: str, body: Mapping[str, Any], 
     return True
 
 
-async def _stream_info(connection: HasClient, name: str) -> dict[str, Any] | None:
+async def _stream_info(connection: Connection, name: str) -> dict[str, Any] | None:
     try:
         return await call(connection, f"STREAM.INFO.{name}")
     except Refused as error:
@@ -203,7 +207,7 @@ async def _stream_info(connection: HasClient, name: str) -> dict[str, Any] | Non
         return None
 
 
-async def _consumer_info(connection: HasClient, consumer: Consumer) -> dict[str, Any] | None:
+async def _consumer_info(connection: Connection, consumer: Consumer) -> dict[str, Any] | None:
     try:
         return await call(connection, f"CONSUMER.INFO.{consumer.stream}.{consumer.name}")
     except Refused as error:

@@ -7,13 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from http import HTTPStatus
-from typing import Any, Protocol
+from typing import Any
 
 import msgspec
-import nats.errors
-from nats.aio.client import Client
 
 from eventlog.errors import EventLogError, Unavailable
+from eventlog.jetstream.connection import Connection
 
 PREFIX = "$JS.API."
 TIMEOUT = 5.0
@@ -26,14 +25,6 @@ STREAM_MISSING = 10059
 STORAGE_EXCEEDED = 10047
 
 
-class HasClient(Protocol):
-    """What is wanted of a connection here: the client that lives now. A watchdog may replace it, so it is asked for each time."""
-
-    @property
-    def client(self) -> Client:
-        """The live client."""
-
-
 class Refused(EventLogError):
     """JetStream refused a request: `number` is its own error number (`err_code` in the server's errors.json)."""
 
@@ -44,20 +35,17 @@ class Refused(EventLogError):
 
 
 async def call(
-    connection: HasClient,
+    connection: Connection,
     request: str,
     body: Mapping[str, Any] | None = None,
     *,
-    timeout: float = TIMEOUT,  # noqa: ASYNC109 - nats-py's own, it gives up the reply's inbox
+    timeout: float = TIMEOUT,  # noqa: ASYNC109 - ends with an error of its own
 ) -> dict[str, Any]:
-    """The answer to a request, `STREAM.INFO.GCTD` say. Raises Refused, Unavailable (no answer, no leader, no JetStream)."""
-    client = connection.client
-    if not client.is_connected:  # nats-py would keep the request until it is connected again, or its time is over
-        raise Unavailable(f"there is no connection to NATS for {request}")
-    try:
-        reply = await client.request(PREFIX + request, msgspec.json.encode(body) if body else b"", timeout=timeout)
-    except (nats.errors.Error, OSError) as error:
-        raise Unavailable(f"JetStream does not answer to {request}: {str(error) or type(error).__name__}") from error
+    """The answer to a request, `STREAM.INFO.GCTD` say.
+
+    Raises Refused, Unavailable (no connection, no leader, no JetStream) and OutcomeUnknown, which is one (no answer).
+    """
+    reply = await connection.request(PREFIX + request, msgspec.json.encode(body) if body else b"", timeout=timeout)
     answer: dict[str, Any] = msgspec.json.decode(reply.data)
     if (refusal := answer.get("error")) is None:
         return answer
@@ -74,7 +62,6 @@ __all__ = [
     "PREFIX",
     "STORAGE_EXCEEDED",
     "STREAM_MISSING",
-    "HasClient",
     "Refused",
     "call",
 ]

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Sequence
 from typing import Any
 
-import nats.aio.client
+from eventlog.jetstream.tap import TapClient
 
 NO_HEADERS = b""
 _HEADER_LINE = b"NATS/1.0\r\n"
@@ -31,7 +31,7 @@ def frame(subject: str, reply: str, headers: bytes, payload: bytes) -> bytes:
     )
 
 
-class Client(nats.aio.client.Client):
+class Client(TapClient):
     """A connection as nats-py keeps it up.
 
     `write` is a subclass's right: nats-py offers to publish one message at a time, each with its headers checked by regular

@@ -7,33 +7,23 @@ import json
 from collections.abc import AsyncIterator
 from typing import Any
 
-import attrs
 import pytest
 import pytest_asyncio
-from nats.aio.client import Client
 
 from eventlog.declarations import DeclarationInvalid, Declarations, load, parse
 from eventlog.embedded import EmbeddedServer
 from eventlog.errors import Unavailable
 from eventlog.jetstream.api import Refused, call
+from eventlog.jetstream.connection import Connection
 from eventlog.streams import Drift, apply, incarnation_of, plan
-from tests.support.nats import plain_client
-from tests.support.waiting import wait_until
 
 MINUTE = 60 * 1_000_000_000
 
 
-@attrs.frozen
-class Bare:
-    """A connection that is nothing but its client."""
-
-    client: Client
-
-
 @pytest_asyncio.fixture
-async def connection(nats_url: str) -> AsyncIterator[Bare]:
-    async with plain_client(nats_url) as client:
-        yield Bare(client)
+async def connection(nats_url: str) -> AsyncIterator[Connection]:
+    async with Connection.open(nats_url, name="test") as connection:
+        yield connection
 
 
 def declared(stream: dict[str, Any] | None = None, consumer: dict[str, Any] | None = None) -> Declarations:
@@ -44,17 +34,17 @@ def declared(stream: dict[str, Any] | None = None, consumer: dict[str, Any] | No
     return parse(content)
 
 
-async def config(connection: Bare, stream: str) -> dict[str, Any]:
+async def config(connection: Connection, stream: str) -> dict[str, Any]:
     found: dict[str, Any] = (await call(connection, f"STREAM.INFO.{stream}"))["config"]
     return found
 
 
-async def messages(connection: Bare, stream: str) -> int:
+async def messages(connection: Connection, stream: str) -> int:
     count: int = (await call(connection, f"STREAM.INFO.{stream}"))["state"]["messages"]
     return count
 
 
-async def test_all_that_is_declared_is_created_and_then_there_is_no_drift(connection: Bare) -> None:
+async def test_all_that_is_declared_is_created_and_then_there_is_no_drift(connection: Connection) -> None:
     declarations = load()
     before = await plan(connection, declarations)
     assert {drift.action for drift in before} == {"create"}
@@ -65,7 +55,7 @@ async def test_all_that_is_declared_is_created_and_then_there_is_no_drift(connec
     assert await plan(connection, declarations) == []
 
 
-async def test_event_streams_are_locked_and_synced_to_nothing_but_their_limit(connection: Bare) -> None:
+async def test_event_streams_are_locked_and_synced_to_nothing_but_their_limit(connection: Connection) -> None:
     await apply(connection, load())
     for name in ("GCTD", "PANTRY"):
         found = await config(connection, name)
@@ -80,7 +70,7 @@ async def test_event_streams_are_locked_and_synced_to_nothing_but_their_limit(co
             await call(connection, f"STREAM.PURGE.{name}")
 
 
-async def test_the_queue_and_its_consumer_are_as_specified(connection: Bare) -> None:
+async def test_the_queue_and_its_consumer_are_as_specified(connection: Connection) -> None:
     await apply(connection, load())
     found = await config(connection, "crap_jobs_scan")
     assert (found["retention"], found["subjects"]) == ("workqueue", ["crap.jobs.*.*"])
@@ -89,7 +79,7 @@ async def test_the_queue_and_its_consumer_are_as_specified(connection: Bare) -> 
     assert "deliver_subject" not in consumer
 
 
-async def test_an_override_replaces_one_field_and_may_be_applied_later(connection: Bare) -> None:
+async def test_an_override_replaces_one_field_and_may_be_applied_later(connection: Connection) -> None:
     await apply(connection, load())
     shorter = load(overrides={"crap-workers": {"ack_wait": "3s"}, "gctd-workers": {"ttl": "1s"}})
     assert [(drift.name, drift.field, drift.action) for drift in await plan(connection, shorter)] == [
@@ -102,10 +92,10 @@ async def test_an_override_replaces_one_field_and_may_be_applied_later(connectio
     assert (consumer["ack_wait"], consumer["max_deliver"]) == (3_000_000_000, 3)
 
 
-async def test_many_processes_may_apply_at_the_same_moment(connection: Bare, nats_url: str) -> None:
+async def test_many_processes_may_apply_at_the_same_moment(connection: Connection, nats_url: str) -> None:
     async def one() -> list[Drift]:
-        async with plain_client(nats_url) as client:
-            return await apply(Bare(client), load())
+        async with Connection.open(nats_url, name="test") as own:
+            return await apply(own, load())
 
     assert await asyncio.gather(*(one() for _ in range(8))) == [[]] * 8
     incarnation = incarnation_of(await call(connection, "STREAM.INFO.GCTD"))
@@ -128,7 +118,7 @@ async def test_many_processes_may_apply_at_the_same_moment(connection: Bare, nat
         ({}, {"incarnation": True}),
     ],
 )
-async def test_harmless_differences_are_repaired(connection: Bare, found: dict[str, Any], wanted: dict[str, Any]) -> None:
+async def test_harmless_differences_are_repaired(connection: Connection, found: dict[str, Any], wanted: dict[str, Any]) -> None:
     await apply(connection, declared(found))
     for _ in range(3):
         await connection.client.jetstream().publish("s.1", b"x" * 1000)
@@ -152,7 +142,7 @@ async def test_harmless_differences_are_repaired(connection: Bare, found: dict[s
     ],
 )
 async def test_what_could_lose_messages_or_cannot_be_changed_is_only_shown(
-    connection: Bare, found: dict[str, Any], wanted: dict[str, Any]
+    connection: Connection, found: dict[str, Any], wanted: dict[str, Any]
 ) -> None:
     await apply(connection, declared(found))
     for _ in range(3):
@@ -165,14 +155,14 @@ async def test_what_could_lose_messages_or_cannot_be_changed_is_only_shown(
     assert await messages(connection, "S") == 3
 
 
-async def test_an_update_that_the_server_refuses_stays_as_drift(connection: Bare) -> None:
+async def test_an_update_that_the_server_refuses_stays_as_drift(connection: Connection) -> None:
     await apply(connection, declared({}))
     three = parse(json.loads('{"streams": {"S": {"subjects": ["s.*"], "discard": "new", "max_bytes": "1MiB"}}}'), replicas=3)
     left = await apply(connection, three)
     assert [(drift.field, drift.wanted, drift.found, drift.action) for drift in left] == [("num_replicas", 3, 1, "by hand")]
 
 
-async def test_consumers_are_updated_but_not_made_anew(connection: Bare) -> None:
+async def test_consumers_are_updated_but_not_made_anew(connection: Connection) -> None:
     await apply(connection, declared({}, {"ack_wait": "10s", "max_deliver": 3, "filter_subjects": ["s.1"]}))
     await connection.client.jetstream().publish("s.1", b"taken")
     subscription = await connection.client.jetstream().pull_subscribe_bind("c", "S")
@@ -184,17 +174,16 @@ async def test_consumers_are_updated_but_not_made_anew(connection: Bare) -> None
     assert (info["config"]["ack_wait"], info["num_ack_pending"]) == (20_000_000_000, 1)
 
 
-async def test_a_stream_that_the_disk_has_no_room_for_is_refused_in_words(connection: Bare) -> None:
+async def test_a_stream_that_the_disk_has_no_room_for_is_refused_in_words(connection: Connection) -> None:
     with pytest.raises(Unavailable, match=r"S reserves 9895604649984 bytes.*max_file_store"):
         await apply(connection, declared({"max_bytes": "9TiB"}))
 
 
 async def test_no_server_is_unavailable(nats_server: EmbeddedServer) -> None:
-    async with plain_client(nats_server.url) as client:
+    async with Connection.open(nats_server.url, name="test") as connection:
         await nats_server.kill()
-        await wait_until(lambda: not client.is_connected)
         with pytest.raises(Unavailable):
-            await asyncio.wait_for(plan(Bare(client), declared({})), 10)
+            await asyncio.wait_for(plan(connection, declared({})), 10)
 
 
 @pytest.mark.parametrize(

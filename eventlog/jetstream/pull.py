@@ -1,0 +1,268 @@
+"""One ephemeral pull consumer, read as far ahead as its credit reaches.
+
+Requests for messages overlap: the next ones are out before those of the last have come, so that the server never waits. What is
+asked for and not yet read is bounded, in messages and in bytes, and so is memory.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from types import TracebackType
+from typing import Any, Self
+from uuid import uuid4
+
+import msgspec
+import nats.errors
+import structlog
+from nats.aio.subscription import Subscription
+
+from eventlog.commit import Commit
+from eventlog.errors import Unavailable
+from eventlog.jetstream.api import PREFIX, call
+from eventlog.jetstream.client import NO_HEADERS, frame
+from eventlog.jetstream.connection import Connection
+from eventlog.registry import Registry
+
+log = structlog.get_logger(__name__)
+
+_SECOND = 1_000_000_000
+HEARTBEAT = 1.0
+SILENCE = 3.0
+"""Seconds without a message or a heartbeat after which a consumer is taken for gone."""
+
+TICK = 0.25
+GATHER = 0.002
+"""Seconds that commits wait for more that the server has ready, so that a replay comes in big lists."""
+
+REQUEST_LIFE = 30.0
+CONSUMER_LIFE = 60.0
+"""Seconds after which the server removes the consumer of a reader that is gone."""
+
+LEAST_REQUEST = 100
+LEAST_BYTES = 4 * 1024**2
+MOST_UNREAD = 8 * 1024**2
+
+_ACK = b"$JS.ACK."
+_PLAIN_ACK_TOKENS = 9
+_GOES_ON = frozenset({"Request Timeout", "Batch Completed", "Message Size Exceeds MaxBytes", "No Messages"})
+
+
+class Lost(Exception):
+    """The consumer is gone, or does not answer, or messages of it are: it has to be made anew."""
+
+
+class Hole(Exception):
+    """The server left a sequence out."""
+
+    def __init__(self, expected: int, found: int) -> None:
+        super().__init__(f"sequence {found} came where {expected} was expected")
+        self.expected = expected
+        self.found = found
+
+
+class Pull:
+    """A consumer of the commits above sequence `after`: `async with Pull(...) as pull: commits = await pull.read()`.
+
+    With `subject` only the commits on that subject, else all of them without a hole. `batch` is the most that `read` gives.
+    """
+
+    def __init__(
+        self, connection: Connection, stream: str, registry: Registry, *, after: int, subject: str | None, batch: int
+    ) -> None:
+        self._connection = connection
+        self._client = connection.client
+        self._reconnects = self._client.stats["reconnects"]
+        self._stream = stream
+        self._registry = registry
+        self._subject = subject
+        self._batch = batch
+        self._name = f"reader-{uuid4().hex}"
+        self._inbox = self._client.new_inbox()
+        self._subscription: Subscription | None = None
+        self._request_size = max(batch, LEAST_REQUEST)
+        self._request_bytes = max(LEAST_BYTES, 2 * self._client.max_payload)
+        self.total = 0
+        """How many commits there were to be read when the consumer was made."""
+
+        self._next = after + 1
+        self._delivered = self._delivered_at_request = 0
+        self._credit = self._unread_bytes = 0
+        self._unread: list[Commit] = []
+        self._wake = asyncio.Event()
+        self._timer: asyncio.TimerHandle | None = None
+        self._broken: Lost | Hole | None = None
+        self._signs = self._signs_seen = 0
+        self._quiet = 0.0
+        self._doubts = 0
+
+    async def __aenter__(self) -> Self:
+        """Make the consumer. Raises Unavailable, Refused."""
+        try:
+            self._subscription = await self._client.tap(f"{self._inbox}.*", self._take)
+            config = {
+                "name": self._name,
+                "deliver_policy": "by_start_sequence",
+                "opt_start_seq": self._next,
+                "ack_policy": "none",
+                "mem_storage": True,
+                "num_replicas": 1,
+                "inactive_threshold": int(CONSUMER_LIFE * _SECOND),
+            }
+            if self._subject is not None:
+                config["filter_subject"] = self._subject
+            body: dict[str, Any] = {"stream_name": self._stream, "config": config, "action": "create"}
+            answer = await call(self._connection, f"CONSUMER.CREATE.{self._stream}.{self._name}", body)
+        except nats.errors.Error as error:
+            raise Unavailable(f"cannot read the stream {self._stream}: {error}") from error
+        except BaseException:
+            await self._end()
+            raise
+        self.total = answer["num_pending"]
+        return self
+
+    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        """Remove the consumer; where the server cannot be told, it does so itself after CONSUMER_LIFE."""
+        await self._end()
+
+    async def read(self, patience: float | None = None) -> list[Commit]:
+        """The next commits: what there is, at once; an empty list after `patience` seconds without any.
+
+        Raises Lost and Hole, when all that came before is read.
+        """
+        waited = 0.0
+        while True:
+            if self._unread and self._wake.is_set():
+                return self._read()
+            if self._broken is not None:
+                if not self._unread:
+                    raise self._broken
+                return self._read()
+            self._wake.clear()
+            await self._ask()
+            if not await self._woken():
+                await self._check()
+                waited += TICK
+                if patience is not None and waited >= patience:
+                    return []
+
+    def _read(self) -> list[Commit]:
+        if len(self._unread) <= self._batch:
+            commits, self._unread, self._unread_bytes = self._unread, [], 0
+        else:
+            commits, self._unread = self._unread[: self._batch], self._unread[self._batch :]
+            self._unread_bytes -= sum(len(commit.data) for commit in commits)
+        self._stop_timer()
+        if len(self._unread) < self._batch:
+            self._wake.clear()
+            if self._unread:
+                self._gather()
+        return commits
+
+    async def _ask(self) -> None:
+        while self._credit + len(self._unread) <= 2 * self._request_size and self._unread_bytes <= MOST_UNREAD:
+            request = {
+                "batch": self._request_size,
+                "max_bytes": self._request_bytes,
+                "expires": int(REQUEST_LIFE * _SECOND),
+                "idle_heartbeat": int(HEARTBEAT * _SECOND),
+            }
+            subject = f"{PREFIX}CONSUMER.MSG.NEXT.{self._stream}.{self._name}"
+            self._credit += self._request_size
+            self._delivered_at_request = self._delivered
+            await self._client.write([frame(subject, f"{self._inbox}.1", NO_HEADERS, msgspec.json.encode(request))])
+
+    async def _woken(self) -> bool:
+        try:
+            async with asyncio.timeout(TICK):
+                await self._wake.wait()
+        except TimeoutError:
+            return False
+        return True
+
+    async def _check(self) -> None:
+        """Nothing came for a moment: is there still anything to come? Raises Lost."""
+        if self._connection.client is not self._client:
+            raise Lost("the client was replaced")
+        if not self._client.is_connected or self._client.stats["reconnects"] != self._reconnects:
+            raise Lost("the connection was lost")
+        if self._signs != self._signs_seen:
+            self._signs_seen, self._quiet = self._signs, 0.0
+            return
+        self._quiet += TICK
+        if self._quiet >= SILENCE:
+            try:
+                await self._connection.ping()  # what the server sent before its answer has been taken when this returns
+            except Unavailable as error:
+                raise Lost(str(error)) from error
+            if self._signs == self._signs_seen:
+                raise Lost("no heartbeat came")
+
+    def _take(self, subject: bytes, reply: bytes, data: bytes, headers: bytes | None) -> None:
+        self._signs += 1
+        if not reply.startswith(_ACK):
+            self._take_status(headers or b"")
+            return
+        if self._broken is not None:
+            return
+        # $JS.ACK.(domain.account.)?stream.consumer.times.SEQUENCE.DELIVERY.time.PENDING(.random)? - ADR-15
+        tokens = reply.split(b".")
+        at = 5 if len(tokens) == _PLAIN_ACK_TOKENS else 7
+        sequence, delivery = int(tokens[at]), int(tokens[at + 1])
+        self._credit -= 1
+        if delivery != self._delivered + 1:
+            self._break(Lost(f"delivery {delivery} came after {self._delivered}"))
+            return
+        if sequence != self._next and self._subject is None:
+            self._break(Hole(self._next, sequence))
+            return
+        self._delivered, self._next = delivery, sequence + 1
+        self._unread.append(Commit(sequence, subject.decode(), data, self._registry))
+        self._unread_bytes += len(data)
+        if tokens[at + 3] == b"0" or len(self._unread) >= self._batch:
+            self._wake.set()
+        elif self._timer is None:
+            self._gather()
+
+    def _take_status(self, headers: bytes) -> None:
+        first, *lines = headers.decode(errors="replace").split("\r\n")
+        code, _, description = first.partition(" ")[2].partition(" ")
+        fields = dict(line.split(": ", 1) for line in lines if ": " in line)
+        if code == "100":
+            behind = int(fields.get("Nats-Last-Consumer", 0)) > self._delivered
+            self._doubts = self._doubts + 1 if behind else 0
+            if self._doubts > 1:
+                self._break(Lost("messages were lost on their way"))
+        elif description in _GOES_ON:
+            self._credit = max(0, self._credit - int(fields.get("Nats-Pending-Messages", 0)))
+            if description == "Message Size Exceeds MaxBytes" and self._delivered == self._delivered_at_request:
+                self._request_bytes *= 2  # a single message is larger
+            self._wake.set()
+        else:
+            self._break(Lost(f"{code} {description}".strip()))
+
+    def _break(self, error: Lost | Hole) -> None:
+        self._broken = self._broken or error
+        self._wake.set()
+
+    def _gather(self) -> None:
+        self._timer = asyncio.get_running_loop().call_later(GATHER, self._wake.set)
+
+    def _stop_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    async def _end(self) -> None:
+        self._stop_timer()
+        self._broken = self._broken or Lost("closed")
+        self._unread = []
+        with contextlib.suppress(nats.errors.Error, OSError):  # of a connection that is gone there is nothing to end
+            if self._subscription is not None:
+                await self._client.untap(self._subscription)
+            if self._client.is_connected:
+                subject = f"{PREFIX}CONSUMER.DELETE.{self._stream}.{self._name}"
+                await self._client.write([frame(subject, "", NO_HEADERS, b"")])
+
+
+__all__ = ["Hole", "Lost", "Pull"]
