@@ -34,11 +34,18 @@ def apply(
     commits: Sequence[Commit],
 ) -> Batch:
     """Apply commits, each projection those above its checkpoint. Raises PoisonedCommit."""
-    categories = [commit.category for commit in commits]
     keys = _keys(commits)
-    return Batch(
-        [step for p in projections if (step := _step(p, checkpoints.get(p.name), incarnation, commits, categories))], keys
-    )
+    chosen = _Chosen([commit.category for commit in commits], {commit.subject: commit for commit in commits})
+    steps = (_step(p, checkpoints.get(p.name), incarnation, commits, chosen) for p in projections)
+    return Batch([step for step in steps if step is not None], keys)
+
+
+@attrs.frozen
+class _Chosen:
+    """What is found out once for all projections: the category of each commit, the last commit of each subject."""
+
+    categories: Sequence[str]
+    last: Mapping[str, Commit]
 
 
 def _keys(commits: Sequence[Commit]) -> Sequence[KeyRecord]:
@@ -55,24 +62,26 @@ def _keys(commits: Sequence[Commit]) -> Sequence[KeyRecord]:
 
 
 def _step(
-    projection: Projection, before: Checkpoint | None, incarnation: str, commits: Sequence[Commit], categories: Sequence[str]
+    projection: Projection, before: Checkpoint | None, incarnation: str, commits: Sequence[Commit], chosen: _Chosen
 ) -> Step | None:
     reached = 0 if before is None else before.sequence
     if commits[-1].sequence <= reached:
         return None
     changes: list[Change] = []
     applied = 0 if before is None else before.applied
-    handlers = projection.handlers
-    for commit, category in zip(commits, categories, strict=True):
+    handlers, latest = projection.handlers, projection.latest
+    for commit, category in zip(commits, chosen.categories, strict=True):
         handler = handlers.get(category)
         if handler is None or commit.sequence <= reached:
+            continue
+        applied += 1
+        if category in latest and chosen.last[commit.subject] is not commit:
             continue
         try:
             changes.extend(handler(commit))
         except Exception as error:
             reason = str(error) if isinstance(error, EventLogError) else repr(error)
             raise PoisonedCommit(commit.sequence, commit.subject, projection.name, reason) from error
-        applied += 1
     after = Checkpoint(
         projection=projection.name,
         version=projection.version,

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from typing import Any, TypeVar
 
+import attrs
 import structlog
 
 from eventlog import Commit, EventLog, Head, IncarnationChanged, LogDamaged, LogTruncated, Unavailable
@@ -39,8 +40,17 @@ _FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 5.0
 _HEAD_EVERY = 1.0
 _TRIES_AHEAD = 3
 
-_Read = Sequence[Commit] | Exception | None
-"""What the reader hands over: commits, or an error that ends it all, or None where `until` is reached."""
+
+@attrs.frozen
+class _Work:
+    """Commits that have been read, and what they lead to."""
+
+    commits: Sequence[Commit]
+    batch: Batch
+
+
+_Read = _Work | Exception | None
+"""What the reader hands over: work, or an error that ends it all, or None where `until` is reached."""
 
 
 class Projector:
@@ -130,9 +140,7 @@ class Projector:
             while (read := await queue.get()) is not None:
                 if isinstance(read, Exception):
                     raise read
-                check_contiguous(read, position)
-                await self._advance(read)
-                position = read[-1].sequence
+                await self._store_work(read)
 
     # Beginning
 
@@ -170,26 +178,43 @@ class Projector:
     def _lowest(self) -> int:
         return min((c.sequence if (c := self._checkpoints.get(p.name)) else 0 for p in self._model.projections), default=0)
 
-    # Reading and measuring, beside the writing
+    # Reading, applying and measuring, beside the writing
 
     async def _read(self, queue: asyncio.Queue[_Read], after: int, until: int | None) -> None:
+        """Read and apply the next batch while one is written and another read ahead by the log."""
         pauses = _pauses()
+        checkpoints = dict(self._checkpoints)
         while True:
             try:
                 async for commits in self._log.follow(after=after, until=until, batch=self._batch):
                     self._progress.trouble("reading the log", None)
                     pauses = _pauses()
-                    await queue.put(commits)
+                    check_contiguous(commits, after)
+                    batch = await self._apply(checkpoints, commits)
+                    checkpoints |= {step.after.projection: step.after for step in batch.steps}
+                    await queue.put(_Work(commits, batch))
                     after = commits[-1].sequence
                 await queue.put(None)
             except Unavailable as error:
                 self._progress.trouble("reading the log", error)
                 await asyncio.sleep(next(pauses))
+            except PoisonedCommit as error:
+                before = [commit for commit in commits if commit.sequence < error.sequence]
+                if before:
+                    await queue.put(_Work(before, await self._apply(checkpoints, before)))
+                await queue.put(error)
+                return
             except Exception as error:  # noqa: BLE001 - the writer raises it
                 await queue.put(error)
                 return
             else:
                 return
+
+    async def _apply(self, checkpoints: Mapping[str, Checkpoint], commits: Sequence[Commit]) -> Batch:
+        arguments = (self._model.projections, checkpoints, self._incarnation, commits)
+        if len(commits) <= _INLINE:
+            return apply(*arguments)
+        return await asyncio.to_thread(apply, *arguments)
 
     async def _watch(self, queue: asyncio.Queue[_Read]) -> None:
         while True:
@@ -211,8 +236,21 @@ class Projector:
 
     # Writing
 
-    async def _advance(self, commits: Sequence[Commit]) -> None:
-        """Apply and store commits, all of them or up to the one that cannot be."""
+    async def _store_work(self, work: _Work) -> None:
+        """Store a batch; where the database refuses it, commit by commit, up to the one that it refuses."""
+        self._progress.pending(work.commits[0].at, work.commits[-1].sequence)
+        try:
+            await self._store_batch(work.batch)
+        except RowRefused as error:
+            if len(work.commits) == 1:
+                (commit,) = work.commits
+                raise PoisonedCommit(commit.sequence, commit.subject, None, str(error)) from error
+            for commit in work.commits:
+                await self._store_work(_Work([commit], await self._apply(self._checkpoints, [commit])))
+        else:
+            self._show(work.commits)
+
+    async def _store_batch(self, batch: Batch) -> None:
         tries = 0
 
         async def store() -> Outcome:
@@ -220,33 +258,12 @@ class Projector:
             tries += 1
             return await self._store.advance(batch.steps, batch.keys)
 
-        try:
-            batch = await self._apply(commits)
-            self._progress.pending(commits[0].at, commits[-1].sequence)
-            outcome = await self._patiently("the database", store)
-        except RowRefused as error:
-            if len(commits) == 1:
-                raise PoisonedCommit(commits[0].sequence, commits[0].subject, None, str(error)) from error
-            for commit in commits:
-                await self._advance([commit])
-            return
-        except PoisonedCommit as error:
-            before = [commit for commit in commits if commit.sequence < error.sequence]
-            if before:
-                await self._advance(before)
-            raise
+        outcome = await self._patiently("the database", store)
         if outcome is Outcome.MISMATCH or (outcome is Outcome.ALREADY and tries == 1):
             raise CheckpointMoved(
                 f"another projector has moved the checkpoints of read model {self._model.name!r}: only one may work on a database"
             )
         self._checkpoints |= {step.after.projection: step.after for step in batch.steps}
-        self._show(commits)
-
-    async def _apply(self, commits: Sequence[Commit]) -> Batch:
-        arguments = (self._model.projections, self._checkpoints, self._incarnation, commits)
-        if len(commits) <= _INLINE:
-            return apply(*arguments)
-        return await asyncio.to_thread(apply, *arguments)
 
     def _show(self, commits: Sequence[Commit]) -> None:
         position = self._lowest()

@@ -1,0 +1,22 @@
+"""Which read models there are. They are imported when they are asked for: each brings its service's domain with it."""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+from projections.model import ReadModel
+
+_PLACES = {"tracker": "projections.tracker:MODEL"}
+
+
+def names() -> tuple[str, ...]:
+    """The names of all read models."""
+    return tuple(_PLACES)
+
+
+def load(name: str) -> ReadModel:
+    """A read model by its name. Raises KeyError for a name that is none of `names`."""
+    module, _, attribute = _PLACES[name].partition(":")
+    model = getattr(import_module(module), attribute)
+    assert isinstance(model, ReadModel)
+    return model

@@ -1,0 +1,98 @@
+"""The auditor is tested itself: whatever is changed in a read model, comparing it with a fold finds it (I3)."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+
+from eventlog.memory import MemoryLog
+from projections.fold import compare, dump, folded
+from projections.migrations import Migrations
+from projections.projector import Projector
+from projections.sqlite import SQLiteStore
+from tests.support.ledger import MODEL, REGISTRY, Book, Booked, Opened
+
+COMMITS = 300
+
+
+@pytest_asyncio.fixture
+async def log() -> MemoryLog:
+    log = MemoryLog(REGISTRY)
+    book = Book(log)
+    await book.append_randomly(COMMITS - 2, accounts=30, seed=5)
+    await book.append("zed", Opened("zoë"), key="key-1", fingerprint="f")
+    await book.append("zed", Booked(4))
+    return log
+
+
+@pytest_asyncio.fixture
+async def live(log: MemoryLog, tmp_path: Path) -> AsyncIterator[SQLiteStore]:
+    async with SQLiteStore(tmp_path / "live.db") as store:
+        await Migrations(store, MODEL).up()
+        await Projector(log, store, MODEL, batch=17).run(until=COMMITS)
+        yield store
+
+
+async def test_equal_models_have_equal_digests_and_no_difference(log: MemoryLog, live: SQLiteStore) -> None:
+    async with folded(log, MODEL, until=COMMITS) as fresh:
+        assert await compare(live, fresh, MODEL) is None
+        ours = await dump(live, MODEL)
+        assert ours == await dump(fresh, MODEL)
+        assert set(ours.tables) == {"accounts", "entries", "owners", "command_keys"}
+        assert ours.tables["command_keys"].rows == 1
+        assert ours.applied == {"accounts": COMMITS, "owners": COMMITS}
+    async with folded(log, MODEL, until=COMMITS - 1) as older:
+        assert (await dump(older, MODEL)).digest != ours.digest
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ("UPDATE accounts SET balance = balance + 1 WHERE id = 'zed'", "accounts 'zed': balance is 5, should be 4"),
+        ("UPDATE accounts SET frozen = NOT frozen WHERE id = 'zed'", "accounts 'zed': frozen is True, should be False"),
+        ("UPDATE entries SET rate = rate + 1e-12 WHERE account = 'zed'", "entries 'zed', 1: rate is 1.333"),
+        ("UPDATE entries SET memo = '' WHERE account = 'zed'", "entries 'zed', 1: memo is '', should be None"),
+        ("UPDATE accounts SET tags = '{' WHERE id = 'zed'", "accounts 'zed': tags is '{', should be {'kind': 'current'}"),
+        ("DELETE FROM entries WHERE account = 'zed'", "entries 'zed', 1: is missing"),
+        ("DELETE FROM owners", "owners 'owner of account-0': is missing"),
+        ("INSERT INTO owners VALUES ('aaa', 'x')", "owners 'aaa': should not be there"),
+        ("INSERT INTO owners VALUES ('zzz', 'x')", "owners 'zzz': should not be there"),
+        ("INSERT INTO owners VALUES ('owner of account-00', 'x')", "owners 'owner of account-00': should not be there"),
+        ("UPDATE command_keys SET sequence = 7", "command_keys 'key-1': sequence is 7, should be 299"),
+        ("DELETE FROM command_keys", "command_keys 'key-1': is missing"),
+        ("UPDATE projection_checkpoints SET applied = 299", "checkpoints 'accounts': applied is 299, should be 300"),
+    ],
+)
+async def test_a_change_of_any_kind_is_found(log: MemoryLog, live: SQLiteStore, change: str, told: str) -> None:
+    before = await dump(live, MODEL)
+    assert live._writer is not None
+    live._writer.execute(change)
+    async with folded(log, MODEL, until=COMMITS) as fresh:
+        difference = await compare(live, fresh, MODEL)
+        assert told in str(difference)
+    assert (await dump(live, MODEL)).digest != before.digest
+
+
+async def test_a_flipped_bit_in_the_file_is_found(log: MemoryLog, live: SQLiteStore) -> None:
+    """Which neither a query nor SQLite's own check notices."""
+    await live.close()
+    data = live.path.read_bytes()
+    place = data.rindex(b"owner of account-1")
+    live.path.write_bytes(data[:place] + b"ovner of account-1" + data[place + 18 :])
+    await live.open()
+    async with folded(log, MODEL, until=COMMITS) as fresh:
+        assert await compare(live, fresh, MODEL) is not None
+        assert await dump(live, MODEL) != await dump(fresh, MODEL)
+
+
+async def test_json_is_compared_by_what_it_means(log: MemoryLog, live: SQLiteStore) -> None:
+    """A store may write it in its own way."""
+    assert live._writer is not None
+    before = await dump(live, MODEL)
+    live._writer.execute("""UPDATE accounts SET tags = '{ "kind" : "current" }'""")
+    async with folded(log, MODEL, until=COMMITS) as fresh:
+        assert await compare(live, fresh, MODEL) is None
+    assert await dump(live, MODEL) == before
