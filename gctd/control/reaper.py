@@ -90,7 +90,8 @@ class Reaper:
         }
         running = await self._queries.tasks_running()
         repos = await self._queries.repos_waiting()
-        held = {row.session for row in (*running, *repos) if row.session is not None}
+        rows: list[TaskView | RepoView] = [*running, *repos]
+        held = {row.session for row in rows if row.session is not None}
         self._missing = {session: since for session, since in self._missing.items() if session in held}
         for row in running:
             if reason := self._lost(present, row):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from typing import Any
 
 import msgspec
@@ -14,7 +14,7 @@ from gctd.domain.task import TASK, Task, TaskStageReached
 from gctd.domain.worker import WORKER, Worker
 from gctd.http.bodies import RepoBody, TaskBody
 from httpkit.encoding import encode
-from httpkit.sse import Frame
+from httpkit.frames import Frame
 from projections.tracker.views import RepoView, TaskView, rfc3339
 
 _DECIDERS = {repo.CATEGORY: REPO, task.CATEGORY: TASK, worker.CATEGORY: WORKER}
@@ -36,7 +36,7 @@ class Frames:
                 frames.append(Frame(event.position, name, body))
         return frames
 
-    async def replay(self, after: Position, until: int) -> AsyncIterator[Sequence[Frame]]:
+    async def replay(self, after: Position, until: int) -> AsyncGenerator[Sequence[Frame], None]:
         """The frames after a position, up to sequence `until`, from the log."""
         # The commit of the position itself is read again: it may hold later events.
         first = after.sequence - 1 if after.sequence else 0

@@ -67,7 +67,7 @@ class Retry:
 
     def after(self, failed: int) -> float:
         """Seconds from the failure of that attempt to the next."""
-        return self.delay * 2 ** (failed - 1)
+        return float(self.delay * 2 ** (failed - 1))
 
 
 class Handlers:

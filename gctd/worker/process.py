@@ -112,8 +112,14 @@ class WorkerProcess:
 
     async def _watch(self, after: int) -> None:
         """Follow the worker's own aggregate: pauses, and another process that took the id over."""
-        async for commits in self._log.follow(after=after, aggregate=WORKER.aggregate(self._identity.id)):
-            self._note(commits[-1].state)
+        while True:
+            try:
+                async for commits in self._log.follow(after=after, aggregate=WORKER.aggregate(self._identity.id)):
+                    self._note(commits[-1].state)
+                    after = commits[-1].sequence
+            except EventLogError as error:
+                _log.warning("pauses cannot be followed", error=str(error))
+                await asyncio.sleep(self._pace.announce)
 
     def _note(self, worker: Worker) -> None:
         if worker.session != self._identity.session:
@@ -129,14 +135,15 @@ class WorkerProcess:
     async def _take_until_stopped(self) -> None:
         takers = [asyncio.create_task(self._take()) for _ in range(self._pace.concurrency)]
         try:
-            await asyncio.wait({asyncio.ensure_future(self._stopping.wait()), *takers}, return_when=asyncio.FIRST_COMPLETED)
-            done, left = await asyncio.wait(takers, timeout=self._pace.drain)
+            async with _alongside(self._stopping.wait()) as stopping:
+                await asyncio.wait({stopping, *takers}, return_when=asyncio.FIRST_COMPLETED)
+            _, left = await asyncio.wait(takers, timeout=self._pace.drain)
+            if left:
+                _log.warning("jobs are handed back", jobs=sorted(self._running))
         finally:
             for taker in takers:
                 taker.cancel()
             results = await asyncio.gather(*takers, return_exceptions=True)
-        if left:
-            _log.warning("jobs were handed back", jobs=len(left))
         for result in results:
             if isinstance(result, Exception):
                 raise result

@@ -1,0 +1,58 @@
+"""What a process of the tracker has of the broker: the log, the queue of jobs, who is present, blobs."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import attrs
+import structlog
+
+from eventlog import streams
+from eventlog.blobs import BlobStore
+from eventlog.declarations import load
+from eventlog.jetstream.connection import Connection
+from eventlog.jetstream.log import JetStreamLog
+from eventlog.presence import Presence
+from eventlog.queue import WorkQueue
+from gctd.control.jobs import CONSUMER, STREAM
+from gctd.domain import repo, task, worker  # noqa: F401 - importing them registers their events
+from gctd.domain.registry import REGISTRY
+from gctd.settings import Settings
+
+_log = structlog.get_logger(__name__)
+
+EVENTS, BLOBS, WORKERS, JOBS = "GCTD", "gctd-blobs", "gctd-workers", STREAM
+
+
+@attrs.frozen(kw_only=True)
+class Broker:
+    """The tracker's streams and buckets on one connection."""
+
+    connection: Connection
+    log: JetStreamLog
+    queue: WorkQueue
+    presence: Presence
+    blobs: BlobStore
+
+
+@asynccontextmanager
+async def open_broker(settings: Settings, *, name: str) -> AsyncIterator[Broker]:
+    """Connect, and see that what `streams.yaml` declares for the tracker is there.
+
+    Raises Unavailable, DeclarationInvalid. Drift that is not mended is logged: `projections streams plan` shows it.
+    """
+    overrides: dict[str, dict[str, object]] = {WORKERS: {"ttl": f"{settings.presence_ttl:.0f}s"}}
+    if settings.ack_wait is not None:
+        overrides[CONSUMER] = {"ack_wait": f"{settings.ack_wait * 1000:.0f}ms"}
+    declared = load(replicas=settings.replicas, overrides=overrides).only(EVENTS, JOBS, WORKERS, BLOBS)
+    async with Connection.open(settings.nats_url, name=name) as connection:
+        for drift in await streams.apply(connection, declared):
+            _log.warning("stream differs from its declaration", drift=str(drift))
+        yield Broker(
+            connection=connection,
+            log=JetStreamLog(connection, EVENTS, REGISTRY),
+            queue=WorkQueue(connection, JOBS, CONSUMER),
+            presence=Presence(connection, WORKERS),
+            blobs=BlobStore(connection, BLOBS),
+        )

@@ -1,0 +1,73 @@
+"""`gctd worker`: one worker as a process, from settings to the end."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from eventlog.commands import Commands
+from gctd.broker import Broker, open_broker
+from gctd.settings import Settings
+from gctd.worker.handlers import Handlers, Retry
+from gctd.worker.identity import Identity, claim
+from gctd.worker.process import Pace, WorkerProcess
+from gctd.worker.scanning import open_work
+from gctd.worker.work import Work
+from httpkit.server import until_signalled
+
+
+async def work(settings: Settings, *, instead: Work | None = None) -> None:
+    """Run a worker until SIGINT or SIGTERM, then let it drain. `instead` of the real work: another one, for tests.
+
+    Raises BadInput, Refused (the id is taken), Unavailable.
+    """
+    identity = claim(settings.cache_directory / "workers", settings.worker_id)
+    try:
+        async with (
+            open_broker(settings, name=f"gctd-worker {identity.id}") as broker,
+            _chosen(settings, broker, instead) as chosen,
+        ):
+            await _run(settings, identity, broker, chosen)
+    finally:
+        identity.release()
+
+
+@asynccontextmanager
+async def _chosen(settings: Settings, broker: Broker, instead: Work | None) -> AsyncIterator[Work]:
+    if instead is not None:
+        yield instead
+        return
+    async with open_work(settings, broker.blobs) as real:
+        yield real
+
+
+async def _run(settings: Settings, identity: Identity, broker: Broker, chosen: Work) -> None:
+    commands = Commands(broker.log)
+    handlers = Handlers(
+        worker=identity.id,
+        session=identity.session,
+        log=broker.log,
+        commands=commands,
+        work=chosen,
+        retry=Retry(delay=settings.retry_delay),
+    )
+    process = WorkerProcess(
+        identity,
+        log=broker.log,
+        commands=commands,
+        queue=broker.queue,
+        presence=broker.presence,
+        handlers=handlers,
+        pace=Pace(concurrency=settings.concurrency, announce=settings.presence_ttl / 3, drain=settings.drain_timeout),
+    )
+    running = asyncio.create_task(process.run())
+    signalled = asyncio.create_task(until_signalled())
+    try:
+        await asyncio.wait({running, signalled}, return_when=asyncio.FIRST_COMPLETED)
+        process.stop()
+        await running
+    finally:
+        signalled.cancel()
+        running.cancel()
+        await asyncio.gather(signalled, running, return_exceptions=True)
