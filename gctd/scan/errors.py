@@ -1,0 +1,51 @@
+"""What can go wrong with a repository, with a text for the user."""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+
+from gctd.domain.errors import GctdError
+
+
+class ScanError(GctdError):
+    """Root of the package's errors. `permanent`: another attempt would end the same."""
+
+    status = HTTPStatus.UNPROCESSABLE_ENTITY
+
+    def __init__(self, reason: str, *, permanent: bool = False) -> None:
+        super().__init__(reason)
+        self.permanent = permanent
+
+
+class ProcessError(ScanError):
+    """A program could not be started, or its warden was lost; nothing of it runs any more."""
+
+    status = HTTPStatus.INTERNAL_SERVER_ERROR
+
+
+class GitError(ScanError):
+    """The remote repository cannot be read: the text says why. It has no credentials in it."""
+
+
+class LimitExceeded(ScanError):
+    """The repository is larger, or has more or longer things in it, than the operator allows."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason, permanent=True)
+
+
+class DiscoveryError(ScanError):
+    """The repository has no Go project, or is refused as a whole."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason, permanent=True)
+
+
+class NoToolchain(ScanError):
+    """There is no usable `go` on the worker's machine."""
+
+    status = HTTPStatus.SERVICE_UNAVAILABLE
+
+
+class GoError(ScanError):
+    """`go` could not test the project at all: no package, a module that is missing, a newer Go needed."""

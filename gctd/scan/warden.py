@@ -1,0 +1,281 @@
+"""The warden of one program and of everything that the program starts: it ends them all, and outlives none of them.
+
+Run as a program of its own, `python -I -S warden.py <descriptor>`, by `gctd.scan.process`. Imports only the standard library.
+
+The descriptor is one end of a Unix stream socket; the other end is the worker's. On it comes the order (see `Order`): eight hex
+digits, its length in bytes, and that many bytes of JSON. Anything that follows means stop. When the other end is closed, because
+the worker is gone, all is ended at once. Back goes one line of JSON: how it ended, or why it could not be started.
+
+The program gets a session of its own. The warden is a child subreaper (prctl(2)): a process that left the program's group and
+session, or whose parent ended, becomes the warden's child, so every process that the program ever started can be found.
+"""
+
+# ruff: noqa: PTH112, PTH123, PTH208 - pathlib would double the time that the warden takes to start
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import resource
+import select
+import signal
+import socket
+import sys
+import time
+from typing import Literal, TypedDict
+
+PR_SET_CHILD_SUBREAPER = 36
+KILLING = 2.5
+"""Seconds for which processes are sent SIGKILL before the warden gives up on those that remain (blocked in the kernel)."""
+EVERY = 1.0
+"""Seconds between two looks at memory, number of processes and disk."""
+STOPPING = frozenset({signal.SIGTERM, signal.SIGINT, signal.SIGHUP})
+HAS_PROC = os.path.isdir("/proc/self")
+PAGE = os.sysconf("SC_PAGE_SIZE")
+
+
+EndedBy = Literal["exit", "timeout", "stop", "memory", "processes", "disk"]
+
+
+class Order(TypedDict):
+    """What to run, and when to end it. `rlimits` are limits by their names in setrlimit(2), soft and hard."""
+
+    argv: list[str]
+    env: dict[str, str]
+    cwd: str
+    timeout: float
+    grace: float
+    rlimits: dict[str, int]
+    memory: int | None
+    processes: int | None
+    free_space: int | None
+
+
+class Report(TypedDict):
+    """How it ended. `left` counts the processes that would not end; `error` says why it could not be started."""
+
+    exit_code: int | None
+    signal: int | None
+    ended_by: EndedBy
+    left: int
+    error: str | None
+
+
+class _Process:
+    """A process as /proc shows it: numbers as in proc_pid_stat(5)."""
+
+    def __init__(self, pid: int, owner: int, stat: bytes) -> None:
+        fields = stat[stat.rindex(b")") + 2 :].split()
+        self.pid = pid
+        self.owner = owner
+        self.state = fields[0]
+        self.parent = int(fields[1])
+        self.group = int(fields[2])
+        self.threads = int(fields[17])
+        self.resident = int(fields[21]) * PAGE
+
+
+class _Warden:
+    def __init__(self, control: socket.socket, order: Order) -> None:
+        self._control = control
+        self._order = order
+        self._program = 0
+        self._status: int | None = None
+        self._ended_by: EndedBy = "exit"
+        self._deadline = time.monotonic() + order["timeout"]
+        self._kill_at: float | None = None
+        self._wake, wake_write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+        for number in (signal.SIGCHLD, *STOPPING):
+            signal.signal(number, lambda *_: None)  # the wake-up descriptor tells which
+        signal.set_wakeup_fd(wake_write, warn_on_full_buffer=False)
+
+    def watch(self) -> Report:
+        """Watch the program until it ends, then end all that it started; how it ended."""
+        look_at = time.monotonic() + EVERY
+        while self._status is None:
+            now = time.monotonic()
+            if self._kill_at is None and now >= self._deadline:
+                self._end("timeout")
+            elif self._kill_at is not None and now >= self._kill_at:
+                break
+            elif self._kill_at is None and now >= look_at:
+                look_at = now + EVERY
+                self._check_limits()
+            next_at = self._kill_at or min(self._deadline, look_at)
+            self._wait(max(0.0, next_at - time.monotonic()))
+            self._reap()
+        left = self._kill_all()
+        status = self._status
+        return Report(
+            exit_code=os.WEXITSTATUS(status) if status is not None and os.WIFEXITED(status) else None,
+            signal=os.WTERMSIG(status) if status is not None and os.WIFSIGNALED(status) else None,
+            ended_by=self._ended_by,
+            left=left,
+            error=None,
+        )
+
+    def start(self) -> None:
+        """Start the program under its limits. Raises OSError."""
+        order = self._order
+        os.chdir(order["cwd"])
+        for name, wanted in order["rlimits"].items():
+            which = getattr(resource, name)
+            hard = resource.getrlimit(which)[1]
+            limit = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+            resource.setrlimit(which, (limit, limit))
+        if order["processes"] is not None and os.getuid() != 0:  # it counts all threads of the user, and root's not at all
+            running = sum(process.threads for process in _processes() if process.owner == os.getuid())
+            limit = min(running + order["processes"], resource.getrlimit(resource.RLIMIT_NPROC)[1])
+            resource.setrlimit(resource.RLIMIT_NPROC, (limit, limit))
+        self._program = os.posix_spawnp(
+            order["argv"][0],
+            order["argv"],
+            order["env"],  # not our own: Python may have added LC_CTYPE to it (PEP 538)
+            file_actions=[(os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0)],
+            setsid=True,
+            setsigmask=[],
+            setsigdef=[signal.SIGPIPE, signal.SIGXFSZ, signal.SIGCHLD],  # Python ignores the first two
+        )
+
+    def _wait(self, seconds: float) -> None:
+        control = self._control.fileno()
+        readable, _, _ = select.select([control, self._wake], [], [], seconds)
+        if self._wake in readable and any(number in STOPPING for number in os.read(self._wake, 4096)) and self._kill_at is None:
+            self._end("stop")
+        if control in readable:
+            if not self._control.recv(4096):
+                self._ended_by = "stop"
+                self._kill_at = time.monotonic()
+            elif self._kill_at is None:
+                self._end("stop")
+
+    def _end(self, why: EndedBy) -> None:
+        self._ended_by = why
+        self._kill_at = time.monotonic() + self._order["grace"]
+        _signal_group(self._program, signal.SIGTERM)
+
+    def _check_limits(self) -> None:
+        memory, processes, free_space = self._order["memory"], self._order["processes"], self._order["free_space"]
+        if free_space is not None:
+            disk = os.statvfs(".")
+            if disk.f_bavail * disk.f_frsize < free_space:
+                self._end("disk")
+                return
+        if memory is None and processes is None:
+            return
+        family = _descendants()
+        if memory is not None and sum(process.resident for process in family) > memory:
+            self._end("memory")
+        elif processes is not None and sum(process.threads for process in family) > processes:
+            self._end("processes")
+
+    def _reap(self) -> None:
+        while True:
+            try:
+                pid, status = os.waitpid(-1, os.WNOHANG)
+            except ChildProcessError:
+                return
+            if pid == 0:
+                return
+            if pid == self._program:
+                self._status = status
+
+    def _kill_all(self) -> int:
+        """End every descendant; how many would not."""
+        until = time.monotonic() + KILLING
+        pause = 0.001
+        while True:
+            family = _descendants()
+            groups = {process.group for process in family} - {os.getpgrp()}
+            for group in groups if HAS_PROC else {self._program}:
+                _signal_group(group, signal.SIGKILL)
+            for process in family:
+                _signal(process.pid)
+            self._reap()
+            if not family:
+                return 0
+            if time.monotonic() > until:
+                return len(family)
+            time.sleep(pause)
+            pause = min(0.05, pause * 2)
+
+
+def _processes() -> list[_Process]:
+    """Every process that there is; none where there is no /proc."""
+    found: list[_Process] = []
+    for name in os.listdir("/proc") if HAS_PROC else ():
+        if name.isdigit():
+            try:
+                with open(f"/proc/{name}/stat", "rb") as file:
+                    found.append(_Process(int(name), os.fstat(file.fileno()).st_uid, file.read()))
+            except (OSError, ValueError):  # it has ended meanwhile
+                continue
+    return found
+
+
+def _descendants() -> list[_Process]:
+    """Every living process that stems from this one; none where there is no /proc."""
+    children: dict[int, list[_Process]] = {}
+    for process in _processes():
+        children.setdefault(process.parent, []).append(process)
+    found: list[_Process] = []
+    waiting = [os.getpid()]
+    while waiting:
+        for child in children.pop(waiting.pop(), ()):
+            found.append(child)
+            waiting.append(child.pid)
+    return [process for process in found if process.state not in (b"Z", b"X")]
+
+
+def _signal_group(group: int, number: signal.Signals) -> None:
+    if group > 1:
+        try:
+            os.killpg(group, number)
+        except (ProcessLookupError, PermissionError):
+            return
+
+
+def _signal(pid: int) -> None:
+    try:
+        os.kill(pid, signal.SIGKILL)
+    except (ProcessLookupError, PermissionError):
+        return
+
+
+def _become_subreaper() -> None:
+    if sys.platform == "linux":
+        ctypes.CDLL(None, use_errno=True).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+
+def _receive(control: socket.socket, size: int) -> bytes:
+    data = bytearray()
+    while len(data) < size:
+        piece = control.recv(size - len(data))
+        if not piece:
+            sys.exit(1)
+        data += piece
+    return bytes(data)
+
+
+def _main() -> None:
+    control = socket.socket(fileno=int(sys.argv[1]))
+    control.set_inheritable(inheritable=False)
+    order: Order = json.loads(_receive(control, int(_receive(control, 8), 16)))
+    _become_subreaper()
+    warden = _Warden(control, order)
+    try:
+        warden.start()
+    except OSError as error:
+        what = f"{error.filename or order['argv'][0]}: {error.strerror}"
+        report = Report(exit_code=None, signal=None, ended_by="exit", left=0, error=what)
+    else:
+        report = warden.watch()
+    try:
+        control.sendall(json.dumps(report).encode() + b"\n")
+    except OSError:  # the worker is gone
+        sys.exit(1)
+
+
+if __name__ == "__main__":
+    _main()
