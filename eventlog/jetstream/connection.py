@@ -18,11 +18,10 @@ from urllib.parse import urlsplit
 import attrs
 import nats.errors
 import structlog
-from nats.aio.msg import Msg
 
 from eventlog.errors import Unavailable
 from eventlog.jetstream.client import Client
-from eventlog.jetstream.replies import MOST_PENDING, Inbox
+from eventlog.jetstream.replies import MOST_PENDING, Inbox, Reply
 
 log = structlog.get_logger(__name__)
 
@@ -163,21 +162,21 @@ class Connection:
         *,
         headers: bytes = b"",
         timeout: float = REQUEST_TIMEOUT,  # noqa: ASYNC109 - ends with an error of its own
-    ) -> Msg:
+    ) -> Reply:
         """The reply to a message; `headers` are lines as on the wire.
 
         Raises Unavailable (not sent, or nobody there who takes it) and OutcomeUnknown (sent, and no reply came).
         """
         return await self._inbox.send_batch(((subject, headers, payload),), timeout)
 
-    async def send_batch(self, messages: Sequence[tuple[str, bytes, bytes]], timeout: float) -> Msg:  # noqa: ASYNC109 - as in `request`
+    async def send_batch(self, messages: Sequence[tuple[str, bytes, bytes]], timeout: float) -> Reply:  # noqa: ASYNC109 - as in `request`
         """Send messages (subject, header lines, payload) in one piece; the reply to the last. Errors as in `request`.
 
         Of several the first asks for a reply too; where that has content it is the result: it says why there is no other.
         """
         return await self._inbox.send_batch(messages, timeout)
 
-    def request_many(self, subject: str, payload: bytes, *, timeout: float = REQUEST_TIMEOUT) -> AsyncIterator[Msg]:
+    def request_many(self, subject: str, payload: bytes, *, timeout: float = REQUEST_TIMEOUT) -> AsyncIterator[Reply]:
         """The replies to a message, each within `timeout` seconds; the caller knows which is the last. Errors as in `request`."""
         return self._inbox.request_many(subject, payload, timeout)
 

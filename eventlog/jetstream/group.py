@@ -132,31 +132,37 @@ class Group:
 
     def _decide(self) -> None:
         self._scheduled = False
-        self._queue = [waiting for waiting in self._queue if not waiting.result.done()]
-        if self._batch is not None or not self._queue:
+        if self._batch is not None:
             return
-        if self.pace.batch_pays(len(self._queue)):
-            taken = self._take()
+        taken, left = self._take()
+        if self.pace.batch_pays(len(taken)):
+            self._queue = left
             self._batch = asyncio.create_task(self._share(taken))
-        elif self._alone == 0 or not self.pace.batch_pays(self._alone + len(self._queue)):
-            released, self._queue = self._queue, []
-            for waiting in released:
+        elif self._alone == 0 or not self.pace.batch_pays(self._alone + len(taken)):
+            self._queue = left
+            for waiting in taken:
                 waiting.result.set_result(None)
 
-    def _take(self) -> Sequence[_Waiting]:
-        """The oldest that wait, within the limits of a batch, and one of each aggregate: the guard of a second one would fail."""
+    def _take(self) -> tuple[Sequence[_Waiting], list[_Waiting]]:
+        """Who comes next, within the limits of a batch, and who is left.
+
+        A second append to the same aggregate goes on alone at once: its guard would fail the whole batch.
+        """
         taken: dict[str, _Waiting] = {}
         left: list[_Waiting] = []
         size = 0
         for waiting in self._queue:
             message = waiting.message
-            if message.subject in taken or len(taken) == MOST_MESSAGES or (taken and size + message.size > MOST_BYTES):
+            if waiting.result.done():
+                continue
+            if message.subject in taken:
+                waiting.result.set_result(None)
+            elif len(taken) == MOST_MESSAGES or (taken and size + message.size > MOST_BYTES):
                 left.append(waiting)
             else:
                 taken[message.subject] = waiting
                 size += message.size
-        self._queue = left
-        return list(taken.values())
+        return list(taken.values()), left
 
     async def _share(self, taken: Sequence[_Waiting]) -> None:
         appended: Sequence[Appended | None] = [None] * len(taken)

@@ -11,6 +11,7 @@ import msgspec
 
 from eventlog.commit import AggregateId, Appended, Commit, Proposal
 from eventlog.errors import OutcomeUnknown, Unavailable
+from eventlog.jetstream import reader
 from eventlog.jetstream.append import Appends, encode
 from eventlog.jetstream.batch import MOST_MESSAGES, Batches
 from eventlog.jetstream.connection import Connection
@@ -135,8 +136,6 @@ class JetStreamLog:
         batch: int = 1000,
     ) -> AsyncIterator[Sequence[Commit]]:
         """See `eventlog.port.EventLog.follow`."""
-        from eventlog.jetstream import reader
-
         return reader.follow(
             self._connection, self._stream, self._registry, after=after, until=until, aggregate=aggregate, batch=batch
         )

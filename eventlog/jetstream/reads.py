@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
-from nats.aio.msg import Msg
 
 from eventlog.errors import Unavailable
 from eventlog.jetstream.api import NO_MESSAGE
 from eventlog.jetstream.connection import REQUEST_TIMEOUT, Connection
+from eventlog.jetstream.replies import Reply
 
 _NOT_FOUND, _END_OF_BATCH = "404", "204"
 
@@ -73,24 +73,17 @@ class Reads:
         found: list[Stored] = []
         subject = f"$JS.API.DIRECT.GET.{self._stream}"
         async for reply in self._connection.request_many(subject, msgspec.json.encode(request)):
-            if _status(reply) == _END_OF_BATCH or (stored := self._one(reply)) is None:
+            if reply.status == _END_OF_BATCH or (stored := self._one(reply)) is None:
                 break
             found.append(stored)
         return found
 
-    def _one(self, reply: Msg) -> Stored | None:
-        headers = reply.headers or {}
-        status = _status(reply)
-        if status is None:
-            return Stored(headers["Nats-Subject"], int(headers["Nats-Sequence"]), reply.data)
-        if status == _NOT_FOUND:
+    def _one(self, reply: Reply) -> Stored | None:
+        if reply.status is None:
+            return Stored(reply.header(b"Nats-Subject"), int(reply.header(b"Nats-Sequence")), reply.data)
+        if reply.status == _NOT_FOUND:
             return None
-        raise Unavailable(f"the stream {self._stream} cannot be read: {status} {headers.get('Description', '')}")
-
-
-def _status(reply: Msg) -> str | None:
-    """The status of a reply that is no message."""
-    return reply.headers.get("Status") if reply.headers and not reply.data else None
+        raise Unavailable(f"the stream {self._stream} cannot be read: {reply.description}")
 
 
 __all__ = ["BrokerError", "Reads", "Stored"]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 
-import pytest
 import pytest_asyncio
 
 from eventlog.conformance import EventLogConformance
@@ -20,12 +19,6 @@ class TestOneNode(EventLogConformance):
     async def log(self, nats_url: str) -> AsyncIterator[EventLog]:
         async with Connection.open(nats_url, name="conformance") as connection:
             yield await event_stream(connection)
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def cluster(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Cluster]:
-    async with Cluster.running(tmp_path_factory.mktemp("cluster")) as running:
-        yield running
 
 
 class TestThreeNodes(EventLogConformance):

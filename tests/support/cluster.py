@@ -115,7 +115,12 @@ def _nodes(directory: Path) -> Iterator[Node]:
             "listen": f"127.0.0.1:{ports[number]}",
             "log_file": str(home / "nats-server.log"),
             "jetstream": {"store_dir": str(home), "sync_interval": "always", "max_file_store": 8 * GIB},
-            "cluster": {"name": "test", "listen": f"127.0.0.1:{ports[SIZE + number]}", "routes": routes},
+            "cluster": {
+                "name": "test",
+                "listen": f"127.0.0.1:{ports[SIZE + number]}",
+                "routes": routes,
+                "no_advertise": True,  # or clients would find ways around a proxy
+            },
         }
         config.write_text(json.dumps(settings), encoding="utf-8")
         yield Node(f"n{number}", ports[number], config)

@@ -20,24 +20,22 @@ class Publishes:
         """Another connection begins; the count goes on."""
         self._buffer = b""
 
-    def feed(self, data: bytes, stop_at: int | None = None) -> int:
-        """Take in bytes; how many of them, from the start, belong to what ends with message `stop_at` (all where it is not in)."""
+    def feed(self, data: bytes, before: int | None = None) -> int:
+        """Take in bytes; how many of them, from the start, come before message number `before` (all where it is not in them)."""
         self._buffer += data
         while (end := self._buffer.find(b"\r\n")) >= 0:
             words = self._buffer[:end].split()
             size = end + 2
-            is_message = words[0].upper() in {b"PUB", b"HPUB"}
-            if is_message:
+            counts = False
+            if words[0].upper() in {b"PUB", b"HPUB"}:
                 size += int(words[-1]) + 2
+                counts = words[1].startswith(self._prefixes)
+            if counts and self.count + 1 == before:
+                return max(0, len(data) - len(self._buffer))
             if len(self._buffer) < size:
                 break
             self._buffer = self._buffer[size:]
-            if is_message and words[1].startswith(self._prefixes):
-                self.count += 1
-                if self.count == stop_at:
-                    rest = len(self._buffer)
-                    self._buffer = b""
-                    return len(data) - rest
+            self.count += counts
         return len(data)
 
 
@@ -143,20 +141,15 @@ class Proxy:
         with suppress(OSError):
             while data := await reader.read(65536):
                 await self.flowing.wait()
-                stop_at = self._lose_after or (self._cut_before - 1 if self._cut_before else None)
-                taken = self._publishes.feed(data, stop_at)
-                reached = stop_at is not None and self._publishes.count >= stop_at
-                if reached and self._cut_before is not None:
-                    upstream.write(data[:taken])
-                    await upstream.drain()
+                taken = self._publishes.feed(data, self._cut_before)
+                if self._lose_after is not None and self._publishes.count >= self._lose_after:
+                    self._lose_after, self._swallowing = None, True
+                upstream.write(data[:taken])
+                await upstream.drain()
+                if taken < len(data):
                     self._cut_before = None
                     self.struck.set()
                     return
-                if reached and self._lose_after is not None:
-                    self._swallowing = True
-                    self._lose_after = None
-                upstream.write(data)
-                await upstream.drain()
 
     async def _return(self, answers: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with suppress(OSError):
