@@ -1,0 +1,1 @@
+"""Engines: from a module's sources and its cover profile to a scored function each."""

@@ -1,0 +1,85 @@
+"""Where go-crap 0.5.1 gives another number for a function, and why."""
+
+from __future__ import annotations
+
+import posixpath
+from collections import Counter
+from collections.abc import Sequence
+
+import attrs
+
+from gctd.engines.complexity import Declaration
+from gctd.engines.engine import Missing
+from gctd.engines.gocrap_coverage import Found, GocrapCoverage
+from gctd.engines.gocrap_walk import is_seen_by_gocrap
+from gctd.engines.report import Difference
+from gctd.engines.score import crap_of, shown_coverage
+
+UNSEEN = "go-crap does not look into this directory: it takes the name for a pattern"
+MODULE_LINE = "go-crap misreads the module line of go.mod"
+LINE_DIRECTIVE = "go-crap cannot follow the //line directive back to this file"
+LOOK_ALIKE = "go-crap takes the coverage of a file with a similar path: "
+SAME_NAME = "go-crap gives all functions of this name in the file one number"
+OVERFLOW = "go-crap takes a count of 64 bits or more for zero"
+ONE_LINE = "go-crap looks at lines only: what shares its lines is one block to it"
+
+
+@attrs.frozen
+class GocrapView:
+    """What go-crap knows of a module: its index of the profile, the module's directory, and how it scores what is missing.
+
+    `misreads_module` says that its module path is not the module's; `overflows` that a count is too large for it.
+    """
+
+    index: GocrapCoverage
+    directory: str
+    missing: Missing
+    misreads_module: bool
+    overflows: bool
+
+    def find(self, path: str, declaration: Declaration) -> Found | None:
+        """What go-crap finds for a declaration of a file, whose path is relative to the module."""
+        return self.index.of(self.file_of(path, declaration), declaration.name)
+
+    def file_of(self, path: str, declaration: Declaration) -> str:
+        """The absolute path under which go-crap looks a declaration up: the one that `//line` directives give."""
+        named = declaration.printed and declaration.printed.file
+        return posixpath.join(self.directory, named or path)
+
+
+@attrs.frozen
+class FileDifferences:
+    """Compares the declarations of one file (path relative to the module) with go-crap's numbers."""
+
+    view: GocrapView
+    path: str
+    profile_path: str
+    _seen: bool
+    _times: Counter[str]
+
+    @classmethod
+    def of(cls, view: GocrapView, path: str, profile_path: str, declarations: Sequence[Declaration]) -> FileDifferences:
+        return cls(view, path, profile_path, is_seen_by_gocrap(path), Counter(d.name for d in declarations))
+
+    def difference(self, declaration: Declaration, coverage: float | None) -> Difference | None:
+        """What go-crap gives instead of `coverage` (percent), or None where the score is the same."""
+        if not self._seen:
+            return Difference(reason=UNSEEN, coverage=None, crap=None)
+        found = self.view.find(self.path, declaration)
+        theirs = None if found is None else found.percent
+        score = crap_of(declaration.cyclomatic, theirs, self.view.missing)
+        if score == crap_of(declaration.cyclomatic, coverage, self.view.missing):
+            return None
+        shown = shown_coverage(theirs, self.view.missing)
+        return Difference(reason=self._reason(declaration, found), coverage=shown, crap=score)
+
+    def _reason(self, declaration: Declaration, found: Found | None) -> str:
+        if declaration.printed is not None and declaration.printed.file is not None:
+            return LINE_DIRECTIVE
+        if found is not None and found.profile_path != self.profile_path:
+            return LOOK_ALIKE + found.profile_path
+        if self.view.misreads_module:
+            return MODULE_LINE
+        if self._times[declaration.name] > 1:
+            return SAME_NAME
+        return OVERFLOW if self.view.overflows else ONE_LINE

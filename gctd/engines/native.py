@@ -1,0 +1,165 @@
+"""The engine `native`: tree-sitter for complexity, the cover profile for coverage, go-crap's rules without its faults.
+
+In compatibility mode it keeps the faults, and its report is go-crap 0.5.1's to the last bit.
+"""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Iterator, Mapping, Sequence
+
+import attrs
+
+from gctd.engines import score
+from gctd.engines.complexity import Declaration, SourceFile
+from gctd.engines.coverage import Coverage
+from gctd.engines.differences import FileDifferences, GocrapView
+from gctd.engines.engine import EngineInput
+from gctd.engines.gocrap_coverage import GocrapCoverage, gocrap_module_path
+from gctd.engines.gocrap_walk import select_like_gocrap
+from gctd.engines.module import Sources, cover, load_profile, profile_path
+from gctd.engines.profile import Profile
+from gctd.engines.report import Counts, Difference, FunctionEntry, ProfileFacts, Report
+from gctd.engines.selection import Warnings, printable, read_source, select_files
+
+VERSION = "1.0.0"
+GOCRAP_VERSION = "v0.5.1"
+
+_Covered = Mapping[str, Sequence[Coverage | None]]
+
+
+@attrs.frozen
+class NativeEngine:
+    """Scores a module without any other program. `compat` keeps go-crap 0.5.1's faults."""
+
+    compat: bool = False
+
+    @property
+    def name(self) -> str:
+        return "native-compat" if self.compat else "native"
+
+    @property
+    def version(self) -> str:
+        return VERSION
+
+    def analyse(self, given: EngineInput) -> Report:
+        """The report of one module. Raises EngineFailed."""
+        warnings = Warnings(given.limits.warnings)
+        sources = Sources(given, warnings, follow_links=self.compat)
+        select = select_like_gocrap if self.compat else select_files
+        paths = list(select(given, warnings))
+        read = [(path, file) for path in paths if (file := sources.parse(path)) is not None]
+        profile = load_profile(given, warnings)
+        covered = {} if profile is None else cover(dict(read), profile, given.module_path, warnings)
+        view = _gocrap_view(given, sources, profile or Profile(), warnings)
+        entries = list(_compat_entries(read, covered, view) if self.compat else _entries(read, covered, view, given))
+        return Report(
+            engine=self.name,
+            engine_version=VERSION,
+            crap_version=GOCRAP_VERSION,
+            summary=score.summarize((entry.crap for entry in entries), given.options.threshold),
+            entries=score.worst_first(entries),
+            counts=Counts(
+                files=len(read),
+                files_skipped=len(paths) - len(read),
+                covered_functions=sum(entry.coverage is not None for entry in entries),
+                differing=sum(entry.differs is not None for entry in entries),
+            ),
+            profile=None if profile is None else _facts(profile),
+            warnings=warnings.all(),
+        )
+
+
+def _gocrap_view(given: EngineInput, sources: Sources, profile: Profile, warnings: Warnings) -> GocrapView:
+    go_mod = read_source(given.module_dir / "go.mod", "go.mod", given.limits, warnings) or b""
+    module_path = gocrap_module_path(go_mod, sources.directory)
+    return GocrapView(
+        index=GocrapCoverage(profile, sources.directory, module_path, sources.declarations_at),
+        directory=sources.directory,
+        missing=given.options.missing,
+        misreads_module=module_path != given.module_path,
+        overflows=profile.overflows,
+    )
+
+
+def _facts(profile: Profile) -> ProfileFacts:
+    return ProfileFacts(digest=profile.digest, size=profile.size, mode=profile.mode, blocks=profile.blocks)
+
+
+def _entries(
+    read: Sequence[tuple[str, SourceFile]], covered: _Covered, view: GocrapView, given: EngineInput
+) -> Iterator[FunctionEntry]:
+    missing = given.options.missing
+    for path, file in read:
+        differences = FileDifferences.of(view, path, profile_path(given.module_path, path), file.declarations)
+        shown = printable(path)
+        for declaration, own in _with_coverage(path, file, covered):
+            receiver = declaration.receiver
+            percent = None if own is None else own.percent
+            yield _entry(
+                declaration,
+                own,
+                package=file.package,
+                file=shown,
+                receiver="" if receiver is None else receiver.text,
+                line=declaration.start[0],
+                end_line=declaration.end[0],
+                coverage=percent,
+                crap=score.crap_of(declaration.cyclomatic, percent, missing),
+                differs=differences.difference(declaration, percent),
+            )
+
+
+def _compat_entries(read: Sequence[tuple[str, SourceFile]], covered: _Covered, view: GocrapView) -> Iterator[FunctionEntry]:
+    for path, file in read:
+        for declaration, own in _with_coverage(path, file, covered):
+            receiver, printed = declaration.receiver, declaration.printed
+            found = view.find(path, declaration)
+            percent = None if found is None else found.percent
+            yield _entry(
+                declaration,
+                own,
+                package=file.package,
+                file=printable(posixpath.relpath(view.file_of(path, declaration), view.directory)),
+                receiver="" if receiver is None else receiver.gocrap,
+                line=declaration.start[0] if printed is None else printed.first,
+                end_line=declaration.end[0] if printed is None else printed.last,
+                coverage=score.shown_coverage(percent, view.missing),
+                crap=score.crap_of(declaration.cyclomatic, percent, view.missing),
+                differs=None,
+            )
+
+
+def _with_coverage(path: str, file: SourceFile, covered: _Covered) -> Iterator[tuple[Declaration, Coverage | None]]:
+    """The declarations of a file that belong in the report."""
+    known = covered.get(path) or [None] * len(file.declarations)
+    return ((declaration, own) for declaration, own in zip(file.declarations, known, strict=True) if not declaration.ignored)
+
+
+def _entry(
+    declaration: Declaration,
+    own: Coverage | None,
+    *,
+    package: str,
+    file: str,
+    receiver: str,
+    line: int,
+    end_line: int,
+    coverage: float | None,
+    crap: float,
+    differs: Difference | None,
+) -> FunctionEntry:
+    return FunctionEntry(
+        file=file,
+        package=package,
+        function=f"{receiver}.{declaration.name}" if receiver else declaration.name,
+        name=declaration.name,
+        receiver=receiver,
+        line=line,
+        end_line=end_line,
+        cyclomatic=declaration.cyclomatic,
+        coverage=coverage,
+        stmt_coverage=own.statement_percent if own is not None and declaration.opens else None,
+        crap=crap,
+        differs=differs,
+    )

@@ -1,0 +1,176 @@
+"""The result of an analysis: a scored entry for each function, as values and as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal
+
+import attrs
+import msgspec
+
+FORMAT = "1.1.0"
+
+WarningKind = Literal["syntax", "too-large", "unreadable", "link", "nested-module", "profile", "more"]
+
+
+class Summary(msgspec.Struct, frozen=True):
+    """The module in four numbers: mean and sum of the CRAP values, functions above the threshold, functions."""
+
+    average: float
+    combined: float
+    exceeded: int
+    total_funcs: int
+
+
+@attrs.frozen(kw_only=True)
+class Difference:
+    """What go-crap gives for the function instead, and why.
+
+    `coverage` (percent) and `crap` are go-crap's numbers; None where it has no entry for the function.
+    """
+
+    reason: str
+    coverage: float | None
+    crap: float | None
+
+
+@attrs.frozen(kw_only=True)
+class FunctionEntry:
+    """One function or method.
+
+    `file` is relative to the module, with forward slashes; `function` has the receiver before the name (`*T.Name`). Lines
+    count from 1. `coverage` is the percentage of covered blocks, `stmt_coverage` that of covered statements as `go tool
+    cover -func` counts them; both None where not known. `crap` follows from `cyclomatic` and `coverage`.
+    """
+
+    file: str
+    package: str
+    function: str
+    name: str
+    receiver: str
+    line: int
+    end_line: int
+    cyclomatic: int
+    coverage: float | None
+    stmt_coverage: float | None
+    crap: float
+    differs: Difference | None = None
+
+
+@attrs.frozen(kw_only=True)
+class ReportWarning:
+    """Something that the numbers do not include. `path` is relative to the module, empty where no path is meant."""
+
+    kind: WarningKind
+    path: str
+    reason: str
+
+
+@attrs.frozen(kw_only=True)
+class Counts:
+    """How much was looked at: files read and left out, functions whose coverage is known, that differ from go-crap's."""
+
+    files: int
+    files_skipped: int
+    covered_functions: int
+    differing: int
+
+
+@attrs.frozen(kw_only=True)
+class ProfileFacts:
+    """Which cover profile the numbers come from: sha-256 of its bytes, size in bytes, mode, distinct blocks."""
+
+    digest: str
+    size: int
+    mode: str
+    blocks: int
+
+
+@attrs.frozen(kw_only=True)
+class Report:
+    """The analysis of one module.
+
+    `entries` are in order of falling CRAP value, then file, then line. `engine_version` is the engine's own, `crap_version` that
+    of the go-crap whose rules it follows (`v<major>.<minor>.<patch>`).
+    """
+
+    engine: str
+    engine_version: str
+    crap_version: str
+    summary: Summary
+    entries: tuple[FunctionEntry, ...]
+    counts: Counts
+    profile: ProfileFacts | None = None
+    warnings: tuple[ReportWarning, ...] = ()
+
+
+class RawEntry(msgspec.Struct, frozen=True):
+    """A function in go-crap's JSON report, keys in its order; without a baseline `delta` is the score (go-crap 0.5.1)."""
+
+    baseline_crap: float
+    coverage: float | msgspec.UnsetType
+    delta: float
+    coverage_warning: str | msgspec.UnsetType
+    file: str
+    function: str
+    package: str
+    receiver: str | msgspec.UnsetType
+    crap: float
+    cyclomatic: int
+    effective_crap: float
+    line: int
+    mutation_score: float
+    coverage_untrusted: bool
+
+
+class RawOutput(msgspec.Struct, frozen=True):
+    """The report as go-crap writes it (specification, Analysis: `raw_output`). `version` is the report format's."""
+
+    version: str
+    summary: Mapping[str, float]
+    entries: tuple[RawEntry, ...]
+
+
+def raw_output(report: Report) -> RawOutput:
+    """The report in go-crap's JSON shape; whole numbers as Go writes them (30, not 30.0)."""
+    summary = {key: _as_go(value) for key, value in msgspec.structs.asdict(report.summary).items()}
+    return RawOutput(FORMAT, summary, tuple(map(_raw_entry, report.entries)))
+
+
+def _raw_entry(entry: FunctionEntry) -> RawEntry:
+    crap = _as_go(entry.crap)
+    known = entry.coverage is not None
+    return RawEntry(
+        baseline_crap=0,
+        coverage=msgspec.UNSET if entry.coverage is None else _as_go(entry.coverage),
+        delta=crap,
+        coverage_warning=msgspec.UNSET if known else "no coverage data for this function",
+        file=entry.file,
+        function=entry.function,
+        package=entry.package,
+        receiver=entry.receiver or msgspec.UNSET,
+        crap=crap,
+        cyclomatic=entry.cyclomatic,
+        effective_crap=crap,
+        line=entry.line,
+        mutation_score=0,
+        coverage_untrusted=False,
+    )
+
+
+def _as_go(value: float) -> float:
+    return int(value) if float(value).is_integer() else value
+
+
+_encoder = msgspec.json.Encoder()
+_decoder = msgspec.json.Decoder(Report)
+
+
+def encode(report: Report) -> bytes:
+    """The report as a JSON document."""
+    return _encoder.encode(report)
+
+
+def decode(document: bytes) -> Report:
+    """A report from its JSON document. Raises msgspec.DecodeError (of which msgspec.ValidationError is one)."""
+    return _decoder.decode(document)

@@ -1,0 +1,141 @@
+"""Which Go files of a module are analysed, and how they are read.
+
+The directory holds code that is not trusted, and tests have run in it: no symbolic link is followed, and only regular files
+are opened.
+"""
+
+from __future__ import annotations
+
+import os
+import posixpath
+import stat
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from gctd.engines.engine import EngineFailed, EngineInput, Limits
+from gctd.engines.report import ReportWarning, WarningKind
+
+
+class Warnings:
+    """Collects the warnings of one analysis, at most `limit` of them."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._kept: list[ReportWarning] = []
+        self._more = 0
+
+    def add(self, kind: WarningKind, path: str, reason: str) -> None:
+        if len(self._kept) < self._limit:
+            self._kept.append(ReportWarning(kind=kind, path=printable(path), reason=printable(reason)))
+        else:
+            self._more += 1
+
+    def all(self) -> tuple[ReportWarning, ...]:
+        """The warnings in the order they came, and how many more there were."""
+        last = (ReportWarning(kind="more", path="", reason=f"{self._more} more warnings"),) if self._more else ()
+        return (*self._kept, *last)
+
+
+class Budget:
+    """Ends a walk that meets more directories or Go files than the limits allow."""
+
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
+        self._directories = 0
+        self._files = 0
+
+    def directory(self) -> None:
+        """Counts a directory. Raises EngineFailed."""
+        self._directories += 1
+        if self._directories > self._limits.directories:
+            raise EngineFailed(f"the module has more than {self._limits.directories} directories")
+
+    def file(self) -> None:
+        """Counts a Go file. Raises EngineFailed."""
+        self._files += 1
+        if self._files > self._limits.files:
+            raise EngineFailed(f"the module has more than {self._limits.files} Go files")
+
+
+def printable(text: str) -> str:
+    """A file name as text that can be written as UTF-8."""
+    return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+
+
+def is_skipped_directory(name: str) -> bool:
+    """Directories that neither go-crap nor this engine looks into."""
+    return name.startswith((".", "_")) or name in {"vendor", "testdata"}
+
+
+def is_selected_file(name: str, *, include_tests: bool) -> bool:
+    """Go files, tests only where they are asked for."""
+    return name.endswith(".go") and (include_tests or not name.endswith("_test.go"))
+
+
+def select_files(given: EngineInput, warnings: Warnings) -> Iterator[str]:
+    """The module's Go files, relative to its directory: of each directory first its files, then its directories, sorted.
+
+    Other modules inside are left out, and symbolic links; both with a warning. Raises EngineFailed.
+    """
+    nested = {posixpath.normpath(path) for path in given.nested}
+    budget = Budget(given.limits)
+    waiting = [""]
+    while waiting:
+        directory = waiting.pop()
+        budget.directory()
+        entries = _entries(given.module_dir, directory, warnings)
+        if directory and (directory in nested or _has_module_file(entries)):
+            warnings.add("nested-module", directory, "a module of its own, not counted here (go-crap counts it in both)")
+            continue
+        directories = []
+        for entry in entries:
+            path = posixpath.join(directory, entry.name)
+            if entry.is_symlink():
+                _warn_of_link(entry, path, warnings, include_tests=given.options.include_tests)
+            elif entry.is_dir(follow_symlinks=False):
+                if not is_skipped_directory(entry.name):
+                    directories.append(path)
+            elif is_selected_file(entry.name, include_tests=given.options.include_tests):
+                budget.file()
+                yield path
+        waiting.extend(reversed(directories))
+
+
+def _entries(root: Path, directory: str, warnings: Warnings) -> Sequence[os.DirEntry[str]]:
+    try:
+        with os.scandir(root / directory) as found:
+            return sorted(found, key=lambda entry: os.fsencode(entry.name))
+    except OSError as error:
+        if not directory:
+            raise EngineFailed(f"the module's directory cannot be read: {error.strerror}") from error
+        warnings.add("unreadable", directory, error.strerror or "cannot be read")
+        return ()
+
+
+def _has_module_file(entries: Sequence[os.DirEntry[str]]) -> bool:
+    return any(entry.name == "go.mod" and not entry.is_dir(follow_symlinks=False) for entry in entries)
+
+
+def _warn_of_link(entry: os.DirEntry[str], path: str, warnings: Warnings, *, include_tests: bool) -> None:
+    if is_selected_file(entry.name, include_tests=include_tests):
+        warnings.add("link", path, "a symbolic link, not followed")
+    elif not is_skipped_directory(entry.name) and Path(entry.path).is_dir():
+        warnings.add("link", path, "a symbolic link to a directory, not followed (go-crap follows it)")
+
+
+def read_source(file: Path, path: str, limits: Limits, warnings: Warnings) -> bytes | None:
+    """The bytes of a file, or None with a warning under the name `path` where it is no regular file or too large."""
+    try:
+        descriptor = os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        with open(descriptor, "rb") as opened:  # noqa: PTH123 (a descriptor, so that nothing changes between the two)
+            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+                warnings.add("unreadable", path, "not a regular file")
+                return None
+            source = opened.read(limits.file_bytes + 1)
+    except OSError as error:
+        warnings.add("unreadable", path, error.strerror or "cannot be read")
+        return None
+    if len(source) > limits.file_bytes:
+        warnings.add("too-large", path, f"more than {limits.file_bytes} bytes")
+        return None
+    return source
