@@ -134,30 +134,27 @@ class Group:
         self._scheduled = False
         if self._batch is not None:
             return
+        self._queue = [waiting for waiting in self._queue if not waiting.result.done()]
         taken, left = self._take()
         if self.pace.batch_pays(len(taken)):
             self._queue = left
             self._batch = asyncio.create_task(self._share(taken))
         elif self._alone == 0 or not self.pace.batch_pays(self._alone + len(taken)):
-            self._queue = left
-            for waiting in taken:
+            released, self._queue = self._queue, []
+            for waiting in released:
                 waiting.result.set_result(None)
 
     def _take(self) -> tuple[Sequence[_Waiting], list[_Waiting]]:
         """Who comes next, within the limits of a batch, and who is left.
 
-        A second append to the same aggregate goes on alone at once: its guard would fail the whole batch.
+        Each aggregate comes once: the guard of a second append to it would fail the batch for all.
         """
         taken: dict[str, _Waiting] = {}
         left: list[_Waiting] = []
         size = 0
         for waiting in self._queue:
             message = waiting.message
-            if waiting.result.done():
-                continue
-            if message.subject in taken:
-                waiting.result.set_result(None)
-            elif len(taken) == MOST_MESSAGES or (taken and size + message.size > MOST_BYTES):
+            if message.subject in taken or len(taken) == MOST_MESSAGES or (taken and size + message.size > MOST_BYTES):
                 left.append(waiting)
             else:
                 taken[message.subject] = waiting

@@ -1,10 +1,15 @@
-"""The log in memory keeps the promises of the port."""
+"""The log in memory keeps the promises of the port, and plays the faults that it offers."""
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Sequence
+
 import pytest
 
-from eventlog.conformance import REGISTRY, EventLogConformance
+from eventlog.commit import Appended, Proposal
+from eventlog.conformance import REGISTRY, EventLogConformance, deposit, first_of
+from eventlog.errors import Conflict, IncarnationChanged, OutcomeUnknown, Unavailable
 from eventlog.memory import MemoryLog
 from eventlog.port import EventLog
 
@@ -13,3 +18,66 @@ class TestMemoryLog(EventLogConformance):
     @pytest.fixture
     def log(self) -> EventLog:
         return MemoryLog(REGISTRY)
+
+
+@pytest.fixture
+def log() -> MemoryLog:
+    return MemoryLog(REGISTRY)
+
+
+async def test_a_lost_answer_can_be_played(log: MemoryLog) -> None:
+    """Stored, and the caller does not hear of it: once."""
+    proposal = deposit("a")
+    log.lose_next_answer()
+    with pytest.raises(OutcomeUnknown):
+        await log.append(proposal)
+    assert await log.append(proposal) == Appended(1, replayed=True)
+
+
+async def test_a_refusal_can_be_played(log: MemoryLog) -> None:
+    """Not stored, with whatever error: once."""
+    log.refuse_next(Unavailable("away"))
+    with pytest.raises(Unavailable, match="away"):
+        await log.append_together([deposit("a"), deposit("b")])
+    assert await log.append(deposit("a")) == Appended(1)
+
+
+async def test_another_writer_can_be_first(log: MemoryLog) -> None:
+    """The hook sees what is about to be appended, and appends before it."""
+
+    async def first(proposals: Sequence[Proposal]) -> None:
+        log.before = None
+        await log.append(deposit(proposals[0].aggregate.id))
+
+    log.before = first
+    with pytest.raises(Conflict):
+        await log.append(deposit("a"))
+
+
+async def test_slowness_beyond_the_deadline_is_told_apart(log: MemoryLog) -> None:
+    """Before it is stored: surely not stored. Afterwards: unknown."""
+
+    async def never(_: Sequence[Proposal]) -> None:
+        await asyncio.Event().wait()
+
+    log.before = never
+    with pytest.raises(Unavailable) as error:
+        await log.append(deposit("a"), deadline=0.01)
+    assert not isinstance(error.value, OutcomeUnknown)
+    log.before, log.after = None, never
+    with pytest.raises(OutcomeUnknown):
+        await log.append(deposit("a"), deadline=0.01)
+    assert (await log.head()).last == 1
+
+
+async def test_a_log_created_anew_is_noticed_by_its_readers(log: MemoryLog) -> None:
+    """Its incarnation is another one, and who follows it stops."""
+    await log.append(deposit("a"))
+    before = await log.head()
+    reading = asyncio.create_task(first_of(log.follow(after=0), 2))
+    await asyncio.sleep(0)
+    await log.create_anew()
+    with pytest.raises(IncarnationChanged):
+        await reading
+    after = await log.head()
+    assert (after.last, after.incarnation != before.incarnation) == (0, True)
