@@ -1,0 +1,365 @@
+"""git, so that neither the repository nor the remote host gets more than was meant for it.
+
+Arguments are lists behind `--`, the environment holds no configuration but ours, only the transport of the URL is allowed,
+hosts are bound to addresses that were judged first, redirects are not followed, nothing asks for a password. Needs git 2.37.
+"""
+
+from __future__ import annotations
+
+import base64
+import os
+import re
+import shlex
+import shutil
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import attrs
+
+from gctd.domain.addresses import PUBLIC_ONLY, AddressPolicy
+from gctd.domain.refs import is_commit_id
+from gctd.domain.urls import RepoUrl
+from gctd.scan.errors import GitError, LimitExceeded
+from gctd.scan.giterrors import explain
+from gctd.scan.network import public_addresses
+from gctd.scan.process import MIB, Finished, Limits, OnOutput, run
+
+OLDEST = (2, 37)
+ABSENT = os.devnull
+
+_PORTS = {"https": 443, "http": 80, "ssh": 22}
+_PROTOCOLS = {"https": "https", "http": "http", "ssh": "ssh", "local": "file"}
+_REFS_TAKEN = 8 * MIB
+_LOCAL_SECONDS = 600.0
+
+_CONFIG = {
+    "core.hooksPath": os.devnull,
+    "core.fsmonitor": "false",
+    "core.symlinks": "false",
+    "core.protectHFS": "true",
+    "core.protectNTFS": "true",
+    "core.askPass": "",
+    "credential.helper": "",
+    "fetch.unpackLimit": "1",  # one pack, whose size the limit on file sizes bounds
+    "fetch.fsck.badTimezone": "ignore",  # in the history of many old repositories, and harmless
+    "fetch.fsck.missingSpaceBeforeDate": "ignore",
+    "fetch.fsck.zeroPaddedFilemode": "ignore",
+    "gc.auto": "0",
+    "maintenance.auto": "false",
+    "http.followRedirects": "false",
+    "http.lowSpeedLimit": "1000",
+    "http.lowSpeedTime": "60",
+    "protocol.version": "2",
+    "safe.bareRepository": "explicit",
+    "submodule.recurse": "false",
+    "transfer.fsckObjects": "true",
+}
+
+
+@attrs.frozen(kw_only=True)
+class GitSettings:
+    """What the operator decides about git.
+
+    `addresses`: hosts outside the public internet that may be fetched from.
+    `proxy`: the HTTP proxy to go through; it then looks the hosts up, so their addresses cannot be judged here.
+    `ca_file`: certificates to trust.
+    `credentials`: host to `user:password`, for https.
+    `ssh_options`: arguments for ssh (`-i`, `-o UserKnownHostsFile=…`).
+    `transfer_bytes`: the most that one fetch may bring.
+    `program`, `search_path`: git, and the PATH on which it and its parts are looked for.
+    """
+
+    addresses: AddressPolicy = PUBLIC_ONLY
+    proxy: str | None = None
+    ca_file: Path | None = None
+    credentials: Mapping[str, str] = attrs.field(factory=dict, repr=False)
+    ssh_options: tuple[str, ...] = ()
+    transfer_bytes: int = 2048 * MIB
+    program: str = "git"
+    search_path: str = os.environ.get("PATH", os.defpath)
+
+
+@attrs.frozen(kw_only=True)
+class RemoteRef:
+    """A ref of a remote repository: its short name, its full one (None for a commit id), and the commit that it leads to."""
+
+    name: str
+    full: str | None
+    commit_sha: str
+
+
+@attrs.frozen
+class TreeEntry:
+    """A file of a commit: `mode` as git writes it (100644, 100755, 120000 link, 160000 submodule), size in bytes."""
+
+    mode: str
+    oid: str
+    size: int
+    path: bytes
+
+
+class Git:
+    """The operations that a worker needs."""
+
+    def __init__(self, settings: GitSettings = GitSettings()) -> None:
+        self.settings = settings
+        self._program: str | None = None
+
+    # The remote side
+
+    async def resolve(self, url: RepoUrl, ref: str | None = None, *, seconds: float = 60.0) -> RemoteRef:
+        """What a ref leads to now, without transferring an object: None or HEAD for the default branch.
+
+        A short name is a branch before it is a tag; a full commit id is taken as it is. Annotated tags are peeled.
+        Raises GitError.
+        """
+        if ref is not None and is_commit_id(ref):
+            return RemoteRef(name=ref, full=None, commit_sha=ref)
+        wanted = _candidates(ref)
+        patterns = [pattern for name in wanted for pattern in (name, f"{name}^{{}}")]
+        output = bytearray()
+        arguments = ["ls-remote", "--symref", "--", url.clone_url, *patterns]
+        await self._remote(url, arguments, seconds, on_stdout=output.extend)
+        found, head = _parse_refs(bytes(output))
+        for name in wanted:
+            commit = found.get(f"{name}^{{}}") or found.get(name)
+            if commit is not None:
+                full = head if head and name == "HEAD" else name
+                short = full.removeprefix("refs/heads/") if ref is None or ref == "HEAD" else ref
+                return RemoteRef(name=short, full=full, commit_sha=commit)
+        if wanted == ["HEAD"]:
+            raise GitError("the repository is empty: it has no default branch with a commit", permanent=True)
+        hint = " (a commit id must be given in full)" if re.fullmatch(r"[0-9a-f]{7,63}", ref or "") else ""
+        raise GitError(f"no branch or tag {ref!r} in the repository{hint}", permanent=True)
+
+    async def fetch(self, url: RepoUrl, ref: RemoteRef, mirror: Path, *, seconds: float = 600.0) -> str:
+        """Bring one commit without its history into a mirror; the commit's id, which may be newer than `ref` said.
+
+        Raises GitError, LimitExceeded.
+        """
+        target = f"refs/gctd/{ref.commit_sha}"
+        arguments = [
+            *("fetch", "--depth=1", "--no-tags", "--no-recurse-submodules", "--no-write-fetch-head", "--force", "--quiet"),
+            *("--", url.clone_url, f"+{ref.full or ref.commit_sha}:{target}"),
+        ]
+        limits = Limits(file_size=self.settings.transfer_bytes)
+        await self._remote(url, arguments, seconds, git_dir=mirror, limits=limits)
+        commit = await self.commit_of(mirror, target)
+        if commit is None:
+            raise GitError(f"{ref.name} is not a commit", permanent=True)
+        if commit != ref.commit_sha:
+            await self._local(mirror, "update-ref", f"refs/gctd/{commit}", commit)
+        return commit
+
+    async def _remote(
+        self,
+        url: RepoUrl,
+        arguments: Sequence[str],
+        seconds: float,
+        *,
+        git_dir: Path | None = None,
+        on_stdout: OnOutput | None = None,
+        limits: Limits | None = None,
+    ) -> None:
+        environment = self._environment(_PROTOCOLS[url.kind])
+        config = await self._connection(url, environment)
+        done = await self._git(arguments, environment, seconds, git_dir, config, on_stdout, limits or Limits())
+        if done.ok:
+            return
+        moved = url.kind in ("https", "http") and re.search(r"returned error: 30[1278]", done.output_tail)
+        if moved and not url.clone_url.endswith(".git"):  # GitLab sends those who ask without .git there
+            again = attrs.evolve(url, clone_url=f"{url.clone_url}.git")
+            await self._remote(
+                again,
+                [again.clone_url if argument == url.clone_url else argument for argument in arguments],
+                seconds,
+                git_dir=git_dir,
+                on_stdout=on_stdout,
+                limits=limits,
+            )
+            return
+        raise explain(done, secrets=tuple(self.settings.credentials.values()), limit=self.settings.transfer_bytes)
+
+    async def _connection(self, url: RepoUrl, environment: dict[str, str]) -> dict[str, str]:
+        """The settings for a connection to the URL's host and to no other."""
+        if url.kind == "local":
+            return {}
+        port = url.port or _PORTS[url.kind]
+        if url.kind == "ssh":
+            address = (await public_addresses(url.host, port, self.settings.addresses))[0]
+            environment["GIT_SSH_COMMAND"] = shlex.join(
+                [
+                    *("ssh", "-F", os.devnull, "-o", "BatchMode=yes", "-o", "ProxyCommand=none", "-o", f"HostName={address}"),
+                    *("-o", f"HostKeyAlias={url.host}", *self.settings.ssh_options),
+                ]
+            )
+            return {}
+        config = {"http.proxy": self.settings.proxy or ""}
+        if self.settings.proxy is None:
+            addresses = await public_addresses(url.host, port, self.settings.addresses)
+            listed = ",".join(f"[{address}]" if address.version == 6 else str(address) for address in addresses)
+            config["http.curloptResolve"] = f"{url.host}:{port}:{listed}"
+        if self.settings.ca_file is not None:
+            config["http.sslCAInfo"] = str(self.settings.ca_file)
+        credential = self.settings.credentials.get(url.host)
+        if credential is not None and url.kind == "https":  # in the environment, so that the list of processes does not show it
+            encoded = base64.b64encode(credential.encode()).decode()
+            environment["GIT_CONFIG_COUNT"] = "1"
+            environment["GIT_CONFIG_KEY_0"] = "http.extraHeader"
+            environment["GIT_CONFIG_VALUE_0"] = f"Authorization: Basic {encoded}"
+        return config
+
+    # The mirror's side
+
+    async def make_mirror(self, mirror: Path, *, sha256: bool = False) -> None:
+        """Make an empty bare repository."""
+        algorithm = "--object-format=sha256" if sha256 else "--object-format=sha1"
+        await self._local(None, "init", "--quiet", "--bare", "--template=", algorithm, "--", str(mirror))
+
+    async def commit_of(self, mirror: Path, ref: str) -> str | None:
+        """The commit that a full ref or a commit id of the mirror leads to; None where it is not there."""
+        output = bytearray()
+        arguments = ["rev-parse", "--quiet", "--verify", "--end-of-options", f"{ref}^{{commit}}"]
+        done = await self._git(arguments, self._environment(""), _LOCAL_SECONDS, mirror, {}, output.extend, Limits())
+        return bytes(output).decode().strip() if done.ok else None
+
+    async def has(self, mirror: Path, commit: str) -> bool:
+        """Whether a commit was fetched into the mirror, completely."""
+        return await self.commit_of(mirror, f"refs/gctd/{commit}") == commit
+
+    async def list_tree(self, mirror: Path, commit: str, take: OnOutput) -> None:
+        """Hand on the output of `git ls-tree -r -l -z`; see `TreeReader`. What `take` raises ends it."""
+        await self._local(mirror, "ls-tree", "-r", "-l", "-z", "--full-tree", commit, on_stdout=take)
+
+    async def write_tree(self, mirror: Path, commit: str, target: Path, index: Path) -> None:
+        """Write the files of a commit into an empty directory, links as plain files; no hook and no filter is run."""
+        environment = {**self._environment(""), "GIT_INDEX_FILE": str(index), "GIT_WORK_TREE": str(target)}
+        arguments = ["read-tree", "--reset", "-u", commit]
+        done = await self._git(arguments, environment, _LOCAL_SECONDS, mirror, {"core.bare": "false"}, None, Limits(), cwd=target)
+        if not done.ok:
+            raise explain(done)
+
+    async def read_blob(self, mirror: Path, oid: str) -> bytes:
+        """The content of a file."""
+        output = bytearray()
+        await self._local(mirror, "cat-file", "blob", oid, on_stdout=output.extend)
+        return bytes(output)
+
+    async def _local(self, mirror: Path | None, *arguments: str, on_stdout: OnOutput | None = None) -> None:
+        done = await self._git(arguments, self._environment(""), _LOCAL_SECONDS, mirror, {}, on_stdout, Limits(output=1 << 40))
+        if not done.ok:
+            raise explain(done)
+
+    # Both
+
+    async def _git(
+        self,
+        arguments: Sequence[str],
+        environment: Mapping[str, str],
+        seconds: float,
+        git_dir: Path | None,
+        config: Mapping[str, str],
+        on_stdout: OnOutput | None,
+        limits: Limits,
+        *,
+        cwd: Path = Path("/"),
+    ) -> Finished:
+        settings = [argument for key, value in {**_CONFIG, **config}.items() for argument in ("-c", f"{key}={value}")]
+        argv = [await self._found(), *settings, *arguments]
+        environment = {**environment, "GIT_DIR": str(git_dir) if git_dir is not None else ABSENT}
+        if arguments[0] == "init":
+            del environment["GIT_DIR"]
+        return await run(argv, cwd=cwd, env=environment, timeout=seconds, on_stdout=on_stdout, limits=limits, grace=1.0)
+
+    def _environment(self, protocol: str) -> dict[str, str]:
+        return {
+            "PATH": self.settings.search_path,
+            "HOME": ABSENT,
+            "XDG_CONFIG_HOME": ABSENT,
+            "LC_ALL": "C",
+            "GCM_INTERACTIVE": "never",
+            "GIT_ALLOW_PROTOCOL": protocol,
+            "GIT_ATTR_NOSYSTEM": "1",
+            "GIT_CONFIG_GLOBAL": ABSENT,
+            "GIT_CONFIG_NOSYSTEM": "1",
+            "GIT_LFS_SKIP_SMUDGE": "1",
+            "GIT_NO_REPLACE_OBJECTS": "1",
+            "GIT_PROTOCOL_FROM_USER": "0",
+            "GIT_TERMINAL_PROMPT": "0",
+        }
+
+    async def _found(self) -> str:
+        if self._program is None:
+            program = shutil.which(self.settings.program, path=self.settings.search_path)
+            if program is None:
+                raise GitError("git is not installed on the worker's machine")
+            done = await run([program, "--version"], cwd=Path("/"), env=self._environment(""), timeout=30)
+            version = re.search(r"version (\d+)\.(\d+)", done.output_tail)
+            if version is None or (int(version[1]), int(version[2])) < OLDEST:
+                raise GitError(f"git 2.37 or newer is needed on the worker's machine; found: {done.output_tail.strip()}")
+            self._program = program
+        return self._program
+
+
+class TreeReader:
+    """Reads the output of `git ls-tree -r -l -z` and counts, so that a tree beyond the limits is given up early."""
+
+    def __init__(self, *, files: int, total: int, largest: int, depth: int) -> None:
+        self._limits = (files, total, largest, depth)
+        self._rest = b""
+        self._files = 0
+        self._total = 0
+        self.links: list[TreeEntry] = []
+        self.submodules: list[TreeEntry] = []
+        self.modules_file: TreeEntry | None = None
+
+    def feed(self, chunk: bytes) -> None:
+        """Take the next piece. Raises LimitExceeded."""
+        *lines, self._rest = (self._rest + chunk).split(b"\0")
+        for line in lines:
+            self._take(line)
+
+    def _take(self, line: bytes) -> None:
+        files, total, largest, depth = self._limits
+        about, _, path = line.partition(b"\t")
+        mode, _, oid, size = about.decode().split()
+        entry = TreeEntry(mode, oid, 0 if size == "-" else int(size), path)
+        self._files += 1
+        self._total += entry.size
+        if self._files > files:
+            raise LimitExceeded(f"the repository has more than {files} files")
+        if self._total > total:
+            raise LimitExceeded(f"the repository's files are larger than {total // MIB} MiB together")
+        if entry.size > largest:
+            raise LimitExceeded(f"a file of the repository is larger than {largest // MIB} MiB: {_text(path)}")
+        if path.count(b"/") >= depth or len(path) > 4000:
+            raise LimitExceeded(f"a path in the repository is longer, or deeper, than allowed: {_text(path)[:200]}")
+        if mode == "120000":
+            self.links.append(entry)
+        elif mode == "160000":
+            self.submodules.append(entry)
+        elif path == b".gitmodules":
+            self.modules_file = entry
+
+
+def _candidates(ref: str | None) -> list[str]:
+    if ref is None or ref == "HEAD":
+        return ["HEAD"]
+    return [ref] if ref.startswith("refs/") else [f"refs/heads/{ref}", f"refs/tags/{ref}", f"refs/{ref}"]
+
+
+def _parse_refs(output: bytes) -> tuple[dict[str, str], str | None]:
+    """Full names to object ids, and what HEAD points to."""
+    found: dict[str, str] = {}
+    head = None
+    for line in output.decode(errors="replace").splitlines():
+        value, _, name = line.partition("\t")
+        if value.startswith("ref: ") and name == "HEAD":
+            head = value.removeprefix("ref: ")
+        elif is_commit_id(value):
+            found[name] = value
+    return found, head
+
+
+def _text(path: bytes) -> str:
+    return path.decode(errors="replace")

@@ -1,0 +1,80 @@
+"""What git says when something fails, for the user: which of it is final, and nothing secret in it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from gctd.scan.errors import GitError, LimitExceeded
+from gctd.scan.process import MIB, Finished
+
+_LONGEST = 500
+
+_KNOWN: tuple[tuple[str, str, bool], ...] = (
+    (
+        r"could not read (Username|Password)|terminal prompts disabled|Authentication failed|returned error: 40[13]",
+        "there is no such repository, or it is private and this tracker has no access to it",
+        True,
+    ),
+    (
+        r"[Rr]epository .*not found|does not appear to be a git repository|returned error: 404|is this a git repository\?",
+        "there is no such repository",
+        True,
+    ),
+    (
+        r"returned error: 30[1278]|unable to update url base from redirection",
+        "the repository has moved: use its new address",
+        True,
+    ),
+    (r"detected dubious ownership", "the local repository belongs to another user than the worker", True),
+    (r"couldn't find remote ref|not our ref|unadvertised object", "the commit, branch or tag is not in the repository", True),
+    (r"transport '?(\S+?)'? not allowed", "the transport is not allowed", True),
+    (
+        r"fsck error|missing tree|bad tree|invalid index-pack output|unresolved delta",
+        "the repository's objects are damaged",
+        True,
+    ),
+    (r"dumb http transport does not support shallow", "the host has no git service, only plain files", True),
+    (
+        r"Permission denied \(|Host key verification failed",
+        "the host refuses the worker's ssh key, or its host key is not known",
+        True,
+    ),
+    (r"SSL certificate|certificate verify failed|TLS", "the host's certificate is not valid", False),
+    (r"Could not resolve host", "the host cannot be resolved", False),
+    (r"Failed to connect|Connection (refused|timed out|reset)|Operation too slow", "the host cannot be reached", False),
+    (r"returned error: 429", "the host limits the rate of requests", False),
+    (r"returned error: 5\d\d", "the host has an error of its own", False),
+)
+
+
+def explain(done: Finished, *, secrets: Iterable[str] = (), limit: int | None = None) -> GitError | LimitExceeded:
+    """The error for a git that failed."""
+    said = redact(done.output_tail, secrets)
+    if limit is not None and re.search(r"File too large|file size limit|signal 25|fetch-pack: .*SIGXFSZ", said):
+        return LimitExceeded(f"the repository is larger than {limit // MIB} MiB")
+    if done.ended_by != "exit":
+        return GitError(f"git {done.how()}")
+    detail = _detail(said)
+    for pattern, reason, permanent in _KNOWN:
+        if re.search(pattern, said):
+            return GitError(f"{reason} ({detail})" if detail else reason, permanent=permanent)
+    return GitError(f"git {done.how()}: {detail}" if detail else f"git {done.how()}")
+
+
+def redact(text: str, secrets: Iterable[str] = ()) -> str:
+    """The text without user names and passwords in URLs, without the given secrets, without control characters."""
+    for secret in secrets:
+        for part in (secret, secret.partition(":")[2]):
+            text = text.replace(part, "***") if part else text
+    text = re.sub(r"(?i)(authorization:\s*\S+\s+)\S+", r"\1***", text)
+    text = re.sub(r"//[^/@\s]+@", "//***@", text)
+    return re.sub(r"[^\n\x20-\x7e\xa0-\U0010ffff]", "", text)
+
+
+def _detail(said: str) -> str:
+    """The line that says most: the last one of git itself, else the last one."""
+    lines = [line.strip() for line in said.splitlines() if line.strip()]
+    own = [line for line in lines if line.startswith(("fatal:", "error:"))]
+    chosen = (own or lines)[:1]
+    return chosen[0].removeprefix("fatal: ").removeprefix("error: ")[:_LONGEST] if chosen else ""
