@@ -18,6 +18,7 @@ PREFIX = "$JS.API."
 TIMEOUT = 5.0
 
 NO_MESSAGE = 10037
+NO_PEERS = 10005
 CONSUMER_MISSING = 10014
 CONSUMER_EXISTS = 10148
 NAME_IN_USE = 10058
@@ -26,12 +27,16 @@ STORAGE_EXCEEDED = 10047
 
 
 class Refused(EventLogError):
-    """JetStream refused a request: `number` is its own error number (`err_code` in the server's errors.json)."""
+    """JetStream refused a request: `number` is its own error number (`err_code` in the server's errors.json).
 
-    def __init__(self, request: str, number: int, description: str) -> None:
+    `passing` where it is the server that cannot, not the request that is wrong: it may be taken later.
+    """
+
+    def __init__(self, request: str, code: int, number: int, description: str) -> None:
         super().__init__(f"JetStream refuses {request}: {description} ({number})")
         self.number = number
         self.description = description
+        self.passing = code >= HTTPStatus.INTERNAL_SERVER_ERROR or number == NO_PEERS
 
 
 async def call(
@@ -51,7 +56,7 @@ async def call(
         return answer
     if refusal["code"] == HTTPStatus.SERVICE_UNAVAILABLE:
         raise Unavailable(f"JetStream cannot do {request} now: {refusal['description']}")
-    raise Refused(request, refusal.get("err_code", 0), refusal["description"])
+    raise Refused(request, refusal["code"], refusal.get("err_code", 0), refusal["description"])
 
 
 __all__ = [

@@ -41,7 +41,7 @@ CONSUMER_LIFE = 60.0
 
 LEAST_REQUEST = 100
 LEAST_BYTES = 4 * 1024**2
-MOST_UNREAD = 8 * 1024**2
+"""Bytes that one request may be answered with, or two messages of the greatest size; some three requests are out at a time."""
 
 _ACK = b"$JS.ACK."
 _PLAIN_ACK_TOKENS = 9
@@ -87,7 +87,7 @@ class Pull:
 
         self._next = after + 1
         self._delivered = self._delivered_at_request = 0
-        self._credit = self._unread_bytes = 0
+        self._credit = 0
         self._unread: list[Commit] = []
         self._wake = asyncio.Event()
         self._timer: asyncio.TimerHandle | None = None
@@ -148,10 +148,9 @@ class Pull:
 
     def _read(self) -> list[Commit]:
         if len(self._unread) <= self._batch:
-            commits, self._unread, self._unread_bytes = self._unread, [], 0
+            commits, self._unread = self._unread, []
         else:
             commits, self._unread = self._unread[: self._batch], self._unread[self._batch :]
-            self._unread_bytes -= sum(len(commit.data) for commit in commits)
         self._stop_timer()
         if len(self._unread) < self._batch:
             self._wake.clear()
@@ -160,7 +159,7 @@ class Pull:
         return commits
 
     async def _ask(self) -> None:
-        while self._credit + len(self._unread) <= 2 * self._request_size and self._unread_bytes <= MOST_UNREAD:
+        while self._credit + len(self._unread) <= 2 * self._request_size:
             request = {
                 "batch": self._request_size,
                 "max_bytes": self._request_bytes,
@@ -182,8 +181,6 @@ class Pull:
 
     async def _check(self) -> None:
         """Nothing came for a moment: is there still anything to come? Raises Lost."""
-        if self._connection.client is not self._client:
-            raise Lost("the client was replaced")
         if not self._client.is_connected or self._client.stats["reconnects"] != self._reconnects:
             raise Lost("the connection was lost")
         if self._signs != self._signs_seen:
@@ -218,7 +215,6 @@ class Pull:
             return
         self._delivered, self._next = delivery, sequence + 1
         self._unread.append(Commit(sequence, subject.decode(), data, self._registry))
-        self._unread_bytes += len(data)
         if tokens[at + 3] == b"0" or len(self._unread) >= self._batch:
             self._wake.set()
         elif self._timer is None:

@@ -54,7 +54,9 @@ async def follow(
         except Hole as error:
             log.warning("a sequence is missing, looking again", stream=stream, expected=error.expected, found=error.found)
             reader.suspect = error
-        except (Lost, Unavailable) as error:
+        except (Lost, Unavailable, Refused) as error:
+            if isinstance(error, Refused) and not error.passing:
+                raise
             report = log.info if pause == _SHORTEST_PAUSE else log.debug
             report("reading interrupted", stream=stream, after=reader.last, reason=str(error))
             await asyncio.sleep(pause * random.uniform(0.5, 1))  # noqa: S311 - jitter, not a secret

@@ -6,12 +6,20 @@ import asyncio
 import inspect
 import time
 from collections.abc import Awaitable, Callable
-from typing import TypeVar
+from typing import Any, TypeVar, overload
 
 T = TypeVar("T")
 
 
-async def wait_until(condition: Callable[[], T | Awaitable[T]], timeout: float = 10.0, every: float = 0.005) -> T:  # noqa: ASYNC109 - asyncio.timeout around it could not say what was waited for
+@overload
+async def wait_until(condition: Callable[[], Awaitable[T]], timeout: float = 10.0, every: float = 0.005) -> T: ...  # noqa: ASYNC109 - see below
+
+
+@overload
+async def wait_until(condition: Callable[[], T], timeout: float = 10.0, every: float = 0.005) -> T: ...  # noqa: ASYNC109 - see below
+
+
+async def wait_until(condition: Callable[[], Any], timeout: float = 10.0, every: float = 0.005) -> Any:  # noqa: ASYNC109 - asyncio.timeout around it could not say what was waited for
     """The first true result of `condition` (plain or async); AssertionError after `timeout` seconds."""
     end = time.monotonic() + timeout
     while True:
