@@ -8,7 +8,7 @@ import logging
 import os
 import signal
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
 from typing import Protocol
@@ -31,17 +31,26 @@ _LOG_BYTES, _LOG_FILES = 16 * 1024**2, 2
 
 
 @attrs.frozen(kw_only=True)
+class Ready:
+    """When a service is ready: `url`, asked with `headers`, answers 200 with a body that is right for its process id."""
+
+    url: str
+    headers: Mapping[str, str] = attrs.field(factory=dict)
+    is_right: Callable[[bytes, int], bool] = lambda _body, _pid: True
+
+
+@attrs.frozen(kw_only=True)
 class Service:
     """What is needed to run one service.
 
-    `command` is a full path and arguments, `environment` what it has beyond the supervisor's own. It is ready as soon as
-    `ready_url` answers 200 (None: as soon as it runs). Told to end, it may take `patience` seconds, then it is killed.
+    `command` is a full path and arguments, `environment` what it has beyond the supervisor's own. Told to end, it may take
+    `patience` seconds, then it is killed.
     """
 
     name: str
     command: tuple[str, ...]
     environment: Mapping[str, str] = attrs.field(factory=dict)
-    ready_url: str | None = None
+    ready: Ready
     patience: float = 10.0
 
 
@@ -99,7 +108,7 @@ class Process:
         self._ended = asyncio.create_task(self._see_it_through(process))
         try:
             async with asyncio.timeout(START_TIMEOUT):
-                await self._until_ready(self._ended)
+                await self._until_ready(process, self._ended)
         except TimeoutError:
             self.kill()
             await self.wait()
@@ -128,10 +137,10 @@ class Process:
         if self._process is not None and self._process.returncode is None:
             self._process.send_signal(number)
 
-    async def _until_ready(self, ended: asyncio.Task[int]) -> None:
+    async def _until_ready(self, process: asyncio.subprocess.Process, ended: asyncio.Task[int]) -> None:
         async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=5)) as session:
             while not ended.done():
-                if self.service.ready_url is None or await _answers(session, self.service.ready_url):
+                if await _is_ready(session, self.service.ready, process.pid):
                     return
                 await asyncio.wait([ended], timeout=_POLL)
         raise self._failure(f"ended {describe(ended.result())}")
@@ -200,9 +209,9 @@ def describe(status: int) -> str:
     return f"with status {status}" if status >= 0 else f"by {signal.Signals(-status).name}"
 
 
-async def _answers(session: aiohttp.ClientSession, url: str) -> bool:
+async def _is_ready(session: aiohttp.ClientSession, ready: Ready, pid: int) -> bool:
     try:
-        async with session.get(url) as response:
-            return response.status == 200
+        async with session.get(ready.url, headers=ready.headers) as response:
+            return response.status == 200 and ready.is_right(await response.read(), pid)
     except (aiohttp.ClientError, TimeoutError):
         return False

@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-import logging
 import os
 import signal
 import sys
@@ -16,7 +15,6 @@ import time
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from pathlib import Path
 
-import structlog
 from console import Console
 from demo import DemoFailed, demonstrate
 from options import parse
@@ -24,8 +22,10 @@ from service import NatsServer, Process, StartFailed, Supervised, describe
 from system import PortInUse, System, plan
 
 from eventlog.embedded import DataDirectoryInUse, EmbeddedServer, ServerFailed
+from gctd.settings import SettingsError
+from httpkit import logs
 
-EXIT_CODES = {StartFailed: 1, DemoFailed: 1, PortInUse: 5, DataDirectoryInUse: 5, ServerFailed: 6}
+EXIT_CODES = {StartFailed: 1, DemoFailed: 1, SettingsError: 2, PortInUse: 5, DataDirectoryInUse: 5, ServerFailed: 6}
 
 _FIRST_DELAY, _LONGEST_DELAY = 0.5, 30.0
 _SETTLED = 60.0
@@ -162,15 +162,12 @@ def main(arguments: Sequence[str]) -> int:
     """Run what the arguments ask for; the exit code."""
     options = parse(arguments)
     console = Console(verbose=options.verbose)
-    level = logging.INFO if options.verbose else logging.WARNING
-    structlog.configure(
-        wrapper_class=structlog.make_filtering_bound_logger(level), logger_factory=structlog.PrintLoggerFactory(sys.stderr)
-    )
+    logs.configure(level="info" if options.verbose else "warning", style="text")
     try:
         system = plan(options)
-    except PortInUse as error:
+    except (PortInUse, SettingsError) as error:
         console.say(f"error: {error}")
-        return EXIT_CODES[PortInUse]
+        return EXIT_CODES[type(error)]
     return asyncio.run(run(system, console, ready=ReadyFile(options.ready_file), demo=demonstrate if options.demo else None))
 
 

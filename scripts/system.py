@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import socket
 import sys
@@ -10,10 +11,15 @@ from pathlib import Path
 
 import attrs
 from options import Options
-from service import Service
+from service import Ready, Service
+
+from gctd.settings import load
 
 _GCTD, _NATS = 0, 9
 """Where a service's port stands above the port base."""
+
+_DRAIN = 40.0
+"""Seconds for a worker to finish or hand back its job: somewhat more than it takes by default (`drain_timeout`)."""
 
 
 class PortInUse(Exception):
@@ -36,24 +42,36 @@ class System:
 
 
 def plan(options: Options) -> System:
-    """The system that the options ask for. Raises PortInUse."""
+    """The system that the options ask for. Raises PortInUse, SettingsError."""
     port, nats_port = _port(options.port_base, _GCTD), _port(options.port_base, _NATS)
     gctd, nats = f"http://127.0.0.1:{port}", f"nats://127.0.0.1:{nats_port}"
+    token = load().settings.auth_token
     settings = {
         "GCTD_NATS_URL": nats,
         "GCTD_DATABASE_URL": f"sqlite:{options.data_dir / 'gctd.db'}",
         "GCTD_CACHE_DIRECTORY": str(options.data_dir / "cache"),
-        "GCTD_ALLOW_LOCAL": "true" if options.allow_local else "false",
+        "GCTD_URL": gctd,
+    }
+    inside = {
+        **settings,
+        "GCTD_HOST": "127.0.0.1",
+        "GCTD_PORT": str(port),
+        "GCTD_LOG_FORMAT": "json",  # which the console understands
+        **({"GCTD_ALLOW_LOCAL": "true"} if options.allow_local else {}),
     }
     program = (sys.executable, "-m", "gctd")
-    serve = Service(
-        name="serve",
-        command=(*program, "serve"),
-        environment={**settings, "GCTD_HOST": "127.0.0.1", "GCTD_PORT": str(port)},
-        ready_url=f"{gctd}/readyz",
+    serve = Service(name="serve", command=(*program, "serve"), environment=inside, ready=Ready(url=f"{gctd}/readyz"))
+    announced = Ready(
+        url=f"{gctd}/api/workers", headers={"Authorization": f"Bearer {token}"} if token else {}, is_right=_lists_the_worker
     )
     workers = tuple(
-        Service(name=f"worker-{number}", command=(*program, "worker"), environment=settings, patience=30.0)
+        Service(
+            name=f"worker-{number}",
+            command=(*program, "worker"),
+            environment={**inside, "GCTD_WORKER_ID": f"worker-{number}"},
+            ready=announced,
+            patience=_DRAIN,
+        )
         for number in range(1, options.workers + 1)
     )
     return System(
@@ -61,8 +79,12 @@ def plan(options: Options) -> System:
         nats_port=nats_port,
         stages=((serve,), workers),
         addresses={"gctd": gctd, "nats": nats},
-        environment={**settings, "GCTD_URL": gctd},
+        environment=settings,
     )
+
+
+def _lists_the_worker(body: bytes, pid: int) -> bool:
+    return any(worker["pid"] == pid and worker["status"] != "gone" for worker in json.loads(body))
 
 
 def _port(base: int, offset: int) -> int:

@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 
 from console import Console
-from service import Service
+from service import Ready, Service
 from supervisor import ReadyFile, run
 from system import System
 
@@ -28,7 +28,7 @@ def _service(name: str, behaviour: str) -> Service:
     return Service(
         name=name,
         command=(sys.executable, str(Path(__file__).with_name("standin.py")), str(port), behaviour),
-        ready_url=f"http://127.0.0.1:{port}/readyz",
+        ready=Ready(url=f"http://127.0.0.1:{port}/readyz"),
         patience=3.0,
     )
 

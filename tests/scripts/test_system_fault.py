@@ -1,0 +1,96 @@
+"""The whole system as `scripts/up` starts it: nats-server, the control plane and a worker, each a real process."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from urllib.request import urlopen
+
+import pytest
+
+from tests.support.supervised import ROOT, Supervised, alive, supervised
+from tests.support.waiting import wait_until
+
+pytestmark = pytest.mark.fault
+
+
+@contextmanager
+def _system(directory: Path, *options: str) -> Iterator[Supervised]:
+    common = ["--data-dir", str(directory / "data"), "--ready-file", str(directory / "ready.json"), "--port-base", "0"]
+    command = [sys.executable, str(ROOT / "scripts" / "supervisor.py"), *common, *options]
+    with supervised(command, directory / "console.txt", dict(os.environ)) as running:
+        yield running
+
+
+def _gctd(ready: Mapping[str, Any], *arguments: str) -> Any:
+    command = [sys.executable, "-m", "gctd", *arguments, "--json"]
+    done = subprocess.run(command, env={**os.environ, **ready["env"]}, cwd="/", capture_output=True, check=True, timeout=30)
+    return json.loads(done.stdout)
+
+
+async def test_the_ready_file_is_all_that_the_command_line_needs(tmp_path: Path) -> None:
+    with _system(tmp_path, "--workers", "2") as running:
+        ready = await running.ready()
+        assert set(ready) == {"gctd", "nats", "env"}
+        assert _get(f"{ready['gctd']}/readyz")["status"] == "ok"
+        assert {worker["id"]: worker["status"] for worker in _gctd(ready, "worker", "list")} == {
+            "worker-1": "online",
+            "worker-2": "online",
+        }
+        children = list(running.descendants().values())
+        assert await running.end(signal.SIGINT) == 130
+        assert alive(children) == []
+        assert not running.ready_file.exists()
+
+
+async def test_kill_9_of_the_supervisor_leaves_nothing_behind_and_the_next_start_goes_on(tmp_path: Path) -> None:
+    with _system(tmp_path) as running:
+        await running.ready()
+        children = list(running.descendants().values())
+        assert len(children) >= 3
+        await running.end(signal.SIGKILL)
+        await wait_until(lambda: not alive(children))
+    running.ready_file.unlink()
+    with _system(tmp_path) as running:
+        ready = await running.ready()
+        assert [worker["id"] for worker in _gctd(ready, "worker", "list")] == ["worker-1"]
+        assert await running.end(signal.SIGTERM) == 143
+
+
+@pytest.mark.parametrize("part", ["gctd serve", "gctd worker", "nats-server"])
+async def test_what_is_killed_comes_back_at_the_same_address(tmp_path: Path, part: str) -> None:
+    with _system(tmp_path) as running:
+        ready = await running.ready()
+        running.find(part).kill()
+        await wait_until(lambda: "runs again" in running.said, 30)
+        listed = await wait_until(lambda: _online(ready), 30)
+        assert listed == ["worker-1"]
+
+
+async def test_a_port_that_is_taken_is_named(tmp_path: Path) -> None:
+    with (
+        socket.create_server(("127.0.0.1", 0)) as taken,
+        _system(tmp_path, "--port-base", str(taken.getsockname()[1])) as running,
+    ):
+        assert await running.end() == 5
+        assert f"port {taken.getsockname()[1]}: Address already in use; choose others with --port-base" in running.said
+
+
+def _online(ready: Mapping[str, Any]) -> list[str]:
+    try:
+        return [worker["id"] for worker in _get(f"{ready['gctd']}/api/workers") if worker["status"] == "online"]
+    except OSError:
+        return []
+
+
+def _get(url: str) -> Any:
+    with urlopen(url, timeout=5) as response:
+        return json.load(response)
