@@ -232,18 +232,22 @@ class Git:
         await self._local(mirror, "ls-tree", "-r", "-l", "-z", "--full-tree", commit, on_stdout=take)
 
     async def write_tree(self, mirror: Path, commit: str, target: Path, index: Path) -> None:
-        """Write the files of a commit into an empty directory, links as plain files; no hook and no filter is run."""
+        """Write the files of a commit into an empty directory, links as plain files; no hook and no filter is run.
+
+        `index` is where git keeps its index meanwhile.
+        """
         environment = {**self._environment(""), "GIT_INDEX_FILE": str(index), "GIT_WORK_TREE": str(target)}
         arguments = ["read-tree", "--reset", "-u", commit]
         done = await self._git(arguments, environment, _LOCAL_SECONDS, mirror, {"core.bare": "false"}, None, Limits(), cwd=target)
         if not done.ok:
             raise explain(done)
 
-    async def read_blob(self, mirror: Path, oid: str) -> bytes:
-        """The content of a file."""
+    async def read_config(self, path: Path) -> list[tuple[str, str]]:
+        """Keys and values of a file in git's configuration format; nothing that it includes is read."""
         output = bytearray()
-        await self._local(mirror, "cat-file", "blob", oid, on_stdout=output.extend)
-        return bytes(output)
+        await self._local(None, "config", "--no-includes", "--file", str(path), "--null", "--list", on_stdout=output.extend)
+        entries = (entry.partition("\n") for entry in bytes(output).decode(errors="replace").split("\0") if entry)
+        return [(key, value) for key, _, value in entries]
 
     async def _local(self, mirror: Path | None, *arguments: str, on_stdout: OnOutput | None = None) -> None:
         done = await self._git(arguments, self._environment(""), _LOCAL_SECONDS, mirror, {}, on_stdout, Limits(output=1 << 40))
