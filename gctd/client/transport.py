@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
@@ -114,7 +115,7 @@ class Transport:
         except aiohttp.ClientConnectorCertificateError as error:
             raise ClientError(f"the certificate of {self.url} is not trusted: {error.certificate_error}") from error
         except aiohttp.ClientConnectorError as error:
-            raise Unavailable(f"cannot reach {self.url}: {error.os_error.strerror or error.os_error}") from error
+            raise Unavailable(f"cannot reach {self.url}: {_reason(error.os_error)}") from error
         except aiohttp.InvalidURL as error:
             raise Rejected(f"{self.url!r} is not the address of a server") from error
         except aiohttp.ClientError as error:
@@ -140,6 +141,11 @@ def _next_cursor(response: aiohttp.ClientResponse) -> str | None:
         return None
     query = parse_qs(urlsplit(str(response.links["next"]["url"])).query)
     return query.get("cursor", [None])[0]
+
+
+def _reason(error: OSError) -> str:
+    """Why no connection came about: asyncio and the resolver put texts of their own where the system's belongs."""
+    return os.strerror(error.errno) if error.errno and error.errno > 0 else error.strerror or str(error)
 
 
 def _decoded(raw: bytes) -> object:

@@ -1,0 +1,272 @@
+"""Repositories, tasks, analyses and workers as tables."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from gctd.cli.output import Cell, Column, Output, Painted
+from gctd.cli.text import commit, duration, moment, percent, score, size
+from gctd.client.resources import Analysis, Entry, Repo, Task, Worker
+
+THRESHOLD = 30.0
+"""The CRAP value above which a function counts as exceeded."""
+
+PHASE_COLOURS = {
+    "completed": "green",
+    "ready": "green",
+    "online": "green",
+    "running": "cyan",
+    "pending": "yellow",
+    "paused": "yellow",
+    "draining": "yellow",
+    "failed": "red",
+    "expired": "red",
+    "deleted": "red",
+    "error": "red",
+    "gone": "red",
+}
+"""The colour of a state; one that is not here has none."""
+
+
+def state_cell(state: str) -> Cell:
+    """A state in its colour."""
+    colour = PHASE_COLOURS.get(state)
+    return state if colour is None else Painted(state, colour)
+
+
+def show_repo(output: Output, repo: Repo) -> None:
+    """A repository and its projects."""
+    output.fields(
+        [
+            ("repository", repo.url),
+            ("id", repo.id),
+            ("status", state_cell(repo.status)),
+            ("reason", repo.reason or ""),
+            ("commit", repo.commit_sha or ""),
+            ("profiled at", moment(repo.profiled_at)),
+        ]
+    )
+    if repo.projects:
+        output.line("")
+        show_projects(output, repo)
+
+
+def show_projects(output: Output, repo: Repo) -> None:
+    """The projects found in a repository."""
+    columns = [
+        Column("PROJECT", "id"),
+        Column("MODULE"),
+        Column("GO", "number"),
+        Column("PACKAGES", "number"),
+        Column("TESTS"),
+        Column("WORKSPACE"),
+        Column("PROBLEM"),
+    ]
+    rows = [
+        [
+            project.name,
+            project.module_path,
+            project.go_version,
+            str(project.packages),
+            _yes(project.has_tests),
+            _yes(project.in_workspace),
+            Painted(project.problem, "red") if project.problem else "",
+        ]
+        for project in repo.projects
+    ]
+    if not any(project.problem for project in repo.projects):
+        columns, rows = columns[:-1], [row[:-1] for row in rows]
+    output.table(columns, rows)
+
+
+def show_tasks(output: Output, tasks: Sequence[Task]) -> None:
+    """Tasks, one on a line."""
+    columns = [
+        Column("TASK", "id"),
+        Column("STATUS"),
+        Column("STAGE"),
+        Column("ATTEMPT", "number"),
+        Column("REPOSITORY", "id"),
+        Column("PROJECT"),
+        Column("UPDATED", "number"),
+        Column("REASON"),
+    ]
+    output.table(
+        columns,
+        [
+            [
+                task.id,
+                state_cell(task.state),
+                task.stage or "" if task.status == "running" else "",
+                f"{task.attempt}/{task.max_attempts}",
+                task.repo_url,
+                task.project,
+                moment(task.updated_at),
+                _reason(task),
+            ]
+            for task in tasks
+        ],
+    )
+
+
+def show_task(output: Output, task: Task) -> None:
+    """All that is known of a task."""
+    lasted = duration((task.updated_at - task.created_at).total_seconds()) if task.ended else ""
+    output.fields(
+        [
+            ("task", task.id),
+            ("repository", task.repo_url),
+            ("project", task.project),
+            ("ref", task.ref),
+            ("status", state_cell(task.state)),
+            ("reason", _reason(task)),
+            ("stage", task.stage or ""),
+            ("attempt", f"{task.attempt}/{task.max_attempts}"),
+            ("worker", task.worker or ""),
+            ("engine", task.engine),
+            ("created at", moment(task.created_at)),
+            ("updated at", moment(task.updated_at)),
+            ("took", lasted),
+            ("analysis", task.analysis_id or ""),
+        ]
+    )
+
+
+def show_workers(output: Output, workers: Sequence[Worker]) -> None:
+    """Workers, one on a line."""
+    columns = [
+        Column("WORKER", "id"),
+        Column("STATUS"),
+        Column("HOST"),
+        Column("PID", "number"),
+        Column("CPU", "number"),
+        Column("MEMORY", "number"),
+        Column("TASKS"),
+    ]
+    output.table(
+        columns,
+        [
+            [
+                worker.id,
+                state_cell(worker.status),
+                worker.host,
+                str(worker.pid),
+                percent(None if worker.status == "gone" else worker.cpu),
+                size(None if worker.status == "gone" else worker.memory),
+                " ".join(worker.tasks),
+            ]
+            for worker in workers
+        ],
+    )
+
+
+def show_analyses(output: Output, analyses: Sequence[Analysis]) -> None:
+    """The latest analyses, one on a line."""
+    columns = [
+        Column("REPOSITORY", "id"),
+        Column("PROJECT"),
+        Column("COMMIT", "number"),
+        *_SUMMARY,
+        Column("ANALYZED", "number"),
+        Column("ANALYSIS", "id"),
+    ]
+    rows = [
+        [
+            analysis.repo_info.url,
+            analysis.project,
+            commit(analysis.repo_info.commit_sha),
+            *_figures(analysis),
+            moment(analysis.analyzed_at),
+            analysis.id,
+        ]
+        for analysis in analyses
+    ]
+    output.table(columns, rows)
+
+
+def show_results(output: Output, analyses: Sequence[Analysis], top: int) -> None:
+    """The `top` worst functions of all these analyses together, then the figures of each project."""
+    worst = sorted(
+        ((analysis, entry) for analysis in analyses for entry in analysis.entries),
+        key=lambda pair: (-pair[1].crap, pair[0].project, pair[1].file, pair[1].line),
+    )[:top]
+    several = len(analyses) > 1
+    if worst:
+        columns = [
+            Column("CRAP", "number"),
+            Column("COMPLEXITY", "number"),
+            Column("COVERAGE", "number"),
+            Column("FUNCTION"),
+            *([Column("PROJECT")] if several else []),
+            Column("LOCATION"),
+        ]
+        output.table(columns, [_function(entry, analysis.project if several else None) for analysis, entry in worst])
+        output.line("")
+    output.table(
+        [Column("PROJECT"), *_SUMMARY, Column("COMMIT", "number"), Column("ENGINE"), Column("TOOK", "number")],
+        [
+            [
+                analysis.project,
+                *_figures(analysis),
+                commit(analysis.repo_info.commit_sha),
+                analysis.engine,
+                duration(analysis.duration_ms / 1000),
+            ]
+            for analysis in analyses
+        ],
+    )
+    uncovered = [(analysis.project, package) for analysis in analyses for package in analysis.uncovered]
+    if uncovered:
+        output.line("")
+        output.table(
+            [*([Column("PROJECT")] if several else []), Column("PACKAGE"), Column("WITHOUT COVERAGE")],
+            [[*([project] if several else []), package.path, package.reason] for project, package in uncovered],
+        )
+
+
+_SUMMARY = (
+    Column("FUNCTIONS", "number"),
+    Column("AVERAGE", "number"),
+    Column("TOTAL", "number"),
+    Column(f"OVER {THRESHOLD:.0f}", "number"),
+)
+
+
+def _figures(analysis: Analysis) -> list[Cell]:
+    summary = analysis.summary
+    exceeded = str(summary.exceeded)
+    return [
+        str(summary.total_funcs),
+        score(summary.average),
+        score(summary.combined),
+        Painted(exceeded, "red") if summary.exceeded else exceeded,
+    ]
+
+
+def _function(entry: Entry, project: str | None) -> list[Cell]:
+    crap = score(entry.crap)
+    return [
+        Painted(crap, "red") if entry.crap > THRESHOLD else crap,
+        str(entry.cyclomatic),
+        percent(entry.coverage),
+        _qualified(entry),
+        *([] if project is None else [project]),
+        f"{entry.file}:{entry.line}",
+    ]
+
+
+def _qualified(entry: Entry) -> str:
+    """`Get` for a function, `(*Store).Get` for a method."""
+    if not entry.receiver or "." in entry.function:
+        return entry.function
+    return f"({entry.receiver}).{entry.function}"
+
+
+def _reason(task: Task) -> Cell:
+    if not task.reason or task.completed:
+        return ""
+    return Painted(task.reason, "red") if task.ended else task.reason
+
+
+def _yes(value: bool) -> str:  # noqa: FBT001 - one value, one word
+    return "yes" if value else "no"

@@ -1,0 +1,91 @@
+"""`gctd worker`: run a worker, or ask the server about those that run."""
+
+from __future__ import annotations
+
+import click
+from click.core import ParameterSource
+
+from gctd.cli.completion import worker_ids
+from gctd.cli.invocation import begin
+from gctd.cli.options import Sources, examples, setting_options
+from gctd.cli.report import show_workers
+from gctd.cli.service import SHARED_SETTINGS, run_program
+from gctd.cli.session import Session, client_command
+from gctd.client.errors import ExitCode
+
+
+@click.group(
+    invoke_without_command=True,
+    epilog=examples(
+        "gctd worker                      # run one here",
+        "gctd worker --id build-7 --concurrency 4",
+        "gctd worker list                 # ask the server about those that run",
+    ),
+)
+@setting_options(
+    *("worker_id", "concurrency", "cache_directory", "task_timeout", "git_timeout", "retry_delay", "drain_timeout"),
+    *("allow_local", "allow_ssh", "private_hosts", *SHARED_SETTINGS),
+)
+@click.pass_context
+def worker(ctx: click.Context, *, sources: Sources) -> int:
+    """Run a worker; or list, pause and unpause the workers that run.
+
+    Without a command: take jobs until SIGINT or SIGTERM, then finish what is under way, or hand it back after --drain-timeout.
+    """
+    if ctx.invoked_subcommand is not None:
+        given = [name for name in ctx.params if ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE]
+        if given:
+            flag = "--" + given[0].removeprefix("setting_").replace("_", "-")
+            raise click.UsageError(f"{flag} is for running a worker, not for `{ctx.invoked_subcommand}`")
+        return ExitCode.OK
+    begin(ctx)
+    settings = sources.load().settings
+    from gctd.worker.main import work  # noqa: PLC0415 - help, completion and the other commands do without it
+
+    return run_program(work(settings), settings)
+
+
+@worker.command(
+    "list", epilog=examples("gctd worker list", "gctd worker list --json", "gctd worker list --json | jq -r '.[].id'")
+)
+@client_command()
+async def list_workers(session: Session) -> int:
+    """List the workers that the server knows."""
+    workers = await session.client.workers()
+    if session.output.json:
+        session.output.document([one.document for one in workers])
+        return ExitCode.OK
+    show_workers(session.output, workers)
+    if not workers:
+        session.output.note("no worker has ever run; start one with: gctd worker")
+    return ExitCode.OK
+
+
+@worker.command(
+    "pause",
+    epilog=examples("gctd worker pause worker-1", "gctd worker pause worker-1 worker-2", "gctd worker pause worker-1 --json"),
+)
+@click.argument("ids", metavar="WORKER...", nargs=-1, required=True, shell_complete=worker_ids)
+@client_command(not_found="gctd worker list")
+async def pause(session: Session, *, ids: tuple[str, ...]) -> int:
+    """Let workers take no more jobs; those that run go on. It holds over restarts, until `unpause`."""
+    for id_ in ids:
+        await session.client.pause_worker(id_)
+        session.output.note(f"{id_} is paused")
+    return ExitCode.OK
+
+
+@worker.command(
+    "unpause",
+    epilog=examples(
+        "gctd worker unpause worker-1", "gctd worker unpause worker-1 worker-2", "gctd worker unpause worker-1 --json"
+    ),
+)
+@click.argument("ids", metavar="WORKER...", nargs=-1, required=True, shell_complete=worker_ids)
+@client_command(not_found="gctd worker list")
+async def unpause(session: Session, *, ids: tuple[str, ...]) -> int:
+    """Let paused workers take jobs again."""
+    for id_ in ids:
+        await session.client.unpause_worker(id_)
+        session.output.note(f"{id_} takes jobs")
+    return ExitCode.OK

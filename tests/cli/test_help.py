@@ -1,0 +1,123 @@
+"""Help: complete, with examples, and fast; the version; completion."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from importlib.metadata import version
+from pathlib import Path
+
+import click
+import pytest
+
+from gctd.cli.root import COMMANDS
+from gctd.cli.root import gctd as program
+from tests.support.cli import environment, gctd
+from tests.support.fakeapi import REPO_URL, FakeApi, Reply, analysis_document, task_document
+
+HEAVY = {"aiohttp", "rich", "nats", "msgspec", "yaml", "cattrs", "structlog", "sqlite3", "httpkit", "eventlog", "asyncio"}
+
+
+def commands(group: click.Group, *names: str) -> Iterator[tuple[tuple[str, ...], click.Command]]:
+    """Every command, with its path."""
+    for name in group.list_commands(click.Context(group)):
+        command = group.get_command(click.Context(group), name)
+        assert command is not None
+        yield (*names, name), command
+        if isinstance(command, click.Group):
+            yield from commands(command, *names, name)
+
+
+EVERY = dict(commands(program))
+
+
+def test_the_commands_are_those_of_the_specification_and_ours() -> None:
+    assert {" ".join(path) for path, command in EVERY.items() if not isinstance(command, click.Group)} == {
+        *("serve", "completion", "config show"),
+        *("repo add", "repo show", "repo list", "repo analyze"),
+        *("task list", "task show", "task result", "task watch", "task delete", "task hide-all"),
+        *("worker list", "worker pause", "worker unpause"),
+    }
+
+
+@pytest.mark.parametrize("path", EVERY, ids=" ".join)
+def test_every_command_has_help_with_examples_of_itself(path: tuple[str, ...]) -> None:
+    command = EVERY[path]
+    assert command.get_short_help_str().endswith((".", "..."))
+    context = click.Context(command)
+    for param in command.params:
+        if isinstance(param, click.Option):
+            record = param.get_help_record(context)
+            assert record is not None
+            assert len(record[1]) > len("[default: ]")
+    if not isinstance(command, click.Group):
+        lines = (command.epilog or "").splitlines()
+        assert lines[1] == "Examples:"
+        assert sum(f"gctd {' '.join(path)}" in line for line in lines) >= 3
+
+
+def test_the_help_of_the_program_says_of_each_command_what_its_own_help_says() -> None:
+    for name, (_, summary) in COMMANDS.items():
+        assert EVERY[name,].help is not None
+        assert (EVERY[name,].help or "").split("\n\n")[0].replace("\n", " ") == summary
+
+
+@pytest.mark.parametrize("arguments", [("--help",), ("-h",), ("--version",)])
+def test_help_imports_nothing_heavy(tmp_path: Path, arguments: tuple[str, ...]) -> None:
+    script = (
+        "import sys; from gctd.cli import main; code = main(sys.argv[1:]);"
+        "print(*{name.partition('.')[0] for name in sys.modules}, file=sys.stderr); sys.exit(code)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script, *arguments], capture_output=True, text=True, env=environment(None, tmp_path), check=True
+    )
+    assert done.stdout
+    assert set(done.stderr.split()) & HEAVY == set()
+
+
+async def test_the_version_is_the_package_s(tmp_path: Path) -> None:
+    result = await gctd("--version", url=None, home=tmp_path)
+    assert (result.code, result.out) == (0, f"gctd {version('gctd')}\n")
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+async def test_completion_scripts(tmp_path: Path, shell: str) -> None:
+    result = await gctd("completion", shell, url=None, home=tmp_path)
+    assert (result.code, result.err) == (0, "")
+    assert f"_GCTD_COMPLETE={shell}_complete" in result.out
+
+
+@pytest.mark.parametrize(
+    ("words", "offered"),
+    [
+        ("gctd re", ["repo"]),
+        ("gctd task ", ["delete", "hide-all", "list", "result", "show", "watch"]),
+        ("gctd task list --status f", ["failed"]),
+        ("gctd task show task-1", ["task-1", "task-10"]),
+        ("gctd repo show ", [REPO_URL]),
+        ("gctd worker pause w", ["worker-1"]),
+    ],
+)
+async def test_completion_offers_commands_and_what_the_server_knows(
+    api: FakeApi, tmp_path: Path, words: str, offered: list[str]
+) -> None:
+    api.tasks = {f"task-{number}": task_document(number) for number in (1, 2, 10)}
+    api.analyses = [analysis_document(), analysis_document("cmd/tool")]
+    result = await gctd(url=api.url, home=tmp_path, env=_asking(words))
+    assert result.code == 0
+    assert [line.rpartition(",")[2] for line in result.out.splitlines()] == offered
+
+
+async def test_completion_does_not_wait_for_a_slow_server_and_is_silent_without_one(api: FakeApi, tmp_path: Path) -> None:
+    api.always["GET", "/api/workers"] = Reply(200, [], delay=30)
+    slow = await gctd(url=api.url, home=tmp_path, env=_asking("gctd worker pause "))
+    none = await gctd(url="http://127.0.0.1:1", home=tmp_path, env=_asking("gctd worker pause "))
+    for result in (slow, none):
+        assert (result.out.strip(), result.err) == ("", "")
+
+
+def _asking(words: str) -> dict[str, str]:
+    split = words.split(" ")
+    return {"_GCTD_COMPLETE": "bash_complete", "COMP_WORDS": words, "COMP_CWORD": str(len(split) - 1), "PATH": os.defpath}
