@@ -43,6 +43,8 @@ async def open_broker(settings: Settings, *, name: str) -> AsyncIterator[Broker]
     Raises Unavailable, DeclarationInvalid. Drift that is not mended is logged: `projections streams plan` shows it.
     """
     overrides: dict[str, dict[str, object]] = {WORKERS: {"ttl": f"{settings.presence_ttl:.0f}s"}}
+    if settings.event_store_max_bytes is not None:
+        overrides[EVENTS] = {"max_bytes": settings.event_store_max_bytes}
     if settings.ack_wait is not None:
         overrides[CONSUMER] = {"ack_wait": f"{settings.ack_wait * 1000:.0f}ms"}
     declared = load(replicas=settings.replicas, overrides=overrides).only(EVENTS, JOBS, WORKERS, BLOBS)

@@ -20,17 +20,18 @@ from gctd.http.feed import Feed
 from gctd.http.figures import Figures
 from gctd.http.frames import Frames
 from gctd.http.services import READ_YOUR_WRITES, Services
+from gctd.policy import repo_policy
 from gctd.settings import Settings
-from httpkit.application import application
+from httpkit.application import build_application
 from httpkit.edge import Edge
 from httpkit.guards import Guard, allowed_hosts
 from httpkit.health import Health
 from httpkit.server import Address, serving, until_signalled
 from httpkit.sse import Hub
+from projections.databases import store_at
 from projections.errors import ProjectorStopped
 from projections.migrations import Migrations, check_tables
 from projections.projector import CommandKeys, Projector
-from projections.sqlite import open_store
 from projections.status import State
 from projections.store import Store
 from projections.tracker import MODEL
@@ -59,15 +60,11 @@ async def serve(settings: Settings, *, on_ready: Callable[[Address], None]) -> N
 
 @asynccontextmanager
 async def _opened(settings: Settings) -> AsyncIterator[Store]:
-    store = open_store(settings.database_url)
-    await store.open()
-    try:
+    async with store_at(settings.database_url) as store:
         for migration in await Migrations(store, MODEL).up():
             _log.info("migration applied", migration=str(migration))
         await check_tables(store, MODEL)
         yield store
-    finally:
-        await store.close()
 
 
 class _Plane:
@@ -87,8 +84,7 @@ class _Plane:
         patience = Patience(queue=settings.queue_timeout, absence=settings.presence_ttl / 3, job=settings.presence_ttl)
         self._reaper = Reaper(commands, queries, broker.queue, broker.presence, patience)
         policy = Policy(
-            allow_local=settings.allow_local,
-            allow_ssh=settings.allow_ssh,
+            repos=repo_policy(settings),
             engine=settings.worker_engine,
             max_attempts=settings.max_attempts,
         )
@@ -136,7 +132,7 @@ class _Plane:
     def application(self) -> Any:
         """The HTTP application."""
         health = Health({"broker": self._check_broker, "database": self._check_database, "read model": self._check_read_model})
-        app = application(TABLE, self._services, self.edge, health=health, pages=pages())
+        app = build_application(TABLE, self._services, self.edge, health=health, pages=pages())
         app.on_shutdown.append(self._hub.close)
         return app
 

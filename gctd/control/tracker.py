@@ -17,8 +17,9 @@ from gctd.domain.errors import NotFound, Refused
 from gctd.domain.refs import parse_ref, parse_subdir
 from gctd.domain.repo import REPO, Repo, RepoStatus
 from gctd.domain.task import TASK, Task
-from gctd.domain.urls import RepoUrl, parse_repo_url, repo_id
+from gctd.domain.urls import RepoUrl, repo_id
 from gctd.domain.worker import WORKER
+from gctd.policy import RepoPolicy
 
 MOST_PROJECTS = 999
 """Tasks that one request may queue: with the repository's own commit they fill an atomic batch."""
@@ -26,10 +27,9 @@ MOST_PROJECTS = 999
 
 @attrs.frozen(kw_only=True)
 class Policy:
-    """What the operator allows, and the defaults for new work."""
+    """Which repositories the operator allows, and the defaults for new work."""
 
-    allow_local: bool = False
-    allow_ssh: bool = False
+    repos: RepoPolicy = attrs.field(factory=RepoPolicy)
     engine: str = "native"
     max_attempts: int = 3
 
@@ -50,7 +50,7 @@ class Tracker:
 
     def parse_url(self, text: str, field: str = "repo_url") -> RepoUrl:
         """The repository that a text names. Raises BadInput with that field named."""
-        return parse_repo_url(text, field=field, allow_local=self._policy.allow_local, allow_ssh=self._policy.allow_ssh)
+        return self._policy.repos.parse_url(text, field)
 
     async def register(
         self, repo_url: str, *, refresh: bool = False, context: Context | None = None

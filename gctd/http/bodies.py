@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
-
-import msgspec
 
 from gctd.domain.analysis import Metadata, PackageProblem, Summary
 from gctd.domain.project import Project
@@ -127,9 +126,8 @@ class AnalysisBody:
     warnings: Any | Unset = member(default=UNSET, description="files that were left out, and why; not in lists")
 
     @classmethod
-    def of(cls, analysis: AnalysisView, report: dict[str, msgspec.Raw] | None = None) -> AnalysisBody:
-        """The analysis of a row, with its report where it is given."""
-        parts = {name: report.get(name, UNSET) for name in ("entries", "raw_output", "warnings")} if report else {}
+    def of(cls, analysis: AnalysisView, parts: Mapping[str, Any] | None = None) -> AnalysisBody:
+        """The analysis of a row; `parts` are entries, raw_output and warnings, where they are wanted."""
         return cls(
             id=analysis.analysis_id,
             repo_id=analysis.repo_id,
@@ -149,7 +147,7 @@ class AnalysisBody:
             uncovered=analysis.uncovered,
             analyzed_at=analysis.analyzed_at,
             duration_ms=analysis.duration_ms,
-            **parts,
+            **(parts or {}),
         )
 
 
