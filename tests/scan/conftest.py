@@ -1,0 +1,38 @@
+"""What tests of checkouts and runs share."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from gctd.domain.addresses import AddressPolicy
+from gctd.domain.urls import RepoUrl, parse_repo_url
+from gctd.scan.checkout import Checkouts
+from gctd.scan.git import Git, GitSettings
+
+LOOPBACK = AddressPolicy.of(["127.0.0.0/8"])
+
+local = partial(parse_repo_url, allow_local=True)
+web = partial(parse_repo_url, allow_http=True, addresses=LOOPBACK)
+
+
+def url_of(path: Path) -> RepoUrl:
+    return local(str(path))
+
+
+@pytest.fixture
+def git() -> Git:
+    """git that may connect to this machine."""
+    return Git(GitSettings(addresses=LOOPBACK))
+
+
+@pytest.fixture
+def cache(tmp_path: Path) -> Path:
+    return tmp_path / "cache"
+
+
+@pytest.fixture
+def checkouts(cache: Path, git: Git) -> Checkouts:
+    return Checkouts(cache, git, parse_url=local)
