@@ -28,37 +28,45 @@ MOST_BYTES = 4 * 1024**2
 """Bytes of a shared batch: beyond it waiting for the others costs more than the sync that is saved."""
 
 _TRY_TIMEOUT = 2.0
-_FIRST_SINGLE, _FIRST_BATCH, _LEAST_BATCH = 0.0002, 0.0025, 0.0001
+_FIRST_SINGLE, _FIRST_BATCH = 0.0002, 0.0025
+_LEAST, _MOST = 0.00001, 1.0
+_STEP, _FORGET, _CLEARLY = 1.05, 0.01, 1.2
 _EACH = 0.00003
 """Seconds that a message in a batch takes: what it costs to write it, on both sides."""
 _FEWEST = 4
-_SAMPLE = 16
+_SAMPLE, _SAMPLE_TIME = 8, 0.005
+"""Appends and seconds that the pace is measured over: acknowledgements come in bunches, so a few say nothing."""
 
 
 @attrs.define
 class Pace:
     """What appends cost on this server, in seconds: `single` each of many sent one by one, `batch` the fixed part of a batch.
 
-    The first values are those of a virtual disk that syncs in 150 µs; each use corrects them, and while only batches
-    are used, `single` slowly returns to its first value, so that it is tried again.
+    Both follow the median of what is seen, since a stall says nothing about the next append. The first values are those of a
+    virtual disk that syncs in 150 µs; what is not used for a while returns to them, so that it is tried again.
     """
 
     single: float = _FIRST_SINGLE
     batch: float = _FIRST_BATCH
 
     def batch_pays(self, count: int) -> bool:
-        """Whether that many appends are stored sooner in one batch."""
-        return count >= _FEWEST and count * (self.single - _EACH) > self.batch
+        """Whether that many appends are stored clearly sooner in one batch."""
+        return count >= _FEWEST and count * (self.single - _EACH) > _CLEARLY * self.batch
 
     def saw_singles(self, count: int, seconds: float) -> None:
         """That many appends of several on their way were acknowledged in that time."""
-        self.single += (min(seconds / count, 4 * self.single) - self.single) / 8  # one stall is no new pace
+        self.single = _towards(self.single, seconds / count)
+        self.batch += (_FIRST_BATCH - self.batch) * _FORGET
 
     def saw_batch(self, count: int, seconds: float) -> None:
         """A batch of that many was acknowledged that long after it was sent."""
-        fixed = max(seconds - count * _EACH, _LEAST_BATCH)
-        self.batch += (min(fixed, 4 * self.batch) - self.batch) / 8
-        self.single += (_FIRST_SINGLE - self.single) / 64
+        self.batch = _towards(self.batch, seconds - count * _EACH)
+        self.single += (_FIRST_SINGLE - self.single) * _FORGET
+
+
+def _towards(estimate: float, seen: float) -> float:
+    """An estimate of the median after one more value: a small step in its direction, however far away it is."""
+    return min(estimate * _STEP, _MOST) if seen > estimate else max(estimate / _STEP, _LEAST)
 
 
 @attrs.define(eq=False)
@@ -107,8 +115,8 @@ class Group:
             if self._queue:
                 self._schedule()
         self._answered += 1
-        if self._answered == _SAMPLE:  # acknowledgements come in bunches, so one alone says nothing
-            self.pace.saw_singles(_SAMPLE, perf_counter() - self._since)
+        if self._answered >= _SAMPLE and (passed := perf_counter() - self._since) >= _SAMPLE_TIME:
+            self.pace.saw_singles(self._answered, passed)
             self._answered, self._since = 0, perf_counter()
         return appended
 
