@@ -1,0 +1,1 @@
+"""The edge of the services: typed routes, errors, OpenAPI, event streams, hardening, configuration, logs, metrics, server."""

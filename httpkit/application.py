@@ -1,0 +1,96 @@
+"""An aiohttp application made of a route table, probes, metrics, the OpenAPI document and pages."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from http import HTTPStatus
+from typing import TypeVar
+
+from aiohttp import web
+
+from httpkit import openapi
+from httpkit.edge import Edge, Handler, Middleware, Policy, add_headers
+from httpkit.health import Health
+from httpkit.operation import Operation
+from httpkit.pages import Pages
+from httpkit.routes import Route
+
+S = TypeVar("S")
+_PROBE = Policy(open=True, capped=False, quiet=True)
+_STREAM = Policy(capped=False)
+_OPEN = Policy(open=True)
+
+
+class _Table:
+    """Handlers by path and method, with their policies."""
+
+    def __init__(self) -> None:
+        self.paths: dict[str, dict[str, Handler]] = {}
+        self.policies: dict[Handler, Policy] = {}
+
+    def add(self, method: str, path: str, handler: Handler, policy: Policy, *, head: bool = True) -> None:
+        methods = self.paths.setdefault(path, {})
+        if method in methods:
+            raise ValueError(f"{method} {path} is in the table twice")
+        methods[method] = handler
+        if method == "GET" and head:
+            methods["HEAD"] = handler
+        self.policies[handler] = policy
+
+    def install(self, app: web.Application) -> None:
+        """Register all, literal paths before those with parameters, so that the order of the table does not matter."""
+        for path in sorted(self.paths, key=lambda path: [("{" in part, part) for part in path.split("/")]):
+            resource = app.router.add_resource(path)
+            for method, handler in self.paths[path].items():
+                resource.add_route(method, handler)
+            options = _options(", ".join(sorted({*self.paths[path], "OPTIONS"})))
+            resource.add_route("OPTIONS", options)
+            self.policies[options] = _OPEN
+
+
+def _options(allow: str) -> Handler:
+    async def options(_: web.Request) -> web.Response:
+        return web.Response(status=HTTPStatus.NO_CONTENT, headers={"Allow": allow})
+
+    return options
+
+
+def build_application(
+    table: Sequence[Route[S]],
+    services: S,
+    edge: Edge,
+    *,
+    health: Health,
+    probes: Mapping[str, str] | None = None,
+    pages: Pages | None = None,
+) -> web.Application:
+    """The application. `services` reaches the handlers through their Call.
+
+    `probes` maps paths to `live` or `ready` (default: `/livez`, `/health` and `/readyz`). Raises ValueError or TypeError for a
+    table that cannot be served or described.
+    """
+    operations: list[Operation[S]] = [Operation(route, services, edge) for route in table]
+    if edge.guard.token is not None:
+        operations.extend(Operation(route, services, edge) for route in edge.guard.routes(edge.session_path))
+    found = _Table()
+    for operation in operations:
+        route = operation.route
+        policy = _STREAM if route.is_stream else Policy(open=route.open)
+        found.add(route.method, route.path, operation.handle, policy, head=not route.is_stream)
+    for path, probe in (probes or {"/livez": "live", "/health": "live", "/readyz": "ready"}).items():
+        found.add("GET", path, health.live if probe == "live" else health.ready, _PROBE)
+    found.add("GET", edge.metrics_path, edge.metrics.answer, Policy(capped=False, quiet=True))
+    found.add("GET", edge.openapi_path, _document(openapi.encoded(operations, edge)), Policy())
+    for path, asset in pages.by_path.items() if pages is not None else ():
+        found.add("GET", path, asset.answer, _OPEN)
+    app = web.Application(middlewares=[Middleware(edge, found.policies).handle], client_max_size=edge.max_body)
+    found.install(app)
+    app.on_response_prepare.append(add_headers)
+    return app
+
+
+def _document(content: bytes) -> Handler:
+    async def openapi_document(_: web.Request) -> web.Response:
+        return web.Response(body=content, content_type="application/json")
+
+    return openapi_document

@@ -1,0 +1,181 @@
+"""What every request passes through: its id, the guards, the cap on concurrency, errors made problems, one log line, metrics."""
+
+from __future__ import annotations
+
+import itertools
+import re
+import secrets
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from http import HTTPStatus
+from typing import NoReturn
+
+import attrs
+import structlog
+from aiohttp import web
+
+from httpkit.body import ClientGone
+from httpkit.guards import Guard
+from httpkit.metrics import Metrics
+from httpkit.problems import Busy, HttpkitError, Problems
+
+log = structlog.get_logger(__name__)
+
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+REQUEST_ID: web.RequestKey[str] = web.RequestKey("request_id", str)
+_ID = re.compile(r"[A-Za-z0-9._:-]{1,64}")
+_CLIENT_CLOSED = 499
+_PROCESS = secrets.token_hex(6)
+_COUNTER = itertools.count(1)
+
+_HEADERS = {
+    "X-Content-Type-Options": "nosniff",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
+    "Cache-Control": "no-store",
+}
+
+
+@attrs.frozen(kw_only=True)
+class Edge:
+    """What the edge of one service is like.
+
+    `error_key` is the specification's name for the text of an error; `invalid` the status where a body can be read and cannot be
+    right. Limits: `max_body` in bytes, `body_deadline` and `time_limit` (of a handler) in seconds, `max_in_flight` requests at a
+    time, streams and probes not counted. `position` gives the sequence up to which the read model has come, `wait_for` waits
+    until it has come to one (raising an error with status 503 where that takes too long).
+    """
+
+    title: str
+    version: str
+    description: str | None = None
+    error_key: str = "message"
+    invalid: HTTPStatus = HTTPStatus.BAD_REQUEST
+    guard: Guard = attrs.field(factory=Guard)
+    metrics: Metrics = attrs.field(factory=Metrics)
+    max_body: int = 1024**2
+    body_deadline: float = 15.0
+    time_limit: float = 30.0
+    max_in_flight: int = 256
+    position: Callable[[], int] | None = None
+    wait_for: Callable[[int], Awaitable[object]] | None = None
+    openapi_path: str = "/openapi.json"
+    metrics_path: str = "/metrics"
+    session_path: str = "/api/session"
+
+    @property
+    def problems(self) -> Problems:
+        """How errors are shown."""
+        return Problems(self.error_key)
+
+
+@attrs.frozen(kw_only=True)
+class Policy:
+    """How requests for one handler are treated: `open` without a token, `capped` by max_in_flight, `quiet` in the log."""
+
+    open: bool = False
+    capped: bool = True
+    quiet: bool = False
+
+
+_UNMATCHED = Policy()
+
+
+class Middleware:
+    """The middleware of one application, with the policies of its handlers."""
+
+    def __init__(self, edge: Edge, policies: Mapping[Handler, Policy]) -> None:
+        self._edge = edge
+        self._policies = policies
+        self._problems = edge.problems
+        self._in_flight = 0
+        edge.metrics.in_flight.set_function(lambda: self._in_flight)
+
+    @web.middleware
+    async def handle(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        """The middleware itself."""
+        started = time.perf_counter()
+        request_id = _request_id(request)
+        request[REQUEST_ID] = request_id
+        structlog.contextvars.bind_contextvars(request_id=request_id)
+        target: Handler = request.match_info.handler
+        policy = self._policies.get(target, _UNMATCHED)
+        self._in_flight += policy.capped
+        status = _CLIENT_CLOSED
+        try:
+            self._admit(request, policy)
+            response = await handler(request)
+            status = response.status
+        except web.HTTPException as error:
+            status = error.status
+            if status < HTTPStatus.BAD_REQUEST:
+                raise
+            response = self._problems.of(error, instance=request.rel_url.raw_path, request_id=request_id)
+        except ClientGone:
+            raise
+        except Exception as error:  # noqa: BLE001 - the one place where an exception becomes an answer
+            response = self._refuse(request, error, request_id)
+            status = response.status
+        finally:
+            self._in_flight -= policy.capped
+            self._record(request, status, time.perf_counter() - started, policy)
+        return response
+
+    def _admit(self, request: web.Request, policy: Policy) -> None:
+        try:
+            self._edge.guard.check(request, is_open=policy.open)
+            if policy.capped and self._in_flight > self._edge.max_in_flight:
+                raise Busy(f"more than {self._edge.max_in_flight} requests are being answered; try again")
+        except HttpkitError as error:
+            self._edge.metrics.refused.labels(type(error).__name__).inc()
+            raise
+
+    def _refuse(self, request: web.Request, error: Exception, request_id: str) -> web.StreamResponse:
+        if request.writer.output_size > 0:
+            _cut(request, error)
+        response = self._problems.of(error, instance=request.rel_url.raw_path, request_id=request_id)
+        if response.status == HTTPStatus.INTERNAL_SERVER_ERROR:
+            log.error("request failed", method=request.method, path=request.rel_url.raw_path, exc_info=error)
+        return response
+
+    def _record(self, request: web.Request, status: int, seconds: float, policy: Policy) -> None:
+        resource = request.match_info.route.resource
+        template = "unmatched" if resource is None else resource.canonical
+        self._edge.metrics.observe(request.method, template, status, seconds if policy.capped else None)
+        emit = log.debug if policy.quiet else log.info
+        emit(
+            "request",
+            method=request.method,
+            path=request.rel_url.raw_path,
+            status=status,
+            duration_ms=round(seconds * 1000, 3),
+            remote=request.remote,
+        )
+
+
+def _cut(request: web.Request, error: Exception) -> NoReturn:
+    """The answer has begun and cannot be completed: the client must not take it for whole."""
+    log.error("answer cut off", method=request.method, path=request.rel_url.raw_path, exc_info=error)
+    if request.transport is not None:
+        request.transport.abort()
+    raise ClientGone("the answer had begun") from error
+
+
+def _request_id(request: web.Request) -> str:
+    given = request.headers.get("X-Request-Id")
+    return given if given is not None and _ID.fullmatch(given) else f"{_PROCESS}-{next(_COUNTER):x}"
+
+
+async def add_headers(request: web.Request, response: web.StreamResponse) -> None:
+    """Signal on_response_prepare: the headers that every answer has, unless it sets them itself.
+
+    None says what software of which version answers.
+    """
+    headers = response.headers
+    headers.pop("Server", None)
+    for name, value in _HEADERS.items():
+        headers.setdefault(name, value)
+    request_id = request.get(REQUEST_ID)
+    if request_id is not None:
+        headers["X-Request-Id"] = request_id

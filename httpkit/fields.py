@@ -1,0 +1,263 @@
+"""Fields of requests and answers: where a value comes from, what it may be, what it means.
+
+A request class is a frozen attrs class whose fields say this through `path`, `query`, `header`, `member` and `payload`. The same
+words drive parsing, validation and the OpenAPI document.
+
+    @message
+    class ListTasks:
+        status: TaskStatus | None = query(default=None, description="Only tasks in this state.")
+        limit: int = query(default=1000, ge=1, le=1000)
+
+A field without a default is required. To tell an absent member from null, give it the type `... | Unset` and the default `UNSET`;
+in an answer, a member that is UNSET is left out.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sized
+from decimal import Decimal
+from enum import Enum
+from http import HTTPStatus
+from typing import Any, TypeVar, cast, dataclass_transform
+
+import attrs
+from msgspec import UNSET
+from msgspec import UnsetType as Unset
+
+__all__ = ["UNSET", "Rule", "Source", "Spec", "Unset", "header", "member", "message", "path", "payload", "query", "spec_of"]
+
+T = TypeVar("T")
+Number = int | float | Decimal
+_KEY = "httpkit"
+_UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
+_UNPRINTABLE_IN_TEXT = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
+
+
+class Source(Enum):
+    """Where a field of a request comes from."""
+
+    PATH = "path"
+    QUERY = "query"
+    HEADER = "header"
+    MEMBER = "member"
+    """A member of the JSON object that is the body, or of an object inside it."""
+    PAYLOAD = "payload"
+    """The whole body: bytes as they came, text, or any JSON value, according to the type of the field."""
+
+
+@attrs.frozen(kw_only=True)
+class Rule:
+    """Limits of a value. Lengths are in characters for text and in items for lists; `places` are decimal places.
+
+    Control characters and lone surrogates are never allowed in text; line breaks and tabs only where `multiline` is set.
+    """
+
+    min_length: int | None = None
+    max_length: int | None = None
+    pattern: str | None = None
+    ge: Number | None = None
+    gt: Number | None = None
+    le: Number | None = None
+    lt: Number | None = None
+    places: int | None = None
+    multiline: bool = False
+    items: Rule | None = None
+
+    def broken(self, value: Any) -> str | None:
+        """What is wrong with a value of the right type, or None."""
+        if isinstance(value, Enum):
+            return None
+        if isinstance(value, str):
+            return self._broken_text(value) or self._broken_length(value, "character")
+        if isinstance(value, (int, float, Decimal)):
+            return self._broken_number(value)
+        if isinstance(value, (list, tuple)):
+            return self._broken_length(value, "item") or self._broken_items(enumerate(value))
+        if isinstance(value, dict):
+            keys = ((key, key) for key in value)
+            return self._broken_length(value, "member") or _BARE._broken_items(keys) or self._broken_items(value.items())
+        return None
+
+    def _broken_text(self, value: str) -> str | None:
+        if (_UNPRINTABLE_IN_TEXT if self.multiline else _UNPRINTABLE).search(value):
+            return "must not have control characters"
+        if self.pattern is not None and not re.search(self.pattern, value):
+            return f"must match {self.pattern}"
+        return None
+
+    def _broken_length(self, value: Sized, unit: str) -> str | None:
+        if self.min_length is not None and len(value) < self.min_length:
+            return "must not be empty" if self.min_length == 1 else f"must have at least {self.min_length} {unit}s"
+        if self.max_length is not None and len(value) > self.max_length:
+            return f"must have at most {self.max_length} {unit}{'s' if self.max_length != 1 else ''}"
+        return None
+
+    def _broken_number(self, value: Number) -> str | None:
+        if self.ge is not None and value < self.ge:
+            return f"must be at least {self.ge}"
+        if self.gt is not None and value <= self.gt:
+            return f"must be greater than {self.gt}"
+        if self.le is not None and value > self.le:
+            return f"must be at most {self.le}"
+        if self.lt is not None and value >= self.lt:
+            return f"must be less than {self.lt}"
+        if self.places is not None and isinstance(value, Decimal) and _places(value) > self.places:
+            return f"must have at most {self.places} decimal places"
+        return None
+
+    def _broken_items(self, values: Iterable[tuple[object, Any]]) -> str | None:
+        rule = self.items or _BARE
+        for name, value in values:
+            if (found := rule.broken(value)) is not None:
+                return f"item {name!r} {found}"
+        return None
+
+    def schema(self, kind: object) -> dict[str, Any]:
+        """The same in JSON Schema, for a value of this JSON type (`string`, `array`, …)."""
+        suffix = {"array": "Items", "object": "Properties"}.get(str(kind), "Length")
+        words: dict[str, Any] = {
+            f"min{suffix}": self.min_length,
+            f"max{suffix}": self.max_length,
+            "pattern": self.pattern,
+            "minimum": self.ge,
+            "exclusiveMinimum": self.gt,
+            "maximum": self.le,
+            "exclusiveMaximum": self.lt,
+            "multipleOf": None if self.places is None else float(Decimal(1).scaleb(-self.places)),
+        }
+        return {key: float(value) if isinstance(value, Decimal) else value for key, value in words.items() if value is not None}
+
+
+_BARE = Rule()
+
+
+def _places(value: Decimal) -> int:
+    exponent = value.normalize().as_tuple().exponent
+    return -exponent if isinstance(exponent, int) else 0
+
+
+@attrs.frozen(kw_only=True)
+class Spec:
+    """What a field says about itself, beside its type.
+
+    `name` is the name outside, where it differs from the attribute's. `parse` makes the value from the JSON value or the text of
+    a parameter and raises ValueError with a text for the user; `schema` describes what it takes. `media` is the media type of a
+    payload, `otherwise` the status where a path parameter cannot be right.
+    """
+
+    source: Source = Source.MEMBER
+    name: str | None = None
+    description: str | None = None
+    example: Any = None
+    rule: Rule = attrs.field(factory=Rule)
+    parse: Callable[[Any], Any] | None = None
+    schema: Mapping[str, Any] | None = None
+    media: tuple[str, ...] = ()
+    otherwise: HTTPStatus = HTTPStatus.BAD_REQUEST
+
+
+def spec_of(attribute: attrs.Attribute[Any]) -> Spec:
+    """What a field of an attrs class says about itself; a plain field is a member without limits."""
+    return cast("Spec", attribute.metadata.get(_KEY, _PLAIN))
+
+
+_PLAIN = Spec()
+
+
+def _field(spec: Spec, default: Any) -> Any:
+    return attrs.field(default=default, metadata={_KEY: spec})
+
+
+def path(
+    *,
+    name: str | None = None,
+    description: str | None = None,
+    example: Any = None,
+    parse: Callable[[str], Any] | None = None,
+    schema: Mapping[str, Any] | None = None,
+    otherwise: HTTPStatus = HTTPStatus.NOT_FOUND,
+    **limits: Any,
+) -> Any:
+    """A parameter in the path. A value that breaks its limits is answered with `otherwise`: nothing of that name can exist."""
+    spec = Spec(
+        source=Source.PATH,
+        name=name,
+        description=description,
+        example=example,
+        rule=Rule(**limits),
+        parse=parse,
+        schema=schema,
+        otherwise=otherwise,
+    )
+    return _field(spec, attrs.NOTHING)
+
+
+def query(
+    *,
+    default: Any = attrs.NOTHING,
+    name: str | None = None,
+    description: str | None = None,
+    example: Any = None,
+    parse: Callable[[str], Any] | None = None,
+    schema: Mapping[str, Any] | None = None,
+    **limits: Any,
+) -> Any:
+    """A query parameter. A list or tuple type takes a repeated parameter; given more than once otherwise, it is refused."""
+    rule = Rule(**limits)
+    spec = Spec(source=Source.QUERY, name=name, description=description, example=example, rule=rule, parse=parse, schema=schema)
+    return _field(spec, default)
+
+
+def header(
+    name: str,
+    *,
+    default: Any = attrs.NOTHING,
+    description: str | None = None,
+    parse: Callable[[str], Any] | None = None,
+    schema: Mapping[str, Any] | None = None,
+    **limits: Any,
+) -> Any:
+    """A request header, by its name on the wire."""
+    rule = Rule(**limits)
+    spec = Spec(source=Source.HEADER, name=name, description=description, rule=rule, parse=parse, schema=schema)
+    return _field(spec, default)
+
+
+def member(
+    *,
+    default: Any = attrs.NOTHING,
+    name: str | None = None,
+    description: str | None = None,
+    example: Any = None,
+    parse: Callable[[Any], Any] | None = None,
+    schema: Mapping[str, Any] | None = None,
+    **limits: Any,
+) -> Any:
+    """A member of the JSON body, of an object in it, or of an answer. `name` is its JSON name (`StatusReason`)."""
+    rule = Rule(**limits)
+    spec = Spec(name=name, description=description, example=example, rule=rule, parse=parse, schema=schema)
+    return _field(spec, default)
+
+
+def payload(
+    *media: str,
+    default: Any = attrs.NOTHING,
+    description: str | None = None,
+    parse: Callable[[Any], Any] | None = None,
+    schema: Mapping[str, Any] | None = None,
+    **limits: Any,
+) -> Any:
+    """The whole body. Of a field of type `bytes` or `str` the bytes or the UTF-8 text, else the JSON value.
+
+    `media` names the media types taken (`text/csv`; `*/*` for any); without it JSON.
+    """
+    rule = Rule(**limits)
+    spec = Spec(source=Source.PAYLOAD, description=description, rule=rule, parse=parse, schema=schema, media=media)
+    return _field(spec, default)
+
+
+@dataclass_transform(kw_only_default=True, frozen_default=True, field_specifiers=(path, query, header, member, payload))
+def message(cls: type[T]) -> type[T]:
+    """Make a class a request or an answer: a frozen attrs class with keyword-only fields."""
+    return attrs.frozen(cls, kw_only=True)

@@ -1,0 +1,83 @@
+"""Pages and their assets, served from a package: read once, with entity tags, a strict content policy and the right caching."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import mimetypes
+import re
+from collections.abc import Iterator
+from importlib.resources import files
+from importlib.resources.abc import Traversable
+
+import attrs
+from aiohttp import web
+
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; connect-src 'self'; "
+    "frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
+)
+_HEADERS = {
+    "Content-Security-Policy": POLICY,
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Vary": "Accept-Encoding",
+}
+_HASHED = re.compile(r"[.-][A-Za-z0-9_-]{8,}\.[a-z0-9]+$")
+_COMPRESSIBLE = re.compile(r"text/|application/(json|javascript|manifest\+json)|image/svg\+xml")
+_WORTH = 1024
+
+
+@attrs.frozen(eq=False)
+class Asset:
+    """A file as it is sent. `zipped` is None where compressing gains nothing."""
+
+    body: bytes
+    zipped: bytes | None
+    media: str
+    etag: str
+    cache: str
+
+    @classmethod
+    def of(cls, name: str, body: bytes) -> Asset:
+        """Prepare a file. A content hash in its name (`app-3fJ9xQ2a.js`) means that it never changes."""
+        media = mimetypes.guess_type(name)[0] or "application/octet-stream"
+        zipped = gzip.compress(body, mtime=0) if len(body) > _WORTH and _COMPRESSIBLE.match(media) else None
+        immutable = _HASHED.search(name) and not name.endswith(".html")
+        cache = "public, max-age=31536000, immutable" if immutable else "no-cache"
+        return cls(body, zipped, media, hashlib.sha256(body).hexdigest()[:32], cache)
+
+    async def answer(self, request: web.Request) -> web.Response:
+        """Handler of the file: 304 where the client has it, gzip where the client takes it."""
+        headers = {"ETag": f'"{self.etag}"', "Cache-Control": self.cache, **_HEADERS}
+        if any(tag.value in ("*", self.etag) for tag in request.if_none_match or ()):
+            return web.Response(status=304, headers=headers)
+        charset = "utf-8" if _COMPRESSIBLE.match(self.media) else None
+        if self.zipped is not None and "gzip" in request.headers.get("Accept-Encoding", ""):
+            headers["Content-Encoding"] = "gzip"
+            return web.Response(body=self.zipped, headers=headers, content_type=self.media, charset=charset)
+        return web.Response(body=self.body, headers=headers, content_type=self.media, charset=charset)
+
+
+class Pages:
+    """The files of one directory of a package, by their path in it.
+
+    `index` is the file that is served at each of `paths` (`/`, and the deep links of a page that does its own routing); every
+    file is served at `prefix` followed by its path. Raises FileNotFoundError where there is no index.
+    """
+
+    def __init__(
+        self, package: str, directory: str, *, prefix: str = "/", index: str = "index.html", paths: tuple[str, ...] = ("/",)
+    ) -> None:
+        assets = {name: Asset.of(name, body) for name, body in _files(files(package).joinpath(directory))}
+        if index not in assets:
+            raise FileNotFoundError(f"{package}/{directory} has no {index}")
+        self.by_path = dict.fromkeys(paths, assets[index]) | {f"{prefix}{name}": asset for name, asset in assets.items()}
+
+
+def _files(root: Traversable, prefix: str = "") -> Iterator[tuple[str, bytes]]:
+    for entry in root.iterdir():
+        if entry.is_dir():
+            yield from _files(entry, f"{prefix}{entry.name}/")
+        else:
+            yield f"{prefix}{entry.name}", entry.read_bytes()

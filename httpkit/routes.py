@@ -1,0 +1,130 @@
+"""The route table: what a service answers, as values. Handlers, validation and the OpenAPI document are made of it.
+
+    async def list_tasks(request: ListTasks, call: Call[Services]) -> Sequence[TaskView]: ...
+
+    TABLE = (
+        Route("GET", "/api/tasks", list_tasks, summary="Tasks", errors=(404,)),
+    )
+
+The request class and the class of the answer are the handler's own annotations, so that there is one place to change. Both have
+to be importable names of the handler's module.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from http import HTTPStatus
+from typing import Any, Generic, Literal, TypeVar, get_args, get_origin, get_type_hints
+
+import attrs
+from aiohttp import web
+
+from httpkit.fields import message
+from httpkit.problems import PreconditionFailed
+
+S = TypeVar("S")
+T = TypeVar("T")
+Method = Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
+SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
+
+
+@message
+class Nothing:
+    """A request without parameters and without a body."""
+
+
+@attrs.frozen(kw_only=True)
+class Call(Generic[S]):
+    """What a handler knows beside its request.
+
+    `services` is what the application was built with; `request_id` is the correlation id; `key` the caller's Idempotency-Key and
+    `fingerprint` a digest of what came with it; `traceparent` the W3C trace context; `http` the request of aiohttp, for streams.
+    """
+
+    services: S
+    request_id: str
+    http: web.Request
+    key: str | None = None
+    fingerprint: str | None = None
+    traceparent: str | None = None
+
+    def require_match(self, current: str | None) -> None:
+        """Compare If-Match with the present entity tag (None: the resource does not exist). Raises PreconditionFailed."""
+        wanted = self.http.if_match
+        if wanted is None:
+            return
+        if current is None or not any(tag.value in ("*", current) and not tag.is_weak for tag in wanted):
+            raise PreconditionFailed(f"If-Match does not name the present version, which is {current!r}")
+
+
+@attrs.frozen
+class Answer(Generic[T]):
+    """A value, and what the answer says beside it.
+
+    `status` where it differs from the route's (one of its `also`); `sequence` of the log for which the answer is true, where it
+    is not the position from before the handler ran: every command gives the sequence it wrote; `etag` without quotes, answered
+    with 304 where If-None-Match names it; `cursor` of the next page, for `Link: rel="next"`.
+    """
+
+    value: T
+    status: int | None = None
+    headers: Mapping[str, str] = attrs.field(factory=dict)
+    sequence: int | None = None
+    etag: str | None = None
+    cursor: str | None = None
+
+
+@attrs.frozen
+class Route(Generic[S]):
+    """One operation.
+
+    `status` is the status of success (204 where the handler gives nothing), `also` others that it answers with, `errors` the
+    statuses of errors beyond those that any route may have. `idempotent`: the operation takes an Idempotency-Key. `unknown`:
+    whether members and query parameters that the request class does not have are ignored or refused. `max_body` in bytes and
+    `time_limit` in seconds override the edge's. `open`: no token is asked for. `produces` are the media types of a handler that
+    answers with a StreamResponse of its own; `events` makes it an event stream: names of events and the classes of their data.
+    """
+
+    method: Method
+    path: str
+    handler: Callable[[Any, Call[S]], Awaitable[Any]]
+    summary: str = attrs.field(kw_only=True)
+    description: str | None = attrs.field(default=None, kw_only=True)
+    tags: Sequence[str] = attrs.field(default=(), kw_only=True)
+    status: int = attrs.field(kw_only=True)
+    also: Sequence[int] = attrs.field(default=(), kw_only=True)
+    errors: Sequence[int] = attrs.field(default=(), kw_only=True)
+    idempotent: bool = attrs.field(default=False, kw_only=True)
+    unknown: Literal["ignore", "refuse"] = attrs.field(default="ignore", kw_only=True)
+    max_body: int | None = attrs.field(default=None, kw_only=True)
+    time_limit: float | None = attrs.field(default=None, kw_only=True)
+    open: bool = attrs.field(default=False, kw_only=True)
+    produces: Sequence[str] = attrs.field(default=(), kw_only=True)
+    events: Mapping[str, Any] | None = attrs.field(default=None, kw_only=True)
+    deprecated: bool = attrs.field(default=False, kw_only=True)
+
+    @status.default
+    def _status(self) -> int:
+        return HTTPStatus.NO_CONTENT if self.answer_type is type(None) else HTTPStatus.OK
+
+    @property
+    def request_type(self) -> type:
+        """The class of the handler's first parameter."""
+        first: type = next(iter(get_type_hints(self.handler).values()))
+        return first
+
+    @property
+    def answer_type(self) -> Any:
+        """The type of the value that the handler gives, inside an Answer or bare; a StreamResponse stands for itself."""
+        hint = get_type_hints(self.handler)["return"]
+        return get_args(hint)[0] if get_origin(hint) is Answer else hint
+
+    @property
+    def operation_id(self) -> str:
+        """The name of the handler."""
+        return getattr(self.handler, "__name__", type(self.handler).__name__).strip("_")
+
+    @property
+    def is_stream(self) -> bool:
+        """Whether it answers with an event stream."""
+        return self.events is not None
