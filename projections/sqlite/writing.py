@@ -5,11 +5,17 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
+from itertools import chain
 from typing import Any
 
 from projections.model import Put, Table, timestamp_text
 from projections.sqlite.schema import CHECKPOINTS, quoted
 from projections.store import KEYS, Checkpoint, KeyRecord, Outcome, Step
+
+CHUNKS = (1024, 128, 16, 1)
+"""Rows that one statement puts: as many as there are of the larger size, then of the next. SQLite's module takes the
+interpreter's lock back after each statement, and waits up to 5 ms for it while another thread reads or applies: few large
+statements overlap with those, many small ones stand in a queue."""
 
 Rows = dict[Any, tuple[Any, ...] | None]
 """By key: the row, or None where it goes."""
@@ -41,11 +47,21 @@ def last_changes(step: Step) -> Sequence[tuple[Table, Rows]]:
 def write_rows(connection: sqlite3.Connection, tables: Sequence[tuple[Table, Rows]]) -> None:
     """Put the rows in the order of the tables, then delete in the reverse order."""
     for table, rows in tables:
-        puts = _stored([row for row in rows.values() if row is not None], table.timestamps)
-        connection.executemany(_upsert(table), puts)
+        _put(connection, table, _stored([row for row in rows.values() if row is not None], table.timestamps))
     for table, rows in reversed(tables):
         gone = [key if len(table.key) > 1 else (key,) for key, row in rows.items() if row is None]
         connection.executemany(_delete(table), gone)
+
+
+def _put(connection: sqlite3.Connection, table: Table, rows: list[Any]) -> None:
+    start = 0
+    for size in CHUNKS:
+        if size * len(table.names) > connection.getlimit(sqlite3.SQLITE_LIMIT_VARIABLE_NUMBER):
+            continue
+        sql = _upsert(table, size)
+        while len(rows) - start >= size:
+            connection.execute(sql, list(chain.from_iterable(rows[start : start + size])))
+            start += size
 
 
 def _stored(rows: list[tuple[Any, ...]], timestamps: tuple[int, ...]) -> list[Any]:
@@ -97,13 +113,14 @@ def forget(connection: sqlite3.Connection, projection: str, tables: Iterable[str
 
 
 @lru_cache
-def _upsert(table: Table) -> str:
+def _upsert(table: Table, rows: int) -> str:
     columns = ", ".join(map(quoted, table.names))
     key = ", ".join(map(quoted, table.key))
     others = ", ".join(f"{quoted(name)} = excluded.{quoted(name)}" for name in table.names if name not in table.key)
     action = f"UPDATE SET {others}" if others else "NOTHING"
-    places = ", ".join("?" * len(table.names))
-    return f"INSERT INTO {quoted(table.name)} ({columns}) VALUES ({places}) ON CONFLICT ({key}) DO {action}"  # noqa: S608 - quoted
+    row = f"({', '.join('?' * len(table.names))})"
+    places = ", ".join([row] * rows)
+    return f"INSERT INTO {quoted(table.name)} ({columns}) VALUES {places} ON CONFLICT ({key}) DO {action}"  # noqa: S608 - quoted
 
 
 @lru_cache

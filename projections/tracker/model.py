@@ -49,10 +49,10 @@ MODEL = ReadModel(
     stream="GCTD",
     registry=REGISTRY,
     projections=(
-        Projection("repos", 1, (REPOS,), {repo.CATEGORY: _repo}),
-        Projection("tasks", 1, (TASKS,), {task.CATEGORY: _task}),
+        Projection("repos", 1, (REPOS,), {repo.CATEGORY: _repo}, latest=frozenset({repo.CATEGORY})),
+        Projection("tasks", 1, (TASKS,), {task.CATEGORY: _task}, latest=frozenset({task.CATEGORY})),
         Projection("analyses", 1, (ANALYSES,), {task.CATEGORY: _analysis}),
-        Projection("workers", 1, (WORKERS,), {worker.CATEGORY: _worker}),
+        Projection("workers", 1, (WORKERS,), {worker.CATEGORY: _worker}, latest=frozenset({worker.CATEGORY})),
     ),
     migrations="projections.tracker.migrations",
 )

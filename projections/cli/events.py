@@ -1,0 +1,123 @@
+"""`projections events`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import aclosing
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from projections.cli.options import examples, model_option, nats_option, opened_log, output_options, run
+from projections.cli.output import Output
+from projections.models import load
+
+if TYPE_CHECKING:
+    from eventlog import AggregateId, Commit
+
+
+class _Aggregate(click.ParamType["AggregateId"]):
+    """An aggregate by its subject."""
+
+    name = "aggregate"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> AggregateId:
+        from eventlog import AggregateId  # noqa: PLC0415 - slow
+
+        try:
+            return AggregateId.parse(value)
+        except ValueError:
+            self.fail(f"{value!r} is not <service>.<aggregate>.<id>, as in gctd.task.task-123", param, ctx)
+
+
+@click.command(
+    epilog=examples(
+        "projections events --from 1000 --to 2000",
+        "projections events --aggregate gctd.task.task-123",
+        "projections events --type TaskFailed --type TaskExpired --json | jq .data.reason",
+        "projections events --follow",
+    )
+)
+@model_option
+@nats_option
+@click.option("--from", "first", type=click.IntRange(min=1), help="First sequence.  [default: the first; --follow: what is new]")
+@click.option("--to", "last", type=click.IntRange(min=1), help="Last sequence.  [default: the last one there is]")
+@click.option("--follow", is_flag=True, help="Go on with what is new, until interrupted.")
+@click.option("--type", "types", multiple=True, metavar="NAME", help="Only events of that type; may be given again.")
+@click.option("--aggregate", type=_Aggregate(), metavar="SUBJECT", help="Only events of that aggregate: gctd.task.task-123.")
+@output_options
+def events(
+    output: Output,
+    model_name: str,
+    nats_url: str,
+    first: int | None,
+    last: int | None,
+    types: tuple[str, ...],
+    aggregate: AggregateId | None,
+    *,
+    follow: bool,
+) -> None:
+    """Print events in the order of the log, one per line; with --json one JSON object per line."""
+    if follow and last is not None:
+        raise click.UsageError("--follow has no end: leave --to out")
+    run(output, _events(output, model_name, nats_url, first, last, frozenset(types), aggregate, follow=follow))
+
+
+async def _events(
+    output: Output,
+    model_name: str,
+    nats_url: str,
+    first: int | None,
+    last: int | None,
+    types: frozenset[str],
+    aggregate: AggregateId | None,
+    *,
+    follow: bool,
+) -> None:
+    model = load(model_name)
+    async with opened_log(nats_url, model) as log:
+        head = await log.head()
+        after = (head.last if follow else head.first - 1) if first is None else first - 1
+        until = None if follow else min(last or head.last, head.last)
+        if until is not None and until <= after:
+            return
+        batches: Any = log.follow(after=after, until=until, aggregate=aggregate)
+        async with aclosing(batches):
+            async for commits in batches:
+                for record in (record for commit in commits for record in _records(commit)):
+                    if not types or record["type"] in types:
+                        _print(output, record)
+
+
+def _print(output: Output, record: dict[str, Any]) -> None:
+    if output.json:
+        output.record(record)
+        return
+    data = json.dumps(record["data"], ensure_ascii=False)
+    output.line(record["position"], record["at"] or "-", record["aggregate"], record["type"] or "(unreadable)", data)
+
+
+def _records(commit: Commit) -> Iterator[dict[str, Any]]:
+    """The events of a commit as they are stored: of old versions too, and of types that this program does not know."""
+    from eventlog import Position, UndecodableCommit  # noqa: PLC0415 - slow
+    from projections.model import timestamp_text  # noqa: PLC0415 - slow
+
+    place = {"sequence": commit.sequence, "aggregate": commit.subject}
+    try:
+        body = commit.body
+    except UndecodableCommit as error:
+        raw = commit.data.decode(errors="replace")
+        yield place | {"position": str(commit.sequence), "at": None, "type": None, "data": raw, "problem": str(error)}
+        return
+    for index, event in enumerate(body.events):
+        context = {name: getattr(event, name) for name in ("key", "fingerprint", "correlation", "causation")}
+        yield place | {
+            "position": str(Position(commit.sequence, index)),
+            "commit": body.id,
+            "at": timestamp_text(body.at),
+            "type": event.type,
+            "version": event.version,
+            "data": json.loads(bytes(event.data)),
+            **{name: value for name, value in context.items() if value is not None},
+        }

@@ -1,0 +1,66 @@
+"""The example's projector on a real stream: in this process, and as a process of its own that can be killed.
+
+python -m tests.support.projecting URL DATABASE BATCH
+"""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from eventlog.declarations import Declarations, Stream
+from eventlog.jetstream.connection import Connection
+from eventlog.jetstream.log import JetStreamLog
+from eventlog.streams import apply
+from projections.fold import compare, dump, folded
+from projections.migrations import Migrations
+from projections.projector import Projector
+from projections.sqlite import SQLiteReader, SQLiteStore
+from tests.support.ledger import CATEGORY, MODEL, REGISTRY
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+STREAM = Stream(
+    MODEL.stream,
+    {"subjects": [f"{CATEGORY}.*"], "storage": "file", "allow_direct": True, "allow_atomic": True},
+    incarnation=True,
+)
+
+
+@asynccontextmanager
+async def ledger_log(url: str) -> AsyncIterator[JetStreamLog]:
+    """The example's stream, made where it is missing."""
+    async with Connection.open(url, name="test") as connection:
+        await apply(connection, Declarations((STREAM,)))
+        yield JetStreamLog(connection, MODEL.stream, REGISTRY)
+
+
+def start_projector(url: str, database: Path, batch: int) -> subprocess.Popen[bytes]:
+    """A process that projects for ever."""
+    command = [sys.executable, "-m", "tests.support.projecting", url, str(database), str(batch)]
+    return subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL)
+
+
+async def assert_equals_a_fold(log: JetStreamLog, store: SQLiteReader) -> None:
+    """I3: rows, keys and counts are those of a clean fold up to the end of the log, bit for bit."""
+    head = await log.head()
+    assert {checkpoint.sequence for checkpoint in (await store.checkpoints()).values()} == {head.last}
+    async with folded(log, MODEL, until=head.last) as fresh:
+        assert await compare(store, fresh, MODEL) is None
+        ours = await dump(store, MODEL)
+        assert ours == await dump(fresh, MODEL)
+        assert set(ours.applied.values()) == {head.last}
+
+
+async def project(url: str, database: Path, batch: int) -> None:
+    """Bring a database up to date and keep it so."""
+    async with Connection.open(url, name="projector") as connection, SQLiteStore(database) as store:
+        await Migrations(store, MODEL).up()
+        await Projector(JetStreamLog(connection, MODEL.stream, REGISTRY), store, MODEL, batch=batch).run()
+
+
+if __name__ == "__main__":
+    asyncio.run(project(sys.argv[1], Path(sys.argv[2]), int(sys.argv[3])))
