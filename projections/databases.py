@@ -15,4 +15,4 @@ def store_at(url: str) -> SQLiteStore:
     if not url.startswith(SQLITE) or not url.removeprefix(SQLITE).strip("/"):
         raise StoreUnavailable(f"{url.partition(':')[0]!r} is no database that is known: give sqlite:<path>")
     path = url.removeprefix(SQLITE)
-    return SQLiteStore(Path(path[2:] if path.startswith("//") else path).expanduser())
+    return SQLiteStore(Path(path.removeprefix("//")).expanduser())

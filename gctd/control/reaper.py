@@ -18,7 +18,7 @@ import structlog
 from eventlog import EventLogError
 from eventlog.commands import Commands
 from eventlog.presence import Presence
-from eventlog.queue import WorkQueue
+from eventlog.queue import JobState, WorkQueue
 from gctd.control.jobs import JobKind, ticket
 from gctd.domain.errors import GctdError
 from gctd.domain.repo import REPO, LoseDiscovery
@@ -147,7 +147,7 @@ class Reaper:
         if time.monotonic() - self._looked.get(id_, -self._patience.job) < self._patience.job:
             return False
         self._looked[id_] = time.monotonic()
-        if not await self._queue.waits(kind, id_):
+        if await self._queue.lookup(kind, id_) is not JobState.WAITING:
             job = ticket(kind, id_, sequence)
             await self._queue.requeue(kind, id_, job.payload, dedupe=f"{job.dedupe}:{time.time_ns()}")
             _log.info("job given again", kind=kind.value, id=id_)
