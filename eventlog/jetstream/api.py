@@ -17,6 +17,9 @@ from eventlog.jetstream.connection import Connection
 PREFIX = "$JS.API."
 TIMEOUT = 5.0
 
+PLAIN_ACK_TOKENS = 9
+"""Parts of a reply subject without domain and account: `$JS.ACK.stream.consumer.times.sequence.delivery.time.pending`."""
+
 NO_MESSAGE = 10037
 NO_PEERS = 10005
 CONSUMER_MISSING = 10014
@@ -51,7 +54,12 @@ async def call(
     Raises Refused, Unavailable (no connection, no leader, no JetStream) and OutcomeUnknown, which is one (no answer).
     """
     reply = await connection.request(PREFIX + request, msgspec.json.encode(body) if body else b"", timeout=timeout)
-    answer: dict[str, Any] = msgspec.json.decode(reply.data)
+    return answer_of(request, reply.data)
+
+
+def answer_of(request: str, data: bytes) -> dict[str, Any]:
+    """What the reply to a request says. Raises Refused, Unavailable."""
+    answer: dict[str, Any] = msgspec.json.decode(data)
     if (refusal := answer.get("error")) is None:
         return answer
     if refusal["code"] == HTTPStatus.SERVICE_UNAVAILABLE:
@@ -59,14 +67,24 @@ async def call(
     raise Refused(request, refusal["code"], refusal.get("err_code", 0), refusal["description"])
 
 
+def delivery_of(reply: str) -> tuple[int, int]:
+    """How many times a message was delivered, and its sequence in the stream, out of its reply subject (ADR-15, both forms)."""
+    tokens = reply.split(".")
+    at = 4 if len(tokens) == PLAIN_ACK_TOKENS else 6
+    return int(tokens[at]), int(tokens[at + 1])
+
+
 __all__ = [
     "CONSUMER_EXISTS",
     "CONSUMER_MISSING",
     "NAME_IN_USE",
     "NO_MESSAGE",
+    "PLAIN_ACK_TOKENS",
     "PREFIX",
     "STORAGE_EXCEEDED",
     "STREAM_MISSING",
     "Refused",
+    "answer_of",
     "call",
+    "delivery_of",
 ]

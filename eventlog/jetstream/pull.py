@@ -19,7 +19,7 @@ from nats.aio.subscription import Subscription
 
 from eventlog.commit import Commit
 from eventlog.errors import Unavailable
-from eventlog.jetstream.api import PREFIX, call
+from eventlog.jetstream.api import PLAIN_ACK_TOKENS, PREFIX, call
 from eventlog.jetstream.client import NO_HEADERS, frame
 from eventlog.jetstream.connection import Connection
 from eventlog.registry import Registry
@@ -44,7 +44,6 @@ LEAST_BYTES = 4 * 1024**2
 """Bytes that one request may be answered with, or two messages of the greatest size; some three requests are out at a time."""
 
 _ACK = b"$JS.ACK."
-_PLAIN_ACK_TOKENS = 9
 _GOES_ON = frozenset({"Request Timeout", "Batch Completed", "Message Size Exceeds MaxBytes", "No Messages"})
 
 
@@ -204,7 +203,7 @@ class Pull:
             return
         # $JS.ACK.(domain.account.)?stream.consumer.times.SEQUENCE.DELIVERY.time.PENDING(.random)? - ADR-15
         tokens = reply.split(b".")
-        at = 5 if len(tokens) == _PLAIN_ACK_TOKENS else 7
+        at = 5 if len(tokens) == PLAIN_ACK_TOKENS else 7
         sequence, delivery = int(tokens[at]), int(tokens[at + 1])
         self._credit -= 1
         if delivery != self._delivered + 1:

@@ -1,0 +1,98 @@
+"""A job that a worker has taken from a work queue: it is held while the worker works, and settled once."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import attrs
+import structlog
+
+from eventlog.errors import Unavailable
+from eventlog.jetstream.connection import Connection
+
+log = structlog.get_logger(__name__)
+
+SETTLE_TIMEOUT = 10.0
+"""Seconds within which the broker confirms what becomes of a job; that long a restart or an election is waited for."""
+
+_REQUEST_TIMEOUT = 2.0
+_PAUSE = 0.1
+_NANOSECONDS = 1_000_000_000
+
+
+@attrs.frozen(eq=False)
+class Job:
+    """What is to be done (`kind`, `id`, `payload`), and that it is this worker's for now.
+
+    `delivered` counts deliveries, 1 for the first; `sequence` is the job's in the queue; `ack_wait` the seconds after which it is
+    given to another worker, unless it is held or settled. The broker takes a late settlement without a word: whether this worker
+    still may publish results, the guard of the aggregate tells, not the queue.
+    """
+
+    kind: str
+    id: str
+    payload: bytes
+    delivered: int
+    sequence: int
+    ack_wait: float
+    _connection: Connection
+    _reply: str
+
+    async def ack(self) -> None:
+        """Done: the job leaves the queue. Returns when the broker has confirmed it. Raises Unavailable."""
+        await self._settle(b"+ACK")
+
+    async def nak(self, delay_seconds: float) -> None:
+        """Not done: it is delivered again after a delay, if it was not delivered as often as may be. Raises Unavailable."""
+        await self._settle(b'-NAK {"delay": %d}' % int(delay_seconds * _NANOSECONDS))
+
+    async def term(self) -> None:
+        """Never to be done: the job leaves the queue. Raises Unavailable."""
+        await self._settle(b"+TERM")
+
+    async def in_progress(self) -> None:
+        """Still at work: AckWait begins anew. Raises Unavailable."""
+        await self._connection.request(self._reply, b"+WPI", timeout=min(_REQUEST_TIMEOUT, self.ack_wait / 3))
+
+    @asynccontextmanager
+    async def hold(self) -> AsyncIterator[None]:
+        """Keep the job for as long as the block runs: every third of AckWait the broker is told that work goes on."""
+        holding = asyncio.create_task(self._hold(), name=f"hold {self.kind} {self.id}")
+        try:
+            yield
+        finally:
+            holding.cancel()
+            await asyncio.wait({holding})
+
+    async def _hold(self) -> None:
+        third = self.ack_wait / 3
+        confirmed = time.monotonic()
+        while True:
+            try:
+                await self.in_progress()
+            except Unavailable as error:
+                lost = time.monotonic() - confirmed > self.ack_wait
+                log.warning("job cannot be held", kind=self.kind, id=self.id, lost=lost, reason=str(error))
+                await asyncio.sleep(min(third / 2, _REQUEST_TIMEOUT))
+            else:
+                confirmed = time.monotonic()
+                await asyncio.sleep(third)
+
+    async def _settle(self, how: bytes) -> None:
+        end = time.monotonic() + SETTLE_TIMEOUT
+        while True:  # saying it twice does no harm
+            try:
+                await self._connection.request(self._reply, how, timeout=_REQUEST_TIMEOUT)
+            except Unavailable:
+                if time.monotonic() + _PAUSE > end:
+                    raise
+                await asyncio.sleep(_PAUSE)
+                await self._connection.up(end - time.monotonic())
+            else:
+                return
+
+
+__all__ = ["SETTLE_TIMEOUT", "Job"]
