@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from gctd.cli.output import Cell, Column, Output, Painted
 from gctd.cli.text import commit, duration, moment, percent, score, size
-from gctd.client.resources import Analysis, Entry, Repo, Task, Worker
+from gctd.client.resources import Analysis, Entry, LeftOut, PackageProblem, Repo, Task, Worker
 
 THRESHOLD = 30.0
 """The CRAP value above which a function counts as exceeded."""
@@ -216,12 +216,19 @@ def show_results(output: Output, analyses: Sequence[Analysis], top: int) -> None
         ],
     )
     uncovered = [(analysis.project, package) for analysis in analyses for package in analysis.uncovered]
-    if uncovered:
+    _show_gaps(output, ("PACKAGE", "WITHOUT COVERAGE"), uncovered, several=several)
+    left_out = [(analysis.project, warning) for analysis in analyses for warning in analysis.warnings]
+    _show_gaps(output, ("PATH", "NOT IN THE NUMBERS"), left_out, several=several)
+
+
+def _show_gaps(
+    output: Output, titles: tuple[str, str], gaps: Sequence[tuple[str, PackageProblem | LeftOut]], *, several: bool
+) -> None:
+    """What the figures do not say, so that nobody takes them for whole."""
+    if gaps:
+        columns = [*([Column("PROJECT")] if several else []), *map(Column, titles)]
         output.line("")
-        output.table(
-            [*([Column("PROJECT")] if several else []), Column("PACKAGE"), Column("WITHOUT COVERAGE")],
-            [[*([project] if several else []), package.path, package.reason] for project, package in uncovered],
-        )
+        output.table(columns, [[*([project] if several else []), gap.path, gap.reason] for project, gap in gaps])
 
 
 _SUMMARY = (
@@ -249,17 +256,10 @@ def _function(entry: Entry, project: str | None) -> list[Cell]:
         Painted(crap, "red") if entry.crap > THRESHOLD else crap,
         str(entry.cyclomatic),
         percent(entry.coverage),
-        _qualified(entry),
+        entry.function,
         *([] if project is None else [project]),
         f"{entry.file}:{entry.line}",
     ]
-
-
-def _qualified(entry: Entry) -> str:
-    """`Get` for a function, `(*Store).Get` for a method."""
-    if not entry.receiver or "." in entry.function:
-        return entry.function
-    return f"({entry.receiver}).{entry.function}"
 
 
 def _reason(task: Task) -> Cell:

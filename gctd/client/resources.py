@@ -144,7 +144,7 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Entry(msgspec.Struct, frozen=True, kw_only=True):
-    """A function: coverages in percent, None where none was measured."""
+    """A function: `function` has the receiver before the name (`*T.Name`); coverages in percent, None where none was measured."""
 
     file: str
     function: str
@@ -165,6 +165,13 @@ class PackageProblem(msgspec.Struct, frozen=True, kw_only=True):
     reason: str
 
 
+class LeftOut(msgspec.Struct, frozen=True, kw_only=True):
+    """Something that the numbers do not include, and why; `path` is empty where no path is meant."""
+
+    path: str
+    reason: str
+
+
 class Analysis(Resource, frozen=True, kw_only=True):
     """The result of a task. A list of analyses may leave `entries` out."""
 
@@ -176,6 +183,7 @@ class Analysis(Resource, frozen=True, kw_only=True):
     project: str = "."
     entries: list[Entry] = []
     uncovered: list[PackageProblem] = []
+    warnings: list[LeftOut] = []
     engine: str = ""
     crap_version: str = ""
     duration_ms: int = 0

@@ -129,6 +129,24 @@ async def test_a_signal_before_anything_has_begun_is_reported_the_same(api: Fake
     assert (result.code, result.error) == (130, {"code": "interrupted", "message": "task list: interrupted"})
 
 
+def test_a_second_signal_ends_a_command_that_does_not_end(tmp_path: Path) -> None:
+    script = (
+        "import asyncio, os, signal\n"
+        "from gctd.cli.run import run\n"
+        "async def stubborn():\n"
+        "    while True:\n"
+        "        os.kill(os.getpid(), signal.SIGINT)\n"
+        "        try:\n"
+        "            await asyncio.sleep(5)\n"
+        "        except asyncio.CancelledError:\n"
+        "            print('once', flush=True)\n"
+        "run(stubborn(), timeout=None)\n"
+    )
+    environ = environment(None, tmp_path)
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, env=environ, timeout=20, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (130, b"once\n", b"")
+
+
 async def test_a_registration_that_is_interrupted_goes_on(api: FakeApi, tmp_path: Path) -> None:
     async with running("repo", "add", REPO_URL, url=api.url, home=tmp_path) as run:
         await run.until("registering")

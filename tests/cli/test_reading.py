@@ -27,7 +27,10 @@ def fill(api: FakeApi) -> None:
         "task-1": task_document(1, "completed", second=65, analysis_id="aa"),
         "task-2": task_document(2, "failed", second=3, project="cmd/tool", attempt=3, reason="go test: no\tsuch\ntool \x1b[31m"),
     }
-    api.results["task-1"] = analysis_document(uncovered=[{"path": "example.com/module/gen", "reason": "no tests"}])
+    api.results["task-1"] = analysis_document(
+        uncovered=[{"path": "example.com/module/gen", "reason": "no tests"}],
+        warnings=[{"kind": "unreadable", "path": "big.go", "reason": "larger than 4 MiB"}],
+    )
     api.analyses = [analysis_document(), analysis_document("cmd/tool")]
     api.workers = [worker_document(), worker_document("worker-2", "gone", cpu=0.0, memory=0, tasks=[])]
 
@@ -123,6 +126,9 @@ async def test_json_is_the_server_s_own_document(api: FakeApi, tmp_path: Path, c
                 [""],
                 ["PACKAGE", "WITHOUT COVERAGE"],
                 ["example.com/module/gen", "no tests"],
+                [""],
+                ["PATH", "NOT IN THE NUMBERS"],
+                ["big.go", "larger than 4 MiB"],
             ],
         ),
         (

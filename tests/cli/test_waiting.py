@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 from pathlib import Path
 
+import pytest
+
+from gctd.cli.follow import follow_tasks
+from gctd.client.api import Client
+from gctd.client.errors import Unavailable
 from tests.support.cli import gctd, running, running_on_terminal
 from tests.support.fakeapi import REPO_URL, FakeApi, analysis_document, problem, repo_document, task_document
 from tests.support.waiting import wait_until
@@ -40,14 +46,15 @@ def schedule(api: FakeApi) -> None:
     }
 
 
-async def after_connecting(api: FakeApi, *, reads: int = 1) -> None:
-    """Wait until somebody follows the event stream and has read the state of task-1 for the last time."""
-    await wait_until(lambda: api.resumed_from and len(api.seen("GET", "/api/tasks/task-1")) >= reads, timeout=20)
+async def after_connecting(api: FakeApi, *tasks: str, reads: int = 1) -> None:
+    """Wait until somebody follows the event stream and has read these tasks (task-1) for the last time before it."""
+    paths = [f"/api/tasks/{task}" for task in tasks or ("task-1",)]
+    await wait_until(lambda: api.resumed_from and all(len(api.seen("GET", path)) >= reads for path in paths), timeout=20)
 
 
 async def connected_life(api: FakeApi) -> None:
     """`life`, once somebody follows the event stream."""
-    await after_connecting(api)
+    await after_connecting(api, "task-1", "task-2")
     await life(api)
 
 
@@ -127,7 +134,7 @@ async def test_on_a_terminal_progress_is_drawn_over_itself_and_ends_with_the_las
     schedule(api)
     async with running_on_terminal("repo", "analyze", REPO_URL, url=api.url, home=tmp_path, columns=100) as run:
         await run.until("queued")
-        await after_connecting(api)
+        await after_connecting(api, "task-1", "task-2")
         await api.change(task_document(1, "running", second=1))
         await stage(api, "test", 2)
         await run.until("running: test, attempt 1/3 on worker-1")
@@ -210,7 +217,7 @@ async def test_a_server_that_restarts_is_waited_for(api: FakeApi, tmp_path: Path
     schedule(api)
     async with running("repo", "analyze", REPO_URL, url=api.url, home=tmp_path) as run:
         await run.until("task-2 cmd/tool  queued")
-        await after_connecting(api)
+        await after_connecting(api, "task-1", "task-2")
         port = api.port
         await api.stop()
         api.tasks |= {
@@ -294,3 +301,21 @@ async def test_watch_until_terminal_follows_all_that_have_not_ended(api: FakeApi
         result = await run.result()
     assert result.code == 0
     assert [json.loads(line)["status"] for line in result.out.splitlines()] == ["queued", "completed"]
+
+
+async def test_a_server_that_stays_away_ends_the_wait_with_unavailable(api: FakeApi) -> None:
+    api.tasks["task-1"] = task_document(1)
+    async with Client(api.url) as client, asyncio.timeout(20):
+        followed = follow_tasks(client, [await client.task("task-1")], patience=0.3)
+        assert (await anext(followed)).id == "task-1"
+        await api.stop()
+        with pytest.raises(Unavailable):
+            await anext(followed)
+
+
+async def test_what_takes_longer_than_allowed_goes_on_without_the_command(api: FakeApi, tmp_path: Path) -> None:
+    schedule(api)
+    result = await gctd("repo", "analyze", REPO_URL, "--timeout", "1s", "--json", url=api.url, home=tmp_path)
+    assert (result.code, result.out, result.error["code"]) == (124, "", "timeout")
+    assert result.error["message"] == "repo analyze: not done within 1.0s; 2 tasks go on"
+    assert result.error["hint"] == "gctd task watch task-1 task-2"
