@@ -284,10 +284,11 @@ class Commands:
     async def _together(
         self, steps: Sequence[Step[Any, Any, Any]], context: Context, deadline: float
     ) -> Sequence[Outcome[Any, Any]]:
+        # In one order for all, so that two batches never wait for each other; held, since an unused line is forgotten.
+        lines = [self._line(aggregate) for aggregate in sorted(step.aggregate for step in steps)]
         async with AsyncExitStack() as stack:
-            # In one order for all, so that two batches never wait for each other.
-            for aggregate in sorted(step.aggregate for step in steps):
-                await stack.enter_async_context(self._line(aggregate).lock)
+            for line in lines:
+                await stack.enter_async_context(line.lock)
             return await self._try_together(steps, context, deadline)
 
     async def _try_together(

@@ -295,6 +295,11 @@ class TestTogether:
         assert two is not None
         assert (one.state.total, two.state.total) == (50 - moved, moved)
 
+    async def test_batches_of_one_process_do_not_lose_races(self, commands: Commands) -> None:
+        await add(commands, 100)
+        await asyncio.gather(*(commands.execute_together(self.move(1)) for _ in range(20)))
+        assert commands.conflicts == 0
+
     async def test_single_commands_and_batches_of_one_process_do_not_lose_races(self, commands: Commands) -> None:
         await add(commands, 100)
         await asyncio.gather(
