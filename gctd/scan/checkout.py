@@ -13,7 +13,7 @@ import structlog
 
 from gctd.domain.urls import RepoUrl, parse_repo_url, repo_id
 from gctd.scan.cache import Cache, RepoCache
-from gctd.scan.errors import GitError, LimitExceeded
+from gctd.scan.errors import LimitExceeded, MirrorDamaged
 from gctd.scan.git import Git, RemoteRef, TreeReader
 from gctd.scan.links import restore_links
 from gctd.scan.locks import locked
@@ -142,11 +142,11 @@ class _Placing:
     async def place(self, url: RepoUrl, ref: RemoteRef, target: Path, *, submodules: bool, nesting: int = 0) -> str:
         """Write the files of a commit to `target`; the commit's id."""
         places = await self._held.enter_async_context(self._cache.using(repo_id(url.canonical)))
-        commit = await self._fetched(url, ref, places)
         try:
+            commit = await self._fetched(url, ref, places)
             tree = await self._write(places, commit, target)
-        except GitError as error:
-            _log.warning("mirror damaged, made anew", url=url.canonical, reason=str(error))
+        except MirrorDamaged as damage:
+            _log.warning("mirror is made anew", url=url.canonical, reason=str(damage))
             async with locked(places.lock):
                 await remove(places.mirror)
             await remove(target)

@@ -27,6 +27,10 @@ class GitError(ScanError):
     """The remote repository cannot be read: the text says why. It has no credentials in it."""
 
 
+class MirrorDamaged(GitError):
+    """The copy of the repository in the cache cannot be used."""
+
+
 class LimitExceeded(ScanError):
     """The repository is larger, or has more or longer things in it, than the operator allows."""
 

@@ -178,7 +178,8 @@ class Git:
                 limits=limits,
             )
             return
-        raise explain(done, secrets=tuple(self.settings.credentials.values()), limit=self.settings.transfer_bytes)
+        secrets = tuple(self.settings.credentials.values())
+        raise explain(done, mirror=git_dir, secrets=secrets, limit=self.settings.transfer_bytes)
 
     async def _connection(self, url: RepoUrl, environment: dict[str, str]) -> dict[str, str]:
         """The settings for a connection to the URL's host and to no other."""
@@ -240,7 +241,7 @@ class Git:
         arguments = ["read-tree", "--reset", "-u", commit]
         done = await self._git(arguments, environment, _LOCAL_SECONDS, mirror, {"core.bare": "false"}, None, Limits(), cwd=target)
         if not done.ok:
-            raise explain(done)
+            raise explain(done, mirror=mirror)
 
     async def read_config(self, path: Path) -> list[tuple[str, str]]:
         """Keys and values of a file in git's configuration format; nothing that it includes is read."""
@@ -252,7 +253,7 @@ class Git:
     async def _local(self, mirror: Path | None, *arguments: str, on_stdout: OnOutput | None = None) -> None:
         done = await self._git(arguments, self._environment(""), _LOCAL_SECONDS, mirror, {}, on_stdout, Limits(output=1 << 40))
         if not done.ok:
-            raise explain(done)
+            raise explain(done, mirror=mirror)
 
     # Both
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from pathlib import Path
 
-from gctd.scan.errors import GitError, LimitExceeded
+from gctd.scan.errors import GitError, LimitExceeded, MirrorDamaged
 from gctd.scan.process import MIB, Finished
 
 _LONGEST = 500
@@ -48,11 +49,17 @@ _KNOWN: tuple[tuple[str, str, bool], ...] = (
 )
 
 
-def explain(done: Finished, *, secrets: Iterable[str] = (), limit: int | None = None) -> GitError | LimitExceeded:
-    """The error for a git that failed."""
+def explain(
+    done: Finished, *, mirror: Path | None = None, secrets: Iterable[str] = (), limit: int | None = None
+) -> GitError | LimitExceeded:
+    """The error for a git that failed, at work in a mirror where one is given: MirrorDamaged where it names that."""
     said = redact(done.output_tail, secrets)
-    if limit is not None and re.search(r"File too large|file size limit|signal 25|fetch-pack: .*SIGXFSZ", said):
+    if limit is not None and "File too large" in said:
         return LimitExceeded(f"the repository is larger than {limit // MIB} MiB")
+    if mirror is not None and str(mirror) in said:
+        return MirrorDamaged(
+            f"the copy of the repository in the cache is damaged: {_detail(said.replace(str(mirror), 'mirror'))}"
+        )
     if done.ended_by != "exit":
         return GitError(f"git {done.how()}")
     detail = _detail(said)

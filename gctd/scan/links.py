@@ -16,13 +16,16 @@ def restore_links(root: Path, paths: Iterable[bytes]) -> tuple[str, ...]:
     be at work in the directory.
     """
     root = root.resolve()
-    waiting = {name: _target(root / name) for name in map(os.fsdecode, paths)}
+    waiting = {root / name: _target(root / name) for name in map(os.fsdecode, paths)}
     while True:
-        made = [name for name, target in waiting.items() if target is not None and _make(root, root / name, target)]
-        for name in made:
-            del waiting[name]
-        if not made:  # the rest leads out, nowhere, or in circles
-            return tuple(sorted(name.encode(errors="replace").decode() for name in waiting))
+        found = {place: _destination(place, target) for place, target in waiting.items() if target is not None}
+        good = [place for place, end in found.items() if end and end.is_relative_to(root) and end not in waiting]
+        for place in good:
+            target = waiting.pop(place)
+            place.unlink()
+            place.symlink_to(target or "")
+        if not good:  # the rest leads out, nowhere, or in circles
+            return tuple(sorted(str(place.relative_to(root)).encode(errors="replace").decode() for place in waiting))
 
 
 def _target(place: Path) -> str | None:
@@ -30,14 +33,9 @@ def _target(place: Path) -> str | None:
     return text if text and not text.startswith("/") and "\0" not in text else None
 
 
-def _make(root: Path, place: Path, target: str) -> bool:
-    """Put a link in the place of a file, if it stays inside; whether it was."""
+def _destination(place: Path, target: str) -> Path | None:
+    """Where a link would lead; None where there is nothing."""
     try:
-        destination = (place.parent / target).resolve(strict=True)
+        return (place.parent / target).resolve(strict=True)
     except (OSError, RuntimeError):  # RuntimeError: links in a circle
-        return False
-    if destination == place or not destination.is_relative_to(root):
-        return False
-    place.unlink()
-    place.symlink_to(target)
-    return True
+        return None

@@ -135,7 +135,7 @@ class _Warden:
             file_actions=[(os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0)],
             setsid=True,
             setsigmask=[],
-            setsigdef=[signal.SIGPIPE, signal.SIGXFSZ, signal.SIGCHLD],  # Python ignores the first two
+            setsigdef=[signal.SIGPIPE],  # Python ignores it, and SIGXFSZ: so that who writes too much is told, and can say so
         )
 
     def _wait(self, seconds: float) -> None:

@@ -1,0 +1,478 @@
+"""A checkout has the files of one commit and no way out of them; the cache brings each commit once and never holds too much."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import subprocess
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+
+import attrs
+import pytest
+
+from gctd.scan.cache import Cache
+from gctd.scan.checkout import CheckoutLimits, Checkouts
+from gctd.scan.errors import GitError, LimitExceeded
+from gctd.scan.git import Git, GitSettings
+from gctd.scan.locks import FileLock
+from gctd.scan.process import MIB
+from tests.scan.conftest import LOOPBACK, local, url_of
+from tests.support import gorepo
+from tests.support.githttp import counting_git
+
+
+def listing(directory: Path) -> list[str]:
+    """Every file below a directory, links too."""
+    return sorted(str(path.relative_to(directory)) for path in directory.rglob("*") if path.is_symlink() or not path.is_dir())
+
+
+def folders(cache: Path) -> list[str]:
+    """What is in the folder of jobs."""
+    return [path.name for path in (cache / "jobs").iterdir()]
+
+
+@attrs.frozen
+class Counted:
+    """Checkouts whose calls of git are counted."""
+
+    checkouts: Checkouts
+    log: Path
+
+    def calls(self) -> Counter[str]:
+        return Counter(self.log.read_text().split())
+
+
+@pytest.fixture
+def counted(cache: Path, tmp_path: Path) -> Counted:
+    program = counting_git(tmp_path / "counting")
+    git = Git(GitSettings(addresses=LOOPBACK, program=str(program)))
+    return Counted(Checkouts(cache, git, parse_url=local), program.parent / "calls")
+
+
+# The files of a commit
+
+
+async def test_the_default_branch_is_checked_out(tmp_path: Path, checkouts: Checkouts, cache: Path) -> None:
+    repo = gorepo.make(tmp_path / "repo", kind="nested")
+    async with checkouts.checkout(url_of(repo.path)) as checkout:
+        assert (checkout.ref, checkout.commit_sha) == ("main", repo.head())
+        assert listing(checkout.path) == sorted(gorepo.KINDS["nested"])
+        assert checkout.path.is_relative_to(cache)
+        assert checkout.transferred
+    assert folders(cache) == []
+
+
+async def test_a_branch_a_tag_and_a_commit_are_checked_out(tmp_path: Path, checkouts: Checkouts) -> None:
+    repo = gorepo.make(tmp_path / "repo")
+    first = repo.head()
+    repo.git("tag", "-a", "-m", "x", "v1")
+    second = repo.write({"second.go": "package single\n"}).commit()
+    repo.git("checkout", "-q", "-b", "side/branch")
+    third = repo.write({"third.go": "package single\n"}).commit()
+    for ref, commit, count in [("v1", first, 3), (second, second, 4), (first, first, 3), ("side/branch", third, 5)]:
+        async with checkouts.checkout(url_of(repo.path), ref) as checkout:
+            assert (checkout.ref, checkout.commit_sha, len(listing(checkout.path))) == (ref, commit, count)
+
+
+async def test_a_commit_that_is_not_there(tmp_path: Path, checkouts: Checkouts, cache: Path) -> None:
+    repo = gorepo.make(tmp_path / "repo")
+    with pytest.raises(GitError, match="not in the repository") as caught:
+        async with checkouts.checkout(url_of(repo.path), "a" * 40):
+            pass
+    assert caught.value.permanent
+    assert folders(cache) == []
+
+
+async def test_a_blob_or_a_tree_is_no_commit(tmp_path: Path, checkouts: Checkouts) -> None:
+    repo = gorepo.make(tmp_path / "repo")
+    repo.git("tag", "tree", repo.git("rev-parse", "HEAD^{tree}"))
+    with pytest.raises(GitError, match="not a commit"):
+        async with checkouts.checkout(url_of(repo.path), "tree"):
+            pass
+
+
+async def test_a_repository_with_sha256_ids(tmp_path: Path, checkouts: Checkouts) -> None:
+    path = tmp_path / "repo"
+    path.mkdir()
+    repo = gorepo.GoRepo(path)
+    repo.git("init", "-q", "--object-format=sha256", "-b", "main")
+    commit = repo.write(gorepo.KINDS["single"]).commit()
+    async with checkouts.checkout(url_of(path)) as checkout:
+        assert checkout.commit_sha == commit
+        assert len(commit) == 64
+
+
+@pytest.mark.parametrize("end", ["error", "cancelled"])
+async def test_the_folder_of_a_job_is_gone_however_it_ends(tmp_path: Path, checkouts: Checkouts, cache: Path, end: str) -> None:
+    """Whatever is in it: directories without permissions, ten thousand levels of them, links out."""
+    repo = gorepo.make(tmp_path / "repo")
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "kept").touch()
+    inside = asyncio.Event()
+
+    async def job() -> None:
+        async with checkouts.checkout(url_of(repo.path)) as checkout:
+            leave_a_mess(checkout.job, outside)
+            inside.set()
+            if end == "error":
+                raise LookupError
+            await asyncio.sleep(60)
+
+    running = asyncio.create_task(job())
+    await inside.wait()
+    if end == "cancelled":
+        running.cancel()
+    with pytest.raises(LookupError if end == "error" else asyncio.CancelledError):
+        await running
+    assert folders(cache) == []
+    assert (outside / "kept").exists()
+
+
+def leave_a_mess(directory: Path, outside: Path) -> None:
+    (directory / "link").symlink_to(outside)
+    (directory / "closed").mkdir()
+    (directory / "closed" / "file").touch(mode=0)
+    (directory / "closed").chmod(0)
+    here = os.getcwd()  # noqa: PTH109 - back to it below
+    try:
+        os.chdir(directory)
+        for _ in range(10_000):
+            os.mkdir("d")  # noqa: PTH102 - too deep for a path
+            os.chdir("d")
+    finally:
+        os.chdir(here)
+
+
+# The cache
+
+
+async def test_the_second_scan_of_a_repository_transfers_nothing(tmp_path: Path, counted: Counted) -> None:
+    repo = gorepo.make(tmp_path / "repo")
+    for expected in (True, False, False):
+        async with counted.checkouts.checkout(url_of(repo.path)) as checkout:
+            assert checkout.transferred is expected
+    assert counted.calls() == {"ls-remote": 3, "fetch": 1, "init": 1, "read-tree": 3}
+
+
+async def test_a_new_commit_is_fetched_into_the_same_mirror(tmp_path: Path, counted: Counted) -> None:
+    repo = gorepo.make(tmp_path / "repo")
+    old = repo.head()
+    for _ in range(2):
+        async with counted.checkouts.checkout(url_of(repo.path)) as checkout:
+            assert checkout.commit_sha == repo.head()
+        repo.write({"new.go": "package single\n"}).commit()
+    async with counted.checkouts.checkout(url_of(repo.path), old) as checkout:
+        assert not checkout.transferred
+        assert "new.go" not in listing(checkout.path)
+    assert counted.calls() == {"ls-remote": 2, "fetch": 2, "init": 1, "read-tree": 3}
+
+
+async def test_a_branch_that_was_rewritten_is_followed(tmp_path: Path, checkouts: Checkouts) -> None:
+    repo = gorepo.make(tmp_path / "repo")
+    async with checkouts.checkout(url_of(repo.path)):
+        pass
+    repo.write({"other.go": "package single\n"}).git("add", "--all")
+    repo.git("commit", "-q", "--amend", "-m", "rewritten")
+    async with checkouts.checkout(url_of(repo.path)) as checkout:
+        assert checkout.commit_sha == repo.head()
+
+
+async def test_jobs_on_one_repository_at_a_time_fetch_once(tmp_path: Path, counted: Counted) -> None:
+    repo = gorepo.make(tmp_path / "repo")
+
+    async def job() -> str:
+        async with counted.checkouts.checkout(url_of(repo.path)) as checkout:
+            return (checkout.path / "go.mod").read_text()
+
+    assert await asyncio.gather(*(job() for _ in range(5))) == [gorepo.KINDS["single"]["go.mod"]] * 5
+    assert counted.calls()["fetch"] == 1
+
+
+OTHER_WORKER = """
+import asyncio, sys
+from pathlib import Path
+from gctd.scan.checkout import Checkouts
+from gctd.scan.git import Git, GitSettings
+from tests.scan.conftest import url_of
+
+async def main(cache, program, *repos):
+    checkouts = Checkouts(Path(cache), Git(GitSettings(program=program)))
+    for repo in repos:
+        async with checkouts.checkout(url_of(Path(repo))) as checkout:
+            print(checkout.commit_sha, len(list(checkout.path.iterdir())), flush=True)
+    if repos[-1:] == repos[:1]:
+        async with checkouts.checkout(url_of(Path(repo))) as checkout:
+            print("held", flush=True)
+            await asyncio.sleep(60)
+
+asyncio.run(main(*sys.argv[1:]))
+"""
+
+
+def start_worker(cache: Path, program: Path, *repos: Path) -> subprocess.Popen[str]:
+    arguments = [str(argument) for argument in (cache, program, *repos)]
+    return subprocess.Popen([sys.executable, "-c", OTHER_WORKER, *arguments], stdout=subprocess.PIPE, text=True)
+
+
+def test_workers_in_several_processes_share_the_mirrors(tmp_path: Path, cache: Path) -> None:
+    """Three at once on the same two repositories: each sees the right files, and each repository is transferred once."""
+    program = counting_git(tmp_path / "counting")
+    repos = [gorepo.make(tmp_path / kind, kind=kind) for kind in ("single", "multi")]
+    paths = [repo.path for repo in repos]
+    workers = [start_worker(cache, program, *paths) for _ in range(3)]
+    expected = [f"{repos[0].head()} 3", f"{repos[1].head()} 3"]
+    for worker in workers:
+        output, _ = worker.communicate(timeout=60)
+        assert output.splitlines() == expected
+        assert worker.returncode == 0
+    calls = Counter((program.parent / "calls").read_text().split())
+    assert calls["fetch"] == 2
+    assert folders(cache) == []
+
+
+@pytest.mark.fault
+async def test_what_a_killed_worker_left_is_swept_and_what_a_living_one_has_is_not(
+    tmp_path: Path, cache: Path, checkouts: Checkouts
+) -> None:
+    """Also a staged profile, which is in the folder of its job."""
+    repo = gorepo.make(tmp_path / "repo")
+    dead = start_worker(cache, Path("git"), repo.path, repo.path)
+    assert dead.stdout is not None
+    try:
+        while (await asyncio.to_thread(dead.stdout.readline)) != "held\n":
+            assert dead.poll() is None
+    finally:
+        dead.kill()
+        dead.communicate()
+    (left,) = [path for path in (cache / "jobs").iterdir() if path.is_dir()]
+    (left / "src" / ".go-crap-cover.out").write_text("mode: set\n")
+    async with checkouts.checkout(url_of(repo.path)) as checkout:
+        assert await Checkouts(cache, Git()).sweep() == 1
+        assert checkout.path.exists()
+        assert not left.exists()
+        assert len(folders(cache)) == 2
+    assert folders(cache) == []
+    assert not any(name.endswith(".go-crap-cover.out") for name in listing(cache))
+
+
+@pytest.mark.fault
+async def test_a_fetch_that_was_killed_does_not_stop_the_next(tmp_path: Path, checkouts: Checkouts, cache: Path) -> None:
+    """A dead git leaves lock files and half a pack in the mirror."""
+    repo = gorepo.make(tmp_path / "repo")
+    async with checkouts.checkout(url_of(repo.path)):
+        pass
+    (mirror,) = (cache / "repos").glob("*.git")
+    for name in ("shallow.lock", "HEAD.lock", "refs/gctd/x.lock", "objects/pack/tmp_pack_x"):
+        (mirror / name).touch()
+    repo.write({"new.go": "package single\n"}).commit()
+    async with checkouts.checkout(url_of(repo.path)) as checkout:
+        assert checkout.commit_sha == repo.head()
+    assert not list(mirror.rglob("tmp_pack*"))
+
+
+@pytest.mark.fault
+@pytest.mark.parametrize("damage", ["packs gone", "head gone", "pack garbled"])
+async def test_a_damaged_mirror_is_made_anew(tmp_path: Path, checkouts: Checkouts, cache: Path, damage: str) -> None:
+    repo = gorepo.make(tmp_path / "repo")
+    async with checkouts.checkout(url_of(repo.path)):
+        pass
+    (mirror,) = (cache / "repos").glob("*.git")
+    for path in list(mirror.glob("objects/pack/*.pack")) if damage != "head gone" else [mirror / "HEAD"]:
+        path.chmod(0o600)
+        if damage == "pack garbled":
+            path.write_bytes(path.read_bytes()[:12] + bytes(100))
+        else:
+            path.unlink()
+    async with checkouts.checkout(url_of(repo.path)) as checkout:
+        assert listing(checkout.path) == sorted(gorepo.KINDS["single"])
+
+
+async def test_the_repository_used_longest_ago_goes_first(tmp_path: Path, cache: Path, git: Git) -> None:
+    """Its mirror and its Go caches; one that a job uses stays."""
+    checkouts = Checkouts(cache, git)
+    repos = [gorepo.make(tmp_path / name, files={"big": os.urandom(300_000).hex()}) for name in ("a", "b", "c")]
+    ids = []
+    for age, repo in zip((300, 200, 100), repos, strict=True):
+        async with checkouts.checkout(url_of(repo.path)) as checkout:
+            (checkout.go_cache / "build").mkdir(parents=True)
+            (checkout.go_cache / "build" / "x").write_bytes(bytes(MIB))
+            ids.append(checkout.repo_id)
+        use = cache / "repos" / f"{ids[-1]}.use"
+        os.utime(use, (time.time() - age, time.time() - age))
+    places = Cache(cache)
+    async with places.using(ids[0]):
+        os.utime(places.of(ids[0]).use, (1, 1))
+        freed = await places.make_room(3 * MIB)
+    assert MIB < freed < 2 * MIB
+    assert [places.of(id_).mirror.exists() for id_ in ids] == [True, False, True]
+    assert [places.of(id_).go.exists() for id_ in ids] == [True, False, True]
+    assert await places.make_room(0) > 2 * MIB
+    async with checkouts.checkout(url_of(repos[0].path)) as checkout:
+        assert checkout.transferred
+
+
+async def test_a_waiting_job_does_not_hold_up_the_others(tmp_path: Path, cache: Path, checkouts: Checkouts) -> None:
+    """A mirror that another process holds is waited for; the event loop goes on, and the wait can be cancelled."""
+    repos = [gorepo.make(tmp_path / name) for name in ("a", "b")]
+    async with checkouts.checkout(url_of(repos[0].path)) as checkout:
+        lock = Cache(cache).of(checkout.repo_id).lock
+    holder = FileLock.try_acquire(lock)
+    assert holder is not None
+    try:
+        waiting = asyncio.create_task(enter(checkouts, repos[0]))
+        await asyncio.wait_for(enter(checkouts, repos[1]), 10)
+        assert not waiting.done()
+        waiting.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await waiting
+    finally:
+        holder.release()
+    await enter(checkouts, repos[0])
+    assert folders(cache) == []
+
+
+async def enter(checkouts: Checkouts, repo: gorepo.GoRepo) -> None:
+    async with checkouts.checkout(url_of(repo.path)):
+        pass
+
+
+# Repositories that are not what they should be
+
+
+async def test_no_link_leads_out_of_a_checkout(tmp_path: Path, checkouts: Checkouts) -> None:
+    """Links that lead out, nowhere or in circles are plain files with the target's name in them; the others are links."""
+    repo = gorepo.make(tmp_path / "repo")
+    links = {
+        "leak.go": "/etc/passwd",
+        "etc": "/etc",
+        "m/go.mod": "../../../../../../etc/hostname",
+        "up": "..",
+        "up2": "m/../..",
+        "via": "inside/../../x",
+        "self": "self",
+        "circle1": "circle2",
+        "circle2": "circle1",
+        "dangling": "nowhere.go",
+        "hop1": "hop2",
+        "hop2": "/etc/passwd",
+        "proc": "/proc/self/root/etc/passwd",
+        "inside": "single.go",
+        "m/also.go": "../single.go",
+        "dir": "m",
+        "twice": "dir/also.go",
+    }
+    (repo.path / "m").mkdir()
+    for name, target in links.items():
+        (repo.path / name).symlink_to(target)
+    repo.commit()
+    async with checkouts.checkout(url_of(repo.path)) as checkout:
+        made = {name for name in links if (checkout.path / name).is_symlink()}
+        assert made == {"inside", "m/also.go", "dir", "twice"}
+        assert set(checkout.refused_links) == set(links) - made
+        assert (checkout.path / "leak.go").read_text() == "/etc/passwd"
+        assert (checkout.path / "twice").read_text() == (checkout.path / "single.go").read_text()
+        root = checkout.path.resolve()
+        assert all(path.resolve().is_relative_to(root) for path in checkout.path.rglob("*"))
+
+
+async def test_nothing_that_a_repository_holds_is_run(tmp_path: Path, checkouts: Checkouts) -> None:
+    """Hooks, filters, text conversions, fsmonitor in the source's configuration, attributes that ask for them."""
+    repo = gorepo.make(tmp_path / "repo")
+    canary = tmp_path / "pwn"
+    for key in ("filter.x.smudge", "filter.x.process", "core.fsmonitor", "diff.x.textconv", "uploadpack.packObjectsHook"):
+        repo.git("config", key, f"touch {canary}")
+    repo.git("config", "core.fsmonitor", "false")
+    hooks = repo.path / ".git" / "hooks"
+    hooks.mkdir(exist_ok=True)
+    for name in ("post-checkout", "pre-receive", "post-index-change", "reference-transaction"):
+        (hooks / name).write_text(f"#!/bin/sh\ntouch {canary}\n")
+        (hooks / name).chmod(0o755)
+    repo.write({".gitattributes": "*.go filter=x diff=x\n"})
+    repo.git("-c", "core.hooksPath=/dev/null", "-c", "filter.x.clean=cat", "-c", "filter.x.process=", "add", "--all")
+    repo.git("-c", "core.hooksPath=/dev/null", "-c", "filter.x.clean=cat", "-c", "filter.x.process=", "commit", "-q", "-m", "x")
+    async with checkouts.checkout(url_of(repo.path)) as checkout:
+        assert (checkout.path / "single.go").exists()
+    assert not canary.exists()
+
+
+@pytest.mark.parametrize(
+    ("limits", "files", "reason"),
+    [
+        (CheckoutLimits(files=2), {}, "more than 2 files"),
+        (CheckoutLimits(total_bytes=MIB), {"a": "x" * MIB, "b": "y"}, "larger than 1 MiB together"),
+        (CheckoutLimits(file_bytes=MIB), {"big": "x" * (MIB + 1)}, "a file of the repository is larger than 1 MiB: big"),
+        (CheckoutLimits(depth=5), {"1/2/3/4/5/6": "x"}, "deeper"),
+    ],
+)
+async def test_a_repository_beyond_the_limits_is_refused_before_it_is_written(
+    tmp_path: Path, cache: Path, git: Git, limits: CheckoutLimits, files: dict[str, str], reason: str
+) -> None:
+    repo = gorepo.make(tmp_path / "repo", files={**gorepo.KINDS["single"], **files})
+    with pytest.raises(LimitExceeded, match=reason) as caught:
+        async with Checkouts(cache, git, limits).checkout(url_of(repo.path)):
+            pass
+    assert caught.value.permanent
+    assert folders(cache) == []
+
+
+async def test_more_than_one_fetch_may_bring_is_refused(tmp_path: Path, cache: Path) -> None:
+    repo = gorepo.make(tmp_path / "repo", files={"noise": os.urandom(2 * MIB).hex()})
+    git = Git(GitSettings(transfer_bytes=MIB))
+    with pytest.raises(LimitExceeded, match="larger than 1 MiB"):
+        async with Checkouts(cache, git).checkout(url_of(repo.path)):
+            pass
+
+
+# Submodules
+
+
+def with_submodule(tmp_path: Path, address: str, path: str = "sub") -> gorepo.GoRepo:
+    """A repository `outer` with one submodule, whose commit is that of the repository `inner` beside it."""
+    inner = gorepo.make(tmp_path / "inner", kind="single")
+    outer = gorepo.make(tmp_path / "outer", kind="multi")
+    outer.write({".gitmodules": f'[submodule "s"]\n\tpath = {path}\n\turl = {address}\n'})
+    outer.git("add", ".gitmodules")
+    outer.git("update-index", "--add", "--cacheinfo", f"160000,{inner.head()},sub")
+    outer.git("commit", "-q", "-m", "submodule")
+    return outer
+
+
+@pytest.mark.parametrize("address", ["../inner", "file://{}/inner"])
+async def test_submodules_come_only_where_they_are_asked_for(tmp_path: Path, checkouts: Checkouts, address: str) -> None:
+    outer = with_submodule(tmp_path, address.format(tmp_path))
+    async with checkouts.checkout(url_of(outer.path)) as checkout:
+        assert listing(checkout.path / "sub") == []
+    async with checkouts.checkout(url_of(outer.path), submodules=True) as checkout:
+        assert listing(checkout.path / "sub") == sorted(gorepo.KINDS["single"])
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "ext::sh -c touch% pwn",
+        "--upload-pack=touch pwn",
+        "https://127.0.0.1/x",
+        "https://user:pw@host.example/x",
+        "git://host.example/x",
+    ],
+)
+async def test_the_address_of_a_submodule_is_judged_like_any_other(tmp_path: Path, checkouts: Checkouts, address: str) -> None:
+    outer = with_submodule(tmp_path, address)
+    with pytest.raises(GitError, match=r"the submodule sub is refused|disallowed submodule url"):
+        await enter_with_submodules(checkouts, outer)
+    assert not any("pwn" in name for name in listing(tmp_path))
+
+
+async def test_local_submodules_are_refused_where_local_repositories_are(tmp_path: Path, cache: Path, git: Git) -> None:
+    outer = with_submodule(tmp_path, f"{tmp_path}/inner")
+    with pytest.raises(GitError, match="local disk"):
+        await enter_with_submodules(Checkouts(cache, git), outer)
+
+
+async def enter_with_submodules(checkouts: Checkouts, repo: gorepo.GoRepo) -> None:
+    async with checkouts.checkout(url_of(repo.path), submodules=True):
+        pass
