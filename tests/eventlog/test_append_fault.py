@@ -142,6 +142,15 @@ async def test_a_batch_that_is_cut_off_is_stored_once(site: Site, message: int) 
     assert await site.ids() == [proposal.commit.id for proposal in proposals]
 
 
+@pytest.mark.parametrize("message", [1, 10])
+async def test_a_batch_with_a_hole_is_sent_again(site: Site, message: int) -> None:
+    """A message of it is lost on the way, as when the leader changes: the server refuses the rest (10176), all is sent again."""
+    site.proxy.lose_message(message)
+    proposals = [deposit(f"a{number}") for number in range(20)]
+    assert await site.log.append_together(proposals) == [Appended(sequence) for sequence in range(1, 21)]
+    assert site.proxy.struck.is_set()
+
+
 async def test_the_lost_answer_to_a_shared_batch_is_found_out_by_each(site: Site) -> None:
     """40 appends of different callers share a batch whose answer is lost: each is stored once and gets its own sequence."""
     site.log.group.pace.single = 1.0
@@ -179,21 +188,37 @@ async def refused(append: Awaitable[object]) -> Unavailable | None:
 
 async def test_after_the_deadline_a_lost_answer_is_unknown_and_repeating_is_safe(site: Site) -> None:
     """OutcomeUnknown, not Unavailable: it may be stored. The repetition, later, gives the sequence."""
-    proposal, batch = deposit("a"), [deposit("b"), deposit("c")]
-    for append, answers in (
-        (lambda deadline: site.log.append(proposal, deadline=deadline), Appended(1, replayed=True)),
-        (
-            lambda deadline: site.log.append_together(batch, deadline=deadline),
-            [Appended(2, replayed=True), Appended(3, replayed=True)],
-        ),
-    ):
-        site.proxy.lose_answers(1 if answers == Appended(1, replayed=True) else 2)
-        site.proxy.open.clear()
-        with pytest.raises(OutcomeUnknown, match="same idempotency key"):
-            await append(1.0)
-        site.proxy.open.set()
-        assert await append(15.0) == answers
-    assert len(await site.ids()) == 3
+    proposal = deposit("a")
+    site.proxy.lose_answers(1)
+    site.proxy.open.clear()
+    with pytest.raises(OutcomeUnknown, match="same idempotency key"):
+        await site.log.append(proposal, deadline=0.5)
+    site.proxy.open.set()
+    assert await site.log.append(proposal) == Appended(1, replayed=True)
+
+
+async def test_after_the_deadline_a_batch_is_unknown_and_repeating_is_safe(site: Site) -> None:
+    proposals = [deposit("a"), deposit("b")]
+    site.proxy.lose_answers(2)
+    site.proxy.open.clear()
+    with pytest.raises(OutcomeUnknown, match="same idempotency key"):
+        await site.log.append_together(proposals, deadline=0.5)
+    site.proxy.open.set()
+    assert await site.log.append_together(proposals) == [Appended(1, replayed=True), Appended(2, replayed=True)]
+
+
+async def test_after_the_deadline_a_shared_batch_is_unknown_to_each(site: Site) -> None:
+    site.log.group.pace.single = 1.0
+    proposals = [deposit(f"a{number}") for number in range(20)]
+    site.proxy.lose_answers(20)
+    site.proxy.open.clear()
+    appends = [site.log.append(proposal, deadline=0.5) for proposal in proposals]
+    results = await asyncio.gather(*appends, return_exceptions=True)
+    assert [type(result) for result in results[3:]] == [OutcomeUnknown] * 17  # the first three were not in the batch
+    site.proxy.open.set()
+    appended = await asyncio.gather(*map(site.log.append, proposals))
+    assert sorted(each.sequence for each in appended) == list(range(1, 21))
+    assert all(each.replayed for each in appended[3:])
 
 
 async def test_what_was_never_sent_is_unavailable(site: Site) -> None:

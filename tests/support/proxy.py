@@ -3,40 +3,29 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, suppress
 from urllib.parse import urlsplit
 
 
-class Publishes:
-    """Counts the messages that a client sends, in its half of the protocol: subjects that begin with one of `prefixes` only."""
+class Sent:
+    """Takes what a client sends apart into lines and messages (PUB, HPUB) of the NATS client protocol."""
 
-    def __init__(self, *prefixes: str) -> None:
-        self.count = 0
-        self._prefixes = tuple(prefix.encode() for prefix in prefixes)
+    def __init__(self) -> None:
         self._buffer = b""
 
-    def restart(self) -> None:
-        """Another connection begins; the count goes on."""
-        self._buffer = b""
-
-    def feed(self, data: bytes, before: int | None = None) -> int:
-        """Take in bytes; how many of them, from the start, come before message number `before` (all where it is not in them)."""
+    def feed(self, data: bytes) -> Iterator[tuple[bytes, bytes]]:
+        """The parts that are complete with these bytes, each with the subject it is sent to (empty: it is no message)."""
         self._buffer += data
         while (end := self._buffer.find(b"\r\n")) >= 0:
             words = self._buffer[:end].split()
-            size = end + 2
-            counts = False
+            size, subject = end + 2, b""
             if words[0].upper() in {b"PUB", b"HPUB"}:
-                size += int(words[-1]) + 2
-                counts = words[1].startswith(self._prefixes)
-            if counts and self.count + 1 == before:
-                return max(0, len(data) - len(self._buffer))
+                size, subject = size + int(words[-1]) + 2, words[1]
             if len(self._buffer) < size:
                 break
-            self._buffer = self._buffer[size:]
-            self.count += counts
-        return len(data)
+            part, self._buffer = self._buffer[:size], self._buffer[size:]
+            yield part, subject
 
 
 class Proxy:
@@ -44,13 +33,14 @@ class Proxy:
 
     `lose_answers(n)`: message n of the client's and all before it reach the server; from then on the server's answers are
     swallowed, and when an acknowledgement has been, the connection is cut. `cut_before(n)`: the connection is cut when message n
-    is about to be sent. `struck` is set when the fault has struck. Messages count from the arming; only those to `subjects` do.
+    is about to be sent. `lose_message(n)`: message n does not reach the server, everything else does. `struck` is set when the
+    fault has struck. Messages count from the arming; only those to subjects that begin with `subjects` do.
     """
 
     def __init__(self, url: str, subjects: str = "") -> None:
         parts = urlsplit(url)
         self._target = (parts.hostname or "", parts.port or 0)
-        self._subjects = subjects
+        self._subjects = subjects.encode()
         self.struck = asyncio.Event()
         self.open = asyncio.Event()
         """New connections wait until this is set; existing ones stay."""
@@ -59,9 +49,8 @@ class Proxy:
         """Nothing is forwarded while this is not set: the connection stalls."""
         self.flowing.set()
         self.url = ""
-        self._publishes = Publishes(subjects)
-        self._lose_after: int | None = None
-        self._cut_before: int | None = None
+        self._count = 0
+        self._lose_after = self._cut_before = self._lose = 0
         self._swallowing = False
         self._writers: set[asyncio.StreamWriter] = set()
         self._tasks: set[asyncio.Task[None]] = set()
@@ -76,9 +65,13 @@ class Proxy:
         self._arm()
         self._cut_before = message
 
+    def lose_message(self, message: int) -> None:
+        """Arm: see the class."""
+        self._arm()
+        self._lose = message
+
     def _arm(self) -> None:
-        self._publishes = Publishes(self._subjects)
-        self._lose_after = self._cut_before = None
+        self._count = self._lose_after = self._cut_before = self._lose = 0
         self._swallowing = False
         self.struck.clear()
 
@@ -113,7 +106,6 @@ class Proxy:
         upstream: asyncio.StreamWriter | None = None
         try:
             await self.open.wait()
-            self._publishes.restart()
             answers, upstream = await asyncio.open_connection(*self._target)
             self._writers.add(upstream)
             halves = {
@@ -138,18 +130,26 @@ class Proxy:
             self._tasks.discard(task)
 
     async def _forward(self, reader: asyncio.StreamReader, upstream: asyncio.StreamWriter) -> None:
+        sent = Sent()
         with suppress(OSError):
             while data := await reader.read(65536):
                 await self.flowing.wait()
-                taken = self._publishes.feed(data, self._cut_before)
-                if self._lose_after is not None and self._publishes.count >= self._lose_after:
-                    self._lose_after, self._swallowing = None, True
-                upstream.write(data[:taken])
+                for part, subject in sent.feed(data):
+                    counted = bool(subject) and subject.startswith(self._subjects)
+                    self._count += counted
+                    if counted and self._count == self._cut_before:
+                        self._cut_before = 0
+                        self.struck.set()
+                        await upstream.drain()
+                        return
+                    if counted and self._count == self._lose:
+                        self._lose = 0
+                        self.struck.set()
+                        continue
+                    if counted and self._count == self._lose_after:
+                        self._lose_after, self._swallowing = 0, True
+                    upstream.write(part)
                 await upstream.drain()
-                if taken < len(data):
-                    self._cut_before = None
-                    self.struck.set()
-                    return
 
     async def _return(self, answers: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with suppress(OSError):
