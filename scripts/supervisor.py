@@ -32,6 +32,9 @@ _SETTLED = 60.0
 """Seconds of running after which a service that ends is started again without the delay of earlier ends."""
 
 
+_SAME_SIGNAL = 0.3
+"""Seconds within which a second signal is the first one again: timeout(1) and others send it to a process and to its group."""
+
 Demo = Callable[[System, Console], Awaitable[None]]
 
 
@@ -118,14 +121,14 @@ async def run(system: System, console: Console, *, ready: ReadyFile, demo: Demo 
     """
     supervisor = Supervisor(console)
     work = asyncio.create_task(_work(supervisor, system, console, ready, demo))
-    received: list[signal.Signals] = []
+    received: list[tuple[signal.Signals, float]] = []
 
     def on_signal(number: signal.Signals) -> None:
-        received.append(number)
+        received.append((number, time.monotonic()))
         if len(received) == 1:
             console.say("ending everything in order (once more: at once)")
             work.cancel()
-        else:
+        elif received[-1][1] - received[0][1] > _SAME_SIGNAL:
             supervisor.kill()
 
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
@@ -135,7 +138,7 @@ async def run(system: System, console: Console, *, ready: ReadyFile, demo: Demo 
     finally:
         await supervisor.stop()
     if received:
-        return 128 + received[0]
+        return 128 + received[0][0]
     error = work.exception()
     if error is None:
         return 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -83,9 +84,18 @@ async def test_a_second_signal_ends_all_at_once(tmp_path: Path) -> None:
         await running.ready()
         children = list(running.descendants().values())
         running.process.send_signal(signal.SIGINT)
-        await wait_until(lambda: "ending everything" in running.said)
-        assert await running.end(signal.SIGINT, within=2) == 130
+        said = time.monotonic()
+        await wait_until(lambda: "ending everything" in running.said and time.monotonic() > said + 0.5)
+        assert running.process.poll() is None
+        assert await running.end(signal.SIGINT, within=1.5) == 130
         assert alive(children) == []
+
+
+async def test_a_signal_that_is_sent_to_the_process_and_to_its_group_counts_once(tmp_path: Path) -> None:
+    with _standins(tmp_path, "slow") as running:
+        await running.ready()
+        assert await running.end(signal.SIGTERM, signal.SIGTERM) == 143
+        assert "ending" in (tmp_path / "data" / "logs" / "service-1.log").read_text(), "it was given the time that it takes"
 
 
 async def test_a_service_that_does_not_start_ends_all_with_the_end_of_its_log(tmp_path: Path) -> None:
