@@ -23,22 +23,22 @@ GO = Language(tree_sitter_go.language())
 
 # Tokens, not the statements around them: each counted construct has exactly one, and patterns of a single node keep the
 # query linear, where `(binary_expression operator: ...)` takes quadratic time on a long chain of operators.
-_FUNCTIONS = Query(
-    GO,
-    """
-    (source_file (package_clause (package_identifier) @package))
-    (source_file [(function_declaration) (method_declaration)] @function)
-    (source_file [(_simple_statement) (block) (break_statement) (continue_statement) (defer_statement)
-                  (expression_switch_statement) (fallthrough_statement) (for_statement) (go_statement) (goto_statement)
-                  (if_statement) (labeled_statement) (return_statement) (select_statement)
-                  (type_switch_statement)] @stray)
-    ["if" "for" "case" "&&" "||"] @decision
-    """,
-)
+_DECISIONS = Query(GO, '["if" "for" "case" "&&" "||"] @decision')
 _COMMENTS = Query(GO, "(comment) @comment")
 # The grammar takes the first argument of `new` and `make` for a type. Since Go 1.26 `new` takes values too, and either
 # name can be declared anew: where a file cannot be parsed, those calls are read as calls of an ordinary function.
 _CALL_WITH_VALUE = re.compile(rb"\b(?:new|make)(?=\s*\((?!\s*(?:\[|<-\s*chan\b|map\b|chan\b|func\b|struct\b|interface\b)))")
+_TOP_LEVEL = {
+    "package_clause": 0,
+    "import_declaration": 1,
+    "const_declaration": 2,
+    "type_declaration": 2,
+    "var_declaration": 2,
+    "function_declaration": 2,
+    "method_declaration": 2,
+}
+_EXTRAS = frozenset({"comment", "empty_statement"})
+_FUNCTIONS = frozenset({"function_declaration", "method_declaration"})
 _CHUNK = 1 << 16
 _BYTE_ORDER_MARK = "\ufeff"
 _IGNORE = (b"//go-crap:ignore", b"//gocyclo:ignore")
@@ -100,23 +100,37 @@ def analyse_source(path: str, source: bytes, *, nesting: int = 50_000) -> Source
     _check_text(source)
     tree = _parse(source)
     _check_depth(tree.root_node, nesting)
-    captures = QueryCursor(_FUNCTIONS).captures(tree.root_node)
-    package = captures.get("package")
-    if not package:
-        raise Unparsable("line 1: expected a package clause")
-    for stray in captures.get("stray", ()):
-        raise Unparsable(f"line {_line(stray)}: expected a declaration")
-    functions = sorted(captures.get("function", ()), key=lambda node: node.start_byte)
-    if functions and functions[0].start_byte < package[0].start_byte:
-        raise Unparsable(f"line {_line(functions[0])}: expected a package clause")
-    decisions = sorted(node.start_byte for node in captures.get("decision", ()))
+    package, functions = _top_level(tree.root_node)
+    decisions = sorted(node.start_byte for node in QueryCursor(_DECISIONS).captures(tree.root_node).get("decision", ()))
     line_map = _line_map(path, source, tree) if lines.may_have_directives(source) else LineMap()
     may_ignore = any(mark in source for mark in _IGNORE)
     declarations = tuple(
         _declaration(node, source, decisions, line_map, ignored=may_ignore and _ignored(node, source, line_map))
         for node in functions
     )
-    return SourceFile(_text(package[0], source), declarations)
+    return SourceFile(_text(package, source), declarations)
+
+
+def _top_level(root: Node) -> tuple[Node, Sequence[Node]]:
+    """The package's name and the functions; the grammar lets statements pass here, and declarations in any order."""
+    package = None
+    functions = []
+    reached = 0
+    for node in root.named_children:
+        kind = node.type
+        if kind in _EXTRAS:
+            continue
+        rank = _TOP_LEVEL.get(kind, -1)
+        if rank < reached or (package is None) != (rank == 0):
+            raise Unparsable(f"line {_line(node)}: unexpected {kind.replace('_', ' ')}")
+        reached = rank
+        if package is None:
+            package = next(child for child in node.named_children if child.type == "package_identifier")
+        elif kind in _FUNCTIONS:
+            functions.append(node)
+    if package is None:
+        raise Unparsable("line 1: expected a package clause")
+    return package, functions
 
 
 def _check_text(source: bytes) -> None:

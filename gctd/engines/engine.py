@@ -42,7 +42,7 @@ class Limits:
     some 500 bytes of memory for a byte of hostile source.
     """
 
-    file_bytes: int = 4 << 20
+    file_bytes: int = 8 << 20
     nesting: int = 50_000
     files: int = 200_000
     directories: int = 200_000

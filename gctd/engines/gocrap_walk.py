@@ -178,7 +178,7 @@ def _class(characters: Iterator[str]) -> _Class:
 
 
 def _member(character: str, characters: Iterator[str]) -> str:
-    if character == "-":
+    if character in "-]":
         raise BadPattern
     return _next(characters) if character == "\\" else character
 

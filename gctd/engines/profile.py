@@ -15,6 +15,8 @@ from typing import BinaryIO, NamedTuple
 
 import attrs
 
+from gctd.engines.files import open_regular
+
 _LINE = re.compile(rb"(.+):(\d{1,9}\.\d{1,9},\d{1,9}\.\d{1,9} \d{1,9}) (\d{1,40})")
 _POSITION = re.compile(rb"(\d+)\.(\d+),(\d+)\.(\d+) (\d+)")
 _PIECE = 1 << 20
@@ -87,7 +89,7 @@ def read_profile(path: Path, *, max_bytes: int, max_blocks: int) -> Profile:
 
     `max_blocks` bounds the distinct blocks kept. Raises OSError and ProfileTooLarge.
     """
-    with path.open("rb") as file:
+    with open_regular(path) as file:
         return parse_profile(file, max_bytes=max_bytes, max_blocks=max_blocks)
 
 
@@ -101,6 +103,8 @@ def parse_profile(file: BinaryIO, *, max_bytes: int, max_blocks: int) -> Profile
     for number, line in enumerate(_lines(_pieces(file, digest.update, max_bytes)), 1):
         match = _LINE.fullmatch(line)
         if match is None:
+            if not line:
+                continue
             said = _mode_of(line)
             if said is None or (mode and said != mode):
                 malformed += 1
@@ -134,14 +138,13 @@ def _pieces(file: BinaryIO, update: Callable[[bytes], None], max_bytes: int) -> 
 
 
 def _lines(pieces: Iterator[bytes]) -> Iterator[bytes]:
-    """Lines without the spaces around them, empty ones left out; of a line that is far too long only the end."""
+    """Lines without the spaces around them; of a line that is far too long only the end."""
     rest = b""
     for piece in pieces:
         *whole, rest = (rest + piece).split(b"\n")
         rest = rest[-_LONGEST_LINE:]
-        yield from filter(None, map(bytes.strip, whole))
-    if rest.strip():
-        yield rest.strip()
+        yield from map(bytes.strip, whole)
+    yield rest.strip()
 
 
 def _mode_of(line: bytes) -> str | None:

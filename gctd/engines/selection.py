@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import os
 import posixpath
-import stat
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from gctd.engines.engine import EngineFailed, EngineInput, Limits
+from gctd.engines.files import open_regular
 from gctd.engines.report import ReportWarning, WarningKind
 
 
@@ -126,11 +126,7 @@ def _warn_of_link(entry: os.DirEntry[str], path: str, warnings: Warnings, *, inc
 def read_source(file: Path, path: str, limits: Limits, warnings: Warnings) -> bytes | None:
     """The bytes of a file, or None with a warning under the name `path` where it is no regular file or too large."""
     try:
-        descriptor = os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-        with open(descriptor, "rb") as opened:  # noqa: PTH123 (a descriptor, so that nothing changes between the two)
-            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-                warnings.add("unreadable", path, "not a regular file")
-                return None
+        with open_regular(file) as opened:
             source = opened.read(limits.file_bytes + 1)
     except OSError as error:
         warnings.add("unreadable", path, error.strerror or "cannot be read")

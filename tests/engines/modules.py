@@ -59,7 +59,7 @@ def write_gocrap_fixture(directory: Path) -> None:
             "sub/asm_arm64.go": "package sub\n\nfunc Asm(x int) bool\n",
             "sub/ok.go": "package sub\n\nfunc Ok(x int) bool { return x > 0 }\n",
             "bad/bad.go": "package bad\n\nfunc Bad(x int) int {\n\tif x > 0 {\n",
-            "line/l.go": "package line\n\n//line foo.y:100\nfunc L(x int) int {\n\tif x > 0 {\n\t\treturn 1\n\t}\n\treturn 0\n}\n",
+            "line/l.go": z.replace("package y\n\n", "package line\n\n//line foo.y:100\n").replace("Z", "L"),
             "line/foo.y": "%%\n",
         },
         profile=(FIXTURE / "cover.out").read_text(),
