@@ -6,29 +6,25 @@ A body over 256 KiB does not belong in an event: it is stored first, and the eve
 from __future__ import annotations
 
 import asyncio
-import base64
-import json
+import re
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable
 from hashlib import sha256
-from typing import Protocol, TypeVar
-from uuid import uuid4
+from typing import Protocol
 
 import attrs
-import nats.errors
-import nats.js.errors
-from nats.js.object_store import ObjectStore
 
-from eventlog.errors import BlobMissing, TooLarge, Unavailable
+from eventlog.errors import BlobMissing, TooLarge
 from eventlog.jetstream.connection import Connection
-
-T = TypeVar("T")
+from eventlog.jetstream.objects import ObjectBucket
 
 MOST = 256 * 1024**2
 """Bytes that one blob may have, unless a store is made with another bound."""
+
 CACHED = 64 * 1024**2
-DEADLINE = 60.0
-"""Seconds for one blob to be stored or read."""
+"""Bytes of blobs that a store keeps in memory: they never change."""
+
+_PREFIX = "sha256-"
+_DIGEST = re.compile(r"[0-9a-f]{64}")
 
 
 @attrs.frozen
@@ -61,31 +57,23 @@ class Blobs(Protocol):
 
 
 class BlobStore:
-    """Blobs in an object bucket (ADR-20): bodies as objects `sha256-<hex>`, names as links to them."""
+    """Blobs in an object bucket (ADR-20): bodies as objects `sha256-<hex>`, names as links to them.
+
+    Any client can read both by name (`nats object get BUCKET coverage/...`).
+    """
 
     def __init__(self, connection: Connection, bucket: str, *, most: int = MOST) -> None:
-        self._connection = connection
-        self._bucket = bucket
+        self._bucket = ObjectBucket(connection, bucket)
         self._most = most
         self._cache: OrderedDict[str, bytes] = OrderedDict()
         self._cached = 0
 
     async def put(self, data: bytes) -> BlobRef:
-        """Store a body; storing the same again changes nothing. Raises TooLarge, Unavailable."""
+        """Store a body, durably; storing the same again changes nothing. Raises TooLarge, Unavailable."""
         if len(data) > self._most:
             raise TooLarge(f"a body of {len(data)} bytes is over the {self._most} that may be stored")
-        ref = BlobRef.of(data)
-        name = _object(ref.digest)
-
-        async def store(bucket: ObjectStore) -> None:
-            try:
-                if (await bucket.get_info(name)).size == ref.size:
-                    return
-            except nats.js.errors.ObjectNotFoundError:
-                pass
-            await bucket.put(name, data)
-
-        await self._do(store)
+        ref = await _reference(data)
+        await self._bucket.put(_PREFIX + ref.digest, data)
         self._keep(ref.digest, data)
         return ref
 
@@ -94,70 +82,31 @@ class BlobStore:
         if digest in self._cache:
             self._cache.move_to_end(digest)
             return self._cache[digest]
-
-        async def read(bucket: ObjectStore) -> bytes:
-            return (await bucket.get(_object(digest))).data or b""
-
-        try:
-            data = await self._do(read)
-        except (nats.js.errors.ObjectNotFoundError, nats.js.errors.ObjectDeletedError) as error:
-            raise BlobMissing(f"no body is stored with the digest {digest}") from error
-        except nats.js.errors.DigestMismatchError as error:
-            raise BlobMissing(f"the body stored under {digest} is damaged") from error
-        if BlobRef.of(data).digest != digest:
-            raise BlobMissing(f"the body stored under {digest} is another one")
+        found = await self._bucket.describe(_PREFIX + digest) if _DIGEST.fullmatch(digest) else None
+        if found is None:
+            raise BlobMissing(f"no body is stored with the digest {digest}")
+        data = await self._bucket.get(found)
+        if data is None:
+            raise BlobMissing(f"parts of the body stored under {digest} are missing")
+        if (await _reference(data)).digest != digest:
+            raise BlobMissing(f"the body stored under {digest} has another digest")
         self._keep(digest, data)
         return data
 
     async def link(self, name: str, ref: BlobRef) -> None:
         """Let a name lead to a stored body; the last link of a name counts. Raises BlobMissing, Unavailable."""
-        target = {"bucket": self._bucket, "name": _object(ref.digest)}
-        meta = {
-            "name": name,
-            "bucket": self._bucket,
-            "nuid": uuid4().hex,
-            "size": 0,
-            "chunks": 0,
-            "options": {"link": target},
-        }
-        encoded = base64.urlsafe_b64encode(name.encode()).decode()
-
-        async def write(bucket: ObjectStore) -> None:
-            if (await bucket.get_info(_object(ref.digest))).size != ref.size:
-                raise BlobMissing(f"the body stored under {ref.digest} has another size")
-            await self._connection.client.jetstream().publish(
-                f"$O.{self._bucket}.M.{encoded}", json.dumps(meta).encode(), headers={"Nats-Rollup": "sub"}
-            )
-
-        try:
-            await self._do(write)
-        except nats.js.errors.ObjectNotFoundError as error:
-            raise BlobMissing(f"no body is stored with the digest {ref.digest}") from error
+        found = await self._bucket.describe(_PREFIX + ref.digest)
+        if found is None or found.size != ref.size:
+            raise BlobMissing(f"no body of {ref.size} bytes is stored with the digest {ref.digest}")
+        await self._bucket.link(name, _PREFIX + ref.digest)
 
     async def resolve(self, name: str) -> BlobRef | None:
         """The body that a name leads to. Raises Unavailable."""
-
-        async def follow(bucket: ObjectStore) -> BlobRef | None:
-            options = (await bucket.get_info(name)).options
-            if options is None or options.link is None or options.link.name is None:
-                return None
-            target = await bucket.get_info(options.link.name)
-            return BlobRef(options.link.name.removeprefix("sha256-"), target.size or 0)
-
-        try:
-            return await self._do(follow)
-        except (nats.js.errors.ObjectNotFoundError, nats.js.errors.ObjectDeletedError):
+        link = await self._bucket.describe(name)
+        if link is None or link.target is None:
             return None
-
-    async def _do(self, operation: Callable[[ObjectStore], Awaitable[T]]) -> T:
-        try:
-            async with asyncio.timeout(DEADLINE):
-                bucket = await self._connection.client.jetstream().object_store(self._bucket)
-                return await operation(bucket)
-        except (nats.js.errors.ObjectNotFoundError, nats.js.errors.ObjectDeletedError, nats.js.errors.DigestMismatchError):
-            raise
-        except (TimeoutError, nats.errors.Error) as error:
-            raise Unavailable(f"bodies cannot be stored or read now: {str(error) or 'no answer'}") from error
+        body = await self._bucket.describe(link.target)
+        return BlobRef(link.target.removeprefix(_PREFIX), body.size) if body else None
 
     def _keep(self, digest: str, data: bytes) -> None:
         if len(data) > CACHED // 4 or digest in self._cache:
@@ -172,12 +121,15 @@ class BlobStore:
 class MemoryBlobs:
     """Blobs in memory, for tests."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, most: int = MOST) -> None:
+        self._most = most
         self._bodies: dict[str, bytes] = {}
         self._names: dict[str, BlobRef] = {}
 
     async def put(self, data: bytes) -> BlobRef:
-        """Store a body."""
+        """Store a body. Raises TooLarge."""
+        if len(data) > self._most:
+            raise TooLarge(f"a body of {len(data)} bytes is over the {self._most} that may be stored")
         ref = BlobRef.of(data)
         self._bodies[ref.digest] = data
         return ref
@@ -190,7 +142,8 @@ class MemoryBlobs:
 
     async def link(self, name: str, ref: BlobRef) -> None:
         """Let a name lead to a stored body. Raises BlobMissing."""
-        await self.get(ref.digest)
+        if len(await self.get(ref.digest)) != ref.size:
+            raise BlobMissing(f"no body of {ref.size} bytes is stored with the digest {ref.digest}")
         self._names[name] = ref
 
     async def resolve(self, name: str) -> BlobRef | None:
@@ -198,5 +151,9 @@ class MemoryBlobs:
         return self._names.get(name)
 
 
-def _object(digest: str) -> str:
-    return f"sha256-{digest}"
+async def _reference(data: bytes) -> BlobRef:
+    """As BlobRef.of, beside the event loop: a large body takes hundreds of milliseconds."""
+    return await asyncio.to_thread(BlobRef.of, data)
+
+
+__all__ = ["MOST", "BlobRef", "BlobStore", "Blobs", "MemoryBlobs"]

@@ -11,6 +11,7 @@ import attrs
 import structlog
 
 from eventlog.errors import Unavailable
+from eventlog.jetstream.api import persist
 from eventlog.jetstream.connection import Connection
 
 log = structlog.get_logger(__name__)
@@ -19,7 +20,6 @@ SETTLE_TIMEOUT = 10.0
 """Seconds within which the broker confirms what becomes of a job; that long a restart or an election is waited for."""
 
 _REQUEST_TIMEOUT = 2.0
-_PAUSE = 0.1
 _NANOSECONDS = 1_000_000_000
 
 
@@ -82,17 +82,10 @@ class Job:
                 await asyncio.sleep(third)
 
     async def _settle(self, how: bytes) -> None:
-        end = time.monotonic() + SETTLE_TIMEOUT
-        while True:  # saying it twice does no harm
-            try:
-                await self._connection.request(self._reply, how, timeout=_REQUEST_TIMEOUT)
-            except Unavailable:
-                if time.monotonic() + _PAUSE > end:
-                    raise
-                await asyncio.sleep(_PAUSE)
-                await self._connection.up(end - time.monotonic())
-            else:
-                return
+        async def say() -> object:  # saying it twice does no harm
+            return await self._connection.request(self._reply, how, timeout=_REQUEST_TIMEOUT)
+
+        await persist(self._connection, say, SETTLE_TIMEOUT)
 
 
 __all__ = ["SETTLE_TIMEOUT", "Job"]

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-import asyncio
-import base64
-from typing import Any
+import re
 
-from eventlog.jetstream.api import NO_MESSAGE, Refused, call
+from eventlog.errors import Unavailable
+from eventlog.jetstream.api import PREFIX, answer_of, call
 from eventlog.jetstream.connection import Connection
 
-_PUT_TIMEOUT = 2.0
+MOST_PRESENT = 1024
+"""Entries that the server gives in one answer (ADR-31)."""
+
+_TIMEOUT = 2.0
+_ID = re.compile(r"[A-Za-z0-9_=-]+(\.[A-Za-z0-9_=-]+)*")
 
 
 class Presence:
-    """The entries of one bucket, by id (a single subject token)."""
+    """The entries of one bucket, by id: at most 1,024 of them, which are workers, hosts and the like.
+
+    The time that an entry lives is the bucket's: announce a few times within it.
+    """
 
     def __init__(self, connection: Connection, bucket: str) -> None:
         self._connection = connection
@@ -22,25 +28,33 @@ class Presence:
 
     async def announce(self, id_: str, payload: bytes) -> None:
         """Be present, with what others are told, until the bucket's time has passed without a word. Raises Unavailable."""
-        await self._connection.request(self._prefix + id_, payload, timeout=_PUT_TIMEOUT)
+        subject = self._subject(id_)
+        reply = await self._connection.request(subject, payload, timeout=_TIMEOUT)
+        answer_of(f"to store {subject}", reply.data)
 
     async def leave(self, id_: str) -> None:
         """Be present no more. Raises Unavailable."""
-        await call(self._connection, f"STREAM.PURGE.{self._stream}", {"filter": self._prefix + id_})
+        await call(self._connection, f"STREAM.PURGE.{self._stream}", {"filter": self._subject(id_)}, timeout=_TIMEOUT)
 
     async def present(self) -> dict[str, bytes]:
-        """What those who are present said last, by id. Raises Unavailable."""
-        info = await call(self._connection, f"STREAM.INFO.{self._stream}", {"subjects_filter": f"{self._prefix}>"})
-        subjects = list(info["state"].get("subjects") or ())
-        found = await asyncio.gather(*(self._last(subject) for subject in subjects))
-        pairs = zip(subjects, found, strict=True)
-        return {subject.removeprefix(self._prefix): payload for subject, payload in pairs if payload is not None}
+        """What those who are present said last, by id: one request, however many there are. Raises Unavailable."""
+        found: dict[str, bytes] = {}
+        request = b'{"multi_last":["%b>"]}' % self._prefix.encode()
+        async for reply in self._connection.request_many(f"{PREFIX}DIRECT.GET.{self._stream}", request, timeout=_TIMEOUT):
+            match reply.status:
+                case None:
+                    if b"\r\nKV-Operation:" not in (reply.head or b""):  # another client's mark of a deletion
+                        found[reply.header(b"Nats-Subject").removeprefix(self._prefix)] = reply.data
+                case "204" | "404":  # the end; nothing there
+                    break
+                case _:
+                    raise Unavailable(f"{self._stream} cannot be read: {reply.description}")
+        return found
 
-    async def _last(self, subject: str) -> bytes | None:
-        try:
-            answer: dict[str, Any] = await call(self._connection, f"STREAM.MSG.GET.{self._stream}", {"last_by_subj": subject})
-        except Refused as error:
-            if error.number == NO_MESSAGE:  # it lapsed between the two requests
-                return None
-            raise
-        return base64.b64decode(answer["message"].get("data", ""))
+    def _subject(self, id_: str) -> str:
+        if not _ID.fullmatch(id_):
+            raise ValueError(f"{id_!r} cannot name who is present: only A-Z a-z 0-9 _ = - and single dots between")
+        return self._prefix + id_
+
+
+__all__ = ["MOST_PRESENT", "Presence"]

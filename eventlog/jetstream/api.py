@@ -5,17 +5,22 @@ nats-py's manager does the same with typed copies of the configurations, which l
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Mapping
 from http import HTTPStatus
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
 from eventlog.errors import EventLogError, Unavailable
 from eventlog.jetstream.connection import Connection
 
+T = TypeVar("T")
+
 PREFIX = "$JS.API."
 TIMEOUT = 5.0
+_PAUSE = 0.1
 
 PLAIN_ACK_TOKENS = 9
 """Parts of a reply subject without domain and account: `$JS.ACK.stream.consumer.times.sequence.delivery.time.pending`."""
@@ -25,6 +30,8 @@ NO_PEERS = 10005
 CONSUMER_MISSING = 10014
 CONSUMER_EXISTS = 10148
 NAME_IN_USE = 10058
+WRONG_LAST_SEQUENCE = 10071
+_NO_ROOM = frozenset({10023, 10077})
 STREAM_MISSING = 10059
 STORAGE_EXCEEDED = 10047
 
@@ -40,6 +47,10 @@ class Refused(EventLogError):
         self.number = number
         self.description = description
         self.passing = code >= HTTPStatus.INTERNAL_SERVER_ERROR or number == NO_PEERS
+
+
+class Full(Unavailable):
+    """A stream, or the server, has no room: somebody has to make some, it does not pass."""
 
 
 async def call(
@@ -58,13 +69,34 @@ async def call(
 
 
 def answer_of(request: str, data: bytes) -> dict[str, Any]:
-    """What the reply to a request says. Raises Refused, Unavailable."""
+    """What the reply to a request says. Raises Refused, Unavailable, Full."""
     answer: dict[str, Any] = msgspec.json.decode(data)
     if (refusal := answer.get("error")) is None:
         return answer
+    if refusal.get("err_code") in _NO_ROOM:
+        raise Full(f"JetStream has no room for {request}: {refusal['description']}")
     if refusal["code"] == HTTPStatus.SERVICE_UNAVAILABLE:
         raise Unavailable(f"JetStream cannot do {request} now: {refusal['description']}")
     raise Refused(request, refusal["code"], refusal.get("err_code", 0), refusal["description"])
+
+
+async def persist(connection: Connection, attempt: Callable[[], Awaitable[T]], seconds: float) -> T:
+    """What an attempt gives, which is made again for as many seconds while the broker is away. Raises Unavailable, Full.
+
+    Only for what may be done twice.
+    """
+    end = time.monotonic() + seconds
+    while True:
+        try:
+            return await attempt()
+        except Full:
+            raise
+        except Unavailable:
+            left = end - time.monotonic() - _PAUSE
+            if left <= 0:
+                raise
+        await asyncio.sleep(_PAUSE)
+        await connection.up(left)
 
 
 def delivery_of(reply: str) -> tuple[int, int]:
@@ -83,8 +115,11 @@ __all__ = [
     "PREFIX",
     "STORAGE_EXCEEDED",
     "STREAM_MISSING",
+    "WRONG_LAST_SEQUENCE",
+    "Full",
     "Refused",
     "answer_of",
     "call",
     "delivery_of",
+    "persist",
 ]

@@ -1,0 +1,187 @@
+"""Objects in an object bucket as ADR-20 lays them out: chunks on one subject, a description on another, links.
+
+nats-py's own object store waits without end for a chunk that is missing, leaves a subscription and a consumer behind when it is
+cancelled, and does not say whether an upload that failed was stored. What is written here it can read, and the other way round.
+"""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+from collections.abc import Iterator
+from hashlib import sha256
+from uuid import uuid4
+
+import msgspec
+import structlog
+
+from eventlog.errors import EventLogError
+from eventlog.jetstream.api import NO_MESSAGE, WRONG_LAST_SEQUENCE, Refused, answer_of, call, persist
+from eventlog.jetstream.connection import Connection
+
+log = structlog.get_logger(__name__)
+
+CHUNK = 512 * 1024
+LONGEST_NAME = 2048
+"""Bytes of a name: it is part of a subject, and the server ends a connection that sends a line of more than 4,096."""
+
+READ_DEADLINE = 2.0
+WRITE_DEADLINE = 15.0
+"""Seconds that a broker which is away is waited for, at each step: a restart or an election."""
+
+_ROLLUP = b"Nats-Rollup: sub\r\n"
+
+
+class Link(msgspec.Struct, frozen=True):
+    """What a name leads to."""
+
+    bucket: str
+    name: str | None = None
+
+
+class Options(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Part of a description."""
+
+    link: Link | None = None
+    max_chunk_size: int = 0
+
+
+class Description(msgspec.Struct, frozen=True, omit_defaults=True):
+    """An object's description: `size` in bytes, `digest` as ADR-20 writes it (`SHA-256=` and URL-safe base64)."""
+
+    name: str
+    bucket: str
+    nuid: str
+    size: int = 0
+    chunks: int = 0
+    digest: str = ""
+    deleted: bool = False
+    options: Options | None = None
+
+    @property
+    def target(self) -> str | None:
+        """The name of the object in the same bucket that this is a link to."""
+        link = self.options.link if self.options else None
+        return link.name if link and link.bucket == self.bucket else None
+
+
+class ObjectBucket:
+    """The objects of one bucket. All errors are the event log's."""
+
+    def __init__(self, connection: Connection, bucket: str) -> None:
+        self._connection = connection
+        self._bucket = bucket
+        self._stream = f"OBJ_{bucket}"
+
+    async def describe(self, name: str) -> Description | None:
+        """The description of an object or link, None where there is none. Raises Unavailable."""
+        found, _ = await self._description(name)
+        return found
+
+    async def put(self, name: str, data: bytes) -> None:
+        """Store an object whose name says what is in it; nothing happens where it is there already. Raises Unavailable."""
+        found, sequence = await self._description(name)
+        if found is not None and found.size == len(data) and await self._complete(found):
+            return
+        nuid = uuid4().hex
+        try:
+            chunks = list(_split(data, min(CHUNK, self._connection.max_payload // 2)))
+            for number, chunk in enumerate(chunks):
+                await self._publish(self._chunks(nuid), chunk, b"Nats-Msg-Id: %b.%d\r\n" % (nuid.encode(), number))
+            digest = f"SHA-256={base64.urlsafe_b64encode(sha256(data).digest()).decode()}"
+            options = Options(max_chunk_size=CHUNK)
+            description = Description(name, self._bucket, nuid, len(data), len(chunks), digest, options=options)
+            stored = await self._put_description(description, sequence)
+        except BaseException:
+            await self._forget(nuid)
+            raise
+        if not stored:
+            await self._forget(nuid)
+        elif found is not None:
+            await self._forget(found.nuid)
+
+    async def get(self, description: Description) -> bytes | None:
+        """An object's bytes, None where chunks of it are missing. Raises Unavailable."""
+        parts: list[bytes] = []
+        sequence = 0
+        for _ in range(description.chunks):
+            found = await self._message({"next_by_subj": self._chunks(description.nuid), "seq": sequence + 1})
+            if found is None:
+                return None
+            sequence, data = found
+            parts.append(data)
+        return b"".join(parts)
+
+    async def link(self, name: str, target: str) -> None:
+        """Let a name lead to an object of this bucket, wherever it led before. Raises Unavailable."""
+        options = Options(link=Link(self._bucket, target))
+        description = Description(name, self._bucket, uuid4().hex, options=options)
+        await self._publish(self._meta(name), msgspec.json.encode(description), _ROLLUP)
+
+    async def _put_description(self, description: Description, expected: int) -> bool:
+        """Store it in the place of the one at sequence `expected`; False where somebody else was first."""
+        guard = b"Nats-Expected-Last-Subject-Sequence: %d\r\n" % expected
+        try:
+            await self._publish(self._meta(description.name), msgspec.json.encode(description), _ROLLUP + guard)
+        except Refused as error:
+            if error.number != WRONG_LAST_SEQUENCE:
+                raise
+            found = await self.describe(description.name)
+            return found is not None and found.nuid == description.nuid  # a first try was stored, its answer lost
+        return True
+
+    async def _description(self, name: str) -> tuple[Description | None, int]:
+        """The description, and the sequence of what is stored in its place (0: nothing); one of a deleted object is none."""
+        found = await self._message({"last_by_subj": self._meta(name)})
+        if found is None:
+            return None, 0
+        description = msgspec.json.decode(found[1], type=Description)
+        return None if description.deleted else description, found[0]
+
+    async def _complete(self, description: Description) -> bool:
+        subject = self._chunks(description.nuid)
+        request = f"STREAM.INFO.{self._stream}"
+        info = await persist(
+            self._connection, lambda: call(self._connection, request, {"subjects_filter": subject}), READ_DEADLINE
+        )
+        stored: int = (info["state"].get("subjects") or {}).get(subject, 0)
+        return stored == description.chunks
+
+    async def _message(self, request: dict[str, str | int]) -> tuple[int, bytes] | None:
+        """Sequence and payload of one message, by the word of the leader: what was just stored is there."""
+        name = f"STREAM.MSG.GET.{self._stream}"
+        try:
+            answer = await persist(self._connection, lambda: call(self._connection, name, request), READ_DEADLINE)
+        except Refused as error:
+            if error.number != NO_MESSAGE:
+                raise
+            return None
+        message = answer["message"]
+        return message["seq"], base64.b64decode(message.get("data", ""))
+
+    async def _publish(self, subject: str, payload: bytes, headers: bytes) -> None:
+        async def attempt() -> object:
+            reply = await self._connection.request(subject, payload, headers=headers)
+            return answer_of(f"to store in {self._bucket}", reply.data)
+
+        await persist(self._connection, attempt, WRITE_DEADLINE)
+
+    async def _forget(self, nuid: str) -> None:
+        """Remove chunks that no description names."""
+        with contextlib.suppress(EventLogError):  # they cost room, no more
+            await call(self._connection, f"STREAM.PURGE.{self._stream}", {"filter": self._chunks(nuid)})
+
+    def _chunks(self, nuid: str) -> str:
+        return f"$O.{self._bucket}.C.{nuid}"
+
+    def _meta(self, name: str) -> str:
+        if not 0 < len(name.encode()) <= LONGEST_NAME:
+            raise ValueError(f"the name of an object has 1 to {LONGEST_NAME} bytes")
+        return f"$O.{self._bucket}.M.{base64.urlsafe_b64encode(name.encode()).decode()}"
+
+
+def _split(data: bytes, size: int) -> Iterator[bytes]:
+    return (data[start : start + size] for start in range(0, len(data), size))
+
+
+__all__ = ["Description", "ObjectBucket"]
