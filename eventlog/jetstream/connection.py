@@ -13,7 +13,6 @@ from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from ssl import SSLContext
 from typing import Any
-from urllib.parse import urlsplit
 
 import attrs
 import nats.errors
@@ -21,39 +20,17 @@ import structlog
 
 from eventlog.errors import Unavailable
 from eventlog.jetstream.client import Client
-from eventlog.jetstream.replies import MOST_PENDING, Inbox, Reply
+from eventlog.jetstream.options import CHECK_EVERY, CHECK_TIMEOUT, Options
+from eventlog.jetstream.replies import Inbox, Reply
 
 log = structlog.get_logger(__name__)
 
 CONNECT_TIMEOUT = 10.0
 REQUEST_TIMEOUT = 2.0
-CHECK_EVERY = 5.0
-CHECK_TIMEOUT = 2.0
 RECONNECT_GRACE = 5.0
 """Seconds that a client may reconnect by itself before the watchdog tries a new one beside it."""
 
 _CLOSE_TIMEOUT = 5.0
-
-
-@attrs.frozen(kw_only=True)
-class Options:
-    """How to connect: names and addresses, intervals in seconds, and what proves who we are.
-
-    `credentials` is a file as `nsc` writes it; user and password or a token stand in the address (`nats://user:secret@host`).
-    """
-
-    servers: tuple[str, ...] = attrs.field(validator=attrs.validators.min_len(1))
-    name: str
-    ping_interval: float = 2.0
-    credentials: Path | None = None
-    tls: SSLContext | None = None
-    check_every: float = CHECK_EVERY
-    check_timeout: float = CHECK_TIMEOUT
-
-    @property
-    def addresses(self) -> str:
-        """The addresses for people and logs: without user and password."""
-        return ", ".join(_without_secret(server) for server in self.servers)
 
 
 @attrs.define
@@ -185,28 +162,15 @@ class Connection:
     async def _connect(self, timeout: float) -> tuple[Client, Inbox]:  # noqa: ASYNC109 - as in `open`
         client = Client()
         inbox = Inbox(client)
-        options: dict[str, Any] = {
-            "servers": list(self.options.servers),
-            "name": self.options.name,
-            "max_reconnect_attempts": -1,
-            "reconnect_time_wait": 0.25,
-            "connect_timeout": 2,
-            "ping_interval": self.options.ping_interval,
-            "max_outstanding_pings": 2,
-            "pending_size": 2 * MOST_PENDING,
-            "flush_timeout": 2,
+        callbacks: dict[str, Any] = {
             "error_cb": self._safe(self._on_error),
             "disconnected_cb": self._safe(lambda: self._on_disconnected(client, inbox)),
             "reconnected_cb": self._safe(lambda: self._on_reconnected(client)),
             "closed_cb": self._safe(lambda: self._on_closed(client)),
         }
-        if self.options.credentials is not None:
-            options["user_credentials"] = str(self.options.credentials)
-        if self.options.tls is not None:
-            options["tls"] = self.options.tls
         try:
             async with asyncio.timeout(timeout):
-                await client.connect(**options)
+                await client.connect(**self.options.for_nats(), **callbacks)
                 await inbox.open()
         except (OSError, nats.errors.Error, ValueError) as error:  # TimeoutError is an OSError
             await self._discard(client)
@@ -339,8 +303,4 @@ def _address(client: Client) -> str:
     return url.netloc.rpartition("@")[2] if url else ""
 
 
-def _without_secret(server: str) -> str:
-    return urlsplit(server).netloc.rpartition("@")[2] or server.rpartition("@")[2]
-
-
-__all__ = ["REQUEST_TIMEOUT", "Connection", "Counters", "Options"]
+__all__ = ["REQUEST_TIMEOUT", "Connection", "Counters"]
