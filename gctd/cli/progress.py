@@ -136,7 +136,7 @@ class _Lines:
             await asyncio.sleep(max(self._said + SIGN_OF_LIFE - time.monotonic(), 0.01))
             waiting = [item for item in self._items.values() if not item.ended]
             if waiting and time.monotonic() - self._said >= SIGN_OF_LIFE:
-                self._say(_summary(waiting))
+                self._say(f"{_summary(waiting)}  {duration(max(item.seconds() for item in waiting))}")
             elif not waiting:
                 self._said = time.monotonic()
 

@@ -74,7 +74,7 @@ async def add(session: Session, *, url: str, refresh: bool, no_wait: bool) -> in
     ),
 )
 @click.argument("url", shell_complete=repo_urls)
-@client_command(not_found="gctd repo add URL")
+@client_command(not_found="gctd repo add {url}")
 async def show(session: Session, *, url: str) -> int:
     """Show the repository at URL: its state and its projects."""
     known = await session.client.repo(url)
@@ -122,7 +122,7 @@ async def list_repos(session: Session) -> int:
     "--top", type=click.IntRange(min=0), default=TOP, show_default=True, help="How many of the worst functions to show."
 )
 @click.option("--no-wait", is_flag=True, help="Schedule the tasks and do not wait for them.")
-@client_command(not_found="gctd repo show URL")
+@client_command(not_found="gctd repo show {url}")
 async def analyze(
     session: Session, *, url: str, project: str | None, ref: str | None, engine: str | None, top: int, no_wait: bool
 ) -> int:

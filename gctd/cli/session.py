@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import shlex
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from functools import wraps
@@ -67,7 +68,7 @@ class Session:
 def client_command(*, not_found: str | None = None) -> Callable[[Callable[..., Coroutine[Any, Any, int]]], Callable[..., int]]:
     """Make the function of a command out of `async def f(session, ...) -> exit code`, with the options common to all.
 
-    `not_found`: what to do where the server has no such thing.
+    `not_found`: what to do where the server has no such thing; `{name}` in it stands for the argument of that name.
     """
 
     def decorate(command: Callable[..., Coroutine[Any, Any, int]]) -> Callable[..., int]:
@@ -79,7 +80,9 @@ def client_command(*, not_found: str | None = None) -> Callable[[Callable[..., C
         def run_command(
             ctx: click.Context, /, *, sources: Sources, timeout: float | None, output: Output, **arguments: Any
         ) -> int:
-            invocation = begin(ctx, output, not_found=not_found)
+            given = {name: shlex.quote(value) for name, value in arguments.items() if isinstance(value, str)}
+            hint = None if not_found is None else not_found.format(**given)
+            invocation = begin(ctx, output, not_found=hint)
             return run(_run(command, sources.load().settings, invocation, arguments), timeout=timeout)
 
         return run_command

@@ -85,7 +85,7 @@ async def show(session: Session, *, task_id: str) -> int:
 @click.option(
     "--top", type=click.IntRange(min=0), default=TOP, show_default=True, help="How many of the worst functions to show."
 )
-@client_command(not_found="gctd task show TASK")
+@client_command(not_found="gctd task show {task_id}")
 async def result(session: Session, *, task_id: str, top: int) -> int:
     """Show the analysis that a completed task led to."""
     analysis = await session.client.result(task_id, entries=None if session.output.json else top)

@@ -24,7 +24,7 @@ FAILING = [
         ("repo", "add", "ftp://x"), problem(400, "repo_url: https only"), 2, "usage", "gctd repo add --help", id="bad value"
     ),
     pytest.param(("task", "show", "task-9"), None, 3, "not_found", "gctd task list --show-seen", id="no such task"),
-    pytest.param(("repo", "show", REPO_URL), None, 3, "not_found", "gctd repo add URL", id="no such repository"),
+    pytest.param(("repo", "show", REPO_URL), None, 3, "not_found", f"gctd repo add {REPO_URL}", id="no such repository"),
     pytest.param(("worker", "pause", "w9"), None, 3, "not_found", "gctd worker list", id="no such worker"),
     pytest.param(("task", "list"), problem(401, "a token is needed"), 4, "not_allowed", "GCTD_AUTH_TOKEN", id="no token"),
     pytest.param(("task", "list"), problem(403, "not from there"), 4, "not_allowed", "GCTD_AUTH_TOKEN", id="forbidden"),
