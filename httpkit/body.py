@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
 from typing import Any, NoReturn, TypeVar
 
 from aiohttp import web
@@ -22,6 +22,7 @@ DEPTH = 64
 """How deep lists and objects may be nested."""
 _DIGITS = 40
 _EXPONENT = 308
+_OUT_OF_RANGE = "the body has a number that is too long or out of range"
 _STRING_OR_BRACKET = re.compile(rb'"(?:[^"\\]|\\.)*"|[\[\]{}]', re.DOTALL)
 _JSON_MEDIA = re.compile(r"application/(json|[a-z0-9.!#$&^_-]+\+json)")
 
@@ -133,9 +134,12 @@ def _whole(digits: str) -> int:
 
 
 def _decimal(digits: str) -> Decimal:
-    number = Decimal(digits)
+    try:
+        number = Decimal(digits)
+    except InvalidOperation:
+        raise Malformed(_OUT_OF_RANGE) from None
     if len(digits) > _DIGITS or abs(number.adjusted()) > _EXPONENT:
-        raise Malformed("the body has a number that is too long or out of range")
+        raise Malformed(_OUT_OF_RANGE)
     return number
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import signal
-from collections.abc import AsyncIterator, Coroutine
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Coroutine, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from typing import Any, TypeVar, cast
 
 import attrs
@@ -136,22 +136,31 @@ async def serving(
         await runner.cleanup()
 
 
-async def until_signalled() -> signal.Signals:
-    """Wait for SIGINT or SIGTERM. A second one, while the end is under way, ends the process at once."""
+@contextmanager
+def termination() -> Iterator[asyncio.Future[signal.Signals]]:
+    """A future for SIGINT or SIGTERM: enter it before anything is started, await it while all is running.
+
+    A second signal, while the end is under way, ends the process at once.
+    """
     loop = asyncio.get_running_loop()
     received: asyncio.Future[signal.Signals] = loop.create_future()
 
+    def restore() -> None:
+        for number in _SIGNALS:
+            loop.remove_signal_handler(number)
+
     def receive(number: signal.Signals) -> None:
+        restore()
         if not received.done():
             received.set_result(number)
 
     for number in _SIGNALS:
         loop.add_signal_handler(number, receive, number)
     try:
-        return await received
+        yield received
     finally:
-        for number in _SIGNALS:
-            loop.remove_signal_handler(number)
+        restore()
+        received.cancel()
 
 
 def run(main: Coroutine[Any, Any, T]) -> T:

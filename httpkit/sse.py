@@ -187,7 +187,6 @@ class Hub(Collector):
         except TooSlow as error:
             self._dropped += 1
             log.info("client of events dropped", reason=str(error), remote=request.remote)
-            client.abort()
         except ReplayFailed:
             log.exception("events could not be read from the log")
         finally:

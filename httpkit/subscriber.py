@@ -55,9 +55,11 @@ class Subscriber:
             self._waiting.set_result(None)
 
     def stop(self) -> None:
-        """The stream ends, whatever it waits for."""
+        """The stream ends, whatever it waits for; a client that does not read is not waited for."""
         self.stopped = True
         self.wake()
+        if self.stalled:
+            self.abort()
         if self._scope is not None:
             self._scope.reschedule(0)
 

@@ -104,7 +104,7 @@ class ListThings:
 class Patch:
     id: str = path()
     name: str | Unset = member(default=UNSET, max_length=20)
-    notes: str | None | Unset = member(default=UNSET)
+    notes: str | Unset | None = member(default=UNSET)
     tenant: str | None = header("X-Tenant", default=None, max_length=10)
 
 

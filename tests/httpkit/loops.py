@@ -1,0 +1,21 @@
+"""Tests on the event loop that the services run on: its transports buffer and close in their own way."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Coroutine
+from typing import Any, ParamSpec
+
+from httpkit.server import run
+
+P = ParamSpec("P")
+
+
+def on_uvloop(test: Callable[P, Coroutine[Any, Any, None]]) -> Callable[P, None]:
+    """Run an async test to its end on uvloop."""
+
+    @functools.wraps(test)
+    def wrapper(*args: P.args, **kwargs: P.kwargs) -> None:
+        run(test(*args, **kwargs))
+
+    return wrapper

@@ -1,0 +1,261 @@
+"""Nothing that a client does, or leaves undone, holds up the others: times, sizes, numbers of connections and requests."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import time
+from contextlib import AsyncExitStack
+
+import pytest
+import structlog.testing
+
+from httpkit.server import Address, Limits
+from tests.httpkit.loops import on_uvloop
+from tests.httpkit.raw import ask, deaf, parse, send
+from tests.httpkit.shop import open_shop
+
+QUICK = Limits(idle=0.6, read=0.3, write=0.4, shutdown=1.0, lingering=0.2)
+HEAD = b"POST /things HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n"
+
+
+async def closed_after(port: int, *parts: bytes, pause: float = 0.1) -> float:
+    """Seconds until the server closes a connection that gets these bytes, one part after the other."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    started = time.monotonic()
+    reading = asyncio.create_task(reader.read())
+    for part in parts:
+        if reading.done():
+            break
+        writer.write(part)
+        await asyncio.sleep(pause)
+    async with asyncio.timeout(5):
+        try:
+            await reading
+        except ConnectionResetError:
+            pass
+    writer.close()
+    return time.monotonic() - started
+
+
+@on_uvloop
+async def test_a_head_that_comes_slowly_is_cut_off_at_the_read_limit() -> None:
+    async with open_shop(limits=Limits(idle=30, read=0.3)) as shop:
+        lines = [b"GET /things HTTP/1.1\r\n", *(b"X-%d: y\r\n" % number for number in range(20))]
+        assert 0.25 < await closed_after(shop.port, *lines, pause=0.05) < 1
+
+
+@on_uvloop
+async def test_the_read_limit_holds_for_later_requests_of_a_connection_too() -> None:
+    async with open_shop(limits=Limits(idle=30, read=0.3)) as shop:
+        first = b"GET /livez HTTP/1.1\r\nHost: x\r\n\r\n"
+        assert 0.35 < await closed_after(shop.port, first, b"GET /", b"things") < 1.5
+
+
+@on_uvloop
+async def test_a_connection_that_says_nothing_is_closed_at_the_idle_limit() -> None:
+    async with open_shop(limits=QUICK) as shop:
+        assert 0.5 < await closed_after(shop.port) < 2
+        assert 0.5 < await closed_after(shop.port, b"GET /livez HTTP/1.1\r\nHost: x\r\n\r\n") < 2
+
+
+@on_uvloop
+async def test_a_body_that_does_not_come_is_408_and_the_connection_ends() -> None:
+    async with open_shop(limits=QUICK, body_deadline=0.3) as shop:
+        reply = parse(await send(shop.port, HEAD + b'{"name"'))
+        assert (reply.status, reply.json["status"], reply.headers["connection"]) == (408, 408, "close")
+
+
+@on_uvloop
+async def test_a_body_that_is_cut_off_leaves_nothing_behind() -> None:
+    async with open_shop() as shop:
+        _, writer = await asyncio.open_connection("127.0.0.1", shop.port)
+        writer.write(HEAD + b'{"name"')
+        await writer.drain()
+        writer.close()
+        await writer.wait_closed()
+        assert (await ask(shop.port, "GET /things")).status == 200
+        assert shop.shop.made == 0
+
+
+@on_uvloop
+async def test_200_half_open_heads_and_50_slow_bodies_do_not_disturb_others() -> None:
+    """Fault F12."""
+    async with open_shop(limits=Limits(idle=2, read=1), body_deadline=1) as shop, AsyncExitStack() as stack:
+        slow = []
+        for number in range(250):
+            reader, writer = await asyncio.open_connection("127.0.0.1", shop.port)
+            stack.callback(writer.close)
+            writer.write(b"GET /things HTTP/1.1\r\nX: " if number < 200 else HEAD)
+            slow.append(reader)
+        delays = []
+        for _ in range(50):
+            started = time.monotonic()
+            assert (await ask(shop.port, "GET /things")).status == 200
+            delays.append(time.monotonic() - started)
+        assert sorted(delays)[-1] < 0.25
+        async with asyncio.timeout(5):
+            await asyncio.gather(*(reader.read() for reader in slow))
+
+
+@on_uvloop
+async def test_a_client_that_does_not_take_its_answer_is_cut_off_at_the_write_limit() -> None:
+    async with open_shop(limits=QUICK) as shop:
+        request = b"POST /do/large HTTP/1.1\r\nHost: x\r\n\r\n"
+        with structlog.testing.capture_logs() as logs:
+            async with deaf(shop.port, request), asyncio.timeout(5):
+                while "client does not read" not in [line["event"] for line in logs]:
+                    await asyncio.sleep(0.05)
+        assert (await ask(shop.port, "GET /things")).status == 200
+
+
+@on_uvloop
+async def test_connections_beyond_the_limit_are_told_503() -> None:
+    async with open_shop(limits=Limits(max_connections=3)) as shop, AsyncExitStack() as stack:
+        for _ in range(3):
+            reader, writer = await asyncio.open_connection("127.0.0.1", shop.port)
+            stack.callback(writer.close)
+            writer.write(b"GET /livez HTTP/1.1\r\nHost: x\r\n\r\n")
+            await reader.readuntil(b"\r\n\r\n")
+        reply = parse(await send(shop.port, b""))
+        assert (reply.status, reply.headers["retry-after"], reply.json["message"]) == (
+            503,
+            "1",
+            "too many connections; try again",
+        )
+        writer.close()
+        async with asyncio.timeout(5):
+            while parse(await send(shop.port, b"GET /livez HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")).status != 200:
+                await asyncio.sleep(0.02)
+
+
+@on_uvloop
+async def test_requests_beyond_the_cap_are_503_while_probes_are_answered() -> None:
+    async with open_shop(max_in_flight=2) as shop:
+        held = [asyncio.create_task(ask(shop.port, "POST /do/hold")) for _ in range(2)]
+        await asyncio.wait_for(shop.shop.entered.wait(), 5)
+        while b"http_requests_in_flight 2.0" not in (await ask(shop.port, "GET /metrics")).body:
+            await asyncio.sleep(0.01)
+        reply = await ask(shop.port, "GET /things")
+        assert (reply.status, reply.headers["retry-after"]) == (503, "1")
+        assert (await ask(shop.port, "GET /readyz")).status == 200
+        shop.shop.release.set()
+        assert [(await task).status for task in held] == [200, 200]
+        assert (await ask(shop.port, "GET /things")).status == 200
+
+
+@on_uvloop
+async def test_a_handler_that_takes_too_long_is_503() -> None:
+    async with open_shop(time_limit=0.2) as shop:
+        started = time.monotonic()
+        reply = await ask(shop.port, "POST /do/sleep?seconds=30")
+        assert (reply.status, reply.json["type"]) == (503, "urn:problem:timed-out")
+        assert time.monotonic() - started < 2
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + b"\0" * 40,
+        b"GET / HTTP/9.9\r\n\r\n",
+        b"GET /things HTTP/1.1\r\nHost: x\r\nContent-Length: -1\r\n\r\n",
+        b"GET /things HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nxx",
+        b"POST /things HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+        b"GET /things HTTP/1.1\r\nHost: x\r\nX: " + b"y" * 9000 + b"\r\n\r\n",
+        b"GET /" + b"y" * 9000 + b" HTTP/1.1\r\nHost: x\r\n\r\n",
+        b"GET /things HTTP/1.1\r\nHost: x\r\n" + b"".join(b"X-%d: y\r\n" % number for number in range(200)) + b"\r\n",
+        b"GET /things HTTP/1.1\r\nHost: x\r\nX\x00: y\r\n\r\n",
+        b"GET /things HTTP/1.1\r\nHost: x\r\n folded: y\r\n\r\n",
+        b"GET http://[ HTTP/1.1\r\nHost: x\r\n\r\n",
+    ],
+)
+def test_what_is_no_sound_http_is_400_as_a_problem_document(data: bytes) -> None:
+    @on_uvloop
+    async def scenario() -> None:
+        async with open_shop(limits=QUICK) as shop:
+            reply = parse(await send(shop.port, data))
+            assert (reply.status, reply.json["message"]) == (400, "the request is not well-formed HTTP")
+
+    scenario()
+
+
+@on_uvloop
+async def test_an_expectation_that_cannot_be_met_is_417_as_a_problem_document() -> None:
+    async with open_shop() as shop:
+        reply = await ask(shop.port, "POST /things\nExpect: tea", b"{}")
+        assert (reply.status, reply.json["status"]) == (417, 417)
+
+
+@on_uvloop
+async def test_shutdown_answers_what_was_begun_and_takes_nothing_new() -> None:
+    async with AsyncExitStack() as stack:
+        shop = await stack.enter_async_context(open_shop())
+        held = asyncio.create_task(ask(shop.port, "POST /do/hold"))
+        await asyncio.wait_for(shop.shop.entered.wait(), 5)
+        closing = asyncio.create_task(stack.aclose())
+        async with asyncio.timeout(5):
+            while True:
+                try:
+                    await ask(shop.port, "GET /livez")
+                except OSError:
+                    break
+                await asyncio.sleep(0.01)
+        assert not closing.done()
+        shop.shop.release.set()
+        assert (await held).status == 200
+        await asyncio.wait_for(closing, 5)
+
+
+@on_uvloop
+async def test_shutdown_does_not_wait_longer_than_its_limit() -> None:
+    async with AsyncExitStack() as stack:
+        shop = await stack.enter_async_context(open_shop(limits=Limits(shutdown=0.3)))
+        held = asyncio.create_task(ask(shop.port, "POST /do/hold"))
+        await asyncio.wait_for(shop.shop.entered.wait(), 5)
+        started = time.monotonic()
+        await stack.aclose()
+        assert time.monotonic() - started < 2
+        with pytest.raises((OSError, IndexError)):
+            await held
+
+
+PROGRAM = """
+import asyncio, sys
+from httpkit.server import run, termination
+from tests.httpkit.shop import open_shop
+
+async def main():
+    with termination() as ended:
+        async with open_shop() as shop:
+            print(shop.address.url, flush=True)
+            name = (await ended).name
+    print("ended by", name, flush=True)
+
+run(main())
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_ends_the_program_gracefully(number: signal.Signals) -> None:
+    process = subprocess.Popen([sys.executable, "-c", PROGRAM], stdout=subprocess.PIPE, env={**os.environ, "PYTHONPATH": "."})
+    try:
+        assert process.stdout is not None
+        assert process.stdout.readline().startswith(b"http://127.0.0.1:")
+        process.send_signal(number)
+        out, _ = process.communicate(timeout=10)
+    finally:
+        process.kill()
+        process.wait()
+    assert (process.returncode, out.splitlines()[-1]) == (0, f"ended by {number.name}".encode())
+
+
+def test_an_address_is_shown_as_a_browser_takes_it() -> None:
+    assert [Address(host, 80).url for host in ("127.0.0.1", "0.0.0.0", "::", "::1")] == [
+        "http://127.0.0.1:80",
+        "http://127.0.0.1:80",
+        "http://[::1]:80",
+        "http://[::1]:80",
+    ]

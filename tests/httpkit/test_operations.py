@@ -1,0 +1,176 @@
+"""What operators look at: probes, logs, pages as they are cached, the time limit."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import io
+import json
+import logging
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import structlog
+
+from httpkit import logs
+from httpkit.application import build_application
+from httpkit.deadline import Deadline
+from httpkit.edge import Edge
+from httpkit.health import Health
+from httpkit.pages import POLICY, Pages
+from httpkit.server import serving
+from tests.httpkit.raw import ask
+from tests.httpkit.shop import Away, open_shop
+
+
+async def fine() -> None: ...
+
+
+async def test_alive_and_ready_are_as_the_specification_says() -> None:
+    async with open_shop(health=Health({"database": fine, "broker": fine})) as shop:
+        for path in "/livez", "/health", "/readyz":
+            reply = await ask(shop.port, f"GET {path}")
+            assert (reply.status, reply.headers["content-type"], reply.json) == (200, "application/json", {"status": "ok"})
+
+
+async def test_readiness_says_what_is_away_within_its_bound_and_what_a_fault_says_stays_inside() -> None:
+    async def away() -> None:
+        raise Away("the broker cannot be reached")
+
+    async def hanging() -> None:
+        await asyncio.sleep(30)
+
+    async def faulty() -> None:
+        raise RuntimeError("password=hunter2")
+
+    async with open_shop(health=Health({"a": fine, "b": away, "c": hanging, "d": faulty}, bound=0.2)) as shop:
+        started = time.monotonic()
+        reply = await ask(shop.port, "GET /readyz")
+        assert time.monotonic() - started < 1
+        assert reply.status == 503
+        assert reply.json == {
+            "status": "error",
+            "reason": "b: the broker cannot be reached; c: no answer within 0.2 s; d: RuntimeError",
+        }
+        assert (await ask(shop.port, "GET /livez")).status == 200
+
+
+@pytest.fixture
+def sink() -> Iterator[io.StringIO]:
+    """Where the process logs to during a test; how it logged before comes back."""
+    root = logging.getLogger()
+    handlers, level, before = root.handlers[:], root.level, structlog.get_config()
+    yield io.StringIO()
+    for handler in root.handlers[:]:
+        root.removeHandler(handler)
+    for handler in handlers:
+        root.addHandler(handler)
+    root.setLevel(level)
+    structlog.configure(**before)
+
+
+def test_logs_are_json_lines_with_level_time_logger_and_request_id_also_those_of_libraries(sink: io.StringIO) -> None:
+    logs.configure(level="info", style="json", stream=sink)
+    with structlog.contextvars.bound_contextvars(request_id="r-1"):
+        structlog.get_logger("ours").info("it began", value=1, thing=object)
+        logging.getLogger("theirs").warning("it %s", "broke")
+        try:
+            raise RuntimeError("why")
+        except RuntimeError:
+            structlog.get_logger("ours").exception("it failed")
+    structlog.get_logger("ours").debug("not shown")
+    logging.getLogger("theirs").debug("not shown")
+    lines = [json.loads(line) for line in sink.getvalue().splitlines()]
+    assert [(line["logger"], line["level"], line["event"], line["request_id"]) for line in lines] == [
+        ("ours", "info", "it began", "r-1"),
+        ("theirs", "warning", "it broke", "r-1"),
+        ("ours", "error", "it failed", "r-1"),
+    ]
+    assert lines[0]["value"] == 1
+    assert lines[0]["timestamp"].endswith("Z")
+    assert "RuntimeError: why" in lines[2]["exception"]
+
+
+def test_logs_for_reading_show_no_values_of_variables(sink: io.StringIO) -> None:
+    logs.configure(level="debug", style="text", stream=sink)
+    password = "hunter2"
+    try:
+        raise RuntimeError("why")
+    except RuntimeError:
+        structlog.get_logger("ours").exception("it failed", size=len(password))
+    text = sink.getvalue()
+    assert "it failed" in text
+    assert "RuntimeError: why" in text
+    assert "hunter2" not in text.replace('password = "hunter2"', "")
+
+
+@pytest.fixture
+def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """A package with pages."""
+    root = tmp_path / "some_pages"
+    (root / "dist" / "assets").mkdir(parents=True)
+    (root / "__init__.py").touch()
+    (root / "dist" / "index.html").write_text("<!doctype html><title>x</title>" + " " * 2000)
+    (root / "dist" / "assets" / "app-3fJ9xQ2a.js").write_text("export {}" + ";" * 2000)
+    (root / "dist" / "logo.svg").write_text("<svg/>")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    yield "some_pages"
+    sys.modules.pop("some_pages", None)
+
+
+async def get(port: int, path: str, **headers: str) -> Any:
+    lines = "".join(f"\n{name.replace('_', '-')}: {value}" for name, value in headers.items())
+    return await ask(port, f"GET {path}{lines}")
+
+
+async def test_pages_are_served_strictly_and_cached_for_ever_only_where_their_name_has_a_hash(package: str) -> None:
+    edge = Edge(title="x", version="1")
+    pages = Pages(package, "dist", paths=("/", "/tasks/{id}"))
+    app = build_application([], None, edge, health=Health({}), pages=pages)
+    async with serving(app, edge, host="127.0.0.1", port=0) as address:
+        index = await get(address.port, "/")
+        assert (index.status, index.headers["content-type"]) == (200, "text/html; charset=utf-8")
+        assert (index.headers["cache-control"], index.headers["content-security-policy"]) == ("no-cache", POLICY)
+        assert (await get(address.port, "/tasks/7")).body == index.body
+        again = await get(address.port, "/", If_None_Match=index.headers["etag"])
+        assert (again.status, again.body) == (304, b"")
+        script = await get(address.port, "/assets/app-3fJ9xQ2a.js", Accept_Encoding="gzip, br")
+        assert script.headers["cache-control"] == "public, max-age=31536000, immutable"
+        assert (script.headers["content-encoding"], script.headers["vary"]) == ("gzip", "Accept-Encoding")
+        assert gzip.decompress(script.body).startswith(b"export {}")
+        logo = await get(address.port, "/logo.svg", Accept_Encoding="gzip")
+        assert (logo.headers["content-type"], "content-encoding" in logo.headers) == ("image/svg+xml; charset=utf-8", False)
+        for path in "/assets/none.js", "/../__init__.py", "/assets/..%2f..%2f__init__.py":
+            assert (await get(address.port, path)).status == 404
+
+
+def test_pages_without_an_index_are_refused(package: str) -> None:
+    with pytest.raises(FileNotFoundError, match="dist has no home.html"):
+        Pages(package, "dist", index="home.html")
+
+
+async def test_a_deadline_ends_what_takes_too_long_and_nothing_else() -> None:
+    with pytest.raises(TimeoutError), Deadline(0.05):
+        await asyncio.sleep(5)
+    with Deadline(0.05) as limit:
+        await asyncio.sleep(0)
+    await asyncio.sleep(0.1)
+    assert not limit.expired
+    with pytest.raises(KeyError), Deadline(5):
+        raise KeyError
+
+
+async def test_a_task_that_is_cancelled_inside_a_deadline_stays_cancelled() -> None:
+    async def inside() -> None:
+        with Deadline(5):
+            await asyncio.sleep(5)
+
+    task = asyncio.create_task(inside())
+    await asyncio.sleep(0)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
