@@ -6,10 +6,12 @@ cancelled, and does not say whether an upload that failed was stored. What is wr
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Coroutine, Iterator
 from hashlib import sha256
+from typing import Any
 from uuid import uuid4
 
 import msgspec
@@ -164,7 +166,7 @@ class ObjectBucket:
             reply = await self._connection.request(subject, payload, headers=headers)
             return answer_of(f"to store in {self._bucket}", reply.data)
 
-        await persist(self._connection, attempt, WRITE_DEADLINE)
+        await _to_the_end(persist(self._connection, attempt, WRITE_DEADLINE))
 
     async def _forget(self, nuid: str) -> None:
         """Remove chunks that no description names."""
@@ -178,6 +180,17 @@ class ObjectBucket:
         if not 0 < len(name.encode()) <= LONGEST_NAME:
             raise ValueError(f"the name of an object has 1 to {LONGEST_NAME} bytes")
         return f"$O.{self._bucket}.M.{base64.urlsafe_b64encode(name.encode()).decode()}"
+
+
+async def _to_the_end(storing: Coroutine[Any, Any, object]) -> None:
+    """Await it; where that is cancelled, not before it is done: what is stored after its removal would stay."""
+    task = asyncio.ensure_future(storing)
+    try:
+        await asyncio.shield(task)
+    except asyncio.CancelledError:
+        await asyncio.wait({task}, timeout=READ_DEADLINE)
+        task.cancel()
+        raise
 
 
 def _split(data: bytes, size: int) -> Iterator[bytes]:

@@ -112,10 +112,10 @@ class Pull:
                 config["filter_subject"] = self._subject
             body: dict[str, Any] = {"stream_name": self._stream, "config": config, "action": "create"}
             answer = await call(self._connection, f"CONSUMER.CREATE.{self._stream}.{self._name}", body)
-        except nats.errors.Error as error:
-            raise Unavailable(f"cannot read the stream {self._stream}: {error}") from error
-        except BaseException:
+        except BaseException as error:
             await self._end()
+            if isinstance(error, nats.errors.Error):
+                raise Unavailable(f"cannot read the stream {self._stream}: {error!r}") from error
             raise
         self.total = answer["num_pending"]
         return self

@@ -115,15 +115,15 @@ async def pulls_waiting(connection: Connection, count: int) -> bool:
 
 
 async def test_a_job_that_is_held_is_delivered_once_however_long_it_takes(connection: Connection) -> None:
-    """AckWait 1 s, work of 3.5 s; another worker asks all the time."""
-    queue = await queue_on(connection, "1s")
+    """AckWait 0.8 s, work of 2.5 s; another worker asks all the time."""
+    queue = await queue_on(connection, "800ms")
     await queue.publish("scan", "task-1", b"", dedupe="1")
     job = await fetched(queue)
     async with job.hold():
-        assert await queue.fetch(3.5) is None
+        assert await queue.fetch(2.5) is None
     await job.ack()
     assert job.delivered == 1
-    assert await queue.fetch(1.2) is None
+    assert await queue.fetch(0.9) is None
     assert await queue.depth() == Depth(0, 0, 0, 0)
 
 
@@ -307,7 +307,7 @@ async def test_a_missing_consumer_is_said_or_made(connection: Connection) -> Non
 async def test_a_held_job_survives_a_restart_of_the_broker(nats_server: EmbeddedServer) -> None:
     """Held again as soon as the broker is back, and acknowledged: one delivery, where the broker had time to note it."""
     async with Connection.open(nats_server.url, name="queue") as connection:
-        queue = await queue_on(connection, "2s")
+        queue = await queue_on(connection, "1500ms")
         await queue.publish("scan", "task-1", b"", dedupe="1")
         state = nats_server.data_dir / f"jetstream/$G/streams/{STREAM}/obs/{CONSUMER}/o.dat"
         before = state.read_bytes()
@@ -317,7 +317,7 @@ async def test_a_held_job_survives_a_restart_of_the_broker(nats_server: Embedded
             await nats_server.kill()
             await nats_server.restart()
             await connection.up(5)
-            assert await queue.fetch(3) is None
+            assert await queue.fetch(2) is None
         await nats_server.kill()
         acknowledging = asyncio.create_task(job.ack())
         await nats_server.restart()
