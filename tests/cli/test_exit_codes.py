@@ -13,6 +13,7 @@ import pytest
 
 from gctd.cli.failure import EXIT_CODES
 from gctd.client.errors import ExitCode
+from tests.cli.conftest import Here
 from tests.support.cli import Result, environment, gctd, running
 from tests.support.fakeapi import REPO_URL, FakeApi, Reply, problem, repo_document, task_document
 from tests.support.waiting import wait_until
@@ -88,20 +89,20 @@ async def test_what_is_not_done_in_time_is_124(api: FakeApi, tmp_path: Path) -> 
         (("completion", "tcsh"), "gctd completion --help"),
     ],
 )
-async def test_a_wrong_command_line_is_2(tmp_path: Path, arguments: tuple[str, ...], hint: str) -> None:
-    told = await gctd(*arguments, url=None, home=tmp_path)
+def test_a_wrong_command_line_is_2(here: Here, arguments: tuple[str, ...], hint: str) -> None:
+    told = here(*arguments)
     assert (told.code, told.out) == (2, "")
     error, second = told.err.splitlines()
     assert error.startswith("error: ")
     assert second == f"hint: {hint}"
     if arguments[0] in {"task", "repo"}:
-        machine = await gctd(*arguments, "--json", url=None, home=tmp_path)
+        machine = here(*arguments, "--json")
         assert (machine.code, machine.out, machine.error["code"]) == (2, "", "usage")
 
 
-async def test_a_group_without_a_command_shows_its_help_and_is_2(tmp_path: Path) -> None:
+def test_a_group_without_a_command_shows_its_help_and_is_2(here: Here) -> None:
     for arguments in ((), ("repo",), ("task",)):
-        result = await gctd(*arguments, url=None, home=tmp_path)
+        result = here(*arguments)
         assert (result.code, result.out) == (2, "")
         assert "Commands:" in result.err
 
@@ -238,8 +239,8 @@ async def test_a_defect_is_reported_as_one_and_shown_on_demand(api: FakeApi, tmp
     assert "Traceback" in verbose.err
 
 
-async def test_the_help_has_every_exit_code(tmp_path: Path) -> None:
-    result = await gctd("--help", url=None, home=tmp_path)
+def test_the_help_has_every_exit_code(here: Here) -> None:
+    result = here("--help")
     assert set(EXIT_CODES) == set(ExitCode)
     for code, meaning in EXIT_CODES.items():
         assert f"  {int(code)} " in result.out

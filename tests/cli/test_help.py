@@ -14,6 +14,7 @@ import pytest
 
 from gctd.cli.root import COMMANDS
 from gctd.cli.root import gctd as program
+from tests.cli.conftest import Here
 from tests.support.cli import environment, gctd
 from tests.support.fakeapi import REPO_URL, FakeApi, Reply, analysis_document, task_document
 
@@ -77,14 +78,14 @@ def test_help_imports_nothing_heavy(tmp_path: Path, arguments: tuple[str, ...]) 
     assert set(done.stderr.split()) & HEAVY == set()
 
 
-async def test_the_version_is_the_package_s(tmp_path: Path) -> None:
-    result = await gctd("--version", url=None, home=tmp_path)
+def test_the_version_is_the_package_s(here: Here) -> None:
+    result = here("--version")
     assert (result.code, result.out) == (0, f"gctd {version('gctd')}\n")
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-async def test_completion_scripts(tmp_path: Path, shell: str) -> None:
-    result = await gctd("completion", shell, url=None, home=tmp_path)
+def test_completion_scripts(here: Here, shell: str) -> None:
+    result = here("completion", shell)
     assert (result.code, result.err) == (0, "")
     assert f"_GCTD_COMPLETE={shell}_complete" in result.out
 

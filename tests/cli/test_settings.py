@@ -8,23 +8,14 @@ import pytest
 
 from gctd.settings import Settings, SettingsError, describe, load
 from httpkit.structure import attributes_of
+from tests.cli.conftest import Here
 from tests.support.cli import gctd
 from tests.support.fakeapi import FakeApi
 
 NAMES = [attribute.name for attribute in attributes_of(Settings)]
 
 
-@pytest.fixture(autouse=True)
-def bare(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """No settings but those of the test, and a home and a working directory of their own."""
-    for name in NAMES:
-        monkeypatch.delenv(f"GCTD_{name.upper()}", raising=False)
-    home, here = tmp_path / "home", tmp_path / "here"
-    home.mkdir()
-    here.mkdir()
-    monkeypatch.setenv("HOME", str(home))
-    monkeypatch.chdir(here)
-    return tmp_path
+pytestmark = pytest.mark.usefixtures("bare")
 
 
 def test_the_defaults_of_the_specification() -> None:
@@ -160,10 +151,12 @@ async def test_a_flag_says_where_the_server_is_before_the_environment_and_the_fi
         (("config", "show", "--config", "wrong.yaml"), {}, "wrong.yaml: prot is unknown; did you mean port?"),
     ],
 )
-async def test_settings_that_cannot_be_right_are_an_error_in_usage(
-    tmp_path: Path, arguments: tuple[str, ...], env: dict[str, str], complaint: str
+def test_settings_that_cannot_be_right_are_an_error_in_usage(
+    here: Here, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...], env: dict[str, str], complaint: str
 ) -> None:
-    (tmp_path / "wrong.yaml").write_text("prot: 1\n", encoding="utf-8")
-    result = await gctd(*arguments, url=None, home=tmp_path, env=env)
+    for name, value in env.items():
+        monkeypatch.setenv(name, value)
+    Path("wrong.yaml").write_text("prot: 1\n", encoding="utf-8")
+    result = here(*arguments)
     assert (result.code, result.out) == (2, "")
     assert complaint in result.err
