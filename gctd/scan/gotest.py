@@ -2,38 +2,42 @@
 
 from __future__ import annotations
 
+import re
+from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
-from typing import Literal
 
 import attrs
-import msgspec
 
+from gctd.domain.errors import BadInput
+from gctd.domain.options import format_duration, parse_duration
 from gctd.scan.errors import GoError
-from gctd.scan.process import Finished, Limits, run
-from gctd.scan.toolchain import Toolchain, go_environment
+from gctd.scan.gotestevents import REASON, GoTestEvents, OnLog, PackageResult
+from gctd.scan.process import MIB, Finished, Limits, run
+from gctd.scan.toolchain import GoPlaces, Toolchain, go_environment
 
-PackageOutcome = Literal["ok", "no tests", "failed", "build failed", "panicked", "timed out"]
 OnStage = Callable[[str], Awaitable[None]]
 
-MARGIN = 15.0
-"""Seconds that `go test` is given less than the whole run: so it tells itself which package took too long."""
-_REASON = 400
-
-
-@attrs.frozen(kw_only=True)
-class PackageResult:
-    """What became of a package's tests; `reason` is the line that says why, where it is not ok; `seconds` as go counts."""
-
-    path: str
-    outcome: PackageOutcome
-    reason: str = ""
-    seconds: float = 0.0
+_LOG = 64 * 1024
+_SPARE = 30.0
+_MARGIN = 15.0
+_OUTPUT = 4096 * MIB
+_PROFILE = 512 * MIB
+_LIST = '{{if not .ForTest}}{{.ImportPath}}\t{{.DepOnly}}\t{{with .Error}}{{printf "%q" .Err}}{{end}}{{end}}'
+_DOWNLOAD = re.compile(
+    r'(Get|Post) "?https?://|dial (tcp|udp)|no such host|i/o timeout|reading (https?|file)://|module lookup disabled'
+    r"|unrecognized import path|git ls-remote|git fetch|terminal prompts disabled|verifying (module|go\.mod)|x509:|checksum"
+)
+_NEWER_GO = re.compile(r"requires go >= ?\S+ \(running|note: module requires Go|invalid go version")
 
 
 @attrs.frozen(kw_only=True)
 class GoTestRun:
-    """A run of `go test`. `profile` is None where none was written; `workspace`: with the go.work of the repository."""
+    """A run of `go test`.
+
+    `profile` is None where none was written. `flags` are those that the numbers depend on. `workspace`: with the go.work of the
+    repository. `ended_early` says why it was ended where it did not end by itself. `log_tail` is the end of its log.
+    """
 
     profile: Path | None
     packages: tuple[PackageResult, ...]
@@ -42,12 +46,16 @@ class GoTestRun:
     exit_code: int | None
     log_tail: str
     workspace: bool
+    ended_early: str = ""
 
 
 @attrs.frozen(kw_only=True)
 class Plan:
-    """What to run: the module, where the profile goes, flags (already checked), seconds for all of it, and whether a go.work
-    is active."""
+    """What to run: a module, where its profile goes, flags (already checked), seconds for all of it.
+
+    `job` and `cache` are directories (see `GoPlaces`); `workspace`: the go.work above the module is active. `cgo`: None leaves
+    it to Go.
+    """
 
     module_dir: Path
     profile: Path
@@ -57,174 +65,209 @@ class Plan:
     test_args: tuple[str, ...] = ()
     go_flags: tuple[str, ...] = ()
     workspace: bool = False
-    limits: Limits = Limits()
+    cgo: bool | None = None
+    limits: Limits = attrs.field(factory=lambda: Limits(memory=8192 * MIB, processes=8192))
 
 
-async def run_tests(toolchain: Toolchain, plan: Plan, on_stage: OnStage) -> GoTestRun:
-    """Fetch the modules, then run all tests of a module with coverage. Packages that fail are told, not raised.
+def _no_log(_: str) -> None:
+    """The log is for nobody but `log_tail`."""
 
-    A workspace that cannot be loaded is left aside. Raises GoError where nothing could be tested at all.
+
+async def run_tests(toolchain: Toolchain, plan: Plan, on_stage: OnStage, on_log: OnLog = _no_log) -> GoTestRun:
+    """Fetch the modules (stage `modules`), then run all tests of a module with coverage (stage `test`).
+
+    Packages that do not build, fail, panic or take too long are told, not raised. A workspace that cannot be loaded is left
+    aside. A little of `plan.timeout` is left for what follows. Raises GoError where nothing could be tested at all.
     """
-    await on_stage("modules")
-    workspace = plan.workspace
-    loaded = await _load(toolchain, plan, workspace=workspace)
-    if not loaded.ok and workspace:
-        workspace = False
-        loaded = await _load(toolchain, plan, workspace=workspace)
-    if not loaded.ok:
-        raise GoError(f"the modules cannot be loaded: go {loaded.how()}: {_last_lines(loaded.output_tail)}")
-    await on_stage("test")
-    left = plan.timeout - loaded.duration
-    flags = (*plan.go_flags, *plan.test_args)
-    events = _Events()
-    finished = await run(
-        [
-            str(toolchain.go),
-            "test",
-            "-json",
-            *flags,
-            f"-coverprofile={plan.profile}",
-            f"-timeout={max(left - MARGIN, 1.0):.0f}s",
-            "./...",
-        ],
-        cwd=plan.module_dir,
-        env=_environment(toolchain, plan, workspace=workspace),
-        timeout=max(left, 1.0),
-        on_stdout=events.feed,
-        limits=plan.limits,
-    )
-    if finished.timed_out:
-        raise GoError(f"the tests were ended after {plan.timeout:.0f} s: their time was over")
-    packages = events.results()
-    profile = plan.profile if plan.profile.is_file() and plan.profile.stat().st_size else None
-    if profile is None and not any(package.outcome in {"ok", "no tests"} for package in packages):
-        why = next((package.reason for package in packages if package.reason), _last_lines(finished.output_tail))
-        raise GoError(f"no package could be tested: go test {finished.how()}: {why}")
-    return GoTestRun(
-        profile=profile,
-        packages=packages,
-        go_version=toolchain.version,
-        flags=flags,
-        exit_code=finished.exit_code,
-        log_tail=finished.output_tail,
-        workspace=workspace,
-    )
+    return await _Running(toolchain, plan, on_stage, on_log).run()
 
 
-async def _load(toolchain: Toolchain, plan: Plan, *, workspace: bool) -> Finished:
-    """Load all packages and their tests, which fetches just the modules that they need; a broken package is no error yet."""
-    return await run(
-        [
-            str(toolchain.go),
-            "list",
-            "-e",
-            "-deps",
-            "-test",
-            *plan.go_flags,
-            "-f",
-            "{{if .DepOnly}}{{else}}{{.ImportPath}}{{end}}",
-            "./...",
-        ],
-        cwd=plan.module_dir,
-        env=_environment(toolchain, plan, workspace=workspace),
-        timeout=plan.timeout,
-        on_stdout=lambda _: None,
-        limits=plan.limits,
-    )
+@attrs.frozen
+class _Loaded:
+    """What `go list` found: the module's packages, and what could not be downloaded."""
+
+    finished: Finished
+    packages: tuple[str, ...]
+    not_downloaded: tuple[str, ...]
+
+    @property
+    def usable(self) -> bool:
+        return self.finished.ok and bool(self.packages)
 
 
-def _environment(toolchain: Toolchain, plan: Plan, *, workspace: bool) -> dict[str, str]:
-    return dict(go_environment(toolchain, job=plan.job, cache=plan.cache, workspace=workspace))
+class _Running:
+    def __init__(self, toolchain: Toolchain, plan: Plan, on_stage: OnStage, on_log: OnLog) -> None:
+        self._toolchain = toolchain
+        self._plan = plan
+        self._on_stage = on_stage
+        self._on_log = on_log
+        self._tail: deque[str] = deque()
+        self._tail_size = 0
+
+    async def run(self) -> GoTestRun:
+        plan = self._plan
+        await self._on_stage("modules")
+        workspace = plan.workspace
+        loaded = await self._load(plan.timeout, workspace=workspace)
+        spent = loaded.finished.duration
+        if workspace and not loaded.usable and not loaded.finished.timed_out:
+            self._log(f"the workspace cannot be loaded ({_last_words(loaded.finished)}); without it:")
+            workspace = False
+            loaded = await self._load(plan.timeout - spent, workspace=workspace)
+            spent += loaded.finished.duration
+        if not loaded.usable:
+            raise _not_loaded(loaded)
+        await self._on_stage("test")
+        return await self._test(loaded, plan.timeout - spent, workspace=workspace)
+
+    async def _load(self, seconds: float, *, workspace: bool) -> _Loaded:
+        """Load the packages and what their tests need, which downloads just that; a broken package is no error yet."""
+        output = bytearray()
+        finished = await self._go(
+            ["list", "-e", "-deps", "-test", "-f", _LIST, "./..."],
+            seconds,
+            workspace=workspace,
+            online=True,
+            on_stdout=output.extend,
+        )
+        rows = [row.split("\t", 2) for row in bytes(output).decode(errors="replace").splitlines() if row.count("\t") == 2]
+        listed = {path for path, only_needed, _ in rows if only_needed == "false" and path != "./..."}
+        errors = dict.fromkeys(error[1:-1].replace('\\"', '"') for *_, error in rows if error)  # written with %q
+        failures = [error for error in errors if _DOWNLOAD.search(error)]
+        for failure in failures:
+            self._log(failure)
+        packages = tuple(
+            sorted(path for path in listed if path.removesuffix(".test") not in listed or not path.endswith(".test"))
+        )
+        return _Loaded(finished, packages, tuple(failures))
+
+    async def _test(self, loaded: _Loaded, seconds: float, *, workspace: bool) -> GoTestRun:
+        plan = self._plan
+        seconds -= min(_SPARE, seconds / 10)
+        flags, limit = _split_timeout(plan.test_args, seconds - min(_MARGIN, seconds / 10))
+        events = GoTestEvents(loaded.packages, self._log)
+        arguments = ["-json", "-vet=off", *flags, f"-timeout={limit}", f"-coverprofile={plan.profile}", "./..."]
+        finished = await self._go(
+            ["test", *arguments], seconds, workspace=workspace, online=_fetches(plan), on_stdout=events.feed
+        )
+        ended_early = "" if finished.ended_by == "exit" else f"go test {finished.how()}"
+        packages = events.results(ended_early=ended_early)
+        if all(package.outcome == "build failed" for package in packages):
+            raise _not_built(loaded, packages, finished)
+        if ended_early and not any(package.outcome == "ok" for package in packages):
+            raise GoError(f"{ended_early}, before a package was tested to its end")
+        return GoTestRun(
+            profile=_checked(plan.profile),
+            packages=packages,
+            go_version=self._toolchain.version,
+            flags=(*plan.go_flags, "-vet=off", *flags),
+            exit_code=finished.exit_code,
+            log_tail="\n".join(self._tail),
+            workspace=workspace,
+            ended_early=ended_early,
+        )
+
+    async def _go(
+        self, arguments: Sequence[str], seconds: float, *, workspace: bool, online: bool, on_stdout: Callable[[bytes], None]
+    ) -> Finished:
+        plan = self._plan
+        environment = go_environment(
+            self._toolchain,
+            GoPlaces(job=plan.job, cache=plan.cache),
+            flags=plan.go_flags,
+            workspace=workspace,
+            online=online,
+            cgo=plan.cgo,
+        )
+        lines = _Lines(self._log)
+        finished = await run(
+            [str(self._toolchain.go), *arguments],
+            cwd=plan.module_dir,
+            env=environment,
+            timeout=max(seconds, 1.0),
+            on_stdout=on_stdout,
+            on_output=lines.feed,
+            limits=attrs.evolve(plan.limits, output=_OUTPUT),
+        )
+        lines.end()
+        return finished
+
+    def _log(self, line: str) -> None:
+        self._tail.append(line[:_LOG])
+        self._tail_size += len(self._tail[-1]) + 1
+        while self._tail_size > _LOG:
+            self._tail_size -= len(self._tail.popleft()) + 1
+        self._on_log(line)
 
 
-class _Event(msgspec.Struct, rename="pascal"):
-    """A line of `go test -json` (`go doc test2json`)."""
+class _Lines:
+    """Chunks of bytes to lines of text."""
 
-    action: str = ""
-    package: str = ""
-    test: str = ""
-    output: str = ""
-    elapsed: float = 0.0
-    import_path: str = ""
-
-
-@attrs.define
-class _Package:
-    """What has been heard of a package so far."""
-
-    ran: bool = False
-    ended: str = ""
-    seconds: float = 0.0
-    said: list[str] = attrs.field(factory=list)
-    panicked: str = ""
-    timed_out: str = ""
-    not_built: str = ""
-
-
-class _Events:
-    """Reads the lines of `go test -json` as they come; what is not one is passed over."""
-
-    def __init__(self) -> None:
+    def __init__(self, take: OnLog) -> None:
+        self._take = take
         self._rest = b""
-        self._packages: dict[str, _Package] = {}
-        self._build: dict[str, list[str]] = {}
-        self._decoder = msgspec.json.Decoder(_Event)
 
     def feed(self, chunk: bytes) -> None:
-        """Bytes of standard output."""
         *lines, self._rest = (self._rest + chunk).split(b"\n")
         for line in lines:
+            self._take(line.decode(errors="replace"))
+        if len(self._rest) > _LOG:
+            self.end()
+
+    def end(self) -> None:
+        if self._rest:
+            self._take(self._rest.decode(errors="replace"))
+            self._rest = b""
+
+
+def _split_timeout(arguments: Sequence[str], longest: float) -> tuple[tuple[str, ...], str]:
+    """The other flags, and the value for -timeout: the one asked for, but not more than `longest` seconds."""
+    rest = tuple(argument for argument in arguments if not argument.startswith("-timeout="))
+    asked = [longest]
+    for argument in arguments:
+        if argument.startswith("-timeout="):
             try:
-                event = self._decoder.decode(line)
-            except msgspec.DecodeError:
-                continue
-            self._take(event)
-
-    def _take(self, event: _Event) -> None:
-        if event.action == "build-output":
-            self._build.setdefault(event.import_path.partition(" ")[0], []).append(event.output)
-            return
-        if not event.package:
-            return
-        package = self._packages.setdefault(event.package, _Package())
-        package.ran |= event.action == "run"
-        if event.action == "output":
-            self._hear(package, event.output.strip())
-        elif event.action in {"pass", "fail", "skip"} and not event.test:
-            package.ended, package.seconds = event.action, event.elapsed
-
-    @staticmethod
-    def _hear(package: _Package, line: str) -> None:
-        if line.startswith("panic: test timed out"):
-            package.timed_out = line
-        elif line.startswith(("panic:", "fatal error:")) and not package.panicked:
-            package.panicked = line
-        elif line.startswith("FAIL") and line.endswith(("[build failed]", "[setup failed]")):
-            package.not_built = line
-        elif line and not line.startswith(("=== ", "FAIL", "ok ", "coverage:", "exit status", "PASS", "?")):
-            package.said = [*package.said[-7:], line]
-
-    def results(self) -> tuple[PackageResult, ...]:
-        """The packages, by path."""
-        return tuple(self._result(path, package) for path, package in sorted(self._packages.items()))
-
-    def _result(self, path: str, package: _Package) -> PackageResult:
-        outcome: PackageOutcome = "ok"
-        reason = ""
-        if package.not_built:
-            outcome, reason = "build failed", " ".join(self._build.get(path, package.said)) or package.not_built
-        elif package.timed_out:
-            outcome, reason = "timed out", package.timed_out
-        elif package.ended != "pass" and package.panicked:
-            outcome, reason = "panicked", package.panicked
-        elif package.ended == "fail" or not package.ended:
-            failed = [line for line in package.said if line.startswith("--- FAIL")]
-            outcome, reason = "failed", "; ".join(failed) or (package.said[-1] if package.said else "its tests failed")
-        elif package.ended == "skip" or not package.ran:
-            outcome, reason = "no tests", "it has no tests"
-        return PackageResult(path=path, outcome=outcome, reason=" ".join(reason.split())[:_REASON], seconds=package.seconds)
+                asked.append(parse_duration(argument.removeprefix("-timeout=")))
+            except BadInput as error:
+                raise GoError(str(error), permanent=True) from error
+    return rest, format_duration(max(1.0, min(asked)))
 
 
-def _last_lines(text: str, count: int = 4) -> str:
-    lines: Sequence[str] = [line.strip() for line in text.splitlines() if line.strip()]
-    return " | ".join(lines[-count:])[-2 * _REASON :] or "it said nothing"
+def _fetches(plan: Plan) -> bool:
+    """Whether `go test` itself may fetch modules: only where it may change go.mod."""
+    return any(flag == "-mod=mod" for flag in (*plan.go_flags, *plan.test_args))
+
+
+def _checked(profile: Path) -> Path | None:
+    """The profile, if one was written that has a block in it. A test can put anything in its place."""
+    if profile.is_symlink() or not profile.is_file():
+        return None
+    if profile.stat().st_size > _PROFILE:
+        raise GoError(f"the coverage profile is larger than {_PROFILE // MIB} MiB", permanent=True)
+    with profile.open("rb") as file:
+        return profile if file.readline().startswith(b"mode:") and file.read(1) else None
+
+
+def _not_loaded(loaded: _Loaded) -> GoError:
+    said = _last_words(loaded.finished)
+    if loaded.finished.ended_by != "exit":
+        return GoError(f"the modules could not be loaded: go list {loaded.finished.how()}")
+    if loaded.finished.ok:
+        return GoError("there are no Go packages in it", permanent=True)
+    if _DOWNLOAD.search(loaded.finished.output_tail):
+        return GoError(f"module download failed: {said}")
+    if _NEWER_GO.search(loaded.finished.output_tail):
+        return GoError(f"the module needs a newer Go than the worker has: {said}", permanent=True)
+    return GoError(f"the module cannot be loaded: {said}", permanent=True)
+
+
+def _not_built(loaded: _Loaded, packages: Sequence[PackageResult], finished: Finished) -> GoError:
+    if loaded.not_downloaded:
+        return GoError(f"module download failed: {loaded.not_downloaded[0][:REASON]}")
+    why = next((f"{package.path}: {package.reason}" for package in packages if package.reason), _last_words(finished))
+    return GoError(f"no package could be built: {why}", permanent=True)
+
+
+def _last_words(finished: Finished, count: int = 3) -> str:
+    lines = [line.strip() for line in finished.output_tail.splitlines() if line.strip() and "go: downloading " not in line]
+    return "; ".join(lines[-count:])[-REASON:] or f"go {finished.how()}"

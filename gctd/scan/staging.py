@@ -5,11 +5,16 @@ It has to be there because go-crap derives the module from where the profile is 
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import structlog
+
 STAGED = ".go-crap-cover.out"
+
+_log = structlog.get_logger(__name__)
 
 
 @contextmanager
@@ -27,8 +32,11 @@ def staged(module_dir: Path) -> Iterator[Path]:
 
 
 def _remove(path: Path) -> None:
-    # A repository may come with a link or a directory of that name.
-    if path.is_dir() and not path.is_symlink():
-        path.rmdir()
-    else:
-        path.unlink(missing_ok=True)
+    """Remove what is there: a repository, or a test, may have put a link or a directory of that name in its place."""
+    try:
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path)
+        else:
+            path.unlink(missing_ok=True)
+    except (OSError, RecursionError) as error:
+        _log.warning("staged profile stays until the job's folder is removed", path=str(path), error=str(error))

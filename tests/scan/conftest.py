@@ -6,11 +6,13 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+import pytest_asyncio
 
 from gctd.domain.addresses import AddressPolicy
 from gctd.domain.urls import RepoUrl, parse_repo_url
 from gctd.scan.checkout import Checkouts
 from gctd.scan.git import Git, GitSettings
+from gctd.scan.toolchain import Toolchain, find_toolchain
 
 LOOPBACK = AddressPolicy.of(["127.0.0.0/8"])
 
@@ -36,3 +38,15 @@ def cache(tmp_path: Path) -> Path:
 @pytest.fixture
 def checkouts(cache: Path, git: Git) -> Checkouts:
     return Checkouts(cache, git, parse_url=local)
+
+
+@pytest.fixture(scope="session")
+def go_cache(request: pytest.FixtureRequest) -> Path:
+    """Go's caches, which last over runs of the tests: building the standard library takes a quarter of a minute."""
+    cache = request.config.cache
+    return Path(cache.mkdir("go")) if cache is not None else Path("unused")
+
+
+@pytest_asyncio.fixture
+async def toolchain(tmp_path: Path) -> Toolchain:
+    return await find_toolchain(tmp_path)
