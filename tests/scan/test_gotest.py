@@ -12,6 +12,7 @@ from typing import Any
 import attrs
 import pytest
 
+from gctd.domain.options import parse_duration
 from gctd.scan.errors import GoError, NoToolchain
 from gctd.scan.gotest import GoTestRun, PackageResult, Plan, run_tests
 from gctd.scan.staging import STAGED, staged
@@ -121,8 +122,8 @@ async def test_a_package_that_takes_too_long_is_told_and_the_others_count(make: 
     assert "quick.go" in run.profile.read_text()
 
 
-@pytest.mark.parametrize(("asked", "given"), [("", "29m15s"), ("-timeout=2m", "2m"), ("-timeout=5h", "29m15s")])
-async def test_go_is_given_less_time_than_there_is(make: Any, tmp_path: Path, asked: str, given: str) -> None:
+@pytest.mark.parametrize(("asked", "given"), [("", 1755), ("-timeout=2m", 120), ("-timeout=5h", 1755)])
+async def test_go_is_given_less_time_than_there_is(make: Any, tmp_path: Path, asked: str, given: float) -> None:
     """So it tells itself which test took too long, the others count, and there is time left for what follows."""
     go = tmp_path / "fakego"
     go.write_text(f'#!/bin/sh\necho "$@" >> {tmp_path}/calls\n[ "$1" = test ] || printf "example.com/single\\tfalse\\t\\n"\n')
@@ -130,7 +131,8 @@ async def test_go_is_given_less_time_than_there_is(make: Any, tmp_path: Path, as
     project = attrs.evolve(make("single"), toolchain=Toolchain(go, "go1"))
     await project.run(timeout=1800.0, test_args=(asked,) if asked else ())
     last = (tmp_path / "calls").read_text().splitlines()[-1]
-    assert [word for word in last.split() if "timeout" in word] == [f"-timeout={given}"]
+    (flag,) = [word for word in last.split() if "timeout" in word]
+    assert given - 10 < parse_duration(flag.removeprefix("-timeout=")) <= given
 
 
 async def test_tests_that_no_time_limit_of_go_ends_are_ended(make: Any) -> None:
