@@ -84,7 +84,7 @@ def explain(error: BaseException, what: str, *, not_found: str | None = None) ->
             return Failure(what, "interrupted", exit_code=ExitCode.INTERRUPTED)
         case OSError() if error.errno is not None:
             place = f"{error.filename}: " if error.filename else ""
-            return Failure(what, f"{place}{os.strerror(error.errno)}")
+            return Failure(what, f"{place}{error.strerror or os.strerror(error.errno)}")
     status = getattr(error, "status", None)
     if isinstance(status, HTTPStatus) and status is not HTTPStatus.INTERNAL_SERVER_ERROR:
         return Failure(what, str(error), exit_code=error_class(status).exit_code)

@@ -14,7 +14,7 @@ import pytest
 from gctd.cli.failure import EXIT_CODES
 from gctd.client.errors import ExitCode
 from tests.cli.conftest import Here
-from tests.support.cli import Result, environment, gctd, running
+from tests.support.cli import Result, environment, gctd, gctd_on_terminal, running
 from tests.support.fakeapi import REPO_URL, FakeApi, Reply, problem, repo_document, task_document
 from tests.support.waiting import wait_until
 
@@ -65,6 +65,12 @@ async def test_a_server_that_is_not_there_is_6(tmp_path: Path) -> None:
     assert (result.code, result.error["code"]) == (6, "unavailable")
     assert "cannot reach http://127.0.0.1:1: Connection refused" in result.error["message"]
     assert "gctd serve" in result.error["hint"]
+
+
+async def test_on_a_terminal_the_words_error_and_hint_have_a_colour(tmp_path: Path) -> None:
+    result = await gctd_on_terminal("task", "list", url="http://127.0.0.1:1", home=tmp_path)
+    assert result.out.startswith("\x1b[31merror:\x1b[0m task list: ")
+    assert "\n\x1b[36mhint:\x1b[0m " in result.out
 
 
 async def test_what_is_not_done_in_time_is_124(api: FakeApi, tmp_path: Path) -> None:
