@@ -123,8 +123,8 @@ async def serving(
     if edge.guard.token is None and not is_loopback(host):
         log.warning("no token is set: whoever reaches this address can use the service", host=host)
     runner = web.AppRunner(app, shutdown_timeout=limits.shutdown)
-    await runner.setup()
     try:
+        await runner.setup()
         assert runner.server is not None
         factory = _Factory(runner.server, limits, edge.problems)
         listener = await asyncio.get_running_loop().create_server(factory, host, port, backlog=_BACKLOG, reuse_address=True)

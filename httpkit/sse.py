@@ -103,6 +103,7 @@ class Hub(Collector):
         self._ring = Ring(floor, max_frames=self._settings.max_frames, max_bytes=self._settings.max_bytes)
         self._sequence = sequence
         self._pump = asyncio.get_running_loop().create_task(self._deliver(self._ring))
+        self._pump.add_done_callback(self._delivery_ended)
 
     def publish(self, frames: Sequence[Frame], sequence: int) -> None:
         """Send the frames, in order, of all commits up to a sequence. Call it when the read model has reached that sequence.
@@ -146,18 +147,31 @@ class Hub(Collector):
             client.stop()
         self.start(sequence)
 
+    def _delivery_ended(self, pump: asyncio.Task[None]) -> None:
+        if not pump.cancelled() and (error := pump.exception()) is not None:
+            log.error("events are not delivered any more", exc_info=error)
+        self._end()
+
+    async def check(self) -> None:
+        """For readiness. Raises Busy where no events are delivered."""
+        if self._ring is None or self._closed:
+            raise Busy("events are not available at the moment; try again")
+
     async def close(self, _: object = None) -> None:
         """End all streams; clients see a clean end. For `on_shutdown` of the application."""
-        self._closed = True
-        for client in tuple(self._clients):
-            client.stop()
+        self._end()
         if self._pump is not None:
             self._pump.cancel()
 
+    def _end(self) -> None:
+        self._closed = True
+        for client in tuple(self._clients):
+            client.stop()
+
     async def stream(self, request: web.Request, *, only: frozenset[str] | None = None) -> web.StreamResponse:
         """Follow the events, or those named in `only`, until either side ends it. Raises Busy, TooManyStreams."""
-        if self._ring is None or self._closed:
-            raise Busy("events are not available at the moment; try again")
+        await self.check()
+        assert self._ring is not None
         if self._open >= self._settings.max_clients:
             raise TooManyStreams(f"{self._settings.max_clients} clients follow the events already; try again later")
         self._open += 1

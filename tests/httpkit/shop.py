@@ -222,6 +222,8 @@ async def do(request: Do, call: Call[Shop]) -> Answer[str]:
             await call.services.release.wait()
         case "sleep":
             await asyncio.sleep(request.seconds)
+        case "advance":
+            call.services.sequence += 1
         case "undeclared":
             return Answer("", status=207)
         case "large":

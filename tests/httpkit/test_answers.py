@@ -137,6 +137,8 @@ async def test_every_answer_says_for_which_position_of_the_log_it_is_true(shop: 
         assert response.headers["Event-Sequence"] == "7"
     async with shop.http.post("/things", json={"name": "nail", "amount": 1}) as response:
         assert response.headers["Event-Sequence"] == "99", "a command says what it wrote"
+    async with shop.http.post("/do/advance") as response:
+        assert response.headers["Event-Sequence"] == "7", "what came while the handler ran may not be in its answer"
 
 
 async def test_min_seq_waits_for_the_read_model_and_503_says_that_it_is_behind(shop: Running) -> None:

@@ -73,13 +73,17 @@ def sink() -> Iterator[io.StringIO]:
     structlog.configure(**before)
 
 
+def fail(secret: str = "") -> None:
+    raise RuntimeError(f"why {len(secret)}")
+
+
 def test_logs_are_json_lines_with_level_time_logger_and_request_id_also_those_of_libraries(sink: io.StringIO) -> None:
     logs.configure(level="info", style="json", stream=sink)
     with structlog.contextvars.bound_contextvars(request_id="r-1"):
         structlog.get_logger("ours").info("it began", value=1, thing=object)
         logging.getLogger("theirs").warning("it %s", "broke")
         try:
-            raise RuntimeError("why")
+            fail()
         except RuntimeError:
             structlog.get_logger("ours").exception("it failed")
     structlog.get_logger("ours").debug("not shown")
@@ -92,20 +96,20 @@ def test_logs_are_json_lines_with_level_time_logger_and_request_id_also_those_of
     ]
     assert lines[0]["value"] == 1
     assert lines[0]["timestamp"].endswith("Z")
-    assert "RuntimeError: why" in lines[2]["exception"]
+    assert "RuntimeError: why " in lines[2]["exception"]
 
 
 def test_logs_for_reading_show_no_values_of_variables(sink: io.StringIO) -> None:
     logs.configure(level="debug", style="text", stream=sink)
-    password = "hunter2"
+    password = f"hunter{2}"
     try:
-        raise RuntimeError("why")
+        fail(password)
     except RuntimeError:
         structlog.get_logger("ours").exception("it failed", size=len(password))
     text = sink.getvalue()
     assert "it failed" in text
-    assert "RuntimeError: why" in text
-    assert "hunter2" not in text.replace('password = "hunter2"', "")
+    assert "RuntimeError: why " in text
+    assert "hunter2" not in text
 
 
 @pytest.fixture
@@ -149,7 +153,7 @@ async def test_pages_are_served_strictly_and_cached_for_ever_only_where_their_na
 
 
 def test_pages_without_an_index_are_refused(package: str) -> None:
-    with pytest.raises(FileNotFoundError, match="dist has no home.html"):
+    with pytest.raises(FileNotFoundError, match=r"dist has no home\.html"):
         Pages(package, "dist", index="home.html")
 
 
