@@ -15,6 +15,7 @@ from gctd.broker import Broker, open_broker
 from gctd.control.dispatcher import Dispatcher
 from gctd.control.reaper import Patience, Reaper
 from gctd.control.tracker import Policy, Tracker
+from gctd.engines.registry import engine_named, engines
 from gctd.http.api import TABLE, pages
 from gctd.http.feed import Feed
 from gctd.http.figures import Figures
@@ -26,7 +27,7 @@ from httpkit.application import build_application
 from httpkit.edge import Edge
 from httpkit.guards import Guard, allowed_hosts
 from httpkit.health import Health
-from httpkit.server import Address, serving, until_signalled
+from httpkit.server import Address, serving, termination
 from httpkit.sse import Hub
 from projections.databases import store_at
 from projections.errors import ProjectorStopped
@@ -46,15 +47,15 @@ async def serve(settings: Settings, *, on_ready: Callable[[Address], None]) -> N
     Raises EventLogError, ProjectionError where it cannot start.
     """
     async with AsyncExitStack() as stack:
+        signalled = stack.enter_context(termination())
         store = await stack.enter_async_context(_opened(settings))
         broker = await stack.enter_async_context(open_broker(settings, name="gctd-serve"))
         plane = _Plane(settings, broker, store)
         await stack.enter_async_context(plane.running())
-        address = await stack.enter_async_context(
-            serving(plane.application(), plane.edge, host=settings.host, port=settings.port)
-        )
+        app = plane.application()
+        address = await stack.enter_async_context(serving(app, plane.edge, host=settings.host, port=settings.port))
         on_ready(address)
-        received = await until_signalled()
+        received = await signalled
         _log.info("ending", signal=received.name)
 
 
@@ -85,7 +86,8 @@ class _Plane:
         self._reaper = Reaper(commands, queries, broker.queue, broker.presence, patience)
         policy = Policy(
             repos=repo_policy(settings),
-            engine=settings.worker_engine,
+            engine=engine_named(settings.worker_engine).name,
+            engines=frozenset(engines()),
             max_attempts=settings.max_attempts,
         )
         self._services = Services(

@@ -13,7 +13,7 @@ from eventlog import Context, EventLog
 from eventlog.commands import Commands, Outcome, Step
 from gctd.domain import repo, task, worker
 from gctd.domain.config import effective
-from gctd.domain.errors import NotFound, Refused
+from gctd.domain.errors import BadInput, NotFound, Refused
 from gctd.domain.refs import parse_ref, parse_subdir
 from gctd.domain.repo import REPO, Repo, RepoStatus
 from gctd.domain.task import TASK, Task
@@ -31,6 +31,7 @@ class Policy:
 
     repos: RepoPolicy = attrs.field(factory=RepoPolicy)
     engine: str = "native"
+    engines: frozenset[str] = frozenset({"native"})
     max_attempts: int = 3
 
 
@@ -77,6 +78,8 @@ class Tracker:
         context: Context | None = None,
     ) -> Sequence[Outcome[Task, task.TaskEvent]]:
         """Queue a task for a project of a repository, or for each of them; `ref` becomes the root's setting."""
+        if engine is not None and engine not in self._policy.engines:
+            raise BadInput("engine", f"no engine is called {engine!r}; there are {', '.join(sorted(self._policy.engines))}")
         known = await self._ready(repo_url)
         if ref is not None:
             ref = parse_ref(ref)
@@ -85,7 +88,8 @@ class Tracker:
         if ref is not None:
             root = known.configs.get("", effective({}, ""))
             known = attrs.evolve(known, configs={**known.configs, "": attrs.evolve(root, ref=ref)})
-        queue = [self._queue(known, name, engine or self._policy.engine, at) for name in names]
+        ids = self._task_ids(at, len(names))
+        queue = [self._queue(known, name, id_, engine or self._policy.engine, at) for name, id_ in zip(names, ids, strict=True)]
         request = repo.RequestAnalysis(tasks=tuple(command.id for command in queue), ref=ref, at=at)
         outcomes = await self._commands.execute_together(
             [Step(REPO, known.id, request), *(Step(TASK, command.id, command, new=True) for command in queue)], context
@@ -121,10 +125,15 @@ class Tracker:
             raise Refused(f"{name} cannot be analysed: {problems[name]}")
         return [name]
 
-    def _queue(self, known: Repo, project: str, engine: str, at: datetime) -> task.QueueTask:
+    def _task_ids(self, at: datetime, count: int) -> Sequence[str]:
+        """New ids `task-<digits>` in a row: milliseconds since 1970, then six digits that begin anywhere."""
+        first = int(at.timestamp() * 1000) * 10**6 + self._random.randrange(10**6 - count)
+        return [f"task-{first + index}" for index in range(count)]
+
+    def _queue(self, known: Repo, project: str, id_: str, engine: str, at: datetime) -> task.QueueTask:
         config = effective(known.configs, project)
         return task.QueueTask(
-            id=f"task-{int(at.timestamp() * 1000)}{self._random.randrange(10**6):06d}",
+            id=id_,
             repo_id=known.id,
             repo_url=known.url,
             project=project,

@@ -14,7 +14,7 @@ from gctd.worker.identity import Identity, claim
 from gctd.worker.process import Pace, WorkerProcess
 from gctd.worker.scanning import open_work
 from gctd.worker.work import Work
-from httpkit.server import until_signalled
+from httpkit.server import termination
 
 
 async def work(settings: Settings, *, instead: Work | None = None) -> None:
@@ -61,13 +61,12 @@ async def _run(settings: Settings, identity: Identity, broker: Broker, chosen: W
         handlers=handlers,
         pace=Pace(concurrency=settings.concurrency, announce=settings.presence_ttl / 3, drain=settings.drain_timeout),
     )
-    running = asyncio.create_task(process.run())
-    signalled = asyncio.create_task(until_signalled())
-    try:
-        await asyncio.wait({running, signalled}, return_when=asyncio.FIRST_COMPLETED)
-        process.stop()
-        await running
-    finally:
-        signalled.cancel()
-        running.cancel()
-        await asyncio.gather(signalled, running, return_exceptions=True)
+    with termination() as signalled:
+        running = asyncio.create_task(process.run())
+        try:
+            await asyncio.wait({running, signalled}, return_when=asyncio.FIRST_COMPLETED)
+            process.stop()
+            await running
+        finally:
+            running.cancel()
+            await asyncio.gather(running, return_exceptions=True)

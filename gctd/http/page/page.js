@@ -50,6 +50,8 @@ function row(task) {
   return element;
 }
 
+const compare = (a, b) => (a < b ? -1 : a > b ? 1 : 0);
+
 let drawing = false;
 function draw() {
   if (drawing) return;
@@ -57,7 +59,7 @@ function draw() {
   requestAnimationFrame(() => {
     drawing = false;
     const shown = [...tasks.values()].filter((task) => !task.hidden && !task.seen && !task.deleted);
-    shown.sort((a, b) => (a.created_at < b.created_at ? 1 : a.created_at > b.created_at ? -1 : 0));
+    shown.sort((a, b) => compare(b.created_at, a.created_at) || compare(a.id, b.id));
     body.replaceChildren(...shown.slice(0, MOST).map(row));
     document.querySelector("#tasks").hidden = shown.length === 0;
     document.querySelector("#empty").hidden = shown.length !== 0;
@@ -99,7 +101,7 @@ async function show(task) {
     }),
   );
   document.querySelector("#result").hidden = false;
-  document.querySelector("#worst-title").scrollIntoView({ block: "nearest" });
+  document.querySelector("#worst-title").scrollIntoView({ block: "start" });
 }
 
 function problem(error) {
