@@ -1,0 +1,1 @@
+"""The event log on NATS JetStream: `log.JetStreamLog`, over a `connection.Connection`."""

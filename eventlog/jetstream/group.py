@@ -30,7 +30,7 @@ MOST_BYTES = 4 * 1024**2
 _TRY_TIMEOUT = 2.0
 _FIRST_SINGLE, _FIRST_BATCH = 0.0002, 0.0025
 _LEAST, _MOST = 0.00001, 1.0
-_STEP, _FORGET, _CLEARLY = 1.05, 0.01, 1.2
+_STEP, _FORGET, _CLEARLY = 1.05, 0.01, 1.5
 _EACH = 0.00003
 """Seconds that a message in a batch takes: what it costs to write it, on both sides."""
 _FEWEST = 4

@@ -146,8 +146,9 @@ async def test_a_message_bears_its_id_its_guard_and_its_trace_only(log: JetStrea
 
 
 def test_at_first_a_batch_is_taken_to_cost_as_much_as_some_fifteen_appends() -> None:
-    assert not Pace().batch_pays(12)
-    assert Pace().batch_pays(20)
+    """So that it has to be clearly more of them."""
+    assert not Pace().batch_pays(18)
+    assert Pace().batch_pays(24)
 
 
 def test_a_disk_that_syncs_slowly_makes_small_batches_pay() -> None:
