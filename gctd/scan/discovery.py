@@ -8,16 +8,21 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path, PurePosixPath
 
 import attrs
+import structlog
 
+from gctd.domain.errors import BadInput
 from gctd.domain.project import Project
+from gctd.domain.refs import parse_subdir
 from gctd.scan.errors import DiscoveryError, LimitExceeded
-from gctd.scan.gomod import GoMod, GoWork, SyntaxProblem, parse_go_mod, parse_go_work
+from gctd.scan.gomod import NoDirectives, SyntaxProblem, parse_go_mod, parse_go_work
 
 SKIPPED = frozenset({"vendor", "testdata", "node_modules"})
+
+_log = structlog.get_logger(__name__)
 
 
 @attrs.frozen(kw_only=True)
@@ -33,27 +38,22 @@ class Bounds:
 class _Found:
     """What a walk of the tree found, by directory (repository-relative, `.` for the root)."""
 
-    modules: dict[str, Path] = attrs.field(factory=dict)
-    workspaces: dict[str, Path] = attrs.field(factory=dict)
+    modules: set[str] = attrs.field(factory=set)
+    workspaces: set[str] = attrs.field(factory=set)
     go_files: dict[str, bool] = attrs.field(factory=dict)
     """Directories with Go files; true where a file with tests is among them."""
 
 
-def discover(root: Path, *, submodules: bool = False, bounds: Bounds = Bounds()) -> tuple[Project, ...]:
+def discover(
+    root: Path, *, submodules: bool = False, refused_links: Collection[str] = (), bounds: Bounds = Bounds()
+) -> tuple[Project, ...]:
     """The projects of a checkout, by name, the root first.
 
-    Raises DiscoveryError where there is none or where a workspace uses a directory outside the checkout, and LimitExceeded.
+    `refused_links` are paths of symbolic links that lead out of it (see `Checkout`). What cannot be analysed is told by
+    `Project.problem`. An empty go.mod keeps its directory out of the module around it, as in Go, and is no project.
+    Raises DiscoveryError where there is none, or where a workspace uses a directory outside the checkout, and LimitExceeded.
     """
-    skipped = frozenset() if submodules else _submodules(root)
-    found = _walk(root, skipped, bounds)
-    if not found.modules:
-        raise DiscoveryError("no go.mod found")
-    if len(found.modules) > bounds.modules:
-        raise LimitExceeded(f"{len(found.modules)} modules; at most {bounds.modules} are taken on")
-    members = _members(root, found.workspaces, bounds)
-    owners = {directory: _owner(directory, found.modules) for directory in found.go_files}
-    projects = [_project(root, name, found, members, owners, bounds) for name in found.modules]
-    return tuple(sorted(projects, key=lambda project: (project.name != ".", project.name)))
+    return _Discovery(root, frozenset(refused_links), bounds).projects(frozenset() if submodules else _submodules(root))
 
 
 def nested_modules(name: str, names: Mapping[str, object] | tuple[str, ...]) -> tuple[str, ...]:
@@ -62,112 +62,145 @@ def nested_modules(name: str, names: Mapping[str, object] | tuple[str, ...]) -> 
     return tuple(sorted(other[len(prefix) :] for other in names if other not in {name, "."} and other.startswith(prefix)))
 
 
-def _walk(root: Path, skipped: frozenset[str], bounds: Bounds) -> _Found:
-    found = _Found()
-    pending, seen = ["."], 0
-    while pending:
-        directory = pending.pop()
-        seen += 1
-        if seen > bounds.directories:
-            raise LimitExceeded(f"more than {bounds.directories} directories")
-        with os.scandir(root / directory) as entries:
-            for entry in entries:
-                name = entry.name if directory == "." else f"{directory}/{entry.name}"
-                if entry.is_dir(follow_symlinks=False):
-                    if not entry.name.startswith((".", "_")) and entry.name not in SKIPPED and name not in skipped:
+class _Discovery:
+    def __init__(self, root: Path, refused_links: frozenset[str], bounds: Bounds) -> None:
+        self._root = root
+        self._refused_links = refused_links
+        self._bounds = bounds
+        self._found = _Found()
+
+    def projects(self, skipped: frozenset[str]) -> tuple[Project, ...]:
+        self._walk(skipped)
+        found = self._found
+        if len(found.modules) > self._bounds.modules:
+            raise LimitExceeded(f"the repository has {len(found.modules)} modules; at most {self._bounds.modules} are taken on")
+        members = {directory: self._members(directory) for directory in found.workspaces}
+        packages: dict[str | None, list[str]] = {}
+        for directory in found.go_files:
+            packages.setdefault(_nearest(directory, found.modules), []).append(directory)
+        projects = []
+        for name in found.modules:
+            project = self._project(name, packages.get(name, []), members)
+            if project is not None:
+                projects.append(project)
+        if not projects:
+            raise DiscoveryError("no go.mod found")
+        return tuple(sorted(projects, key=lambda project: (project.name != ".", project.name)))
+
+    def _walk(self, skipped: frozenset[str]) -> None:
+        pending, seen = ["."], 0
+        while pending:
+            directory = pending.pop()
+            seen += 1
+            if seen > self._bounds.directories:
+                raise LimitExceeded(f"the repository has more than {self._bounds.directories} directories")
+            with os.scandir(self._root / directory) as entries:
+                for entry in entries:
+                    name = _join(directory, entry.name)
+                    if not entry.is_dir(follow_symlinks=False):
+                        self._take(directory, entry)
+                    elif entry.name not in SKIPPED and not entry.name.startswith((".", "_")) and name not in skipped:
                         pending.append(name)
-                elif entry.name == "go.mod":
-                    found.modules[directory] = Path(entry.path)
-                elif entry.name == "go.work":
-                    found.workspaces[directory] = Path(entry.path)
-                elif _is_go_file(entry):
-                    tests = entry.name.endswith("_test.go")
-                    found.go_files[directory] = found.go_files.get(directory, False) or tests
-    return found
 
+    def _take(self, directory: str, entry: os.DirEntry[str]) -> None:
+        if entry.name == "go.mod" and _addressable(directory):
+            self._found.modules.add(directory)
+        elif entry.name == "go.work":
+            self._found.workspaces.add(directory)
+        elif entry.name.endswith(".go") and not entry.name.startswith((".", "_")) and entry.is_file():
+            tests = entry.name.endswith("_test.go")
+            self._found.go_files[directory] = self._found.go_files.get(directory, False) or tests
 
-def _is_go_file(entry: os.DirEntry[str]) -> bool:
-    """Whether Go would compile it: a regular file, not hidden by its name."""
-    return entry.name.endswith(".go") and not entry.name.startswith((".", "_")) and entry.is_file(follow_symlinks=False)
-
-
-def _project(
-    root: Path,
-    name: str,
-    found: _Found,
-    members: Mapping[str, frozenset[str]],
-    owners: Mapping[str, str | None],
-    bounds: Bounds,
-) -> Project:
-    directories = [directory for directory, owner in owners.items() if owner == name]
-    try:
-        module = parse_go_mod(_read(found.modules[name], bounds))
-    except SyntaxProblem as error:
-        return Project(name=name, module_path="", problem=f"go.mod cannot be read: {error}")
-    problem = _problem(root, name, module) or (None if directories else "there are no Go packages in it")
-    workspace = _nearest(name, found.workspaces)
-    return Project(
-        name=name,
-        module_path=module.module_path,
-        go_version=module.go_version,
-        toolchain=module.toolchain,
-        in_workspace=workspace is not None and name in members[workspace],
-        packages=len(directories),
-        has_tests=any(found.go_files[directory] for directory in directories),
-        problem=problem,
-    )
-
-
-def _problem(root: Path, name: str, module: GoMod) -> str | None:
-    for replacement in module.local_replacements:
-        if _inside(root, name, replacement) is None:
-            return f"go.mod replaces a module by {replacement}, which is outside the repository"
-    return None
-
-
-def _members(root: Path, workspaces: Mapping[str, Path], bounds: Bounds) -> dict[str, frozenset[str]]:
-    members: dict[str, frozenset[str]] = {}
-    for directory, path in workspaces.items():
-        where = f"{directory}/go.work".removeprefix("./")
+    def _project(self, name: str, packages: list[str], members: Mapping[str, frozenset[str]]) -> Project | None:
         try:
-            work: GoWork = parse_go_work(_read(path, bounds))
+            module = parse_go_mod(self._read(_join(name, "go.mod")))
+        except NoDirectives:
+            return None
         except SyntaxProblem as problem:
-            raise DiscoveryError(f"{where} cannot be read: {problem}") from problem
-        used: set[str] = set()
-        for use in work.uses:
-            inside = _inside(root, directory, use)
+            return Project(name=name, module_path="", problem=f"go.mod cannot be used: {problem}")
+        outside = next((path for path in module.local_replacements if self._inside(name, path) is None), None)
+        problem_found = None
+        if outside is not None:
+            problem_found = f"go.mod replaces a module by {outside}, which is outside the repository"
+        elif not packages:
+            problem_found = "there are no Go packages in it"
+        workspace = _nearest(name, members)
+        return Project(
+            name=name,
+            module_path=module.module_path,
+            go_version=module.go_version,
+            toolchain=module.toolchain,
+            in_workspace=workspace is not None and name in members[workspace],
+            packages=len(packages),
+            has_tests=any(self._found.go_files[directory] for directory in packages),
+            problem=problem_found,
+        )
+
+    def _members(self, directory: str) -> frozenset[str]:
+        """The directories that a workspace uses; none where it cannot be read, so that its modules are run without it."""
+        where = _join(directory, "go.work")
+        if where in self._refused_links:
+            raise DiscoveryError(f"{where} is a symbolic link that leads out of the repository")
+        try:
+            uses = parse_go_work(self._read(where)).uses
+        except SyntaxProblem as problem:
+            _log.warning("workspace left aside", path=where, reason=str(problem))
+            return frozenset()
+        used = {use: self._inside(directory, use) for use in uses}
+        for use, inside in used.items():
             if inside is None:
-                raise DiscoveryError(f"{where} uses {use}, which is outside the repository")
-            used.add(inside)
-        members[directory] = frozenset(used)
-    return members
+                raise DiscoveryError(f"{where} uses {use}, which is outside the repository or reached by a symbolic link")
+        return frozenset(inside for inside in used.values() if inside is not None)
 
-
-def _inside(root: Path, directory: str, path: str) -> str | None:
-    """The repository-relative form of a path that a file in `directory` names; None where it leaves the repository."""
-    if path.startswith(("/", "\\")) or "\0" in path or re.match(r"[A-Za-z]:", path):
-        return None
-    parts: list[str] = []
-    for part in (*PurePosixPath(directory).parts, *PurePosixPath(path).parts):
-        if part == "..":
-            if not parts:
+    def _inside(self, directory: str, path: str) -> str | None:
+        """The repository-relative form of a path that a file in `directory` names; None where it leaves the repository."""
+        if path.startswith("/") or re.search(r"[\0\\]|^[A-Za-z]:", path):
+            return None
+        parts: list[str] = []
+        for part in (*PurePosixPath(directory).parts, *PurePosixPath(path).parts):
+            if part == "..":
+                if not parts:
+                    return None
+                parts.pop()
+            elif part != ".":
+                parts.append(part)
+        # A link on the way leads wherever it likes.
+        for length in range(1, len(parts) + 1):
+            step = "/".join(parts[:length])
+            if step in self._refused_links or (self._root / step).is_symlink():
                 return None
-            parts.pop()
-        elif part != ".":
-            parts.append(part)
-    # A link on the way leads wherever it likes.
-    if any((root / Path(*parts[: length + 1])).is_symlink() for length in range(len(parts))):
-        return None
-    return "/".join(parts) or "."
+        return "/".join(parts) or "."
+
+    def _read(self, name: str) -> str:
+        path = self._root / name
+        if name in self._refused_links:
+            raise SyntaxProblem("it is a symbolic link that leads out of the repository")
+        if path.is_symlink() or not path.is_file():
+            raise SyntaxProblem("it is not a regular file")
+        if path.stat().st_size > self._bounds.file_bytes:
+            raise SyntaxProblem(f"it is larger than {self._bounds.file_bytes} bytes")
+        try:
+            return path.read_text(encoding="utf-8")
+        except UnicodeDecodeError as error:
+            raise SyntaxProblem("it is not UTF-8 text") from error
 
 
-def _nearest(name: str, candidates: Mapping[str, object]) -> str | None:
+def _join(directory: str, name: str) -> str:
+    return name if directory == "." else f"{directory}/{name}"
+
+
+def _addressable(directory: str) -> bool:
+    """Whether a project can have this name; one with control characters, say, cannot."""
+    try:
+        return parse_subdir(directory) == directory
+    except BadInput:
+        _log.warning("module left aside: its directory's name cannot be a project's", directory=ascii(directory))
+        return False
+
+
+def _nearest(name: str, candidates: Collection[str] | Mapping[str, object]) -> str | None:
     """The closest directory at or above `name` that is among the candidates."""
     return next((directory for directory in _upwards(name) if directory in candidates), None)
-
-
-def _owner(directory: str, modules: Mapping[str, object]) -> str | None:
-    return _nearest(directory, modules)
 
 
 def _upwards(name: str) -> Iterator[str]:
@@ -175,17 +208,6 @@ def _upwards(name: str) -> Iterator[str]:
     yield str(path)
     for parent in path.parents:
         yield str(parent)
-
-
-def _read(path: Path, bounds: Bounds) -> str:
-    if path.is_symlink() or not path.is_file():
-        raise SyntaxProblem("it is not a regular file")
-    if path.stat().st_size > bounds.file_bytes:
-        raise SyntaxProblem(f"it is larger than {bounds.file_bytes} bytes")
-    try:
-        return path.read_text(encoding="utf-8")
-    except UnicodeDecodeError as error:
-        raise SyntaxProblem("it is not UTF-8 text") from error
 
 
 def _submodules(root: Path) -> frozenset[str]:

@@ -1,12 +1,12 @@
 """go.mod and go.work files: the few directives that matter for finding projects.
 
 Parsed here, and not by `go mod edit -json`: the grammar is small (https://go.dev/ref/mod#go-mod-file-lexical), and a repository
-may have hundreds of such files, each of which would cost a process.
+may have hundreds of such files, each of which would cost a process. A directive that is not known here is passed over, so that
+the files of a newer Go can be read; whether they mean something is Go's business when the tests run.
 """
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator
 
@@ -17,17 +17,21 @@ _TOKEN = re.compile(
     (?P<space>[ \t\r]+)
   | (?P<comment>//.*)
   | (?P<quoted>"(?:[^"\\\n]|\\.)*")
-  | (?P<raw>`[^`\n]*`)
-  | (?P<mark>=>|[(),])
-  | (?P<word>[^\s()",`]+)
+  | (?P<mark>[()\[\]{},])
+  | (?P<word>(?:(?!//|/\*)[^\s()\[\]{},])+)
     """,
     re.VERBOSE,
 )
-_BLOCKS = frozenset({"module", "require", "exclude", "replace", "retract", "use", "godebug", "tool", "ignore"})
+_ESCAPE = re.compile(r"\\(?:x([0-9a-fA-F]{2})|([0-7]{3})|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|(.))")
+_NAMED = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v", "\\": "\\", '"': '"'}
 
 
 class SyntaxProblem(ValueError):
     """A file that `go` would not read either; the text names line and reason."""
+
+
+class NoDirectives(SyntaxProblem):
+    """A go.mod with nothing in it: it only keeps Go out of a directory."""
 
 
 @attrs.frozen
@@ -36,6 +40,7 @@ class Directive:
 
     verb: str
     words: tuple[str, ...]
+    line: int
 
 
 @attrs.frozen(kw_only=True)
@@ -57,8 +62,10 @@ class GoWork:
 
 
 def parse_go_mod(text: str) -> GoMod:
-    """Read a go.mod. Raises SyntaxProblem, also where it names no module."""
+    """Read a go.mod. Raises SyntaxProblem, also where it names no module, and NoDirectives."""
     directives = list(_directives(text))
+    if not directives:
+        raise NoDirectives("it is empty")
     module_path = _single(directives, "module")
     if not module_path:
         raise SyntaxProblem("no module directive")
@@ -73,8 +80,8 @@ def parse_go_mod(text: str) -> GoMod:
 def parse_go_work(text: str) -> GoWork:
     """Read a go.work. Raises SyntaxProblem."""
     directives = list(_directives(text))
-    uses = tuple(directive.words[0] for directive in directives if directive.verb == "use" and directive.words)
-    return GoWork(uses=uses, local_replacements=_replacements(directives))
+    used = [_only_word(directive) for directive in directives if directive.verb == "use"]
+    return GoWork(uses=tuple(used), local_replacements=_replacements(directives))
 
 
 def _directives(text: str) -> Iterator[Directive]:
@@ -87,13 +94,11 @@ def _directives(text: str) -> Iterator[Directive]:
             if words == [")"]:
                 block = None
             else:
-                yield Directive(block, tuple(words))
-        elif words[-1] == "(" and len(words) == 2:
-            if words[0] not in _BLOCKS:
-                raise SyntaxProblem(f"line {number}: unknown block {words[0]!r}")
+                yield Directive(block, tuple(words), number)
+        elif words[1:] == ["("]:
             block = words[0]
-        else:
-            yield Directive(words[0], tuple(word for word in words[1:] if word not in "()"))
+        elif words[1:] != ["(", ")"]:
+            yield Directive(words[0], tuple(words[1:]), number)
     if block is not None:
         raise SyntaxProblem(f"the block {block!r} does not end")
 
@@ -109,26 +114,40 @@ def _words(line: str, number: int) -> list[str]:
         token = found.group()
         if found.lastgroup == "quoted":
             words.append(_unquoted(token, number))
-        elif found.lastgroup == "raw":
-            words.append(token[1:-1])
-        elif found.lastgroup in {"word", "mark"}:
+        elif found.lastgroup == "word" and re.search(r"[\"'`]", token):
+            raise SyntaxProblem(f"line {number}: a quotation mark in {token!r}")
+        elif found.lastgroup in ("word", "mark"):
             words.append(token)
     return words
 
 
 def _unquoted(token: str, number: int) -> str:
-    try:
-        text: str = json.loads(token)
-    except ValueError:
-        raise SyntaxProblem(f"line {number}: {token} is not a string") from None
-    return text
+    """The value of an interpreted string (Go specification, String literals)."""
+
+    def character(match: re.Match[str]) -> str:
+        hexadecimal = match[1] or match[3] or match[4]
+        if hexadecimal or match[2]:
+            code = int(hexadecimal, 16) if hexadecimal else int(match[2], 8)
+            if code < 0x110000 and not 0xD800 <= code < 0xE000:
+                return chr(code)
+        elif match[5] in _NAMED:
+            return _NAMED[match[5]]
+        raise SyntaxProblem(f"line {number}: {token} is not a string")
+
+    return _ESCAPE.sub(character, token[1:-1])
 
 
 def _single(directives: list[Directive], verb: str) -> str:
     found = [directive for directive in directives if directive.verb == verb]
     if len(found) > 1:
-        raise SyntaxProblem(f"repeated {verb} directive")
-    return found[0].words[0] if found and found[0].words else ""
+        raise SyntaxProblem(f"line {found[1].line}: repeated {verb} directive")
+    return _only_word(found[0]) if found else ""
+
+
+def _only_word(directive: Directive) -> str:
+    if len(directive.words) != 1:
+        raise SyntaxProblem(f"line {directive.line}: {directive.verb} takes one value")
+    return directive.words[0]
 
 
 def _replacements(directives: list[Directive]) -> tuple[str, ...]:
@@ -137,6 +156,6 @@ def _replacements(directives: list[Directive]) -> tuple[str, ...]:
     for directive in directives:
         if directive.verb == "replace" and "=>" in directive.words:
             right = directive.words[directive.words.index("=>") + 1 :]
-            if right and (right[0].startswith(("./", "../", "/")) or right[0] in {".", ".."}):
+            if right and (right[0].startswith(("./", "../", "/")) or right[0] in (".", "..")):
                 found.append(right[0])
     return tuple(found)

@@ -79,7 +79,12 @@ class Scanning:
                 submodules=bool(config and config.submodules),
                 git_timeout=self._seconds(config.git_timeout if config else None, self._settings.git_timeout),
             ) as checkout:
-                projects = await asyncio.to_thread(discover, checkout.path, submodules=bool(config and config.submodules))
+                projects = await asyncio.to_thread(
+                    discover,
+                    checkout.path,
+                    submodules=bool(config and config.submodules),
+                    refused_links=checkout.refused_links,
+                )
         except ScanError as error:
             raise WorkFailed(str(error), permanent=error.permanent) from error
         except BadInput as error:
@@ -109,7 +114,9 @@ class Scanning:
             submodules=bool(config.submodules),
             git_timeout=self._seconds(config.git_timeout, self._settings.git_timeout),
         ) as checkout:
-            projects = await asyncio.to_thread(discover, checkout.path, submodules=bool(config.submodules))
+            projects = await asyncio.to_thread(
+                discover, checkout.path, submodules=bool(config.submodules), refused_links=checkout.refused_links
+            )
             project = _project(projects, task.project, checkout)
             module_dir = checkout.path / project.name
             with staged(module_dir) as profile:
