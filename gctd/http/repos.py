@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from aiohttp import web
-
 from gctd.domain.errors import NotFound
 from gctd.domain.urls import repo_id
 from gctd.http.bodies import AnalysisBody, RepoBody
@@ -48,14 +46,6 @@ class OneAnalysis:
     entries: int | None = query(default=None, ge=0, le=1_000_000, description="at most so many functions, worst first")
 
 
-@message
-class OneProfile:
-    """Names a coverage profile by the path that an analysis gives."""
-
-    repo: str = path(pattern="^[0-9a-f]{8,64}$", max_length=64)
-    rest: str = path(max_length=2048, description="`<project>/<commit_sha>.out`")
-
-
 async def register(request: Register, call: Call[Services]) -> Answer[RepoBody]:
     """Make a repository known; a worker looks for its Go projects. A known one is answered as it is."""
     outcome = await call.services.tracker.register(request.repo_url, refresh=request.refresh, context=context(call))
@@ -88,28 +78,9 @@ async def get_analysis(request: OneAnalysis, call: Call[Services]) -> AnalysisBo
     return await full_analysis(analysis, call, entries=request.entries)
 
 
-async def get_profile(request: OneProfile, call: Call[Services]) -> web.Response:
-    """The coverage profile that an analysis was made from, as `go test` wrote it."""
-    name = f"coverage/{request.repo}/{request.rest}"
-    ref = await call.services.blobs.resolve(name)
-    if ref is None:
-        raise NotFound(f"there is no profile {name}")
-    body = await call.services.blobs.get(ref.digest)
-    return web.Response(body=body, content_type="text/plain", charset="utf-8")
-
-
 ROUTES = (
     Route("POST", "/api/repos", register, summary="Register a repository", tags=("repos",), status=202),
     Route("GET", "/api/repos/status", repo_status, summary="State of a repository", tags=("repos",), errors=(404,)),
     Route("GET", "/api/repos", list_analyses, summary="Latest analyses", tags=("repos",)),
     Route("GET", "/api/repos/{id}", get_analysis, summary="Look at an analysis", tags=("repos",), errors=(404,)),
-    Route(
-        "GET",
-        "/coverage/{repo}/{rest:.+}",
-        get_profile,
-        summary="A coverage profile",
-        tags=("repos",),
-        errors=(404,),
-        produces=("text/plain",),
-    ),
 )

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import msgspec
+from aiohttp import web
 
 from eventlog import Context
 from eventlog.commands import Outcome
@@ -91,6 +92,15 @@ async def task_result(request: ResultOfTask, call: Call[Services]) -> AnalysisBo
     if analysis is None:
         raise NotFound(f"{task.id} has no analysis")
     return await full_analysis(analysis, call, entries=request.entries)
+
+
+async def task_profile(request: OneTask, call: Call[Services]) -> web.Response:
+    """The coverage profile that a task's analysis was made from, as `go test` wrote it."""
+    analysis = await call.services.queries.analysis_of_task(request.id)
+    if analysis is None or analysis.profile_digest is None:
+        raise NotFound(f"{request.id} has no coverage profile")
+    body = await call.services.blobs.get(analysis.profile_digest)
+    return web.Response(body=body, content_type="text/plain", charset="utf-8")
 
 
 async def schedule(request: Schedule, call: Call[Services]) -> Answer[Sequence[TaskBody]]:
@@ -189,6 +199,15 @@ ROUTES = (
     Route("DELETE", "/api/tasks/{id}", delete_task, summary="Remove a task", tags=("tasks",), errors=(404,)),
     Route("POST", "/api/tasks/{id}/seen", mark_seen, summary="Mark a task as seen", tags=("tasks",), errors=(404,)),
     Route("GET", "/api/tasks/{id}/result", task_result, summary="Result of a task", tags=("tasks",), errors=(404, 409)),
+    Route(
+        "GET",
+        "/api/tasks/{id}/profile",
+        task_profile,
+        summary="Coverage profile of a task",
+        tags=("tasks",),
+        errors=(404,),
+        produces=("text/plain",),
+    ),
     Route(
         "POST",
         "/api/repos/analyze",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -62,11 +61,5 @@ async def _run(settings: Settings, identity: Identity, broker: Broker, chosen: W
         pace=Pace(concurrency=settings.concurrency, announce=settings.presence_ttl / 3, drain=settings.drain_timeout),
     )
     with termination() as signalled:
-        running = asyncio.create_task(process.run())
-        try:
-            await asyncio.wait({running, signalled}, return_when=asyncio.FIRST_COMPLETED)
-            process.stop()
-            await running
-        finally:
-            running.cancel()
-            await asyncio.gather(running, return_exceptions=True)
+        signalled.add_done_callback(lambda _: process.stop())
+        await process.run()

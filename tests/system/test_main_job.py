@@ -82,7 +82,8 @@ async def test_from_an_address_to_scores(tmp_path: Path) -> None:
         assert await system.get(f"/api/repos/{result['id']}") == result
         (latest,) = await system.get("/api/repos")
         assert (latest["id"], latest["summary"]) == (result["id"], result["summary"])
-        profile = await system.get(f"/{result['profile_path']}")
+        assert result["profile_path"] == f"coverage/{result['repo_id']}/./{repo.head()}.out"
+        profile = await system.get(f"/api/tasks/{task['id']}/profile")
         assert profile.startswith("mode: set\nexample.com/sums/sums.go:")
         stages = [e.data.stage for e in await system.events() if e.type == "TaskStageReached"]
         assert stages == ["clone", "modules", "test", "analyse", "store"]

@@ -17,7 +17,8 @@ function cell(text, name) {
 }
 
 function projectName(task) {
-  const repo = task.repo_url.replace(/^https?:\/\//, "").replace(/^file:\/\//, "");
+  // Of a local repository the folder's own name says enough; the rest is in the title.
+  const repo = task.repo_url.startsWith("file:") ? task.repo_url.split("/").at(-1) : task.repo_url.replace(/^\w+:\/\//, "");
   return task.project === "." ? repo : `${repo} · ${task.project}`;
 }
 
@@ -29,6 +30,7 @@ function row(task) {
   if (task.status === "completed") {
     const button = document.createElement("button");
     button.textContent = projectName(task);
+    button.title = task.repo_url;
     button.addEventListener("click", () => show(task));
     project.append(button);
   } else {
