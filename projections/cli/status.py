@@ -90,7 +90,7 @@ async def _status(output: Output, model_name: str, nats_url: str, database: Path
 
 
 def _cells(line: _Line) -> list[str]:
-    return [f"{value:.1f}" if isinstance(value, float) else str(value or "-") for value in attrs.astuple(line)]
+    return ["-" if value is None else f"{value:.1f}" if isinstance(value, float) else str(value) for value in attrs.astuple(line)]
 
 
 async def _line(projection: Projection, checkpoint: Checkpoint | None, log: EventLog, head: Head) -> _Line:
