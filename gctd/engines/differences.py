@@ -19,6 +19,7 @@ UNSEEN = "go-crap does not look into this directory: it takes the name for a pat
 MODULE_LINE = "go-crap misreads the module line of go.mod"
 LINE_DIRECTIVE = "go-crap cannot follow the //line directive back to this file"
 LOOK_ALIKE = "go-crap takes the coverage of a file with a similar path: "
+COLON = "go-crap cannot read a path with a colon in the profile"
 SAME_NAME = "go-crap gives all functions of this name in the file one number"
 OVERFLOW = "go-crap takes a count of 64 bits or more for zero"
 ONE_LINE = "go-crap looks at lines only: what shares its lines is one block to it"
@@ -78,6 +79,8 @@ class FileDifferences:
             return LINE_DIRECTIVE
         if found is not None and found.profile_path != self.profile_path:
             return LOOK_ALIKE + found.profile_path
+        if ":" in self.profile_path:
+            return COLON
         if self.view.misreads_module:
             return MODULE_LINE
         if self._times[declaration.name] > 1:

@@ -61,7 +61,7 @@ class GocrapCoverage:
         """The coverage of a function or method called `name` in `file`; None where go-crap finds none."""
         names = self._by_file.get(file)
         if names is None:
-            names = self._by_suffix.get(_suffix(file), {})
+            names = self._by_file[file] = self._by_suffix.get(_suffix(file), {})
         return names.get(name)
 
 
@@ -76,7 +76,7 @@ def _by_name(declarations: Sequence[Declaration], blocks: Iterable[Block]) -> Ma
     for block in blocks:
         lines = block.start_line, block.end_line
         merged[lines] = merged.get(lines, False) or block.counted
-    owners = _owners(declarations, sorted({line for line, _ in merged}))
+    owners = owners_of_lines(declarations, sorted({line for line, _ in merged}))
     typed = {d.name: _key(d) for d in reversed(declarations) if d.receiver is not None and d.receiver.coverage_key}
     totals: dict[str, list[int]] = {}
     for (line, _), covered in merged.items():
@@ -98,7 +98,7 @@ def _key(declaration: Declaration) -> str:
     return f"{receiver.coverage_key}.{declaration.name}" if receiver and receiver.coverage_key else declaration.name
 
 
-def _owners(declarations: Sequence[Declaration], lines: Iterable[int]) -> Mapping[int, str]:
+def owners_of_lines(declarations: Sequence[Declaration], lines: Iterable[int]) -> Mapping[int, str]:
     """For each line, in rising order, the function whose body has it: the last to open, of those the first declared."""
     bodies = sorted((*_braces(d), index) for index, d in enumerate(declarations) if d.opens)
     upcoming = 0

@@ -10,11 +10,12 @@ from pathlib import Path
 import attrs
 
 from gctd.engines import coverage
-from gctd.engines.complexity import Declaration, SourceFile, Unparsable, analyse_source
+from gctd.engines.complexity import Declaration, SourceFile, analyse_source
 from gctd.engines.coverage import Coverage
 from gctd.engines.engine import EngineFailed, EngineInput
 from gctd.engines.profile import Profile, ProfileTooLarge, read_profile
 from gctd.engines.selection import Warnings, read_source
+from gctd.engines.syntax import Unparsable
 
 STANDARD_LIBRARY = "std"
 

@@ -112,6 +112,7 @@ def _entries(
 
 def _compat_entries(read: Sequence[tuple[str, SourceFile]], covered: _Covered, view: GocrapView) -> Iterator[FunctionEntry]:
     for path, file in read:
+        shown = printable(path)
         for declaration, own in _with_coverage(path, file, covered):
             receiver, printed = declaration.receiver, declaration.printed
             found = view.find(path, declaration)
@@ -120,7 +121,7 @@ def _compat_entries(read: Sequence[tuple[str, SourceFile]], covered: _Covered, v
                 declaration,
                 own,
                 package=file.package,
-                file=printable(posixpath.relpath(view.file_of(path, declaration), view.directory)),
+                file=shown if printed is None else _printed_file(path, declaration, view),
                 receiver="" if receiver is None else receiver.gocrap,
                 line=declaration.start[0] if printed is None else printed.first,
                 end_line=declaration.end[0] if printed is None else printed.last,
@@ -128,6 +129,10 @@ def _compat_entries(read: Sequence[tuple[str, SourceFile]], covered: _Covered, v
                 crap=score.crap_of(declaration.cyclomatic, percent, view.missing),
                 differs=None,
             )
+
+
+def _printed_file(path: str, declaration: Declaration, view: GocrapView) -> str:
+    return printable(posixpath.relpath(view.file_of(path, declaration), view.directory))
 
 
 def _with_coverage(path: str, file: SourceFile, covered: _Covered) -> Iterator[tuple[Declaration, Coverage | None]]:

@@ -80,7 +80,7 @@ def _block(position: bytes, flags: int) -> Block:
     match = _POSITION.fullmatch(position)
     assert match is not None, "only such positions are kept"
     start_line, start_col, end_line, end_col, statements = map(int, match.groups())
-    covered, counted = bool(flags & _COVERED), bool(flags & _COVERED_INT64)
+    covered, counted = flags >= _COVERED, flags == _COVERED_INT64
     return Block(start_line, start_col, end_line, end_col, statements, covered, counted)
 
 
@@ -122,8 +122,8 @@ def parse_profile(file: BinaryIO, *, max_bytes: int, max_blocks: int) -> Profile
             if blocks > max_blocks:
                 raise ProfileTooLarge(f"the cover profile has more than {max_blocks} blocks")
             positions[position] = flags
-        elif flags & ~known:
-            positions[position] = flags | known
+        elif flags > known:
+            positions[position] = flags
     return Profile(mode, digest.hexdigest(), file.tell(), blocks, malformed, first_malformed, overflows, files)
 
 
@@ -154,4 +154,4 @@ def _mode_of(line: bytes) -> str | None:
 def _flags(count: bytes) -> int:
     if not count.strip(b"0"):
         return 0
-    return _COVERED if len(count) > _INT64_DIGITS and int(count) >= _INT64 else _COVERED | _COVERED_INT64
+    return _COVERED if len(count) > _INT64_DIGITS and int(count) >= _INT64 else _COVERED_INT64

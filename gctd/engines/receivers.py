@@ -7,6 +7,8 @@ import re
 import attrs
 from tree_sitter import Node
 
+from gctd.engines.syntax import text_of
+
 _UNKNOWN = "<unknown>"
 _KEY = re.compile(r"(\*?\w+)(?:\.\w+)?")
 _SPACES = re.compile(r"\s+")
@@ -47,9 +49,9 @@ def _gocrap(node: Node, source: bytes) -> str:
     parts = [child for child in node.named_children if child.type != "comment"]
     match node.type, parts:
         case "type_identifier", _:
-            return _text(node, source)
+            return text_of(node, source)
         case "qualified_type", [package, name]:
-            return f"{_text(package, source)}.{_text(name, source)}"
+            return f"{text_of(package, source)}.{text_of(name, source)}"
         case "pointer_type", [inner]:
             return "*" + _gocrap(inner, source)
         case "generic_type", [inner, arguments]:
@@ -65,9 +67,9 @@ def _full(node: Node, source: bytes) -> str:
     parts = [child for child in node.named_children if child.type != "comment"]
     match node.type, parts:
         case "type_identifier", _:
-            return _text(node, source)
+            return text_of(node, source)
         case "qualified_type", [package, name]:
-            return f"{_text(package, source)}.{_text(name, source)}"
+            return f"{text_of(package, source)}.{text_of(name, source)}"
         case "pointer_type", [inner]:
             return "*" + _full(inner, source)
         case "generic_type", [inner, arguments]:
@@ -76,8 +78,4 @@ def _full(node: Node, source: bytes) -> str:
         case (("type_elem" | "parenthesized_type"), [inner]):
             return _full(inner, source)
         case _:
-            return _SPACES.sub(" ", _text(node, source))
-
-
-def _text(node: Node, source: bytes) -> str:
-    return source[node.start_byte : node.end_byte].decode()
+            return _SPACES.sub(" ", text_of(node, source))

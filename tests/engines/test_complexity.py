@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gctd.engines.complexity import Declaration, Unparsable, analyse_source
+from gctd.engines.complexity import Declaration, analyse_source
+from gctd.engines.syntax import Unparsable
 from tests.engines.gotool import go
 
 ORACLE = Path(__file__).parent / "oracle" / "main.go"
@@ -134,6 +135,13 @@ def test_places_count_from_one_in_bytes_and_end_after_the_last_byte() -> None:
         ("var v int //go-crap:ignore\n// F does it.\n", False),
         ("//go-crap:ignore\n/* F */ ", False),
         ("//go-crap:ignored\n", False),
+        ("//go-crap:ignore\n//line x.go:50\n", True),
+        ("//go-crap:ignore\n/*line x.go:2*/\n\n", False),
+        ("/* F */ //go-crap:ignore\n", True),
+        ("/* F\n*/ //go-crap:ignore\n", True),
+        ("var v int /* v */ //go-crap:ignore\n", False),
+        ("var v int /* v\n*/ //go-crap:ignore\n", False),
+        ("var v int /* v\n*/\n//go-crap:ignore\n", True),
     ],
 )
 def test_an_ignore_directive_is_a_line_of_the_doc_comment(before: str, *, ignored: bool) -> None:
@@ -186,6 +194,7 @@ def test_a_line_directive_that_go_refuses_makes_the_file_unparsable(directive: s
         (b"package p\npackage q\n", "line 2: unexpected package clause"),
         (b"package p\nfunc F() {\n", "syntax error"),
         (b"package p\nfunc F() {}\n}\n", "line 3: syntax error"),
+        (b"package p\nvar x int\n;\n", "line 3: unexpected empty statement"),
         (b"package p\n\nx := 1\n", "line 3: unexpected short var declaration"),
         (b'package p\nfunc F() {}\nimport "fmt"\n', "line 3: unexpected import declaration"),
         (b'package p\nvar s = "\xff"\n', "line 2: not UTF-8"),
@@ -217,8 +226,18 @@ def test_a_tree_up_to_the_limit_is_counted_right_and_a_deeper_one_is_refused() -
     assert function.cyclomatic == 1 + depth
     with pytest.raises(Unparsable, match="nested more than 50000 deep"):
         functions("func F() {" + "if a {" * 2 * depth + "}" * 2 * depth + "}")
-    with pytest.raises(Unparsable, match="nested more than 100 deep"):
-        analyse_source("f.go", b"package p\nvar x = " + b"(" * 200 + b"1" + b")" * 200, nesting=100)
+
+
+def test_the_limit_on_nesting_counts_each_level() -> None:
+    def is_refused(parentheses: int) -> bool:
+        try:
+            analyse_source("f.go", b"package p\nvar x = " + b"(" * parentheses + b"1" + b")" * parentheses, nesting=100)
+        except Unparsable:
+            return True
+        return False
+
+    deepest = 95  # below the file, its declaration, the specification, the list; and the number is a level of its own
+    assert [is_refused(deepest), is_refused(deepest + 1)] == [False, True]
 
 
 @pytest.mark.parametrize(
@@ -230,8 +249,12 @@ def test_a_tree_up_to_the_limit_is_counted_right_and_a_deeper_one_is_refused() -
         b"func (t " + b"*" * 40_000 + b"T) F() {}",
         b"func F() { " + b") } if case ( func" * 20_000,
         b"var s = `" + b"x" * 1_000_000,
+        b"//go-crap:ignore\n" * 100_000 + b"func F() {}",
+        b"/**/" * 100_000 + b"//go-crap:ignore\nfunc F() {}",
+        b"//line x.go:1\n" * 100_000 + b"func F() {}",
+        b"func F() {}\n" * 50_000,
     ],
-    ids=["open", "chain", "unary", "receiver", "garbage", "unterminated"],
+    ids=["open", "chain", "unary", "receiver", "garbage", "unterminated", "ignores", "comments", "directives", "functions"],
 )
 def test_hostile_sources_end_soon(hostile: bytes) -> None:
     started = time.process_time()

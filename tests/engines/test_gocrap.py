@@ -7,6 +7,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from gctd.engines import differences
 from gctd.engines.engine import EngineFailed, EngineInput, Limits, Options
 from gctd.engines.gocrap_coverage import gocrap_module_path
 from gctd.engines.gocrap_walk import BadPattern, is_seen_by_gocrap, matches, select_like_gocrap
@@ -203,10 +204,25 @@ def test_the_module_path_is_cut_off_without_regard_to_a_slash(tmp_path: Path) ->
 
 def test_of_files_with_the_same_last_three_components_the_first_path_in_the_profile_counts(tmp_path: Path) -> None:
     source = "package p\n\nfunc F() {\n\t_ = 1\n}\n"
-    profile = f"mode: set\n{MODULE}/b/x/y/f.go:3.1,4.1 1 1\n{MODULE}/a/x/y/f.go:3.1,4.1 1 0\n"
-    write_module(tmp_path, dict.fromkeys(("a/x/y/f.go", "b/x/y/f.go", "c/x/y/f.go"), source), profile=profile)
+    profile = f"mode: set\n{MODULE}/b/x/y/f.go:3.1,4.1 1 0\n{MODULE}/a/x/y/f.go:3.1,4.1 1 1\n"
+    write_module(tmp_path, dict.fromkeys(("a/x/y/f.go", "b/x/y/f.go", "c/x/y/f.go", "c/z/y/f.go"), source), profile=profile)
     report = compat(engine_input(tmp_path))
-    assert {entry.file: entry.coverage for entry in report.entries} == {"a/x/y/f.go": 0.0, "b/x/y/f.go": 100.0, "c/x/y/f.go": 0.0}
+    assert {entry.file: entry.coverage for entry in report.entries} == {
+        "a/x/y/f.go": 100.0,
+        "b/x/y/f.go": 0.0,
+        "c/x/y/f.go": 100.0,
+        "c/z/y/f.go": 0.0,
+    }
+
+
+def test_a_path_with_a_colon_is_not_found_in_the_profile(tmp_path: Path) -> None:
+    source = "package p\n\nfunc F() {\n\t_ = 1\n}\n"
+    write_module(tmp_path, {"p/a:b.go": source}, profile=f"mode: set\n{MODULE}/p/a:b.go:3.1,4.1 1 1\n")
+    assert [entry.coverage for entry in compat(engine_input(tmp_path)).entries] == [0.0]
+    (entry,) = NativeEngine().analyse(engine_input(tmp_path)).entries
+    assert entry.coverage == 100.0
+    assert entry.differs is not None
+    assert entry.differs.reason == differences.COLON
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,103 @@
+"""Syntax trees of Go source, by tree-sitter-go, within bounds that hostile source cannot pass."""
+
+from __future__ import annotations
+
+import re
+
+import tree_sitter_go
+from tree_sitter import Language, Node, Parser, Tree
+
+GO = Language(tree_sitter_go.language())
+
+# The grammar takes the first argument of `new` and `make` for a type. Since Go 1.26 `new` takes values too, and either
+# name can be declared anew: where a file cannot be parsed, those calls are read as calls of an ordinary function.
+_CALL_WITH_VALUE = re.compile(rb"\b(?:new|make)(?=\s*\((?!\s*(?:\[|<-\s*chan\b|map\b|chan\b|func\b|struct\b|interface\b)))")
+_CHUNK = 1 << 16
+_BYTE_ORDER_MARK = "\ufeff"
+
+
+class Unparsable(ValueError):
+    """The source is not a Go file, or is nested too deeply; the text says where."""
+
+
+def syntax_tree(source: bytes, *, nesting: int) -> Tree:
+    """The tree of a source without errors, at most `nesting` levels deep. Raises Unparsable."""
+    _check_text(source)
+    tree = _parse(source)
+    _check_depth(tree.root_node, nesting)
+    return tree
+
+
+def line_of(node: Node) -> int:
+    """The physical line (from 1) on which a node begins."""
+    return node.start_point.row + 1
+
+
+def text_of(node: Node, source: bytes) -> str:
+    """The text of a node; `source` is what the tree was made from, but for what the parser was shown instead."""
+    return source[node.start_byte : node.end_byte].decode()
+
+
+def _check_text(source: bytes) -> None:
+    """What the Go scanner refuses and the grammar lets pass."""
+    try:
+        text = source.decode()
+    except UnicodeDecodeError as error:
+        raise Unparsable(f"line {_line_at(source, error.start)}: not UTF-8") from None
+    if "\0" in text:
+        raise Unparsable(f"line {_line_at(source, source.index(0))}: a NUL character")
+    if not text.isascii() and text.find(_BYTE_ORDER_MARK, 1) > 0:
+        raise Unparsable("a byte order mark in the middle of the file")
+
+
+def _parse(source: bytes) -> Tree:
+    try:
+        return _syntax_tree(source)
+    except Unparsable:
+        rewritten = _CALL_WITH_VALUE.sub(lambda call: call[0].upper(), source)
+        if rewritten == source:
+            raise
+        return _syntax_tree(rewritten)
+
+
+def _syntax_tree(source: bytes) -> Tree:
+    """Stops at the first syntax error, so that recovering from garbage costs no time."""
+    reached = 0
+
+    def failed(offset: int, has_error: bool) -> bool:  # noqa: FBT001 (the parser calls it so)
+        nonlocal reached
+        reached = offset
+        return has_error
+
+    try:
+        tree = Parser(GO).parse(lambda offset, _: source[offset : offset + _CHUNK], progress_callback=failed)
+    except ValueError:
+        raise Unparsable(f"line {_line_at(source, reached)}: syntax error") from None
+    if tree.root_node.has_error:
+        raise Unparsable(f"line {_errorline_of(tree.root_node)}: syntax error")
+    return tree
+
+
+def _errorline_of(root: Node) -> int:
+    """The first line (from 1) where the tree has an error; where the whole file is one, the last that could be read."""
+    node: Node | None = root
+    found = root
+    while node is not None:
+        found = node
+        node = next((child for child in found.children if child.has_error), None)
+    return line_of(found) if found is not root or not root.children else line_of(root.children[-1])
+
+
+def _check_depth(root: Node, limit: int) -> None:
+    """Queries are wrong beyond 65,535 levels and slow long before; only nodes with many descendants can be that deep."""
+    layer = [root] if root.descendant_count > limit else []
+    depth = 0
+    while layer:
+        depth += 1
+        if depth > limit:
+            raise Unparsable(f"line {line_of(layer[0])}: nested more than {limit} deep")
+        layer = [child for node in layer for child in node.children if child.descendant_count > limit - depth]
+
+
+def _line_at(source: bytes, offset: int) -> int:
+    return source.count(b"\n", 0, offset) + 1
