@@ -236,7 +236,8 @@ class Connection:
         inbox.lose()
         if client is self._client:
             self._down_since = time.monotonic()
-            log.warning("nats disconnected", servers=self.options.addresses)
+            if not client.is_closed:  # otherwise it was we who ended it
+                log.warning("nats disconnected", servers=self.options.addresses)
 
     def _on_reconnected(self, client: Client) -> None:
         self.counters.reconnects += 1
