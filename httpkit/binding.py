@@ -107,7 +107,7 @@ class Binder(Generic[R]):
             self._check_unknown(query, body, errors)
         if errors:
             statuses = {status for _, status in errors}
-            first = next((status for status in _PRECEDENCE if status in statuses), self._invalid)
+            first = next((status for status in (*_PRECEDENCE, self._invalid) if status in statuses), max(statuses))
             raise Invalid((error for error, _ in errors), first)
         try:
             return self.cls(**values)

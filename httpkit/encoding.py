@@ -1,7 +1,7 @@
 """From the values of an answer to JSON.
 
 cattrs takes attrs classes apart (members in the order of the class, under their JSON names, without UNSET ones); msgspec
-writes the bytes: times as RFC 3339, Raw as the JSON that it holds.
+writes the bytes: times as RFC 3339, Decimal as a number, Raw as the JSON that it holds.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from cattrs.gen import make_dict_unstructure_fn, override
 from httpkit.fields import UNSET, Unset
 from httpkit.structure import attributes_of, is_union, json_name, without_unset
 
-_ENCODER = msgspec.json.Encoder()
+_ENCODER = msgspec.json.Encoder(decimal_format="number")
 
 
 def _unstructure_object(cls: Any, converter: cattrs.Converter) -> Callable[[Any], dict[str, Any]]:

@@ -154,7 +154,7 @@ def _errors(operation: Operation[Any], edge: Edge) -> dict[str, Any]:
     if binder.takes_body:
         texts |= _OF_BODIES | {int(edge.invalid): "Values of the body cannot be right."}
     if route.idempotent:
-        texts[422] = "The Idempotency-Key was used for another request."
+        texts[422] = " ".join(filter(None, (texts.get(422), "The Idempotency-Key was used for another request.")))
     if edge.guard.token is not None and not route.open:
         texts[401] = "The token is missing or wrong."
     if edge.guard.hosts is not None:

@@ -77,11 +77,13 @@ def settings(cls: type[C]) -> type[C]:
 
 @attrs.frozen
 class Shown:
-    """A setting as it is shown: its key, its value without secrets, where it came from."""
+    """A setting as it is shown: its key, its value without secrets, where it came from, its variable, what it is for."""
 
     key: str
     value: Any
     origin: str
+    env: str
+    help: str
 
 
 @attrs.frozen
@@ -90,11 +92,14 @@ class Loaded(Generic[C]):
 
     values: C
     origins: Mapping[str, str]
+    prefix: str
 
     def show(self) -> list[Shown]:
         """All settings, in the order of the class, secrets masked (passwords in URLs too)."""
-        fields = _fields(type(self.values), "")
-        return [Shown(field.key, field.shown(getattr(self.values, field.name)), self.origins[field.key]) for field in fields]
+        return [
+            Shown(field.key, field.shown(getattr(self.values, field.name)), self.origins[field.key], field.env, field.about.help)
+            for field in _fields(type(self.values), self.prefix)
+        ]
 
 
 @attrs.frozen
@@ -180,7 +185,7 @@ def load(cls: type[C], *, prefix: str, flags: Mapping[str, Any], env: Mapping[st
             errors.append(str(error))
     if errors:
         raise SettingsError("\n".join(errors))
-    return Loaded(cls(**values), origins)
+    return Loaded(cls(**values), origins, prefix)
 
 
 class _BadValue(Exception):

@@ -133,8 +133,13 @@ class Batch:
 
 
 @message
+class Sum:
+    amounts: list[Decimal] = member()
+
+
+@message
 class Do:
-    what: str = path()
+    what: str = path(pattern="^[a-z]+$", otherwise=HTTPStatus.UNPROCESSABLE_ENTITY)
     seconds: float = query(default=0, ge=0)
 
 
@@ -206,6 +211,10 @@ async def batch(request: Batch, _: Call[Shop]) -> int:
     return len(request.things)
 
 
+async def add_up(request: Sum, _: Call[Shop]) -> Decimal:
+    return sum(request.amounts, Decimal())
+
+
 async def do(request: Do, call: Call[Shop]) -> Answer[str]:
     """Whatever a test wants to see happen."""
     match request.what:
@@ -248,6 +257,7 @@ TABLE: tuple[Route[Shop], ...] = (
     Route("GET", "/things", list_things, summary="Things"),
     Route("POST", "/things", make_thing, summary="Make a thing", status=201, idempotent=True, unknown="refuse"),
     Route("POST", "/things/batch", batch, summary="Make things"),
+    Route("POST", "/things/sum", add_up, summary="Add up"),
     Route("POST", "/echo", echo, summary="Say it again"),
     Route("POST", "/upload", upload, summary="Take rows", max_body=5_000_000),
     Route("POST", "/do/{what}", do, summary="Do it", errors=(409,), deprecated=True),

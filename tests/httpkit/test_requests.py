@@ -287,3 +287,14 @@ async def test_the_trace_context_reaches_the_handler_where_it_is_one(shop: Runni
         await ask(shop.port, f"POST /things\ntraceparent: {given}", json.dumps(GOOD).encode())
         assert shop.shop.last_call is not None
         assert shop.shop.last_call.traceparent == expected
+
+
+async def test_a_parameter_in_the_path_may_be_refused_with_another_status(shop: Running) -> None:
+    reply = await ask(shop.port, "POST /do/BOOM")
+    assert (reply.status, reply.json["errors"][0]["parameter"]) == (422, "what")
+
+
+async def test_numbers_come_back_as_exactly_as_they_went_in(shop: Running) -> None:
+    for number in b"0.1", b"123456.789", b"7", b"1000000":
+        reply = await ask(shop.port, "POST /things/sum", b'{"amounts":[' + number + b"]}")
+        assert (reply.status, reply.body) == (200, number)
