@@ -92,6 +92,15 @@ class Ring:
                 self._bytes += frame.size
         self._trim()
 
+    def skip_to(self, floor: Position) -> None:
+        """Begin anew after a position; whoever stands before it has lost the ring, even at its end."""
+        self._chunks.clear()
+        self._first = self.end + 1
+        self._frames.clear()
+        self._positions.clear()
+        self._bytes = 0
+        self.floor = max(self.floor, floor)
+
     def _trim(self) -> None:
         excess = max(0, len(self._frames) - self._max_frames)
         freed = sum(frame.size for frame in self._frames[:excess])

@@ -98,7 +98,7 @@ class Hub(Collector):
         return self._sequence
 
     def start(self, sequence: int) -> None:
-        """Frames will be published for what follows this sequence: where the read model stands."""
+        """Frames will be published for what follows this sequence: where the read model stands. Called once."""
         floor = Position(sequence, LAST_INDEX)
         self._ring = Ring(floor, max_frames=self._settings.max_frames, max_bytes=self._settings.max_bytes)
         self._sequence = sequence
@@ -142,10 +142,15 @@ class Hub(Collector):
                     await asyncio.sleep(0)
 
     def skip_to(self, sequence: int) -> None:
-        """Go on after a sequence without the frames before it: clients are cut off, come back, and read those from the log."""
-        for client in tuple(self._clients):
-            client.stop()
-        self.start(sequence)
+        """Go on after a sequence without the frames before it: clients are let go, come back, and read those from the log.
+
+        Raises RuntimeError before `start`.
+        """
+        if self._ring is None:
+            raise RuntimeError("skip_to before start")
+        self._ring.skip_to(Position(sequence, LAST_INDEX))
+        self._sequence = max(self._sequence, sequence)
+        self._news.set()
 
     def _delivery_ended(self, pump: asyncio.Task[None]) -> None:
         if not pump.cancelled() and (error := pump.exception()) is not None:
@@ -254,7 +259,7 @@ class Hub(Collector):
     async def _follow(self, client: Subscriber, ring: Ring) -> None:
         while not client.stopped:
             if client.number < ring.first:
-                raise TooSlow(f"is more than {self._settings.max_frames} events behind")
+                raise TooSlow("is further behind than the ring reaches")
             if client.number == ring.end:
                 await client.park()
                 continue

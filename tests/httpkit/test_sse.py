@@ -242,6 +242,25 @@ async def test_a_batch_larger_than_the_ring_reaches_a_client_whole_if_only_by_co
 
 
 @on_uvloop
+async def test_what_a_hub_skips_reaches_its_clients_from_the_log() -> None:
+    async with open_shop() as shop:
+        hub, source, seen = shop.shop.hub, EventSource(shop.http), list[str]()
+        async with source.connected():
+            await until(lambda: hub.clients)
+            shop.shop.publish(frame(8), frame(9, 0), frame(9, 1))
+            seen += [event.id for event in await source.take(3)]
+            shop.shop.log.extend([frame(10), frame(11, 0), frame(11, 1)])
+            hub.skip_to(11)
+            assert await source.rest() == []
+        async with source.connected(), EventSource(shop.http).connected() as fresh:
+            await until(lambda: hub.clients == 2)
+            shop.shop.publish(frame(11, 1), frame(12))
+            seen += [event.id for event in await source.take(4)]
+            assert [event.id for event in await fresh.take(1)] == ["12"]
+    assert seen == ["8", "9", "9.1", "10", "11", "11.1", "12"]
+
+
+@on_uvloop
 async def test_a_fault_in_delivery_is_logged_and_ends_the_streams_instead_of_keeping_them_silent() -> None:
     async with open_shop() as shop:
         source = EventSource(shop.http)
@@ -428,3 +447,5 @@ async def test_publishing_before_the_start_is_an_error() -> None:
     hub = Hub(lambda *_: pytest.fail("not asked"))
     with pytest.raises(RuntimeError, match="publish before start"):
         hub.publish([frame(1)], 1)
+    with pytest.raises(RuntimeError, match="skip_to before start"):
+        hub.skip_to(1)
