@@ -138,10 +138,9 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _invoke(arguments: list[str]) -> int:
     given = set(arguments)
     output = Output(json="--json" in given, verbose=not given.isdisjoint({"--verbose", "-v"}), no_color="--no-color" in given)
-    what = "projections"
+    what = next((argument for argument in arguments if argument in COMMANDS), "projections")
     try:
         with projections.make_context("projections", arguments) as ctx:
-            what = ctx.protected_args[0] if ctx.protected_args else what
             code = projections.invoke(ctx)
         return code if isinstance(code, int) else ExitCode.OK
     except click.exceptions.NoArgsIsHelpError as error:

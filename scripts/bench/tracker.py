@@ -14,6 +14,7 @@ from gctd.domain import task
 from gctd.domain.analysis import Analysis, Blob, Summary, analysis_id, profile_path
 from gctd.domain.config import ProjectConfig
 
+_REPOS = 997
 STAGES = ("clone", "modules", "test", "analyse", "store")
 
 
@@ -64,23 +65,11 @@ class TrackerLog:
         return _Life(id_, self._events(id_, self._tasks))
 
     def _events(self, id_: str, number: int) -> Iterator[task.TaskEvent]:
-        repo = number % 997
-        repo_id = hashlib.sha256(f"repo {repo}".encode()).hexdigest()[:32]
-        url, project = f"https://github.com/example/repository-{repo}", f"services/part-{number % 5}"
-        yield task.TaskQueued(
-            id=id_,
-            repo_id=repo_id,
-            repo_url=url,
-            project=project,
-            ref="main",
-            engine="native",
-            max_attempts=3,
-            config=ProjectConfig(),
-            at=self._time,
-        )
+        yield _queued(id_, number, self._time)
         yield task.TaskStarted(attempt=1, worker=f"worker-{number % 8}", session=f"{number:032x}", at=self._time)
         for stage in STAGES:
             yield task.TaskStageReached(attempt=1, stage=stage, at=self._time)
+        repo_id, project = _repo_id(number), _project(number)
         sha = hashlib.sha1(f"{number}".encode(), usedforsecurity=False).hexdigest()
         digest = hashlib.sha256(f"{number}".encode()).hexdigest()
         analysis = Analysis(
@@ -102,3 +91,33 @@ class TrackerLog:
         yield task.TaskCompleted(attempt=1, analysis=analysis, at=self._time)
         if self._random.random() < 0.2:
             yield task.TaskSeen(at=self._time)
+
+
+def queued(number: int) -> Proposal:
+    """The first commit of a task that is not there yet, now."""
+    at = datetime.now(UTC)
+    event = _queued(f"task-{number:015d}", number, at)
+    commit = NewCommit(id=f"{number:032x}", at=at, events=(NewEvent(event),), state=task.evolve(None, event))
+    return Proposal(aggregate=AggregateId(task.CATEGORY, event.id), expected=0, commit=commit)
+
+
+def _queued(id_: str, number: int, at: datetime) -> task.TaskQueued:
+    return task.TaskQueued(
+        id=id_,
+        repo_id=_repo_id(number),
+        repo_url=f"https://github.com/example/repository-{number % _REPOS}",
+        project=_project(number),
+        ref="main",
+        engine="native",
+        max_attempts=3,
+        config=ProjectConfig(),
+        at=at,
+    )
+
+
+def _repo_id(number: int) -> str:
+    return hashlib.sha256(f"repo {number % _REPOS}".encode()).hexdigest()[:32]
+
+
+def _project(number: int) -> str:
+    return f"services/part-{number % 5}"

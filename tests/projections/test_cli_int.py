@@ -8,7 +8,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,7 @@ from eventlog.declarations import load
 from eventlog.jetstream.connection import Connection
 from eventlog.jetstream.log import JetStreamLog
 from gctd.domain import worker
+from projections.cli import main
 from projections.migrations import Migrations
 from projections.projector import Projector
 from projections.sqlite import SQLiteStore
@@ -59,6 +60,20 @@ async def run(*arguments: str, **variables: str) -> Ended:
         subprocess.run, [*PROGRAM, *arguments], env=environment(**variables), capture_output=True, timeout=60, check=False
     )
     return Ended(done.returncode, done.stdout.decode(), done.stderr.decode())
+
+
+@pytest.fixture
+def here(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Callable[..., Ended]:
+    """The program in this process, for what needs no server: a process takes a while to start."""
+    for name in ("GCTD_NATS_URL", "GCTD_DATABASE_URL", "NO_COLOR", "FORCE_COLOR"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(signal, "signal", lambda *_: None)
+
+    def call(*arguments: str) -> Ended:
+        code = main(arguments)
+        return Ended(code, *capsys.readouterr())
+
+    return call
 
 
 async def append(log: JetStreamLog, id_: str, number: int) -> None:
@@ -336,8 +351,8 @@ async def test_a_database_that_the_service_has_open_is_not_migrated(store: SQLit
         (("events", "--follow", "--to", "4"), "leave --to out"),
     ],
 )
-async def test_a_wrong_command_line_is_exit_code_2(arguments: Sequence[str], told: str) -> None:
-    ended = await run(*arguments)
+def test_a_wrong_command_line_is_exit_code_2(here: Callable[..., Ended], arguments: Sequence[str], told: str) -> None:
+    ended = here(*arguments)
     assert (ended.code, ended.out) == (2, "")
     assert told in ended.err
 
@@ -346,8 +361,8 @@ async def test_a_wrong_command_line_is_exit_code_2(arguments: Sequence[str], tol
     "arguments",
     [(), ("status",), ("events",), ("streams",), ("migrate",), ("streams", "plan"), ("migrate", "force")],
 )
-async def test_every_command_has_help_with_examples(arguments: Sequence[str]) -> None:
-    ended = await run(*arguments, "--help")
+def test_every_command_has_help_with_examples(here: Callable[..., Ended], arguments: Sequence[str]) -> None:
+    ended = here(*arguments, "--help")
     assert (ended.code, ended.err) == (0, "")
     assert ended.out.startswith("Usage: projections" if not arguments else "Usage: projections ")
     if arguments not in (("streams",), ("migrate",)):
@@ -364,8 +379,11 @@ async def test_help_does_not_wait_for_libraries_that_it_does_not_need() -> None:
     assert {"nats", "sqlite_utils", "structlog", "rich", "yaml"}.isdisjoint(done.stdout.decode().split())
 
 
-async def test_colour_is_for_terminals_and_for_who_forces_it(tmp_path: Path) -> None:
+def test_colour_is_for_terminals_and_for_who_forces_it(
+    here: Callable[..., Ended], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     arguments = ("status", "--nats-url", NOWHERE, "--database", str(tmp_path / "no.db"))
-    assert "\x1b[" not in (await run(*arguments)).err
-    assert "\x1b[31m" in (await run(*arguments, FORCE_COLOR="1")).err
-    assert "\x1b[" not in (await run(*arguments, "--no-color", FORCE_COLOR="1")).err
+    assert "\x1b[" not in here(*arguments).err
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    assert "\x1b[31m" in here(*arguments).err
+    assert "\x1b[" not in here(*arguments, "--no-color").err
