@@ -158,7 +158,7 @@ class Process:
     async def _copy_output(self, process: asyncio.subprocess.Process) -> None:
         assert process.stdout is not None
         self.log_file.parent.mkdir(parents=True, exist_ok=True)
-        with contextlib.closing(RotatingFileHandler(self.log_file, maxBytes=_LOG_BYTES, backupCount=_LOG_FILES)) as log:
+        with contextlib.closing(_log(self.log_file)) as log:
             rest = b""
             while chunk := await process.stdout.read(_CHUNK):
                 *lines, rest = (rest + chunk).split(b"\n")
@@ -207,6 +207,10 @@ class NatsServer:
 def describe(status: int) -> str:
     """How a process ended, in words: `with status 1`, `by SIGKILL`."""
     return f"with status {status}" if status >= 0 else f"by {signal.Signals(-status).name}"
+
+
+def _log(file: Path) -> logging.Handler:
+    return RotatingFileHandler(file, maxBytes=_LOG_BYTES, backupCount=_LOG_FILES, encoding="utf-8", errors="backslashreplace")
 
 
 async def _is_ready(session: aiohttp.ClientSession, ready: Ready, pid: int) -> bool:

@@ -49,6 +49,7 @@ class ReadyFile:
         """It is there in this context: written as a whole, so who sees the file sees all of it."""
         if self._path is not None:
             content = {**system.addresses, "env": dict(system.environment)}
+            self._path.parent.mkdir(parents=True, exist_ok=True)
             draft = self._path.with_name(f".{self._path.name}.{os.getpid()}")
             draft.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
             draft.replace(self._path)
@@ -158,6 +159,7 @@ async def _work(supervisor: Supervisor, system: System, console: Console, ready:
             await demo(system, console)
         for name, url in system.addresses.items():
             print(f"{name}: {url}", flush=True)
+        console.say(system.welcome)
         await supervisor.watch()
 
 

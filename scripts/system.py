@@ -31,7 +31,8 @@ class System:
     """All that the supervisor needs to know.
 
     The services of one stage start together, when those of the stage before are ready, and nats-server before all.
-    `addresses` are shown and written to the ready file, `environment` is what a command needs to reach this system.
+    `addresses` are shown and written to the ready file, `environment` is what a command needs to reach this system, `welcome`
+    tells the user what to do with it.
     """
 
     directory: Path
@@ -39,6 +40,7 @@ class System:
     stages: tuple[tuple[Service, ...], ...]
     addresses: Mapping[str, str]
     environment: Mapping[str, str]
+    welcome: str
 
 
 def plan(options: Options) -> System:
@@ -80,7 +82,14 @@ def plan(options: Options) -> System:
         stages=((serve,), workers),
         addresses={"gctd": gctd, "nats": nats},
         environment=settings,
+        welcome=f"open {gctd} in a browser, or, in another terminal: GCTD_URL={gctd} {_program()} repo add URL (Ctrl-C ends all)",
     )
+
+
+def _program() -> str:
+    """The command line of the tracker, as it can be typed here."""
+    program = Path(sys.executable).with_name("gctd")
+    return str(program.relative_to(Path.cwd())) if program.is_relative_to(Path.cwd()) else str(program)
 
 
 def _lists_the_worker(body: bytes, pid: int) -> bool:

@@ -43,5 +43,6 @@ if __name__ == "__main__":
         stages=tuple((service,) for service in services),
         addresses={"nats": f"nats://127.0.0.1:{nats_port}"},
         environment={"SOME_SETTING": "its value"},
+        welcome="all is there",
     )
     sys.exit(asyncio.run(run(system, Console(verbose=False), ready=ReadyFile(Path(ready_file)))))

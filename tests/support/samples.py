@@ -66,4 +66,4 @@ def write_missing() -> list[Path]:
 
 if __name__ == "__main__":
     for written_path in write_missing():
-        print(written_path.relative_to(GOLDEN.parent.parent))  # noqa: T201 - a command's output
+        print(written_path.relative_to(GOLDEN.parent.parent))
