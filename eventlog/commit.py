@@ -101,7 +101,7 @@ class Appended:
     replayed: bool = False
 
 
-class EventBody(msgspec.Struct, frozen=True, omit_defaults=True, rename={"type": "t", "version": "v", "data": "d"}):
+class EventBody(msgspec.Struct, gc=False, frozen=True, omit_defaults=True, rename={"type": "t", "version": "v", "data": "d"}):
     """An event on the wire."""
 
     type: str
@@ -113,14 +113,14 @@ class EventBody(msgspec.Struct, frozen=True, omit_defaults=True, rename={"type":
     causation: str | None = None
 
 
-class StateBody(msgspec.Struct, frozen=True, omit_defaults=True, rename={"version": "v", "data": "d"}):
+class StateBody(msgspec.Struct, gc=False, frozen=True, omit_defaults=True, rename={"version": "v", "data": "d"}):
     """The state of an aggregate on the wire; its type is the category of the aggregate."""
 
     data: msgspec.Raw
     version: int = 1
 
 
-class CommitBody(msgspec.Struct, frozen=True):
+class CommitBody(msgspec.Struct, gc=False, frozen=True):
     """A commit on the wire."""
 
     id: str
