@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import attrs
 
 from eventlog import Commit, EventLogError, SequenceGap
 from projections.errors import PoisonedCommit
-from projections.model import Change, Projection
+from projections.model import Change, Handler, Projection
 from projections.store import Checkpoint, KeyRecord, Step
 
 
@@ -35,17 +35,12 @@ def apply(
 ) -> Batch:
     """Apply commits, each projection those above its checkpoint. Raises PoisonedCommit."""
     keys = _keys(commits)
-    chosen = _Chosen([commit.category for commit in commits], {commit.subject: commit for commit in commits})
-    steps = (_step(p, checkpoints.get(p.name), incarnation, commits, chosen) for p in projections)
+    by_category: dict[str, list[Commit]] = {}
+    for commit in commits:
+        by_category.setdefault(commit.category, []).append(commit)
+    begin, end = commits[0].sequence, commits[-1].sequence
+    steps = (_step(p, checkpoints.get(p.name), incarnation, begin, end, by_category) for p in projections)
     return Batch([step for step in steps if step is not None], keys)
-
-
-@attrs.frozen
-class _Chosen:
-    """What is found out once for all projections: the category of each commit, the last commit of each subject."""
-
-    categories: Sequence[str]
-    last: Mapping[str, Commit]
 
 
 def _keys(commits: Sequence[Commit]) -> Sequence[KeyRecord]:
@@ -62,31 +57,39 @@ def _keys(commits: Sequence[Commit]) -> Sequence[KeyRecord]:
 
 
 def _step(
-    projection: Projection, before: Checkpoint | None, incarnation: str, commits: Sequence[Commit], chosen: _Chosen
+    projection: Projection,
+    before: Checkpoint | None,
+    incarnation: str,
+    begin: int,
+    end: int,
+    by_category: Mapping[str, Sequence[Commit]],
 ) -> Step | None:
-    reached = 0 if before is None else before.sequence
-    if commits[-1].sequence <= reached:
+    reached, applied = (0, 0) if before is None else (before.sequence, before.applied)
+    if end <= reached:
         return None
+    handled: list[tuple[Commit, Handler]] = []
+    for category, handler in projection.handlers.items():
+        commits: Collection[Commit] = by_category.get(category, ())
+        if begin <= reached:
+            commits = [commit for commit in commits if commit.sequence > reached]
+        applied += len(commits)
+        if category in projection.latest:
+            commits = {commit.subject: commit for commit in commits}.values()
+        handled += [(commit, handler) for commit in commits]
+    if len(projection.handlers) > 1 or projection.latest:
+        handled.sort(key=_by_sequence)
     changes: list[Change] = []
-    applied = 0 if before is None else before.applied
-    handlers, latest = projection.handlers, projection.latest
-    for commit, category in zip(commits, chosen.categories, strict=True):
-        handler = handlers.get(category)
-        if handler is None or commit.sequence <= reached:
-            continue
-        applied += 1
-        if category in latest and chosen.last[commit.subject] is not commit:
-            continue
+    for commit, handler in handled:
         try:
-            changes.extend(handler(commit))
+            changes += handler(commit)
         except Exception as error:
             reason = str(error) if isinstance(error, EventLogError) else repr(error)
             raise PoisonedCommit(commit.sequence, commit.subject, projection.name, reason) from error
     after = Checkpoint(
-        projection=projection.name,
-        version=projection.version,
-        incarnation=incarnation,
-        sequence=commits[-1].sequence,
-        applied=applied,
+        projection=projection.name, version=projection.version, incarnation=incarnation, sequence=end, applied=applied
     )
     return Step(projection=projection, before=before, after=after, changes=changes)
+
+
+def _by_sequence(handled: tuple[Commit, Handler]) -> int:
+    return handled[0].sequence

@@ -85,6 +85,7 @@ class Delete:
 
 
 Change = Put | Delete
+Handler = Callable[[Commit], Iterable[Change]]
 
 
 @attrs.frozen
@@ -103,7 +104,7 @@ class Projection:
     name: str
     version: int
     tables: tuple[Table, ...]
-    handlers: Mapping[str, Callable[[Commit], Iterable[Change]]]
+    handlers: Mapping[str, Handler]
     latest: frozenset[str] = frozenset()
 
     def apply(self, commit: Commit) -> Iterable[Change]:
