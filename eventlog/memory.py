@@ -153,9 +153,12 @@ class MemoryLog:
         until: int | None = None,
         aggregate: AggregateId | None = None,
         batch: int = 1000,
+        incarnation: str | None = None,
     ) -> AsyncIterator[Sequence[Commit]]:
         """See `eventlog.port.EventLog.follow`."""
-        incarnation = self.incarnation
+        incarnation = incarnation or self.incarnation
+        if self.incarnation != incarnation:
+            raise IncarnationChanged(incarnation, self.incarnation)
         if aggregate is None and after > len(self._commits):
             raise LogTruncated(f"the log ends at sequence {len(self._commits)}, before {after}")
         while until is None or after < until:

@@ -66,13 +66,14 @@ class EventLog(Protocol):
         until: int | None = None,
         aggregate: AggregateId | None = None,
         batch: int = 1000,
+        incarnation: str | None = None,
     ) -> AsyncIterator[Sequence[Commit]]:
         """The commits above sequence `after`, in order, in lists of 1 to `batch`: as many as there are, then live ones.
 
         Ends after sequence `until` where one is given (at once where nothing is left to read), else never: it goes on over
         reconnects and restarts of the broker, waiting as long as it takes. `aggregate` leaves only that one's commits in.
         Without it no sequence is left out: raises SequenceGap where one is missing, LogTruncated where `after` is before the
-        first or behind the last one, IncarnationChanged where the stream is created anew meanwhile.
+        first or behind the last one, IncarnationChanged where the stream is created anew meanwhile, or is not `incarnation`.
         Reads no further ahead than a few lists: memory is bounded however long the log is.
         """
 

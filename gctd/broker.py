@@ -51,10 +51,14 @@ async def open_broker(settings: Settings, *, name: str) -> AsyncIterator[Broker]
     async with Connection.open(settings.nats_url, name=name) as connection:
         for drift in await streams.apply(connection, declared):
             _log.warning("stream differs from its declaration", drift=str(drift))
+
+        async def repair() -> None:
+            await streams.apply(connection, declared)
+
         yield Broker(
             connection=connection,
             log=JetStreamLog(connection, EVENTS, REGISTRY),
-            queue=WorkQueue(connection, JOBS, CONSUMER),
+            queue=WorkQueue(connection, JOBS, CONSUMER, repair=repair),
             presence=Presence(connection, WORKERS),
             blobs=BlobStore(connection, BLOBS),
         )

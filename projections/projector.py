@@ -170,7 +170,7 @@ class Projector:
         pauses = _pauses()
         while True:
             try:
-                async for commits in self._log.follow(after=after, until=until, batch=self._batch):
+                async for commits in self._log.follow(after=after, until=until, batch=self._batch, incarnation=self._incarnation):
                     self._progress.trouble("reading the log", None)
                     pauses = _pauses()
                     check_contiguous(commits, after)

@@ -134,10 +134,18 @@ class JetStreamLog:
         until: int | None = None,
         aggregate: AggregateId | None = None,
         batch: int = 1000,
+        incarnation: str | None = None,
     ) -> AsyncIterator[Sequence[Commit]]:
         """See `eventlog.port.EventLog.follow`."""
         return reader.follow(
-            self._connection, self._stream, self._registry, after=after, until=until, aggregate=aggregate, batch=batch
+            self._connection,
+            self._stream,
+            self._registry,
+            after=after,
+            until=until,
+            aggregate=aggregate,
+            batch=batch,
+            incarnation=incarnation,
         )
 
     async def head(self) -> Head:

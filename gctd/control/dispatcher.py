@@ -53,7 +53,7 @@ class Dispatcher:
         if before is not None and before.incarnation != head.incarnation:
             await self._store.forget([DISPATCHER])
             before = None
-        async for commits in self._log.follow(after=before.sequence if before else 0):
+        async for commits in self._log.follow(after=before.sequence if before else 0, incarnation=head.incarnation):
             await self._dispatch(commits, replaying=commits[-1].sequence <= head.last)
             after = Checkpoint(
                 projection=DISPATCHER.name,

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from gctd.domain.errors import NotFound
 from gctd.domain.urls import repo_id
 from gctd.http.bodies import AnalysisBody, RepoBody
-from gctd.http.cursors import decode_cursor, encode_cursor
 from gctd.http.services import Services
 from gctd.http.tasks import PAGE, context, full_analysis
 from httpkit.fields import member, message, path, query
+from httpkit.paging import decode_cursor, encode_cursor
 from httpkit.routes import Answer, Call, Route
 from projections.tracker.views import RepoView
 
@@ -35,7 +35,7 @@ class ListAnalyses:
     """A page of the list of analyses."""
 
     limit: int = query(default=PAGE, ge=1, le=PAGE)
-    cursor: tuple[str, str] | None = query(default=None, parse=decode_cursor, schema={"type": "string"})
+    cursor: str | None = query(default=None, max_length=4096, description="goes on after the page before")
 
 
 @message
@@ -64,9 +64,11 @@ async def repo_status(request: RepoByUrl, call: Call[Services]) -> RepoBody:
 
 async def list_analyses(request: ListAnalyses, call: Call[Services]) -> Answer[Sequence[AnalysisBody]]:
     """The latest analysis of each project of each repository, without the functions."""
-    found = await call.services.queries.latest_analyses(after=request.cursor, limit=request.limit + 1)
+    found = await call.services.queries.latest_analyses(
+        after=decode_cursor(request.cursor, tuple[str, str]) if request.cursor is not None else None, limit=request.limit + 1
+    )
     page = found[: request.limit]
-    more = encode_cursor(page[-1].repo_url, page[-1].project) if len(found) > len(page) else None
+    more = encode_cursor((page[-1].repo_url, page[-1].project)) if len(found) > len(page) else None
     return Answer([AnalysisBody.of(analysis) for analysis in page], cursor=more)
 
 

@@ -15,9 +15,9 @@ from gctd.domain.errors import NotFound, Refused
 from gctd.domain.task import Task, TaskEvent, TaskStatus
 from gctd.engines import report as report_format
 from gctd.http.bodies import AnalysisBody, TaskBody
-from gctd.http.cursors import decode_cursor, encode_cursor
 from gctd.http.services import Services
 from httpkit.fields import member, message, path, query
+from httpkit.paging import decode_cursor, encode_cursor
 from httpkit.routes import Answer, Call, Nothing, Route
 from projections.tracker.views import AnalysisView, TaskView
 
@@ -37,7 +37,7 @@ class ListTasks:
     status: TaskStatus | None = query(default=None, description="only tasks in this state")
     show_seen: bool = query(default=False, description="also tasks that are marked as seen")
     limit: int = query(default=PAGE, ge=1, le=PAGE)
-    cursor: tuple[str, str] | None = query(default=None, parse=decode_cursor, schema={"type": "string"})
+    cursor: str | None = query(default=None, max_length=4096, description="goes on after the page before")
 
 
 @message
@@ -70,11 +70,11 @@ async def list_tasks(request: ListTasks, call: Call[Services]) -> Answer[Sequenc
     found = await call.services.queries.tasks(
         status=request.status.value if request.status else None,
         show_seen=request.show_seen,
-        before=request.cursor,
+        before=decode_cursor(request.cursor, tuple[str, str]) if request.cursor is not None else None,
         limit=request.limit + 1,
     )
     page = found[: request.limit]
-    more = encode_cursor(page[-1].created_at, page[-1].id) if len(found) > len(page) else None
+    more = encode_cursor((page[-1].created_at, page[-1].id)) if len(found) > len(page) else None
     return Answer([TaskBody.of(task) for task in page], cursor=more)
 
 

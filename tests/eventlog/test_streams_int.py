@@ -49,7 +49,7 @@ async def test_all_that_is_declared_is_created_and_then_there_is_no_drift(connec
     before = await plan(connection, declarations)
     assert {drift.action for drift in before} == {"create"}
     assert {drift.name for drift in before} == {
-        *("GCTD", "PANTRY", "crap_jobs_scan", "KV_gctd-workers", "OBJ_gctd-blobs", "crap-workers", "gctd-dispatcher"),
+        *("GCTD", "PANTRY", "crap_jobs_scan", "KV_gctd-workers", "OBJ_gctd-blobs", "crap-workers"),
     }
     assert await apply(connection, declarations) == []
     assert await plan(connection, declarations) == []
@@ -208,9 +208,9 @@ def test_an_override_of_nothing_is_refused() -> None:
 
 
 def test_one_service_may_take_its_own_part() -> None:
-    part = load(replicas=3).only("GCTD", "gctd-blobs")
-    assert [stream.name for stream in part.streams] == ["GCTD", "OBJ_gctd-blobs"]
-    assert [consumer.name for consumer in part.consumers] == ["gctd-dispatcher"]
+    part = load(replicas=3).only("crap_jobs_scan", "gctd-blobs")
+    assert [stream.name for stream in part.streams] == ["crap_jobs_scan", "OBJ_gctd-blobs"]
+    assert [consumer.name for consumer in part.consumers] == ["crap-workers"]
     assert {stream.config["num_replicas"] for stream in part.streams} == {3}
     with pytest.raises(DeclarationInvalid, match="nothing"):
         load().only("nothing")
