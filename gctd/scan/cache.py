@@ -3,7 +3,8 @@
 - `repos/<repo_id>.git`: a bare mirror with the commits that were needed, each without its history. `<repo_id>.lock` is held
   while it is changed, shared while it is read.
 - `go/<repo_id>`: what Go has built and downloaded for the repository. Each its own: its tests can write there.
-- `jobs/<id>`: the folder of one job. `<id>.lock` is held by its worker; the kernel gives it back however the worker ends.
+- `jobs/<repo_id>-<n>`: the folder of one job. Beside it a file `.lock`, held by its worker; the kernel gives it back however
+  the worker ends.
 - `repos/<repo_id>.use`: held shared by every job on the repository, exclusively by who removes its caches; its time of change
   is that of the last use.
 """
@@ -12,9 +13,9 @@ from __future__ import annotations
 
 import asyncio
 import os
-import secrets
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from itertools import count
 from pathlib import Path
 
 import attrs
@@ -59,10 +60,13 @@ class Cache:
             yield places
 
     @asynccontextmanager
-    async def job(self) -> AsyncIterator[Path]:
-        """A new folder, removed at the end."""
-        while (lock := FileLock.try_acquire(self._jobs / f"{secrets.token_hex(5)}.lock")) is None:
-            pass
+    async def job(self, repo_id: str) -> AsyncIterator[Path]:
+        """A new folder, removed at the end.
+
+        The jobs on a repository get the same few paths again and again: a path is part of what Go builds, and so of the key
+        under which its cache has it.
+        """
+        lock = await self._free_slot(repo_id[:12])
         folder = lock.path.with_suffix("")
         try:
             folder.mkdir(mode=0o700)
@@ -73,6 +77,17 @@ class Cache:
             finally:
                 lock.remove()
                 lock.release()
+
+    async def _free_slot(self, name: str) -> FileLock:
+        for number in count():
+            lock = FileLock.try_acquire(self._jobs / f"{name}-{number}.lock")
+            if lock is None:
+                continue
+            folder = lock.path.with_suffix("")
+            if not folder.exists() or await remove(folder):  # of a job whose worker is gone
+                return lock
+            lock.release()
+        raise AssertionError("there is always a free number")
 
     async def sweep(self) -> int:
         """Remove the folders of jobs whose worker is gone, and mirrors that were never finished; how many.

@@ -91,12 +91,12 @@ class Checkouts:
 
         `git_timeout` seconds hold for each command of git. Raises GitError, LimitExceeded, ProcessError.
         """
-        async with self._cache.job() as job, AsyncExitStack() as held:
+        id_ = repo_id(url.canonical)
+        async with self._cache.job(id_) as job, AsyncExitStack() as held:
             remote = await self._git.resolve(url, ref, seconds=git_timeout)
             placing = _Placing(self._git, self._cache, self._limits, self._parse_url, git_timeout, job, held)
             source = job / "src"
             commit = await placing.place(url, remote, source, submodules=submodules)
-            id_ = repo_id(url.canonical)
             yield Checkout(
                 path=source,
                 commit_sha=commit,

@@ -71,8 +71,8 @@ def go_environment(
     """The whole environment of a `go` process; nothing of the worker's is in it but what is named here.
 
     `flags` are given to every go command (GOFLAGS). `workspace`: the go.work above the working directory is active. `online`:
-    modules can be downloaded, from where the operator's environment says (GOPROXY, GOPRIVATE, NETRC, …); without it no such
-    variable, which may hold a password, reaches the process. `cgo`: None leaves it to Go.
+    modules are downloaded, from where and how the operator's environment says (GOPROXY, GOPRIVATE, NETRC, …); without it no
+    variable that may hold a password reaches the process. `cgo`: None leaves it to Go.
     """
     home, temporary = places.job / "home", places.job / "tmp"
     telemetry = home / ".config" / "go" / "telemetry"
@@ -98,8 +98,8 @@ def go_environment(
         environment["GOWORK"] = "off"
     if cgo is not None:
         environment["CGO_ENABLED"] = str(int(cgo))
-    passed_on = (*_TRUST, *_SOURCES, *_NETWORK) if online else _TRUST
+    passed_on = (*_TRUST, *_SOURCES, *_NETWORK) if online else (*_TRUST, "GOPROXY", "GOSUMDB")
     environment |= {name: os.environ[name] for name in passed_on if name in os.environ}
-    if not online:
+    if not online and "@" in environment.get("GOPROXY", ""):  # a credential; tests that run go themselves need the others
         environment["GOPROXY"] = "off"
     return environment

@@ -264,7 +264,7 @@ async def test_a_test_sees_no_secret_and_no_setting_of_the_worker(make: Any, mon
     assert seen["TMPDIR"] == str(project.job / "tmp")
     assert set(seen) <= {
         *("PATH", "HOME", "TMPDIR", "LANG", "PWD", "GCTD_RUN", "GIT_TERMINAL_PROMPT", "GIT_CONFIG_GLOBAL", "GIT_CONFIG_NOSYSTEM"),
-        *("GOCACHE", "GOMODCACHE", "GOPATH", "GOTOOLCHAIN", "GOENV", "GOFLAGS", "GOWORK", "GOPROXY"),
+        *("GOCACHE", "GOMODCACHE", "GOPATH", "GOTOOLCHAIN", "GOENV", "GOFLAGS", "GOWORK", "GOPROXY", "GOSUMDB"),
         *("SSL_CERT_FILE", "SSL_CERT_DIR", "GOCOVERDIR"),
     }
 
