@@ -84,6 +84,7 @@ def test_the_fixture_gives_every_number_that_go_crap_gave(tmp_path: Path) -> Non
     assert report.summary.combined == 138.34486124608574
     assert report.summary.average == 3.739050303948263
     assert report.summary.exceeded == 0
+    assert next(entry.end_line for entry in report.entries if entry.name == "L") == 105
     assert (report.engine, report.crap_version) == ("native-compat", "v0.5.1")
 
 

@@ -13,9 +13,11 @@ import pytest
 from gctd.domain.errors import BadInput
 from gctd.engines import differences, report
 from gctd.engines.engine import EngineFailed, EngineInput, Limits, Options
+from gctd.engines.gocrap_walk import select_like_gocrap
 from gctd.engines.native import NativeEngine
 from gctd.engines.registry import engine_named, engines
 from gctd.engines.report import FunctionEntry, Report
+from gctd.engines.selection import Warnings, select_files
 from tests.engines.modules import MODULE, PROFILE, engine_input, write_gocrap_fixture, write_module
 
 TWO_THIRDS = 66.66666666666666
@@ -260,14 +262,35 @@ def test_a_profile_that_is_a_link_or_a_pipe_is_refused(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("compat", [False, True])
 def test_a_profile_that_names_files_outside_reads_none_of_them(tmp_path: Path, *, compat: bool) -> None:
-    write_module(tmp_path / "outside", {"p/f.go": F})
+    write_module(tmp_path / "outside", {"x/p/f.go": F})
     module = tmp_path / "checkout"
-    paths = (f"{MODULE}/../outside/p/f.go", f"{MODULE}/p/../../../outside/p/f.go", "/../outside/p/f.go")
-    write_module(module, {"x/p/f.go": F}, profile="mode: set\n" + "".join(map(f_blocks, paths)))
-    (module / "outside").symlink_to(tmp_path / "outside")
+    paths = (
+        f"{MODULE}/../outside/x/p/f.go",
+        f"{MODULE}/p/../../outside/x/p/f.go",
+        "/../outside/x/p/f.go",
+        f"{MODULE}/link/x/p/f.go",
+    )
+    write_module(module, {"y/x/p/f.go": F}, profile="mode: set\n" + "".join(map(f_blocks, paths)))
+    (module / "link").symlink_to(tmp_path / "outside")
     (entry,) = NativeEngine(compat=compat).analyse(engine_input(module)).entries
     assert entry.coverage in {None, 0.0}
-    assert entry.crap == 6.0
+    assert (entry.crap, entry.differs) == (6.0, None)
+
+
+def test_a_name_that_a_line_directive_takes_from_a_real_file_stays_the_real_files(tmp_path: Path) -> None:
+    taken = F.replace("func F", "//line f.go:3\nfunc G")
+    write_module(tmp_path, {"p/a.go": taken, "p/f.go": F}, profile="mode: set\n" + f_blocks(f"{MODULE}/p/f.go"))
+    found = analyse(engine_input(tmp_path))
+    assert {entry.name: entry.coverage for entry in found.entries} == {"F": TWO_THIRDS, "G": None}
+
+
+def test_files_come_before_directories_and_both_in_the_order_of_their_bytes(tmp_path: Path) -> None:
+    names = ["b.go", "z.go", "a/c.go", "a/b/d.go", "a-b/e.go", "é/f.go", "B/g.go"]
+    write_module(tmp_path, dict.fromkeys(names, F))
+    given = engine_input(tmp_path, profiled=False)
+    expected = ["b.go", "z.go", "B/g.go", "a/c.go", "a/b/d.go", "a-b/e.go", "é/f.go"]
+    assert list(select_files(given, Warnings(0))) == expected
+    assert list(select_like_gocrap(given, Warnings(0))) == expected
 
 
 def test_a_profile_with_lines_that_are_no_blocks_is_used_and_the_lines_are_named(tmp_path: Path) -> None:

@@ -109,6 +109,8 @@ def test_counts_of_64_bits_run_and_are_remembered() -> None:
     assert (largest.blocks_of("m/a.go")[0].counted, largest.overflows) == (True, False)
     assert (larger.blocks_of("m/a.go")[0].covered, larger.blocks_of("m/a.go")[0].counted) == (True, False)
     assert larger.overflows
+    merged = parse("m/a.go:1.1,2.2 1 5\nm/a.go:1.1,2.2 1 9223372036854775808\n")
+    assert merged.blocks_of("m/a.go")[0].counted
 
 
 def test_lines_across_the_pieces_that_are_read_are_whole() -> None:
