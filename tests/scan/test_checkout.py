@@ -107,7 +107,7 @@ async def test_a_repository_with_sha256_ids(tmp_path: Path, checkouts: Checkouts
 
 @pytest.mark.parametrize("end", ["error", "cancelled"])
 async def test_the_folder_of_a_job_is_gone_however_it_ends(tmp_path: Path, checkouts: Checkouts, cache: Path, end: str) -> None:
-    """Whatever is in it: directories without permissions, ten thousand levels of them, links out."""
+    """Whatever is in it: directories without permissions, two thousand levels of them, links out."""
     repo = gorepo.make(tmp_path / "repo")
     outside = tmp_path / "outside"
     outside.mkdir()
@@ -140,7 +140,7 @@ def leave_a_mess(directory: Path, outside: Path) -> None:
     here = os.getcwd()  # noqa: PTH109 - back to it below
     try:
         os.chdir(directory)
-        for _ in range(10_000):
+        for _ in range(2_000):
             os.mkdir("d")  # noqa: PTH102 - too deep for a path
             os.chdir("d")
     finally:
@@ -240,23 +240,36 @@ async def test_what_a_killed_worker_left_is_swept_and_what_a_living_one_has_is_n
 ) -> None:
     """Also a staged profile, which is in the folder of its job."""
     repo = gorepo.make(tmp_path / "repo")
-    dead = start_worker(cache, Path("git"), repo.path, repo.path)
-    assert dead.stdout is not None
-    try:
-        while (await asyncio.to_thread(dead.stdout.readline)) != "held\n":
-            assert dead.poll() is None
-    finally:
-        dead.kill()
-        dead.communicate()
-    (left,) = [path for path in (cache / "jobs").iterdir() if path.is_dir()]
-    (left / "src" / ".go-crap-cover.out").write_text("mode: set\n")
-    async with checkouts.checkout(url_of(repo.path)) as checkout:
+    async with checkouts.checkout(url_of(repo.path)) as living:
+        dead = start_worker(cache, Path("git"), repo.path, repo.path)
+        assert dead.stdout is not None
+        try:
+            while (await asyncio.to_thread(dead.stdout.readline)) != "held\n":
+                assert dead.poll() is None
+        finally:
+            dead.kill()
+            dead.communicate()
+        (left,) = [path for path in (cache / "jobs").iterdir() if path.is_dir() and path != living.job]
+        (left / "src" / ".go-crap-cover.out").write_text("mode: set\n")
         assert await Checkouts(cache, Git()).sweep() == 1
-        assert checkout.path.exists()
-        assert not left.exists()
+        assert living.path.exists()
         assert len(folders(cache)) == 2
     assert folders(cache) == []
     assert not any(name.endswith(".go-crap-cover.out") for name in listing(cache))
+
+
+async def test_jobs_on_a_repository_get_the_same_folder_one_after_the_other_and_others_at_the_same_time(
+    tmp_path: Path, checkouts: Checkouts, cache: Path
+) -> None:
+    """Go finds what it built by the path it was built at. What a killed worker left in a folder is removed first."""
+    repo = gorepo.make(tmp_path / "repo")
+    async with checkouts.checkout(url_of(repo.path)) as first, checkouts.checkout(url_of(repo.path)) as second:
+        assert first.path != second.path
+    (first.job / "src").mkdir(parents=True)
+    (first.job / "src" / "left").touch()
+    async with checkouts.checkout(url_of(repo.path)) as third:
+        assert third.path == first.path
+        assert listing(third.path) == sorted(gorepo.KINDS["single"])
 
 
 @pytest.mark.fault

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import subprocess
 import time
 from collections.abc import Mapping
 from contextlib import suppress
@@ -354,13 +355,22 @@ async def test_a_profile_that_a_test_replaced_by_a_link_is_not_read(make: Any, t
 
 
 async def test_go_is_found_where_it_is_named_then_on_the_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The program itself, where what is found is a script that starts it, as in the wheel."""
     found = await find_toolchain(tmp_path)
     assert found.version.startswith("go1.")
-    program = tmp_path / "mygo"
-    program.write_text("#!/bin/sh\necho go version go1.2.3 linux/amd64\n")
+    assert found.go.parent.parent == Path(goroot())
+    root = tmp_path / "root"
+    (root / "bin").mkdir(parents=True)
+    (root / "bin" / "go").touch()
+    program = tmp_path / "script"
+    program.write_text(f"#!/bin/sh\necho go1.2.3; echo {root}\n")
     program.chmod(0o755)
     monkeypatch.setenv("GCTD_GO", str(program))
-    assert await find_toolchain(tmp_path) == Toolchain(program, "go1.2.3")
+    assert await find_toolchain(tmp_path) == Toolchain(root / "bin" / "go", "go1.2.3")
+
+
+def goroot() -> str:
+    return subprocess.run(["go", "env", "GOROOT"], check=True, capture_output=True, text=True).stdout.strip()
 
 
 async def test_a_go_that_is_missing_or_broken_is_said_plainly(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
