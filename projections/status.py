@@ -117,7 +117,7 @@ class Progress:
             position=self._position,
             head=self._head,
             lag_events=lag,
-            lag_seconds=None if lag is None else self._lag_seconds(lag),
+            lag_seconds=None if lag is None else self._lag_seconds(),
             rate=self._rate(),
             applied=self._applied,
             error=self._failure or "; ".join(self._troubles.values()) or None,
@@ -135,16 +135,14 @@ class Progress:
             self._enter(State.WAITING)
         elif self._behind_since is None:
             self._enter(State.LIVE if self._head is not None else State.STARTING)
-        elif self._state is not State.LIVE or self._lag_seconds(1) > _CATCHING_UP_AFTER:
+        elif self._state is not State.LIVE or self._lag_seconds() > _CATCHING_UP_AFTER:
             self._enter(State.CATCHING_UP)
 
     def _enter(self, state: State) -> None:
         if state is not self._state:
             self._state, self._since = state, self._now()
 
-    def _lag_seconds(self, lag: int) -> float:
-        if not lag:
-            return 0.0
+    def _lag_seconds(self) -> float:
         if self._oldest is not None:
             return max(0.0, (self._now() - self._oldest).total_seconds())
         return 0.0 if self._behind_since is None else time.monotonic() - self._behind_since

@@ -31,23 +31,28 @@ PEOPLE = Table(
 )
 VISITS = Table("visits", (Column("person"), Column("number", "integer"), Column("place")), key=("person", "number"))
 PLACES = Table("places", (Column("name"),), key=("name",))
+REGIONS = Table("regions", (Column("name"), Column("within")), key=("name",))
 
 VISITORS = Projection("visitors", 1, (PEOPLE, VISITS), {})
-MAP = Projection("map", 1, (PLACES,), {})
+MAP = Projection("map", 1, (PLACES, REGIONS), {})
 BOTH = (VISITORS, MAP)
 
-_TYPES = {"sqlite": {"timestamp": "TEXT", "json": "TEXT"}, "postgres": {"timestamp": "TIMESTAMPTZ", "json": "JSON"}}
+_TYPES = {
+    "sqlite": {"timestamp": "TEXT", "json": "TEXT", "at_the_end": ""},
+    "postgres": {"timestamp": "TIMESTAMPTZ", "json": "JSON", "at_the_end": "DEFERRABLE INITIALLY DEFERRED"},
+}
 _CREATE = """
 CREATE TABLE people (
     id TEXT NOT NULL PRIMARY KEY, age INTEGER CHECK (age >= 0), height REAL, awake BOOLEAN, born {timestamp}, extra {json}
 );
 CREATE TABLE visits (
-    person TEXT NOT NULL REFERENCES people (id) DEFERRABLE INITIALLY DEFERRED,
+    person TEXT NOT NULL REFERENCES people (id) {at_the_end},
     number INTEGER NOT NULL,
     place TEXT,
     PRIMARY KEY (person, number)
 );
 CREATE TABLE places (name TEXT NOT NULL PRIMARY KEY);
+CREATE TABLE regions (name TEXT NOT NULL PRIMARY KEY, within TEXT REFERENCES regions (name) {at_the_end});
 """
 
 
@@ -186,6 +191,10 @@ class StoreConformance:
         with _refused(RowRefused):
             await store.advance([step(2, 3, visit("nobody", 1))])
         assert (await store.checkpoints())["visitors"].sequence == 2
+        regions = (Put(REGIONS, ("valley", "country")), Put(REGIONS, ("country", "world")), Put(REGIONS, ("world", None)))
+        await store.advance([step(0, 1, *regions, projection=MAP)])
+        await store.advance([step(1, 2, *(Delete(REGIONS, (name,)) for name in ("world", "country", "valley")), projection=MAP)])
+        assert await self.rows(store, REGIONS) == []
 
     async def test_a_checkpoint_that_moved_lets_nothing_through(self, store: Store) -> None:
         """Neither rows nor keys, and of several steps none."""

@@ -401,9 +401,9 @@ async def test_an_error_of_who_is_shown_the_commits_is_not_swallowed(log: Faulty
 
 async def test_a_projection_of_a_new_version_begins_anew(log: FaultyLog, book: Book, store: FaultyStore) -> None:
     """It alone; its rows are those of the new version, nothing that was shown before is shown again."""
-    await book.append_randomly(80, accounts=10, seed=1)
+    await book.append_randomly(80, accounts=40, seed=1)
     await Projector(log, store, ledger.MODEL).run(until=80)
-    await book.append_randomly(20, accounts=10, seed=2)
+    await book.append_randomly(20, accounts=5, seed=2)
     accounts, owners = ledger.PROJECTIONS
     changed = attrs.evolve(
         owners,
