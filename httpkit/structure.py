@@ -122,7 +122,7 @@ def _choice(values: Sequence[Any], make: Callable[[Any], Any]) -> Hook:
     return structure
 
 
-def _enum(type_: Any, _: cattrs.Converter) -> Hook:
+def _enum(type_: Any, _: cattrs.Converter | None = None) -> Hook:
     return _choice([item.value for item in type_], type_)
 
 
@@ -216,10 +216,20 @@ def _has_unset(type_: Any) -> bool:
     return is_union(type_) and Unset in get_args(type_)
 
 
+def _or_enum(hook: Hook) -> Hook:
+    """For an enumeration of strings cattrs finds the hook of strings: its subclasses count."""
+
+    def structure(value: Any, wanted: Any) -> Any:
+        is_enum = isinstance(wanted, type) and issubclass(wanted, Enum)
+        return _enum(wanted)(value, wanted) if is_enum else hook(value, wanted)
+
+    return structure
+
+
 def _converter(primitives: Mapping[type, Hook]) -> cattrs.Converter:
     made = cattrs.Converter(detailed_validation=True)
     for type_, hook in primitives.items():
-        made.register_structure_hook(type_, hook)
+        made.register_structure_hook(type_, _or_enum(hook))
     made.register_structure_hook_factory(attrs.has, _object)
     made.register_structure_hook_factory(_is_class(Enum), _enum)
     made.register_structure_hook_factory(_is_literal, _literal)

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator
+from enum import StrEnum
 from http import HTTPStatus
 from typing import Any
 
 import pytest
 import pytest_asyncio
+from multidict import MultiDict
 
+from httpkit.binding import Binder
+from httpkit.fields import member, message, query
+from httpkit.problems import Invalid
 from tests.httpkit.raw import ask, parse, send
 from tests.httpkit.shop import Running, open_shop
 
@@ -298,3 +303,23 @@ async def test_numbers_come_back_as_exactly_as_they_went_in(shop: Running) -> No
     for number in b"0.1", b"123456.789", b"7", b"1000000":
         reply = await ask(shop.port, "POST /things/sum", b'{"amounts":[' + number + b"]}")
         assert (reply.status, reply.body) == (200, number)
+
+
+class Colour(StrEnum):
+    RED = "red"
+
+
+@message
+class Painted:
+    colour: Colour | None = query(default=None)
+    tint: Colour = member()
+
+
+def test_an_enumeration_of_strings_is_one_wherever_it_stands() -> None:
+    """StrEnum is a class of strings; its values are checked all the same, and handlers get the members."""
+    binder = Binder(Painted, invalid=HTTPStatus.BAD_REQUEST, refuse_unknown=False)
+    made = binder.bind({}, MultiDict(colour="red"), {}, {"tint": "red"}, has_body=True)
+    assert made.colour is made.tint is Colour.RED
+    with pytest.raises(Invalid) as refused:
+        binder.bind({}, MultiDict(colour="blue"), {}, {"tint": "blue"}, has_body=True)
+    assert [error.parameter or error.pointer for error in refused.value.errors] == ["colour", "#/tint"]

@@ -67,7 +67,7 @@ class TrackerSystem:
         self.url = f"http://127.0.0.1:{self.port}"
         self.database = directory / "gctd.db"
         self._added = environment
-        self._programs: list[Program] = []
+        self.programs: list[Program] = []
         self.serve: Program | None = None
         self.http: aiohttp.ClientSession
 
@@ -102,7 +102,7 @@ class TrackerSystem:
                 start_new_session=True,
             )
         program = Program(process, log)
-        self._programs.append(program)
+        self.programs.append(program)
         return program
 
     async def start_serve(self) -> Program:
@@ -206,7 +206,7 @@ class TrackerSystem:
 
     async def end(self) -> None:
         """Kill what is still running."""
-        for program in self._programs:
+        for program in self.programs:
             if program.process.returncode is None:
                 program.signal(signal.SIGCONT)
             await program.kill()

@@ -15,7 +15,10 @@ from uuid import uuid4
 
 import pytest
 
-from gctd.domain.task import TaskStatus
+from eventlog import Decider
+from gctd.domain import repo
+from gctd.domain.task import TASK, TaskStatus
+from gctd.domain.worker import WORKER
 from tests.support.listener import Listener
 from tests.support.tracker import TrackerSystem, tracker_system
 from tests.support.waiting import wait_until
@@ -24,6 +27,7 @@ pytestmark = pytest.mark.fault
 
 REPO = "https://example.com/owner/name"
 TERMINAL_EVENTS = {"TaskCompleted", "TaskFailed", "TaskExpired", "TaskCancelled"}
+DECIDERS: dict[str, Decider[Any, Any, Any]] = {decider.category: decider for decider in (repo.REPO, TASK, WORKER)}
 FINAL = [status.value for status in TaskStatus if status.terminal]
 
 
@@ -59,12 +63,19 @@ async def until_all_ended(system: TrackerSystem, ids: Sequence[str], seconds: fl
 
 
 async def check_promises(system: TrackerSystem, ids: Sequence[str]) -> None:
-    """I1: each accepted task is queued once; I4: each ended once, with one analysis at most; I3: the tables are the fold."""
+    """I1: each accepted task is queued once; I4: each ended once, with one analysis at most; I3: the tables are the fold.
+
+    And every stored state is the fold of the events up to it.
+    """
     queued, ended, analyses = Counter[str](), Counter[str](), Counter[str]()
+    states: dict[str, Any] = {}
     async with system.log() as log:
         head = await log.head()
         async for commits in log.follow(after=0, until=head.last):
             for commit in commits:
+                decider = DECIDERS[commit.category]
+                states[commit.subject] = decider.fold((e.data for e in commit.events), states.get(commit.subject))
+                assert commit.state == states[commit.subject]
                 if commit.category != "gctd.task":
                     continue
                 for event in commit.events:
