@@ -14,12 +14,13 @@ import structlog
 from gctd.domain.urls import RepoUrl, parse_repo_url, repo_id
 from gctd.scan.cache import Cache, RepoCache
 from gctd.scan.errors import LimitExceeded, MirrorDamaged
-from gctd.scan.git import Git, RemoteRef, TreeReader
+from gctd.scan.git import Git, RemoteRef
 from gctd.scan.links import restore_links
 from gctd.scan.locks import locked
 from gctd.scan.process import MIB
 from gctd.scan.removal import remove
 from gctd.scan.submodules import ParseUrl, read_submodules
+from gctd.scan.tree import TreeReader
 
 _ROOM_EVERY = 60.0
 _NESTING = 5

@@ -19,7 +19,7 @@ import attrs
 from gctd.domain.addresses import PUBLIC_ONLY, AddressPolicy
 from gctd.domain.refs import is_commit_id
 from gctd.domain.urls import RepoUrl
-from gctd.scan.errors import GitError, LimitExceeded
+from gctd.scan.errors import GitError
 from gctd.scan.giterrors import explain
 from gctd.scan.network import public_addresses
 from gctd.scan.process import MIB, Finished, Limits, OnOutput, run
@@ -31,6 +31,9 @@ _PORTS = {"https": 443, "http": 80, "ssh": 22}
 _PROTOCOLS = {"https": "https", "http": "http", "ssh": "ssh", "local": "file"}
 _REFS_TAKEN = 8 * MIB
 _LOCAL_SECONDS = 600.0
+_NOWHERE = Path("/")
+_WRITES_NOTHING = Limits(free_space=None)
+_NOTHING: Mapping[str, str] = {}
 
 _CONFIG = {
     "core.hooksPath": os.devnull,
@@ -86,16 +89,6 @@ class RemoteRef:
     name: str
     full: str | None
     commit_sha: str
-
-
-@attrs.frozen
-class TreeEntry:
-    """A file of a commit: `mode` as git writes it (100644, 100755, 120000 link, 160000 submodule), size in bytes."""
-
-    mode: str
-    oid: str
-    size: int
-    path: bytes
 
 
 class Git:
@@ -163,7 +156,9 @@ class Git:
     ) -> None:
         environment = self._environment(_PROTOCOLS[url.kind])
         config = await self._connection(url, environment)
-        done = await self._git(arguments, environment, seconds, git_dir, config, on_stdout, limits or Limits())
+        done = await self._git(
+            arguments, environment, seconds=seconds, git_dir=git_dir, config=config, on_stdout=on_stdout, limits=limits
+        )
         if done.ok:
             return
         moved = url.kind in ("https", "http") and re.search(r"returned error: 30[1278]", done.output_tail)
@@ -221,7 +216,7 @@ class Git:
         """The commit that a full ref or a commit id of the mirror leads to; None where it is not there."""
         output = bytearray()
         arguments = ["rev-parse", "--quiet", "--verify", "--end-of-options", f"{ref}^{{commit}}"]
-        done = await self._git(arguments, self._environment(""), _LOCAL_SECONDS, mirror, {}, output.extend, Limits())
+        done = await self._git(arguments, self._environment(""), git_dir=mirror, on_stdout=output.extend)
         return bytes(output).decode().strip() if done.ok else None
 
     async def has(self, mirror: Path, commit: str) -> bool:
@@ -229,7 +224,7 @@ class Git:
         return await self.commit_of(mirror, f"refs/gctd/{commit}") == commit
 
     async def list_tree(self, mirror: Path, commit: str, take: OnOutput) -> None:
-        """Hand on the output of `git ls-tree -r -l -z`; see `TreeReader`. What `take` raises ends it."""
+        """Hand on the output of `git ls-tree -r -l -z`; see `gctd.scan.tree`. What `take` raises ends it."""
         await self._local(mirror, "ls-tree", "-r", "-l", "-z", "--full-tree", commit, on_stdout=take)
 
     async def write_tree(self, mirror: Path, commit: str, target: Path, index: Path) -> None:
@@ -239,7 +234,7 @@ class Git:
         """
         environment = {**self._environment(""), "GIT_INDEX_FILE": str(index), "GIT_WORK_TREE": str(target)}
         arguments = ["read-tree", "--reset", "-u", commit]
-        done = await self._git(arguments, environment, _LOCAL_SECONDS, mirror, {"core.bare": "false"}, None, Limits(), cwd=target)
+        done = await self._git(arguments, environment, git_dir=mirror, config={"core.bare": "false"}, cwd=target)
         if not done.ok:
             raise explain(done, mirror=mirror)
 
@@ -251,7 +246,9 @@ class Git:
         return [(key, value) for key, _, value in entries]
 
     async def _local(self, mirror: Path | None, *arguments: str, on_stdout: OnOutput | None = None) -> None:
-        done = await self._git(arguments, self._environment(""), _LOCAL_SECONDS, mirror, {}, on_stdout, Limits(output=1 << 40))
+        done = await self._git(
+            arguments, self._environment(""), git_dir=mirror, on_stdout=on_stdout, limits=Limits(output=1 << 40)
+        )
         if not done.ok:
             raise explain(done, mirror=mirror)
 
@@ -261,20 +258,27 @@ class Git:
         self,
         arguments: Sequence[str],
         environment: Mapping[str, str],
-        seconds: float,
-        git_dir: Path | None,
-        config: Mapping[str, str],
-        on_stdout: OnOutput | None,
-        limits: Limits,
         *,
-        cwd: Path = Path("/"),
+        seconds: float = _LOCAL_SECONDS,
+        git_dir: Path | None = None,
+        config: Mapping[str, str] = _NOTHING,
+        on_stdout: OnOutput | None = None,
+        limits: Limits | None = None,
+        cwd: Path | None = None,
     ) -> Finished:
         settings = [argument for key, value in {**_CONFIG, **config}.items() for argument in ("-c", f"{key}={value}")]
         argv = [await self._found(), *settings, *arguments]
-        environment = {**environment, "GIT_DIR": str(git_dir) if git_dir is not None else ABSENT}
-        if arguments[0] == "init":
-            del environment["GIT_DIR"]
-        return await run(argv, cwd=cwd, env=environment, timeout=seconds, on_stdout=on_stdout, limits=limits, grace=1.0)
+        if arguments[0] != "init":
+            environment = {**environment, "GIT_DIR": str(git_dir) if git_dir is not None else ABSENT}
+        return await run(
+            argv,
+            cwd=cwd or git_dir or _NOWHERE,
+            env=environment,
+            timeout=seconds,
+            on_stdout=on_stdout,
+            limits=limits or (Limits() if git_dir is not None else _WRITES_NOTHING),
+            grace=1.0,
+        )
 
     def _environment(self, protocol: str) -> dict[str, str]:
         return {
@@ -298,53 +302,12 @@ class Git:
             program = shutil.which(self.settings.program, path=self.settings.search_path)
             if program is None:
                 raise GitError("git is not installed on the worker's machine")
-            done = await run([program, "--version"], cwd=Path("/"), env=self._environment(""), timeout=30)
+            done = await run([program, "--version"], cwd=_NOWHERE, env=self._environment(""), timeout=30, limits=_WRITES_NOTHING)
             version = re.search(r"version (\d+)\.(\d+)", done.output_tail)
             if version is None or (int(version[1]), int(version[2])) < OLDEST:
                 raise GitError(f"git 2.37 or newer is needed on the worker's machine; found: {done.output_tail.strip()}")
             self._program = program
         return self._program
-
-
-class TreeReader:
-    """Reads the output of `git ls-tree -r -l -z` and counts, so that a tree beyond the limits is given up early."""
-
-    def __init__(self, *, files: int, total: int, largest: int, depth: int) -> None:
-        self._limits = (files, total, largest, depth)
-        self._rest = b""
-        self._files = 0
-        self._total = 0
-        self.links: list[TreeEntry] = []
-        self.submodules: list[TreeEntry] = []
-        self.modules_file: TreeEntry | None = None
-
-    def feed(self, chunk: bytes) -> None:
-        """Take the next piece. Raises LimitExceeded."""
-        *lines, self._rest = (self._rest + chunk).split(b"\0")
-        for line in lines:
-            self._take(line)
-
-    def _take(self, line: bytes) -> None:
-        files, total, largest, depth = self._limits
-        about, _, path = line.partition(b"\t")
-        mode, _, oid, size = about.decode().split()
-        entry = TreeEntry(mode, oid, 0 if size == "-" else int(size), path)
-        self._files += 1
-        self._total += entry.size
-        if self._files > files:
-            raise LimitExceeded(f"the repository has more than {files} files")
-        if self._total > total:
-            raise LimitExceeded(f"the repository's files are larger than {total // MIB} MiB together")
-        if entry.size > largest:
-            raise LimitExceeded(f"a file of the repository is larger than {largest // MIB} MiB: {_text(path)}")
-        if path.count(b"/") >= depth or len(path) > 4000:
-            raise LimitExceeded(f"a path in the repository is longer, or deeper, than allowed: {_text(path)[:200]}")
-        if mode == "120000":
-            self.links.append(entry)
-        elif mode == "160000":
-            self.submodules.append(entry)
-        elif path == b".gitmodules":
-            self.modules_file = entry
 
 
 def _candidates(ref: str | None) -> list[str]:
@@ -364,7 +327,3 @@ def _parse_refs(output: bytes) -> tuple[dict[str, str], str | None]:
         elif is_commit_id(value):
             found[name] = value
     return found, head
-
-
-def _text(path: bytes) -> str:
-    return path.decode(errors="replace")

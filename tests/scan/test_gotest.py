@@ -136,6 +136,17 @@ async def test_go_is_given_less_time_than_there_is(make: Any, tmp_path: Path, as
     assert given - 10 < parse_duration(flag.removeprefix("-timeout=")) <= given
 
 
+async def test_a_run_that_tests_nothing_in_its_time_has_failed(make: Any, tmp_path: Path) -> None:
+    go = tmp_path / "fakego"
+    event = '{"Action":"start","Package":"example.com/single"}'
+    go.write_text(f"#!/bin/sh\n[ $1 = test ] || exec printf 'example.com/single\\tfalse\\t\\n'\necho '{event}'\nexec sleep 60\n")
+    go.chmod(0o755)
+    project = attrs.evolve(make("single"), toolchain=Toolchain(go, "go1"))
+    with pytest.raises(GoError, match=r"its time was over, before a package was tested") as caught:
+        await project.run(timeout=2.0)
+    assert not caught.value.permanent
+
+
 async def test_tests_that_no_time_limit_of_go_ends_are_ended(make: Any) -> None:
     """A test that stops its own process: the packages that were finished count, the others are told as timed out."""
     marker = unused_sleep()
