@@ -18,4 +18,6 @@ async def event_stream(connection: Connection, *, replicas: int = 1, **fields: A
     overrides = {STREAM: {"subjects": [SUBJECTS], **fields}}
     left = await apply(connection, load(replicas=replicas, overrides=overrides).only(STREAM))
     assert left == []
-    return JetStreamLog(connection, STREAM, REGISTRY)
+    log = JetStreamLog(connection, STREAM, REGISTRY)
+    assert (await log.head()).last == 0, "the stream of an earlier test is still there"
+    return log
