@@ -27,7 +27,13 @@ def test_every_library_that_is_imported_is_a_declared_requirement() -> None:
     used = foreign_imports({name: source for name, source in modules.items() if name not in kits})
     assert "attrs" in used
     assert _undeclared(used, "options.install_requires") == set()
-    assert _undeclared(foreign_imports(kits), "options.install_requires", "options.extras_require.test") == set()
+    programs = {
+        str(file): file.read_text(encoding="utf-8") for top in ("tests", "scripts") for file in (ROOT / top).rglob("*.py")
+    }
+    ours = {Path(name).stem for name in programs} | {"tests"}
+    used_by_developers = foreign_imports(kits | programs) - ours
+    assert "pytest" in used_by_developers
+    assert _undeclared(used_by_developers, "options.install_requires", "options.extras_require.test") == set()
 
 
 @pytest.mark.parametrize(
