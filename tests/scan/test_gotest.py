@@ -143,7 +143,7 @@ async def test_a_run_that_tests_nothing_in_its_time_has_failed(make: Any, tmp_pa
     go.chmod(0o755)
     project = attrs.evolve(make("single"), toolchain=Toolchain(go, "go1"))
     with pytest.raises(GoError, match=r"its time was over, before a package was tested") as caught:
-        await project.run(timeout=2.0)
+        await project.run(timeout=1.2)
     assert not caught.value.permanent
 
 
@@ -155,7 +155,7 @@ async def test_tests_that_no_time_limit_of_go_ends_are_ended(make: Any) -> None:
     files = {"go.mod": gorepo.module("example.com/x"), **gorepo.under("early", gorepo.tested("early")), **frozen}
     project = make(files)
     await project.run(test_args=("-run=None",))
-    run = await project.run(timeout=9.0, test_args=("-p=1",))
+    run = await project.run(timeout=7.0, test_args=("-p=1",))
     assert outcomes(run) == {"early": "ok", "frozen": "timed out"}
     assert "its time was over" in run.ended_early
     assert reasons(run)["frozen"] == run.ended_early
