@@ -5,11 +5,8 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator
-from concurrent.futures import ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
-from multiprocessing import get_context
 from pathlib import Path
 
 from eventlog.blobs import Blobs
@@ -20,7 +17,7 @@ from gctd.domain.project import Project
 from gctd.domain.repo import Repo
 from gctd.domain.task import Task
 from gctd.engines import report as report_format
-from gctd.engines.engine import Engine, EngineFailed, EngineInput
+from gctd.engines.engine import EngineInput
 from gctd.engines.registry import engine_named
 from gctd.engines.report import Report
 from gctd.policy import repo_policy
@@ -32,6 +29,7 @@ from gctd.scan.gotest import GoTestRun, Plan, run_tests
 from gctd.scan.staging import staged
 from gctd.scan.toolchain import Toolchain, find_toolchain
 from gctd.settings import Settings
+from gctd.worker.scoring import score
 from gctd.worker.work import Discovered, OnStage, WorkFailed
 
 
@@ -46,9 +44,7 @@ async def open_work(settings: Settings, blobs: Blobs) -> AsyncIterator[Scanning]
     checkouts = Checkouts(settings.cache_directory, git, parse_url=policy.parse_url)
     await checkouts.sweep()
     toolchain = await find_toolchain(settings.cache_directory)
-    # A process of its own: scoring a large module takes seconds of CPU, and the leases must be kept meanwhile.
-    with ProcessPoolExecutor(max_workers=settings.concurrency, mp_context=get_context("spawn")) as pool:
-        yield Scanning(settings, checkouts, toolchain, pool, blobs)
+    yield Scanning(settings, checkouts, toolchain, blobs)
 
 
 class Scanning:
@@ -59,13 +55,11 @@ class Scanning:
         settings: Settings,
         checkouts: Checkouts,
         toolchain: Toolchain,
-        pool: ProcessPoolExecutor,
         blobs: Blobs,
     ) -> None:
         self._settings = settings
         self._checkouts = checkouts
         self._toolchain = toolchain
-        self._pool = pool
         self._blobs = blobs
 
     async def discover(self, repo: Repo) -> Discovered:
@@ -101,12 +95,12 @@ class Scanning:
             raise WorkFailed(f"it took longer than {limit:.0f} s") from error
         except ScanError as error:
             raise WorkFailed(str(error), permanent=error.permanent) from error
-        except (EngineFailed, BadInput) as error:
+        except BadInput as error:
             raise WorkFailed(str(error), permanent=True) from error
 
     async def _scan(self, task: Task, on_stage: OnStage, limit: float) -> Analysis:
         started, config = time.monotonic(), task.config
-        engine = engine_named(task.engine)
+        engine = engine_named(task.engine).name
         await on_stage("clone")
         async with self._checkouts.checkout(
             repo_policy(self._settings).parse_url(task.repo_url),
@@ -130,7 +124,7 @@ class Scanning:
                     profile=run.profile,
                     nested=nested_modules(project.name, tuple(other.name for other in projects)),
                 )
-                report = await self._analyse(engine, given)
+                report = await score(engine, given, checkout.job, limit - (time.monotonic() - started))
                 await on_stage("store")
                 return await self._store(task, checkout, run, report, started)
 
@@ -145,12 +139,6 @@ class Scanning:
             go_flags=parse_go_flags(task.config.go_flags or ""),
             workspace=project.in_workspace,
         )
-
-    async def _analyse(self, engine: Engine, given: EngineInput) -> Report:
-        try:
-            return await asyncio.get_running_loop().run_in_executor(self._pool, engine.analyse, given)
-        except BrokenProcessPool as error:
-            raise WorkFailed("the engine's process ended in the middle of the analysis") from error
 
     async def _store(self, task: Task, checkout: Checkout, run: GoTestRun, report: Report, started: float) -> Analysis:
         """Store the bodies first: an event only ever names blobs that are there."""
