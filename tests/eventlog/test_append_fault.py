@@ -273,8 +273,8 @@ async def test_a_stream_that_is_not_there_is_unavailable(nats_url: str) -> None:
             assert not isinstance(error.value, OutcomeUnknown)
         reads = (log.last(account("a")), log.last(account("a"), consistent=True), log.at(1), log.head())
         async with asyncio.timeout(5):
-            for error in await asyncio.gather(*reads, return_exceptions=True):
-                assert type(error) is Unavailable
+            for answer in await asyncio.gather(*reads, return_exceptions=True):
+                assert type(answer) is Unavailable
 
 
 # Long after

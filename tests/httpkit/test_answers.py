@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from typing import Any
 
 import pytest
 import pytest_asyncio
 import structlog.testing
+from yarl import URL
 
 from httpkit.application import build_application
 from httpkit.edge import Edge
@@ -125,7 +127,7 @@ async def test_cursors_lead_through_all_pages_and_a_forged_one_is_400(shop: Runn
             following = response.links.get("next")
         if following is None:
             break
-        path = str(following["url"].relative())
+        path = str(URL(following["url"]).relative())
     assert seen == ["t1", "t2", "t3", "t4", "t5"]
     for forged in "x", "WzFd%0A", "bnVsbA", "WyIxIl0", "!" * 5000:
         async with shop.http.get(f"/things?cursor={forged}") as response:
@@ -223,6 +225,6 @@ async def test_literal_paths_come_before_parameters_whatever_the_order_of_the_ta
 
 
 def test_a_route_that_is_in_the_table_twice_is_refused() -> None:
-    route: Route[None] = Route("GET", "/a", show_thing, summary="")
+    route: Route[Any] = Route("GET", "/a", show_thing, summary="")
     with pytest.raises(ValueError, match="GET /a is in the table twice"):
         build_application([route, route], None, Edge(title="x", version="1"), health=Health({}))

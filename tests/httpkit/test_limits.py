@@ -113,9 +113,11 @@ async def test_a_client_that_does_not_take_its_answer_is_cut_off_at_the_write_li
 @on_uvloop
 async def test_connections_beyond_the_limit_are_told_503() -> None:
     async with open_shop(limits=Limits(max_connections=3)) as shop, AsyncExitStack() as stack:
+        writers = []
         for _ in range(3):
             reader, writer = await asyncio.open_connection("127.0.0.1", shop.port)
             stack.callback(writer.close)
+            writers.append(writer)
             writer.write(b"GET /livez HTTP/1.1\r\nHost: x\r\n\r\n")
             await reader.readuntil(b"\r\n\r\n")
         reply = parse(await send(shop.port, b""))
@@ -124,7 +126,7 @@ async def test_connections_beyond_the_limit_are_told_503() -> None:
             "1",
             "too many connections; try again",
         )
-        writer.close()
+        writers[-1].close()
 
         async def is_served() -> bool:
             return (await ask(shop.port, "GET /livez")).status == 200

@@ -89,7 +89,7 @@ def test_environment_comes_before_the_file_and_a_flag_before_both(tmp_path: Path
     assert found.origins["token"] == "default"
 
 
-WRONG = {
+WRONG: dict[str, tuple[dict[str, Any], str]] = {
     "environment": ({"env": {"X_SERVER_PORT": "http"}}, "X_SERVER_PORT: must be a whole number (it is 'http')"),
     "range": ({"env": {"X_SERVER_PORT": "65536"}}, "X_SERVER_PORT: must be at most 65535 (it is '65536')"),
     "duration": ({"env": {"X_SERVER_READTIMEOUT": "15 seconds"}}, "must be a duration like 15s, 10m or 1h30m, not '15 seconds'"),

@@ -200,8 +200,10 @@ async def test_an_id_that_has_left_the_log_is_a_reset() -> None:
     async with open_shop() as shop:
 
         async def truncated(after: Position, _: int) -> AsyncGenerator[Sequence[Frame], None]:
+            nothing: Sequence[Sequence[Frame]] = ()
+            for frames in nothing:
+                yield frames
             raise LogTruncated(f"the log begins after {after}")
-            yield ()
 
         shop.shop.hub._replay = truncated
         source = EventSource(shop.http, last_id="3")
