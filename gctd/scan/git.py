@@ -22,7 +22,8 @@ from gctd.domain.urls import RepoUrl
 from gctd.scan.errors import GitError
 from gctd.scan.giterrors import explain
 from gctd.scan.network import public_addresses
-from gctd.scan.process import MIB, Finished, Limits, OnOutput, run
+from gctd.scan.output import OnOutput
+from gctd.scan.process import MIB, Finished, Limits, run
 
 OLDEST = (2, 37)
 ABSENT = os.devnull

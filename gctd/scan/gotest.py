@@ -94,6 +94,11 @@ class _Loaded:
     def usable(self) -> bool:
         return self.finished.ok and bool(self.packages)
 
+    @property
+    def nothing_to_build(self) -> bool:
+        """Whether build constraints leave no package over here, as in a module that only pins tools."""
+        return self.finished.ok and not self.packages and not self.not_downloaded
+
 
 class _Running:
     def __init__(self, toolchain: Toolchain, plan: Plan, on_stage: OnStage, on_log: OnLog) -> None:
@@ -115,10 +120,26 @@ class _Running:
             workspace = False
             loaded = await self._load(plan.timeout - spent, workspace=workspace)
             spent += loaded.finished.duration
+        if loaded.nothing_to_build:
+            return self._untested(workspace=workspace)
         if not loaded.usable:
             raise _not_loaded(loaded)
         await self._on_stage("test")
         return await self._test(loaded, plan.timeout - spent, workspace=workspace)
+
+    def _untested(self, *, workspace: bool) -> GoTestRun:
+        """The functions are there to be scored; no test of this platform reaches them."""
+        self._log("no package is built on this platform: there is nothing to test")
+        return GoTestRun(
+            profile=None,
+            packages=(),
+            go_version=self._toolchain.version,
+            flags=self._plan.go_flags,
+            exit_code=0,
+            log_tail="\n".join(self._tail),
+            workspace=workspace,
+            ended_early="",
+        )
 
     async def _load(self, seconds: float, *, workspace: bool) -> _Loaded:
         """Load the packages and what their tests need, which downloads just that; a broken package is no error yet."""

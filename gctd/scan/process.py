@@ -7,17 +7,17 @@ whole tree when the program ends, when its time is over, when the worker says so
 from __future__ import annotations
 
 import asyncio
-import json
-import os
+import marshal
 import secrets
 import signal
 import socket
 import sys
 import time
 from asyncio.subprocess import Process
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import Any, cast
 
 import attrs
 import psutil
@@ -25,16 +25,15 @@ import structlog
 
 from gctd.scan import warden
 from gctd.scan.errors import ProcessError
+from gctd.scan.orders import EndedBy, Order, Report
+from gctd.scan.output import OnOutput, Output, Pipe
 
 MIB = 1024 * 1024
 MARK = "GCTD_RUN"
 """Environment variable that every process of a run inherits: the second way to find them, should the warden be lost."""
 
-OnOutput = Callable[[bytes], None]
-
 _log = structlog.get_logger(__name__)
 
-_CHUNK = 64 * 1024
 _MARGIN = 0.5
 _AFTERWARDS = 1.0
 
@@ -74,7 +73,7 @@ class Finished:
 
     exit_code: int | None
     signal: int | None
-    ended_by: warden.EndedBy
+    ended_by: EndedBy
     duration: float
     output_tail: str
     truncated: bool
@@ -131,7 +130,7 @@ async def run(
     program ends by itself, what it left running is killed. Raises ProcessError where it cannot be started.
     """
     mark = secrets.token_hex(16)
-    order: warden.Order = {
+    order: Order = {
         "argv": list(argv),
         "env": {**env, MARK: mark},
         "cwd": str(cwd),
@@ -142,7 +141,7 @@ async def run(
         "processes": limits.processes,
         "free_space": limits.free_space,
     }
-    program = _Program(order, _Output(limits, on_output, on_stdout))
+    program = _Program(order, Output(limits.output, limits.tail, on_output, on_stdout))
     running = asyncio.create_task(program.run(), name=f"run {argv[0]}")
     forwarding = asyncio.create_task(program.stop_with(stop)) if stop is not None else None
     try:
@@ -160,84 +159,10 @@ async def run(
             forwarding.cancel()
 
 
-class _Output:
-    """What becomes of the program's output."""
-
-    def __init__(self, limits: Limits, on_output: OnOutput | None, on_stdout: OnOutput | None) -> None:
-        self._limits = limits
-        self._on_output = on_output
-        self._on_stdout = on_stdout
-        self._tail = bytearray()
-        self._logged = 0
-        self._handed_on = 0
-        self.failure: Exception | None = None
-
-    @property
-    def separate(self) -> bool:
-        """Whether standard output goes another way than standard error."""
-        return self._on_stdout is not None
-
-    @property
-    def tail(self) -> str:
-        return bytes(self._tail).decode(errors="replace")
-
-    @property
-    def truncated(self) -> bool:
-        return self._logged > len(self._tail) or self._handed_on > self._limits.output
-
-    def log(self, chunk: bytes) -> None:
-        """Take what belongs to the log."""
-        self._logged += len(chunk)
-        self._tail += chunk
-        del self._tail[: max(0, len(self._tail) - self._limits.tail)]
-        self._hand_on(chunk, self._on_output)
-
-    def stdout(self, chunk: bytes) -> None:
-        """Take what belongs to `on_stdout`."""
-        self._hand_on(chunk, self._on_stdout)
-
-    def _hand_on(self, chunk: bytes, to: OnOutput | None) -> None:
-        allowed = chunk[: max(0, self._limits.output - self._handed_on)]
-        self._handed_on += len(chunk)
-        if to is not None and allowed and self.failure is None:
-            to(allowed)
-
-
-class _Pipe:
-    """A pipe from the program to one of its listeners."""
-
-    def __init__(self, reader: asyncio.StreamReader, transport: asyncio.ReadTransport, theirs: int, take: OnOutput) -> None:
-        self._reader = reader
-        self._transport = transport
-        self._take = take
-        self.theirs = theirs
-
-    @classmethod
-    async def open(cls, take: OnOutput) -> _Pipe:
-        ours, theirs = os.pipe()
-        reader = asyncio.StreamReader(limit=_CHUNK)
-        transport, _ = await asyncio.get_running_loop().connect_read_pipe(
-            lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(ours, "rb", buffering=0)
-        )
-        return cls(reader, transport, theirs, take)
-
-    async def pump(self, failed: Callable[[Exception], None]) -> None:
-        """Hand on what comes until all ends of it are closed, ours here and now."""
-        os.close(self.theirs)
-        try:
-            while chunk := await self._reader.read(_CHUNK):
-                try:
-                    self._take(chunk)
-                except Exception as error:  # noqa: BLE001 - whatever the caller's function raises is raised by run()
-                    failed(error)
-        finally:
-            self._transport.close()
-
-
 class _Program:
     """A program under its warden."""
 
-    def __init__(self, order: warden.Order, output: _Output) -> None:
+    def __init__(self, order: Order, output: Output) -> None:
         self._order = order
         self._output = output
         self.stopping = asyncio.Event()
@@ -252,8 +177,8 @@ class _Program:
         began = time.monotonic()
         ours, theirs = socket.socketpair()
         with theirs:
-            log = await _Pipe.open(self._output.log)
-            stdout = await _Pipe.open(self._output.stdout) if self._output.separate else log
+            log = await Pipe.open(self._output.log)
+            stdout = await Pipe.open(self._output.stdout) if self._output.separate else log
             try:
                 process = await self._start_warden(theirs, stdout, log)
             except OSError as error:
@@ -274,7 +199,7 @@ class _Program:
         await asyncio.gather(*pumps, return_exceptions=True)
         return self._finished(report, time.monotonic() - began)
 
-    async def _start_warden(self, theirs: socket.socket, stdout: _Pipe, stderr: _Pipe) -> Process:
+    async def _start_warden(self, theirs: socket.socket, stdout: Pipe, stderr: Pipe) -> Process:
         return await asyncio.create_subprocess_exec(
             *(sys.executable, "-I", "-S", warden.__file__, str(theirs.fileno())),
             stdin=asyncio.subprocess.DEVNULL,
@@ -289,11 +214,11 @@ class _Program:
         self._output.failure = self._output.failure or error
         self.stopping.set()
 
-    async def _talk(self, ours: socket.socket) -> warden.Report | None:
+    async def _talk(self, ours: socket.socket) -> Report | None:
         """Give the warden its order and wait for its report; None where it dies or does not keep its own time."""
         reader, writer = await asyncio.open_unix_connection(sock=ours)
-        order = json.dumps(self._order).encode()
-        reading = asyncio.create_task(reader.readline())
+        order = marshal.dumps(cast("dict[str, Any]", self._order))
+        reading = asyncio.create_task(reader.read())
         stopping = asyncio.create_task(self.stopping.wait())
         last_moments = self._order["grace"] + warden.KILLING + _MARGIN
         try:
@@ -304,8 +229,7 @@ class _Program:
                 await asyncio.wait([reading], timeout=last_moments)
             if not reading.done() or reading.exception() is not None or not reading.result():
                 return None
-            report: warden.Report = json.loads(reading.result())
-            return report
+            return _parsed(reading.result())
         finally:
             for task in (reading, stopping):
                 task.cancel()
@@ -313,7 +237,7 @@ class _Program:
             with suppress(OSError):
                 await writer.wait_closed()
 
-    def _finished(self, report: warden.Report | None, duration: float) -> Finished:
+    def _finished(self, report: Report | None, duration: float) -> Finished:
         program = self._order["argv"][0]
         if self._output.failure is not None:
             raise self._output.failure
@@ -332,6 +256,17 @@ class _Program:
             truncated=self._output.truncated,
             left=report["left"],
         )
+
+
+def _parsed(report: bytes) -> Report:
+    exit_code, number, ended_by, left, error = report.decode().split("\0")
+    return {
+        "exit_code": int(exit_code) if exit_code else None,
+        "signal": int(number) if number else None,
+        "ended_by": cast("EndedBy", ended_by),
+        "left": int(left),
+        "error": error or None,
+    }
 
 
 def _end_marked(mark: str) -> None:

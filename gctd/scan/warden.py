@@ -1,29 +1,32 @@
 """The warden of one program and of everything that the program starts: it ends them all, and outlives none of them.
 
-Run as a program of its own, `python -I -S warden.py <descriptor>`, by `gctd.scan.process`. Imports only the standard library.
+Run as a program of its own, `python -I -S warden.py <descriptor>`, by `gctd.scan.process`. Every program of a scan waits for
+it to start: it imports little, and nothing of ours.
 
-The descriptor is one end of a Unix stream socket; the other end is the worker's. On it comes the order (see `Order`): eight hex
-digits, its length in bytes, and that many bytes of JSON. Anything that follows means stop. When the other end is closed, because
-the worker is gone, all is ended at once. Back goes one line of JSON: how it ended, or why it could not be started.
+The descriptor is one end of a Unix stream socket; the other end is the worker's. On it comes the order (`gctd.scan.orders`):
+eight hex digits, its length in bytes, and that many bytes of marshal. Anything that follows means stop. When the other end is
+closed, because the worker is gone, all is ended at once. Back goes the report: its values as text, in their order, between NULs.
 
 The program gets a session of its own. The warden is a child subreaper (prctl(2)): a process that left the program's group and
 session, or whose parent ended, becomes the warden's child, so every process that the program ever started can be found.
 """
 
-# ruff: noqa: PTH112, PTH123, PTH208 - pathlib would double the time that the warden takes to start
+# ruff: noqa: PTH112, PTH123, PTH208 - pathlib would double the time that it takes to start
 
 from __future__ import annotations
 
 import ctypes
-import json
+import marshal
 import os
 import resource
 import select
 import signal
-import socket
 import sys
 import time
-from typing import Literal, TypedDict
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from gctd.scan.orders import EndedBy, Order, Report
 
 PR_SET_CHILD_SUBREAPER = 36
 KILLING = 2.5
@@ -33,33 +36,6 @@ EVERY = 1.0
 STOPPING = frozenset({signal.SIGTERM, signal.SIGINT, signal.SIGHUP})
 HAS_PROC = os.path.isdir("/proc/self")
 PAGE = os.sysconf("SC_PAGE_SIZE")
-
-
-EndedBy = Literal["exit", "timeout", "stop", "memory", "processes", "disk"]
-
-
-class Order(TypedDict):
-    """What to run, and when to end it. `rlimits` are limits by their names in setrlimit(2), soft and hard."""
-
-    argv: list[str]
-    env: dict[str, str]
-    cwd: str
-    timeout: float
-    grace: float
-    rlimits: dict[str, int]
-    memory: int | None
-    processes: int | None
-    free_space: int | None
-
-
-class Report(TypedDict):
-    """How it ended. `left` counts the processes that would not end; `error` says why it could not be started."""
-
-    exit_code: int | None
-    signal: int | None
-    ended_by: EndedBy
-    left: int
-    error: str | None
 
 
 class _Process:
@@ -77,7 +53,7 @@ class _Process:
 
 
 class _Warden:
-    def __init__(self, control: socket.socket, order: Order) -> None:
+    def __init__(self, control: int, order: Order) -> None:
         self._control = control
         self._order = order
         self._program = 0
@@ -107,13 +83,13 @@ class _Warden:
             self._reap()
         left = self._kill_all()
         status = self._status
-        return Report(
-            exit_code=os.WEXITSTATUS(status) if status is not None and os.WIFEXITED(status) else None,
-            signal=os.WTERMSIG(status) if status is not None and os.WIFSIGNALED(status) else None,
-            ended_by=self._ended_by,
-            left=left,
-            error=None,
-        )
+        return {
+            "exit_code": os.WEXITSTATUS(status) if status is not None and os.WIFEXITED(status) else None,
+            "signal": os.WTERMSIG(status) if status is not None and os.WIFSIGNALED(status) else None,
+            "ended_by": self._ended_by,
+            "left": left,
+            "error": None,
+        }
 
     def start(self) -> None:
         """Start the program under its limits. Raises OSError."""
@@ -139,12 +115,11 @@ class _Warden:
         )
 
     def _wait(self, seconds: float) -> None:
-        control = self._control.fileno()
-        readable, _, _ = select.select([control, self._wake], [], [], seconds)
+        readable, _, _ = select.select([self._control, self._wake], [], [], seconds)
         if self._wake in readable and any(number in STOPPING for number in os.read(self._wake, 4096)) and self._kill_at is None:
             self._end("stop")
-        if control in readable:
-            if not self._control.recv(4096):
+        if self._control in readable:
+            if not os.read(self._control, 4096):
                 self._ended_by = "stop"
                 self._kill_at = time.monotonic()
             elif self._kill_at is None:
@@ -185,20 +160,27 @@ class _Warden:
         """End every descendant; how many would not."""
         until = time.monotonic() + KILLING
         pause = 0.001
-        while True:
+        while self._has_children():
             family = _descendants()
             groups = {process.group for process in family} - {os.getpgrp()}
             for group in groups if HAS_PROC else {self._program}:
                 _signal_group(group, signal.SIGKILL)
             for process in family:
                 _signal(process.pid)
-            self._reap()
-            if not family:
-                return 0
             if time.monotonic() > until:
                 return len(family)
             time.sleep(pause)
             pause = min(0.05, pause * 2)
+        return 0
+
+    def _has_children(self) -> bool:
+        """Whether anything is left; whatever has lost its parent is a child."""
+        self._reap()
+        try:
+            os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+        except ChildProcessError:
+            return False
+        return True
 
 
 def _processes() -> list[_Process]:
@@ -248,10 +230,10 @@ def _become_subreaper() -> None:
         ctypes.CDLL(None, use_errno=True).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
-def _receive(control: socket.socket, size: int) -> bytes:
+def _receive(control: int, size: int) -> bytes:
     data = bytearray()
     while len(data) < size:
-        piece = control.recv(size - len(data))
+        piece = os.read(control, size - len(data))
         if not piece:
             sys.exit(1)
         data += piece
@@ -259,20 +241,22 @@ def _receive(control: socket.socket, size: int) -> bytes:
 
 
 def _main() -> None:
-    control = socket.socket(fileno=int(sys.argv[1]))
-    control.set_inheritable(inheritable=False)
-    order: Order = json.loads(_receive(control, int(_receive(control, 8), 16)))
+    control = int(sys.argv[1])
+    os.set_inheritable(control, False)  # noqa: FBT003 - it takes no keyword
+    order: Order = marshal.loads(_receive(control, int(_receive(control, 8), 16)))  # noqa: S302 - it comes from our worker
     _become_subreaper()
     warden = _Warden(control, order)
+    report: Report
     try:
         warden.start()
     except OSError as error:
         what = f"{error.filename or order['argv'][0]}: {error.strerror}"
-        report = Report(exit_code=None, signal=None, ended_by="exit", left=0, error=what)
+        report = {"exit_code": None, "signal": None, "ended_by": "exit", "left": 0, "error": what}
     else:
         report = warden.watch()
+    values = ("" if value is None else str(value) for value in report.values())
     try:
-        control.sendall(json.dumps(report).encode() + b"\n")
+        os.write(control, "\0".join(values).encode(errors="replace"))
     except OSError:  # the worker is gone
         sys.exit(1)
 

@@ -1,0 +1,86 @@
+"""The output of a program: through pipes, to listeners, bounded."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Callable
+
+OnOutput = Callable[[bytes], None]
+
+_CHUNK = 64 * 1024
+
+
+class Output:
+    """What becomes of a program's output: at most `handed_on` bytes go to the listeners, the last `tail` ones are kept."""
+
+    def __init__(self, handed_on: int, tail: int, on_output: OnOutput | None, on_stdout: OnOutput | None) -> None:
+        self._most = handed_on
+        self._longest_tail = tail
+        self._on_output = on_output
+        self._on_stdout = on_stdout
+        self._tail = bytearray()
+        self._logged = 0
+        self._handed_on = 0
+        self.failure: Exception | None = None
+
+    @property
+    def separate(self) -> bool:
+        """Whether standard output goes another way than standard error."""
+        return self._on_stdout is not None
+
+    @property
+    def tail(self) -> str:
+        return bytes(self._tail).decode(errors="replace")
+
+    @property
+    def truncated(self) -> bool:
+        return self._logged > len(self._tail) or self._handed_on > self._most
+
+    def log(self, chunk: bytes) -> None:
+        """Take what belongs to the log."""
+        self._logged += len(chunk)
+        self._tail += chunk
+        del self._tail[: max(0, len(self._tail) - self._longest_tail)]
+        self._hand_on(chunk, self._on_output)
+
+    def stdout(self, chunk: bytes) -> None:
+        """Take what belongs to `on_stdout`."""
+        self._hand_on(chunk, self._on_stdout)
+
+    def _hand_on(self, chunk: bytes, to: OnOutput | None) -> None:
+        allowed = chunk[: max(0, self._most - self._handed_on)]
+        self._handed_on += len(chunk)
+        if to is not None and allowed and self.failure is None:
+            to(allowed)
+
+
+class Pipe:
+    """A pipe from the program to one of its listeners."""
+
+    def __init__(self, reader: asyncio.StreamReader, transport: asyncio.ReadTransport, theirs: int, take: OnOutput) -> None:
+        self._reader = reader
+        self._transport = transport
+        self._take = take
+        self.theirs = theirs
+
+    @classmethod
+    async def open(cls, take: OnOutput) -> Pipe:
+        ours, theirs = os.pipe()
+        reader = asyncio.StreamReader(limit=_CHUNK)
+        transport, _ = await asyncio.get_running_loop().connect_read_pipe(
+            lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(ours, "rb", buffering=0)
+        )
+        return cls(reader, transport, theirs, take)
+
+    async def pump(self, failed: Callable[[Exception], None]) -> None:
+        """Hand on what comes until all ends of it are closed, ours here and now."""
+        os.close(self.theirs)
+        try:
+            while chunk := await self._reader.read(_CHUNK):
+                try:
+                    self._take(chunk)
+                except Exception as error:  # noqa: BLE001 - whatever the caller's function raises is raised by run()
+                    failed(error)
+        finally:
+            self._transport.close()
