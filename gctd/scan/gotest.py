@@ -273,8 +273,8 @@ def _not_loaded(loaded: _Loaded) -> GoError:
     said = _last_words(loaded.finished)
     if loaded.finished.ended_by != "exit":
         return GoError(f"the modules could not be loaded: go list {loaded.finished.how()}")
-    if loaded.finished.ok:
-        return GoError("there are no Go packages in it", permanent=True)
+    if loaded.not_downloaded:
+        return GoError(f"module download failed: {loaded.not_downloaded[0][:REASON]}")
     if _DOWNLOAD.search(loaded.finished.output_tail):
         return GoError(f"module download failed: {said}")
     if _NEWER_GO.search(loaded.finished.output_tail):

@@ -399,3 +399,10 @@ async def test_a_go_that_is_missing_or_broken_is_said_plainly(tmp_path: Path, mo
     monkeypatch.setenv("GCTD_GO", str(broken))
     with pytest.raises(NoToolchain, match="exited with code 1: no"):
         await find_toolchain(tmp_path)
+
+
+async def test_a_module_that_only_pins_tools_is_run_without_a_test_and_without_a_failure(make: Any) -> None:
+    tools = '//go:build tools\n\npackage tools\n\nimport _ "fmt"\n'
+    run = await make({"go.mod": gorepo.module("example.com/tools"), "tools.go": tools}).run()
+    assert (run.packages, run.profile, run.exit_code) == ((), None, 0)
+    assert "nothing to test" in run.log_tail
