@@ -178,9 +178,8 @@ async def test_processes_that_a_test_starts_in_their_own_sessions_are_ended_with
     assert sleeping(marker) == []
 
 
-async def test_a_module_without_packages_and_one_that_needs_a_newer_go(make: Any) -> None:
+async def test_a_module_that_needs_a_newer_go(make: Any) -> None:
     for files, reason in [
-        ({"go.mod": gorepo.module("example.com/x")}, "no Go packages"),
         ({"go.mod": gorepo.module("example.com/x", go="1.99"), "x.go": "package x\n"}, "newer Go"),
         ({"go.mod": "modul x\n", "x.go": "package x\n"}, "cannot be loaded"),
         ({"go.mod": gorepo.module("example.com/x"), "x.go": "package x\n\nfunc f() { g() }\n"}, "undefined: g"),
