@@ -12,7 +12,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AsyncExitStack
 from datetime import UTC, datetime
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, TypeVar
 from uuid import uuid4
 from weakref import WeakValueDictionary
 
@@ -21,6 +21,7 @@ import attrs
 from eventlog.commit import AggregateId, Commit, Context, NewCommit, NewEvent, Proposal
 from eventlog.decider import Decider
 from eventlog.errors import Conflict, KeyReused, TooLarge, Unavailable
+from eventlog.keys import Keys, check_request
 from eventlog.port import DEADLINE, EventLog
 
 S = TypeVar("S")
@@ -32,29 +33,6 @@ TRIES = 5
 MOST_IN_ONE_COMMIT = 200
 CACHED_STATES = 10_000
 _PENDING = -1
-
-
-class KeyUse(Protocol):
-    """Where an idempotency key took effect."""
-
-    @property
-    def fingerprint(self) -> str | None:
-        """Digest of the request that it came with."""
-
-    @property
-    def subject(self) -> str:
-        """Subject of the aggregate that it changed."""
-
-    @property
-    def sequence(self) -> int:
-        """Sequence of the commit that bears it."""
-
-
-class Keys(Protocol):
-    """Finds the use of an idempotency key: a read model of the same log (`projections.projector.CommandKeys`)."""
-
-    async def find(self, key: str, reached: int) -> KeyUse | None:
-        """The key's use, looked up when everything up to sequence `reached` is in the read model."""
 
 
 @attrs.frozen(kw_only=True)
@@ -253,7 +231,7 @@ class Commands:
             try:
                 earlier = by_key.get(key) if key is not None else None
                 if earlier is not None:
-                    _same_request(waiting.context, earlier[0].context.fingerprint)
+                    check_request(waiting.context, earlier[0].context.fingerprint)
                     answer = earlier[1]
                     if isinstance(answer, Outcome):
                         answer = attrs.evolve(answer, replayed=True)
@@ -363,7 +341,7 @@ class Commands:
         use = await self._keys.find(context.key, reached)
         if use is None:
             return None
-        _same_request(context, use.fingerprint)
+        check_request(context, use.fingerprint)
         if use.subject != aggregate.subject:
             raise KeyReused(f"the idempotency key {context.key!r} was used for {use.subject}")
         commit = await self._read(use.sequence)
@@ -416,11 +394,6 @@ def _settle(waiting: _Waiting, answer: Outcome[Any, Any] | Exception) -> None:
         waiting.answer.exception()  # a caller that is gone leaves nobody to look at it
     else:
         waiting.answer.set_result(answer)
-
-
-def _same_request(context: Context, fingerprint: str | None) -> None:
-    if context.fingerprint != fingerprint:
-        raise KeyReused(f"the idempotency key {context.key!r} was used for another request")
 
 
 def _outcome(commit: Commit, key: str | None) -> Outcome[Any, Any]:
