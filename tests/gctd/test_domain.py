@@ -212,6 +212,12 @@ class TestRepo:
         third = attrs.evolve(DISCOVERY, attempt=3)
         repo(third).when(attrs.evolve(lose, attempt=3)).then(r.RepoFailed(reason="gone", at=AT))
 
+    def test_a_discovery_that_no_worker_took_up_is_lost_only_for_good(self) -> None:
+        lose = r.LoseDiscovery(attempt=0, reason="nobody", at=AT)
+        repo().when(lose).then()
+        repo().when(attrs.evolve(lose, final=True)).then(r.RepoFailed(reason="nobody", at=AT))
+        repo(DISCOVERY).when(attrs.evolve(lose, final=True)).then()
+
     def test_a_permanent_failure_is_the_last(self) -> None:
         command = r.FailDiscovery(attempt=1, session="s", reason="no go.mod", permanent=True, retry_at=LATER, at=AT)
         repo(DISCOVERY).when(command).then(FAILED)
