@@ -32,8 +32,8 @@ log = structlog.get_logger(__name__)
 T = TypeVar("T")
 OnApplied = Callable[[Sequence[Commit]], None]
 
-BATCH = 5000
-"""Commits that one transaction takes at most."""
+BATCH = 10_000
+"""Commits that one transaction takes at most: the more, the more rows of it are written once for several commits."""
 _INLINE = 32
 """Up to so many commits are applied in the event loop itself: a thread would take longer to wake."""
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 5.0

@@ -78,7 +78,7 @@ def connect_writer(path: Path, *, busy_timeout: float) -> sqlite3.Connection:
         connection.execute("PRAGMA temp_store = MEMORY")
         connection.execute(f"PRAGMA cache_size = -{CACHE_KIB}")
         connection.execute(f"PRAGMA wal_autocheckpoint = {WAL_PAGES}")
-        connection.execute(f"PRAGMA journal_size_limit = {WAL_PAGES * 4096 * 2}")
+        connection.execute(f"PRAGMA journal_size_limit = {WAL_PAGES * 4096}")
     except BaseException:
         connection.close()
         raise
@@ -92,8 +92,9 @@ def _check_ownership(connection: sqlite3.Connection, path: Path) -> None:
 
 
 CACHE_KIB = 16 * 1024
-WAL_PAGES = 4000
-"""Pages of write-ahead log after which they are copied to the database: each touched page is written once per that many."""
+WAL_PAGES = 16_000
+"""Pages (4 KiB each) of write-ahead log after which they are copied into the database. In a replay the same pages are touched
+again and again: the later they are copied, the fewer are written."""
 
 
 def connect_reader(path: Path, *, busy_timeout: float) -> sqlite3.Connection:
