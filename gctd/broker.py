@@ -38,7 +38,7 @@ class Broker:
 
 @asynccontextmanager
 async def open_broker(settings: Settings, *, name: str) -> AsyncIterator[Broker]:
-    """Connect, and see that what `streams.yaml` declares for the tracker is there.
+    """Connect, and see that what `streams.yaml` declares is there.
 
     Raises Unavailable, DeclarationInvalid. Drift that is not mended is logged: `projections streams plan` shows it.
     """
@@ -47,7 +47,7 @@ async def open_broker(settings: Settings, *, name: str) -> AsyncIterator[Broker]
         overrides[EVENTS] = {"max_bytes": settings.event_store_max_bytes}
     if settings.ack_wait is not None:
         overrides[CONSUMER] = {"ack_wait": f"{settings.ack_wait * 1000:.0f}ms"}
-    declared = load(replicas=settings.replicas, overrides=overrides).only(EVENTS, JOBS, WORKERS, BLOBS)
+    declared = load(replicas=settings.replicas, overrides=overrides)
     async with Connection.open(settings.nats_url, name=name) as connection:
         for drift in await streams.apply(connection, declared):
             _log.warning("stream differs from its declaration", drift=str(drift))

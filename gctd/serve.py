@@ -10,6 +10,7 @@ from typing import Any
 
 import structlog
 
+from eventlog import Unavailable
 from eventlog.commands import Commands
 from gctd.broker import Broker, open_broker
 from gctd.control.dispatcher import Dispatcher
@@ -140,7 +141,7 @@ class _Plane:
 
     async def _check_broker(self) -> None:
         if not self._broker.connection.connected:
-            raise ConnectionError("the broker is not connected")
+            raise Unavailable("the broker is not connected")
         await self._broker.log.head()
 
     async def _check_database(self) -> None:

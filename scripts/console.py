@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from contextlib import suppress
 from typing import Any, TextIO
 
 _ATTENTION = frozenset({"warning", "error", "critical", "exception"})
@@ -18,8 +19,9 @@ class Console:
         self._stream = stream
 
     def say(self, text: str, *, name: str = "up") -> None:
-        """Show a text, each line with the name of who says it."""
-        print("\n".join(f"{name}: {line}" for line in text.splitlines()), file=self._stream, flush=True)
+        """Show a text, each line with the name of who says it. The system goes on where nobody reads it any more."""
+        with suppress(BrokenPipeError):
+            print("\n".join(f"{name}: {line}" for line in text.splitlines()), file=self._stream, flush=True)
 
     def relay(self, name: str, line: str) -> None:
         """Show a line that a service wrote, if it is for the user."""

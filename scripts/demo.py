@@ -76,7 +76,7 @@ async def demonstrate(system: System, console: Console) -> None:
 
 
 async def _gctd(arguments: list[str], system: System) -> int:
-    command = attached([sys.executable, "-m", "gctd", *arguments], end=signal.SIGKILL)
+    command = attached([sys.executable, "-P", "-m", "gctd", *arguments], end=signal.SIGKILL)
     process = await asyncio.create_subprocess_exec(*command, env={**os.environ, **system.environment})
     try:
         return await process.wait()

@@ -127,8 +127,8 @@ async def run(system: System, console: Console, *, ready: ReadyFile, demo: Demo 
     def on_signal(number: signal.Signals) -> None:
         received.append((number, time.monotonic()))
         if len(received) == 1:
-            console.say("ending everything in order (once more: at once)")
             work.cancel()
+            console.say("ending everything in order (once more: at once)")
         elif received[-1][1] - received[0][1] > _SAME_SIGNAL:
             supervisor.kill()
 

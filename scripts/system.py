@@ -61,7 +61,8 @@ def plan(options: Options) -> System:
         "GCTD_LOG_FORMAT": "json",  # which the console understands
         **({"GCTD_ALLOW_LOCAL": "true"} if options.allow_local else {}),
     }
-    program = (sys.executable, "-m", "gctd")
+    # -P: a folder named gctd in the working directory is not the program.
+    program = (sys.executable, "-P", "-m", "gctd")
     serve = Service(name="serve", command=(*program, "serve"), environment=inside, ready=Ready(url=f"{gctd}/readyz"))
     announced = Ready(
         url=f"{gctd}/api/workers", headers={"Authorization": f"Bearer {token}"} if token else {}, is_right=_lists_the_worker

@@ -254,7 +254,7 @@ def evolve(state: Task | None, event: TaskEvent) -> Task:
         case TaskAttemptLost():
             return _waits(task, event.reason, None, event.at)
         case TaskCompleted():
-            return attrs.evolve(task, status=TaskStatus.COMPLETED, lease=None, analysis=event.analysis)
+            return attrs.evolve(task, status=TaskStatus.COMPLETED, lease=None, stage="", analysis=event.analysis)
         case TaskFailed():
             return attrs.evolve(task, status=TaskStatus.FAILED, lease=None, reason=event.reason)
         case TaskExpired():

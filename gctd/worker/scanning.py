@@ -26,6 +26,7 @@ from gctd.scan.discovery import discover, nested_modules
 from gctd.scan.errors import ScanError
 from gctd.scan.git import Git, GitSettings
 from gctd.scan.gotest import GoTestRun, Plan, run_tests
+from gctd.scan.gotestevents import PackageResult
 from gctd.scan.staging import staged
 from gctd.scan.toolchain import Toolchain, find_toolchain
 from gctd.settings import Settings
@@ -170,15 +171,18 @@ class Scanning:
             profile_path=path,
             metadata=Metadata(language="Go"),
             uncovered=tuple(
-                PackageProblem(path=package.path, reason=f"{package.outcome}: {package.reason}")
-                for package in run.packages
-                if package.outcome != "ok"
+                PackageProblem(path=package.path, reason=_why(package)) for package in run.packages if package.outcome != "ok"
             ),
         )
 
     @staticmethod
     def _seconds(text: str | None, default: float) -> float:
         return parse_duration(text) if text is not None else default
+
+
+def _why(package: PackageResult) -> str:
+    """Why a package has no coverage: what became of its tests, and the line that says more where there is one."""
+    return package.outcome if package.outcome == "no tests" else f"{package.outcome}: {package.reason}"
 
 
 def _project(projects: tuple[Project, ...], name: str, checkout: Checkout) -> Project:
