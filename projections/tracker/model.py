@@ -33,11 +33,12 @@ def _task(commit: Commit) -> Iterable[Change]:
 
 def _analysis(commit: Commit) -> Iterable[Change]:
     """An analysis outlives its task: a list of tasks is cleared, the history of a project is not."""
-    if all(event.type != "TaskCompleted" for event in commit.body.events):
-        return ()
-    state: task.Task = commit.state
-    assert state.analysis is not None, "a completed task has an analysis"
-    return (Put(ANALYSES, analysis_row(state, state.analysis, commit.sequence)),)
+    for event in commit.body.events:
+        if event.type == "TaskCompleted":
+            state: task.Task = commit.state
+            assert state.analysis is not None, "a completed task has an analysis"
+            return (Put(ANALYSES, analysis_row(state, state.analysis, commit.sequence)),)
+    return ()
 
 
 def _worker(commit: Commit) -> Iterable[Change]:

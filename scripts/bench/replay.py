@@ -1,8 +1,9 @@
 """Replay of a stream into the tracker's read model in SQLite: events per second and memory, beside only reading the stream.
 
-python scripts/bench/replay.py [--events 1000000] [--runs 3] [--data-dir DIR]
+python scripts/bench/replay.py [--events 1000000] [--under-way 500] [--runs 3] [--data-dir DIR]
 
-Each measurement is a process of its own, which begins with an empty database. `--data-dir` keeps the stream, to be used again.
+Each measurement is a process of its own, which begins with an empty database. `--under-way` is how many tasks have begun and not
+ended at any moment: the more, the fewer rows are written once for several events. `--data-dir` keeps the stream for another run.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from tracker import TrackerLog
 from eventlog import streams
 from eventlog.declarations import load
 from eventlog.embedded import EmbeddedServer
+from eventlog.jetstream.batch import MOST_MESSAGES
 from eventlog.jetstream.connection import Connection
 from eventlog.jetstream.log import JetStreamLog
 from projections.fold import dump
@@ -37,15 +39,14 @@ from projections.projector import BATCH, Projector
 from projections.sqlite import SQLiteStore
 from projections.tracker import MODEL
 
-TOGETHER = 1000
 MEASUREMENTS = {"bare": "reading the stream only", "model": "into the read model"}
 
 
-async def generate(log: JetStreamLog, events: int) -> None:
-    """Fill an empty stream."""
-    tasks, start = TrackerLog(under_way=2 * TOGETHER), time.perf_counter()
-    for _ in range(events // TOGETHER):
-        await log.append_together(tasks.batch(TOGETHER))
+async def generate(log: JetStreamLog, events: int, under_way: int) -> None:
+    """Fill an empty stream, half of the tasks under way in each batch."""
+    tasks, start, together = TrackerLog(under_way=under_way), time.perf_counter(), min(under_way // 2, MOST_MESSAGES)
+    for _ in range(events // together):
+        await log.append_together(tasks.batch(together))
     print(f"wrote {events:,} events, {events / (time.perf_counter() - start):,.0f}/s", flush=True)
 
 
@@ -117,7 +118,7 @@ def in_its_own_process(what: str, url: str) -> dict[str, Any]:
     return result
 
 
-async def main(events: int, runs: int, data_dir: Path) -> None:
+async def main(events: int, under_way: int, runs: int, data_dir: Path) -> None:
     """Write the stream, replay it, print."""
     print(f"{platform.processor() or platform.machine()}, {os.cpu_count()} cores, CPython {platform.python_version()}", end=", ")
     print(f"SQLite {sqlite3.sqlite_version}, load {os.getloadavg()[0]:.1f}")
@@ -127,7 +128,8 @@ async def main(events: int, runs: int, data_dir: Path) -> None:
         await streams.apply(connection, load().only(MODEL.stream))
         log = JetStreamLog(connection, MODEL.stream, MODEL.registry)
         if not (await log.head()).last:
-            await generate(log, events)
+            await generate(log, events, under_way)
+        total = (await log.head()).last
         rates: dict[str, list[float]] = {what: [] for what in MEASUREMENTS}
         for run in range(runs):
             for what, description in MEASUREMENTS.items():
@@ -142,12 +144,13 @@ async def main(events: int, runs: int, data_dir: Path) -> None:
     for what, values in rates.items():
         print(f"{MEASUREMENTS[what]:24} {median(values):>9,.0f} events/s  ({min(values):,.0f} to {max(values):,.0f})")
     ratios = sorted(model / bare for model, bare in zip(rates["model"], rates["bare"], strict=True))
-    print(f"ratio {median(ratios):.2f} ({ratios[0]:.2f} to {ratios[-1]:.2f}) over {result['events']:,} events")
+    print(f"ratio {median(ratios):.2f} ({ratios[0]:.2f} to {ratios[-1]:.2f}) over {total:,} events")
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--events", type=int, default=1_000_000)
+    parser.add_argument("--under-way", type=int, default=500)
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--data-dir", type=Path)
     parser.add_argument("--measure", choices=MEASUREMENTS, help=argparse.SUPPRESS)
@@ -156,7 +159,7 @@ if __name__ == "__main__":
     if given.measure:
         print(json.dumps(uvloop.run(measure(given.measure, given.url))))
     elif given.data_dir:
-        uvloop.run(main(given.events, given.runs, given.data_dir))
+        uvloop.run(main(given.events, given.under_way, given.runs, given.data_dir))
     else:
         with tempfile.TemporaryDirectory(prefix="replay-") as temporary:
-            uvloop.run(main(given.events, given.runs, Path(temporary)))
+            uvloop.run(main(given.events, given.under_way, given.runs, Path(temporary)))
