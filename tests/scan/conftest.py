@@ -43,8 +43,7 @@ def checkouts(cache: Path, git: Git) -> Checkouts:
 @pytest.fixture(scope="session")
 def go_cache(request: pytest.FixtureRequest) -> Path:
     """Go's caches, which last over runs of the tests: building the standard library takes a quarter of a minute."""
-    cache = request.config.cache
-    return Path(cache.mkdir("go")) if cache is not None else Path("unused")
+    return Path(request.config.cache.mkdir("go"))
 
 
 @pytest_asyncio.fixture

@@ -15,7 +15,8 @@ import pytest
 
 from gctd.domain.options import parse_duration
 from gctd.scan.errors import GoError, NoToolchain
-from gctd.scan.gotest import GoTestRun, PackageResult, Plan, run_tests
+from gctd.scan.gotest import GoTestRun, Plan, run_tests
+from gctd.scan.gotestevents import PackageResult
 from gctd.scan.staging import STAGED, staged
 from gctd.scan.toolchain import Toolchain, find_toolchain
 from tests.support import gorepo
