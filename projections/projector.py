@@ -198,9 +198,6 @@ class Projector:
                 backlog.end(error)
                 return
             else:
-                if head.incarnation != self._incarnation:
-                    backlog.end(IncarnationChanged(self._incarnation, head.incarnation))
-                    return
                 self._progress.trouble("the log", None)
                 self._progress.seen(head.last)
 

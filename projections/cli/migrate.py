@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -26,7 +25,7 @@ def migrate() -> None:
 @model_option
 @database_option
 @output_options
-def up(output: Output, model_name: str, database: Path) -> None:
+def up(output: Output, model_name: str, database: str) -> None:
     """Apply all that are pending. Tables that this changes fill themselves again from the log when the service runs."""
 
     async def work() -> None:
@@ -46,7 +45,7 @@ def up(output: Output, model_name: str, database: Path) -> None:
 @model_option
 @database_option
 @output_options
-def down(output: Output, model_name: str, database: Path) -> None:
+def down(output: Output, model_name: str, database: str) -> None:
     """Take back the last one that was applied."""
 
     async def work() -> None:
@@ -66,14 +65,14 @@ def down(output: Output, model_name: str, database: Path) -> None:
 @model_option
 @database_option
 @output_options
-def version(output: Output, model_name: str, database: Path) -> None:
+def version(output: Output, model_name: str, database: str) -> None:
     """Print the version of the schema; also while the service runs."""
 
     async def work() -> None:
-        from projections.sqlite import SQLiteReader  # noqa: PLC0415 - slow
+        from projections.databases import reader_at  # noqa: PLC0415 - slow
 
         load(model_name)
-        async with SQLiteReader(database) as reader:
+        async with reader_at(database) as reader:
             found = await reader.schema()
         if output.json:
             output.document({"version": found.version, "dirty": found.dirty})
@@ -88,7 +87,7 @@ def version(output: Output, model_name: str, database: Path) -> None:
 @model_option
 @database_option
 @output_options
-def force(output: Output, number: int, model_name: str, database: Path) -> None:
+def force(output: Output, number: int, model_name: str, database: str) -> None:
     """Say that the schema is that of version NUMBER, and clean. Nothing else is changed."""
 
     async def work() -> None:
@@ -99,9 +98,9 @@ def force(output: Output, number: int, model_name: str, database: Path) -> None:
 
 
 @asynccontextmanager
-async def _opened(model_name: str, database: Path) -> AsyncIterator[Migrations]:
+async def _opened(model_name: str, database: str) -> AsyncIterator[Migrations]:
+    from projections.databases import store_at  # noqa: PLC0415 - slow
     from projections.migrations import Migrations  # noqa: PLC0415 - slow
-    from projections.sqlite import SQLiteStore  # noqa: PLC0415 - slow
 
-    async with SQLiteStore(database) as store:
+    async with store_at(database) as store:
         yield Migrations(store, load(model_name))

@@ -6,7 +6,6 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from functools import wraps
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -23,22 +22,6 @@ T = TypeVar("T")
 Command = Callable[..., Any]
 
 NATS_URL = "nats://nats.infra.svc:4222"
-
-
-class _Database(click.ParamType[Path]):
-    """`sqlite:PATH`, or a path alone."""
-
-    name = "database"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path:
-        if isinstance(value, Path):
-            return value
-        scheme, colon, path = value.partition(":")
-        if not colon:
-            return Path(value)
-        if scheme != "sqlite" or not path:
-            self.fail(f"{value!r} is neither sqlite:PATH nor a path", param, ctx)
-        return Path(path)
 
 
 def examples(*lines: str) -> str:
@@ -66,7 +49,6 @@ nats_option = click.option(
 )
 database_option = click.option(
     "--database",
-    type=_Database(),
     envvar="GCTD_DATABASE_URL",
     show_envvar=True,
     required=True,

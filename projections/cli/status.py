@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -54,17 +53,17 @@ class _Line:
 @database_option
 @click.option("--digest", is_flag=True, help="Read all rows and print their digest, too.")
 @output_options
-def status(output: Output, model_name: str, nats_url: str, database: Path, *, digest: bool) -> int:
+def status(output: Output, model_name: str, nats_url: str, database: str, *, digest: bool) -> int:
     """Show how far each projection has come, and whether it can go on; also while the service runs."""
     return run(output, _status(output, model_name, nats_url, database, with_digest=digest))
 
 
-async def _status(output: Output, model_name: str, nats_url: str, database: Path, *, with_digest: bool) -> int:
+async def _status(output: Output, model_name: str, nats_url: str, database: str, *, with_digest: bool) -> int:
+    from projections.databases import reader_at  # noqa: PLC0415 - slow
     from projections.fold import dump  # noqa: PLC0415 - slow
-    from projections.sqlite import SQLiteReader  # noqa: PLC0415 - slow
 
     model = load(model_name)
-    async with SQLiteReader(database) as reader, opened_log(nats_url, model) as log:
+    async with reader_at(database) as reader, opened_log(nats_url, model) as log:
         checkpoints = await reader.checkpoints()
         schema = await reader.schema()
         digest = (await dump(reader, model)).digest if with_digest else None
@@ -73,7 +72,7 @@ async def _status(output: Output, model_name: str, nats_url: str, database: Path
     if output.json:
         document: dict[str, Any] = {
             "read_model": model.name,
-            "database": str(database),
+            "database": database,
             "schema": {"version": schema.version, "dirty": schema.dirty},
             "stream": model.stream,
             "incarnation": head.incarnation,

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
+import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TypeVar
+
+import structlog
 
 from projections.errors import MigrationError, RowRefused, StoreUnavailable
 from projections.model import Projection
@@ -18,6 +21,15 @@ from projections.sqlite.reader import SQLiteReader
 from projections.store import Checkpoint, KeyRecord, Outcome, SchemaVersion, Step
 
 T = TypeVar("T")
+
+log = structlog.get_logger(__name__)
+
+_FEW = 100
+"""Changes up to which a batch counts as live: then there is time, and waiting is noticed."""
+_COPY_EVERY = 0.25
+"""Seconds between copies of the write-ahead log while live: a long one takes the disk for tens of milliseconds."""
+_REPLAY_OVER = 2.0
+"""Seconds after the last larger batch in which a replay may still be going on: then the log may grow, to be copied seldom."""
 
 
 class SQLiteStore(SQLiteReader):
@@ -34,6 +46,7 @@ class SQLiteStore(SQLiteReader):
         self._lock: FileLock | None = None
         self._thread: ThreadPoolExecutor | None = None
         self._writer: sqlite3.Connection | None = None
+        self._copy_at = 0.0
 
     async def open(self) -> None:
         """Open the file, made where it is missing, and check it (SQLite's quick_check: about a second per GB).
@@ -74,7 +87,9 @@ class SQLiteStore(SQLiteReader):
                     writing.write_checkpoints(writer, [step.after for step in steps])
             return outcome
 
-        return await self._run(advance)
+        outcome = await self._run(advance)
+        self._copy_log_soon(sum(len(step.changes) for step in steps))
+        return outcome
 
     async def forget(self, projections: Sequence[Projection]) -> None:
         """Empty the tables of these projections and remove their checkpoints, in one transaction."""
@@ -122,6 +137,21 @@ class SQLiteStore(SQLiteReader):
         with transaction(writer):
             writer.execute(f"PRAGMA application_id = {APPLICATION_ID}")
             schema.create_system_tables(writer)
+
+    def _copy_log_soon(self, changes: int) -> None:
+        moment = time.monotonic()
+        if changes > _FEW:
+            self._copy_at = moment + _REPLAY_OVER
+        elif moment >= self._copy_at and self._thread is not None:
+            self._copy_at = moment + _COPY_EVERY
+            self._thread.submit(self._copy_log)
+
+    def _copy_log(self) -> None:
+        """Copy the write-ahead log into the database, while there is little of it: after the answer, before the next batch."""
+        try:
+            self._opened_writer().execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
+        except (sqlite3.Error, StoreUnavailable) as error:  # what was written is safe in the log; the next writing will say more
+            log.warning("the write-ahead log cannot be copied", database=str(self.path), reason=str(error))
 
     def _close(self) -> None:
         if self._writer is not None:

@@ -116,6 +116,7 @@ async def main():
     store = SQLiteStore(pathlib.Path({str(path)!r}))
     await store.open()
     await store.migrate({TABLES!r}, before=SchemaVersion(0), after=SchemaVersion(1), projections=())
+    store._copy_at = float("inf")
     await store.advance([step(0, 1, person("ann"))])
     store._writer.execute("BEGIN IMMEDIATE")
     store._writer.executemany("INSERT INTO people (id) VALUES (?)", [(str(n),) for n in range(100_000)])
@@ -232,6 +233,18 @@ async def test_closing_finishes_what_is_being_written(store: SQLiteStore) -> Non
     await store.close()
     await store.open()
     assert await count(store) == (20_000 if await store.checkpoints() else 0)
+
+
+@pytest.mark.parametrize("every", [0.0, float("inf")])
+async def test_live_batches_leave_no_long_log_behind(store: SQLiteStore, monkeypatch: pytest.MonkeyPatch, every: float) -> None:
+    """It is copied into the database in small pieces, between batches; without that it grows."""
+    monkeypatch.setattr("projections.sqlite.store._COPY_EVERY", every)
+    store._copy_at = every
+    for sequence in range(300):
+        await store.advance([step(sequence, sequence + 1, person(str(sequence), extra="x" * 3000))])
+    await store.checkpoints()
+    size = store.path.with_name(f"{store.path.name}-wal").stat().st_size
+    assert (size < 1_000_000) == (every == 0)
 
 
 async def test_a_closed_store_says_so(store: SQLiteStore) -> None:
