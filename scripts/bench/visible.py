@@ -35,10 +35,10 @@ from projections.tracker import MODEL
 async def run_once(
     log: JetStreamLog, store: SQLiteStore, projector: Projector, first: int, count: int, rate: float
 ) -> list[list[float]]:
-    """Append at that rate: seconds to the acknowledgement and to the row, of each event."""
+    """Append at that rate: seconds to the acknowledgement, to the row, and from the one to the other, of each event."""
     start = time.perf_counter()
 
-    async def one(number: int) -> tuple[float, float]:
+    async def one(number: int) -> tuple[float, float, float]:
         due = start + number / rate
         await asyncio.sleep(due - time.perf_counter())
         proposal = queued(first + number)
@@ -48,7 +48,7 @@ async def run_once(
         row = await store.fetch_one("SELECT sequence FROM tasks WHERE id = $1", proposal.aggregate.id)
         visible = time.perf_counter() - due
         assert row == {"sequence": appended.sequence}
-        return acknowledged, visible
+        return acknowledged, visible, visible - acknowledged
 
     return [list(times) for times in zip(*await asyncio.gather(*(one(number) for number in range(count))), strict=True)]
 
@@ -71,7 +71,7 @@ async def main(rate: float, seconds: float, runs: int, directory: Path) -> None:
         projecting = asyncio.create_task(projector.run())
         count = int(rate * seconds)
         await run_once(log, store, projector, 0, int(rate), rate)
-        found: dict[str, list[list[float]]] = {"acknowledged": [], "visible": []}
+        found: dict[str, list[list[float]]] = {"acknowledged": [], "visible": [], "between them": []}
         for run in range(runs):
             times = await run_once(log, store, projector, int(rate) + run * count, count, rate)
             for name, values in zip(found, times, strict=True):
