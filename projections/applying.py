@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from itertools import chain, repeat
 
 import attrs
 
@@ -35,25 +37,33 @@ def apply(
 ) -> Batch:
     """Apply commits, each projection those above its checkpoint. Raises PoisonedCommit."""
     keys = _keys(commits)
-    by_category: dict[str, list[Commit]] = {}
+    by_category: defaultdict[str, list[Commit]] = defaultdict(list)
     for commit in commits:
-        by_category.setdefault(commit.category, []).append(commit)
+        by_category[commit.category].append(commit)
     begin, end = commits[0].sequence, commits[-1].sequence
     steps = (_step(p, checkpoints.get(p.name), incarnation, begin, end, by_category) for p in projections)
     return Batch([step for step in steps if step is not None], keys)
 
 
 def _keys(commits: Sequence[Commit]) -> Sequence[KeyRecord]:
-    records = []
-    for commit in commits:
-        try:
-            events = commit.body.events
-        except EventLogError as error:
-            raise PoisonedCommit(commit.sequence, commit.subject, None, str(error)) from error
-        records += [
-            KeyRecord(event.key, event.fingerprint, commit.subject, commit.sequence) for event in events if event.key is not None
+    try:
+        return [
+            KeyRecord(event.key, event.fingerprint, commit.subject, commit.sequence)
+            for commit in commits
+            for event in commit.body.events
+            if event.key is not None
         ]
-    return records
+    except EventLogError:
+        for commit in commits:
+            _check_readable(commit)
+        raise
+
+
+def _check_readable(commit: Commit) -> None:
+    try:
+        commit.body  # noqa: B018 - decoded at the first look
+    except EventLogError as error:
+        raise PoisonedCommit(commit.sequence, commit.subject, None, str(error)) from error
 
 
 def _step(
@@ -67,7 +77,7 @@ def _step(
     reached, applied = (0, 0) if before is None else (before.sequence, before.applied)
     if end <= reached:
         return None
-    handled: list[tuple[Commit, Handler]] = []
+    work = []
     for category, handler in projection.handlers.items():
         commits: Collection[Commit] = by_category.get(category, ())
         if begin <= reached:
@@ -75,9 +85,10 @@ def _step(
         applied += len(commits)
         if category in projection.latest:
             commits = {commit.subject: commit for commit in commits}.values()
-        handled += [(commit, handler) for commit in commits]
-    if len(projection.handlers) > 1 or projection.latest:
-        handled.sort(key=_by_sequence)
+        work.append(zip(commits, repeat(handler)))
+    handled: Iterable[tuple[Commit, Handler]] = chain.from_iterable(work)
+    if len(work) > 1 or projection.latest:
+        handled = sorted(handled, key=_by_sequence)
     changes: list[Change] = []
     for commit, handler in handled:
         try:
