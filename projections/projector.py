@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
+from itertools import islice
 from typing import Any, TypeVar
 
 import structlog
@@ -38,7 +39,8 @@ _INLINE = 32
 """Up to so many commits are applied in the event loop itself: a thread would take longer to wake."""
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 5.0
 _HEAD_EVERY = 1.0
-_TRIES_AHEAD = 3
+_TRIES_AHEAD = 5
+"""How often the log is asked again, over some three seconds, before a checkpoint that is ahead of it is believed to be."""
 
 
 class Projector:
@@ -139,10 +141,10 @@ class Projector:
             checkpoints = dict(await self._patiently("the database", self._store.checkpoints))
         self._checkpoints = {p.name: checkpoints[p.name] for p in self._model.projections if p.name in checkpoints}
         head = await self._patiently("the log", self._log.head)
-        for _ in range(_TRIES_AHEAD):  # a leader that was elected just now may not know its own end yet
+        for pause in islice(_pauses(), _TRIES_AHEAD):  # a leader that was elected just now may not know its own end yet
             if all(checkpoint.sequence <= head.last for checkpoint in self._checkpoints.values()):
                 break
-            await asyncio.sleep(_FIRST_PAUSE)
+            await asyncio.sleep(pause)
             head = await self._patiently("the log", self._log.head)
         self._incarnation = head.incarnation
         for projection in self._model.projections:

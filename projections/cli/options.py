@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 Command = Callable[..., Any]
 
+_PATIENCE = 5.0
+"""Seconds that the broker has to answer in: somebody sits in front of it."""
 NATS_URL = "nats://nats.infra.svc:4222"
 
 
@@ -79,7 +81,7 @@ async def connected(nats_url: str) -> AsyncIterator[Connection]:
     """A connection to the broker. Raises eventlog.Unavailable."""
     from eventlog.jetstream.connection import Connection  # noqa: PLC0415 - slow
 
-    async with Connection.open(nats_url, name="projections") as connection:
+    async with Connection.open(nats_url, name="projections", timeout=_PATIENCE) as connection:
         yield connection
 
 

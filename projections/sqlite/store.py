@@ -26,7 +26,7 @@ log = structlog.get_logger(__name__)
 
 _FEW = 100
 """Changes up to which a batch counts as live: then there is time, and waiting is noticed."""
-_COPY_EVERY = 0.25
+_COPY_EVERY = 1.0
 """Seconds between copies of the write-ahead log while live: a long one takes the disk for tens of milliseconds."""
 _REPLAY_OVER = 2.0
 """Seconds after the last larger batch in which a replay may still be going on: then the log may grow, to be copied seldom."""
