@@ -69,11 +69,6 @@ class TrackerQueries:
         )
         return [TaskView.of(row) for row in rows]
 
-    async def task_counts(self) -> dict[str, int]:
-        """How many tasks there are in each status that has any, hidden ones left out."""
-        rows = await self._store.fetch("SELECT status, count(*) AS tasks FROM tasks WHERE NOT hidden GROUP BY status")
-        return {row["status"]: row["tasks"] for row in rows}
-
     async def analysis_of_task(self, task_id: str) -> AnalysisView | None:
         """The result of a task."""
         row = await self._store.fetch_one("SELECT * FROM analyses WHERE task_id = $1", task_id)
@@ -104,8 +99,3 @@ class TrackerQueries:
     async def workers(self) -> Sequence[WorkerView]:
         """All workers that were ever started, by id."""
         return [WorkerView.of(row) for row in await self._store.fetch("SELECT * FROM workers ORDER BY id")]
-
-    async def worker(self, worker_id: str) -> WorkerView | None:
-        """A worker by its id."""
-        row = await self._store.fetch_one("SELECT * FROM workers WHERE id = $1", worker_id)
-        return WorkerView.of(row) if row else None
