@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import asyncio
 import random
+import secrets
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AsyncExitStack
 from datetime import UTC, datetime
 from typing import Any, Generic, TypeVar
-from uuid import uuid4
-from weakref import WeakValueDictionary
 
 import attrs
 
@@ -82,11 +81,15 @@ class _Waiting:
 
 @attrs.define(eq=False)
 class _Line:
-    """The commands that wait for one aggregate, the task that serves them, the lock under which this process changes it."""
+    """The commands that wait for one aggregate, the task that serves them, the lock under which this process changes it.
+
+    `users` are tasks that hold the lock or wait for it: without any the line is forgotten.
+    """
 
     lock: asyncio.Lock = attrs.field(factory=asyncio.Lock)
     waiting: list[_Waiting] = attrs.field(factory=list)
     task: asyncio.Task[None] | None = None
+    users: int = 0
 
 
 @attrs.define(eq=False)
@@ -113,13 +116,13 @@ class Commands:
         *,
         keys: Keys | None = None,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
-        new_id: Callable[[], str] = lambda: uuid4().hex,
+        new_id: Callable[[], str] = lambda: secrets.token_hex(16),
     ) -> None:
         self._log = log
         self._keys = keys
         self._now = now
         self._new_id = new_id
-        self._lines: WeakValueDictionary[AggregateId, _Line] = WeakValueDictionary()
+        self._lines: dict[AggregateId, _Line] = {}
         self._states: OrderedDict[AggregateId, tuple[Any, int]] = OrderedDict()
         self.conflicts = 0
         """How many appends lost against another writer, since the start."""
@@ -138,13 +141,41 @@ class Commands:
         Raises what `decide` raises; Conflict after five lost tries; KeyReused; Unavailable or OutcomeUnknown after
         `deadline` seconds.
         """
-        aggregate = decider.aggregate(id_)
         waiting = _Waiting(command, context or Context(), asyncio.get_running_loop().create_future())
-        line = self._line(aggregate)
-        line.waiting.append(waiting)
-        if line.task is None or line.task.done():
-            line.task = asyncio.create_task(self._serve(decider, aggregate, line, deadline))
+        self._line_up(decider, id_, (waiting,), deadline)
         return await waiting.answer
+
+    async def execute_in_order(
+        self, decider: Decider[S, C, E], id_: str, commands: Iterable[tuple[C, Context]], *, deadline: float = DEADLINE
+    ) -> Sequence[Outcome[S, E] | BaseException]:
+        """Decide commands on one aggregate, one after the other, each judged on its own: what `execute` gives or raises for each.
+
+        They are stored with as few commits as hold them; `deadline` is that of each commit.
+        """
+        loop = asyncio.get_running_loop()
+        several = [_Waiting(command, context, loop.create_future()) for command, context in commands]
+        self._line_up(decider, id_, several, deadline)
+        answers: Sequence[Outcome[S, E] | BaseException] = await asyncio.gather(
+            *(waiting.answer for waiting in several), return_exceptions=True
+        )
+        return answers
+
+    def _line_up(self, decider: Decider[Any, Any, Any], id_: str, several: Iterable[_Waiting], deadline: float) -> None:
+        aggregate = decider.aggregate(id_)
+        line = self._lines.get(aggregate)
+        if line is None or line.task is None:
+            line = self._take(aggregate)
+            line.task = asyncio.create_task(self._serve(decider, aggregate, line, deadline))
+        line.waiting.extend(several)
+
+    def learn(self, commit: Commit) -> None:
+        """Take a commit for its aggregate's last, unless a later one is known: the next command is decided without a read.
+
+        Where it is not the last any more the guard says so. Raises UndecodableCommit.
+        """
+        known = self._states.get(commit.aggregate)
+        if known is None or known[1] < commit.sequence:
+            self._remember(commit.aggregate, commit.state, commit.sequence)
 
     async def execute_together(
         self, steps: Sequence[Step[Any, Any, Any]], context: Context | None = None, *, deadline: float = DEADLINE
@@ -158,25 +189,36 @@ class Commands:
         task = asyncio.create_task(self._together(steps, context or Context(), deadline))
         return await asyncio.shield(task)
 
-    def _line(self, aggregate: AggregateId) -> _Line:
+    def _take(self, aggregate: AggregateId) -> _Line:
+        """The line of an aggregate, for one more user, who gives it back with `_leave`."""
         line = self._lines.get(aggregate)
         if line is None:
             line = self._lines[aggregate] = _Line()
+        line.users += 1
         return line
+
+    def _leave(self, aggregate: AggregateId, line: _Line) -> None:
+        line.users -= 1
+        if not line.users:
+            del self._lines[aggregate]
 
     # One aggregate
 
     async def _serve(self, decider: Decider[Any, Any, Any], aggregate: AggregateId, line: _Line, deadline: float) -> None:
         """Answer the commands that wait, as many at a time as fit in one commit, until none is left."""
-        while line.waiting:
-            async with line.lock:
-                taken, line.waiting = line.waiting[:MOST_IN_ONE_COMMIT], line.waiting[MOST_IN_ONE_COMMIT:]
-                taken = [waiting for waiting in taken if not waiting.answer.done()]
-                try:
-                    await self._answer(decider, aggregate, taken, deadline)
-                except Exception as error:  # noqa: BLE001 - every waiting caller gets it
-                    for waiting in taken:
-                        _settle(waiting, error)
+        try:
+            while line.waiting:
+                async with line.lock:
+                    taken, line.waiting = line.waiting[:MOST_IN_ONE_COMMIT], line.waiting[MOST_IN_ONE_COMMIT:]
+                    taken = [waiting for waiting in taken if not waiting.answer.done()]
+                    try:
+                        await self._answer(decider, aggregate, taken, deadline)
+                    except Exception as error:  # noqa: BLE001 - every waiting caller gets it
+                        for waiting in taken:
+                            _settle(waiting, error)
+        finally:
+            line.task = None
+            self._leave(aggregate, line)
 
     async def _answer(
         self, decider: Decider[Any, Any, Any], aggregate: AggregateId, taken: list[_Waiting], deadline: float
@@ -204,10 +246,7 @@ class Commands:
                     await self._answer(decider, aggregate, taken[half:], deadline)
                     return
             for waiting, answer in round_.answers:
-                if isinstance(answer, Outcome) and answer.sequence == _PENDING:
-                    _settle(waiting, attrs.evolve(answer, sequence=sequence))
-                else:
-                    _settle(waiting, answer)
+                _settle(waiting, _stored_at(answer, sequence) if isinstance(answer, Outcome) else answer)
             return
 
     async def _append(self, aggregate: AggregateId, loaded: _Loaded, round_: _Round, deadline: float) -> int:
@@ -262,10 +301,11 @@ class Commands:
     async def _together(
         self, steps: Sequence[Step[Any, Any, Any]], context: Context, deadline: float
     ) -> Sequence[Outcome[Any, Any]]:
-        # In one order for all, so that two batches never wait for each other; held, since an unused line is forgotten.
-        lines = [self._line(aggregate) for aggregate in sorted(step.aggregate for step in steps)]
         async with AsyncExitStack() as stack:
-            for line in lines:
+            # In one order for all, so that two batches never wait for each other.
+            for aggregate in sorted(step.aggregate for step in steps):
+                line = self._take(aggregate)
+                stack.callback(self._leave, aggregate, line)
                 await stack.enter_async_context(line.lock)
             return await self._try_together(steps, context, deadline)
 
@@ -325,7 +365,7 @@ class Commands:
         while (commit := await self._log.at(earlier.sequence + len(outcomes))) is not None:
             if commit.events[0].context.causation != first.id:
                 break
-            outcomes.append(_outcome(commit, None))
+            outcomes.append(await self._outcome(commit, None))
         return outcomes
 
     # Both
@@ -338,14 +378,14 @@ class Commands:
             return None
         if self._keys is None:
             raise ValueError("this executor was given no read model to find idempotency keys in")
-        use = await self._keys.find(context.key, reached)
+        use = await self._keys.find(context.key, aggregate.subject, reached)
         if use is None:
             return None
         check_request(context, use.fingerprint)
         if use.subject != aggregate.subject:
             raise KeyReused(f"the idempotency key {context.key!r} was used for {use.subject}")
         commit = await self._read(use.sequence)
-        outcome = _outcome(commit, context.key)
+        outcome = await self._outcome(commit, context.key)
         if len(outcome.events) == len(commit.events):
             return outcome
         return attrs.evolve(outcome, state=await self._state_after(decider, commit, context.key))
@@ -356,6 +396,16 @@ class Commands:
         state = None if before is None else before.state
         last = max(index for index, event in enumerate(commit.events) if event.context.key == key)
         return decider.fold((event.data for event in commit.events[: last + 1]), state)
+
+    async def _outcome(self, commit: Commit, key: str | None) -> Outcome[Any, Any]:
+        """What a stored commit says of the command with that key (None: of all of it)."""
+        return Outcome(
+            aggregate=commit.aggregate,
+            sequence=commit.sequence,
+            events=tuple(event.data for event in await self._log.reveal(commit) if key is None or event.context.key == key),
+            state=commit.state,
+            replayed=True,
+        )
 
     async def _read(self, sequence: int) -> Commit:
         commit = await self._log.at(sequence)
@@ -396,12 +446,10 @@ def _settle(waiting: _Waiting, answer: Outcome[Any, Any] | Exception) -> None:
         waiting.answer.set_result(answer)
 
 
-def _outcome(commit: Commit, key: str | None) -> Outcome[Any, Any]:
-    """What a stored commit says of the command with that key (None: of all of it)."""
+def _stored_at(answer: Outcome[Any, Any], sequence: int) -> Outcome[Any, Any]:
+    """An answer that was waiting for its commit to be stored, with where it is; any other as it is."""
+    if answer.sequence != _PENDING:
+        return answer
     return Outcome(
-        aggregate=commit.aggregate,
-        sequence=commit.sequence,
-        events=tuple(event.data for event in commit.events if key is None or event.context.key == key),
-        state=commit.state,
-        replayed=True,
+        aggregate=answer.aggregate, sequence=sequence, events=answer.events, state=answer.state, replayed=answer.replayed
     )

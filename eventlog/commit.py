@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any
 import attrs
 import msgspec
 
+from eventlog.trace import Trace
+
 if TYPE_CHECKING:
     from eventlog.registry import Registry
 
@@ -21,7 +23,7 @@ _CATEGORY = re.compile(r"[a-z][a-z0-9_]*\.[a-z][a-z0-9_]*")
 _TOKEN = re.compile(r"[A-Za-z0-9_-]{1,128}")
 
 
-@attrs.frozen(order=True)
+@attrs.frozen(order=True, cache_hash=True)
 class AggregateId:
     """Names one aggregate, and with it the one exact subject that all its commits are stored under.
 
@@ -59,6 +61,11 @@ class Context:
     causation: str | None = None
     traceparent: str | None = None
 
+    def in_new_span(self) -> Context:
+        """The same, in a new span of its trace: what is done now, as a consequence of what was done before."""
+        trace = Trace.parse(self.traceparent)
+        return self if trace is None else attrs.evolve(self, traceparent=str(trace.child()))
+
 
 @attrs.frozen
 class NewEvent:
@@ -79,6 +86,14 @@ class NewCommit:
     at: datetime
     events: tuple[NewEvent, ...] = attrs.field(validator=attrs.validators.min_len(1))
     state: Any
+
+    @property
+    def traceparent(self) -> str | None:
+        """The trace context that it is stored with: that of its first event that has one."""
+        for event in self.events:
+            if event.context.traceparent is not None:
+                return event.context.traceparent
+        return None
 
 
 @attrs.frozen(kw_only=True)
@@ -101,8 +116,11 @@ class Appended:
     replayed: bool = False
 
 
-class EventBody(msgspec.Struct, gc=False, frozen=True, omit_defaults=True, rename={"type": "t", "version": "v", "data": "d"}):
-    """An event on the wire."""
+_EVENT = {"type": "t", "version": "v", "data": "d", "sealed": "p"}
+
+
+class EventBody(msgspec.Struct, gc=False, frozen=True, omit_defaults=True, rename=_EVENT):
+    """An event on the wire; `sealed` are its personal fields."""
 
     type: str
     data: msgspec.Raw
@@ -111,6 +129,7 @@ class EventBody(msgspec.Struct, gc=False, frozen=True, omit_defaults=True, renam
     fingerprint: str | None = None
     correlation: str | None = None
     causation: str | None = None
+    sealed: str | None = None
 
 
 class StateBody(msgspec.Struct, gc=False, frozen=True, omit_defaults=True, rename={"version": "v", "data": "d"}):
@@ -150,12 +169,16 @@ class Position:
 
 @attrs.frozen
 class RecordedEvent:
-    """An event as it was stored, lifted to the newest version of its type."""
+    """An event as it was stored, lifted to the newest version of its type.
+
+    Where personal fields are `sealed`, those of `data` are empty: `EventLog.reveal` opens them.
+    """
 
     position: Position
     type: str
     data: Any
     context: Context
+    sealed: str | None = None
 
 
 class Commit:
@@ -165,13 +188,15 @@ class Commit:
     UndecodableCommit where the bytes do not fit the registered types.
     """
 
-    __slots__ = ("_body", "_registry", "data", "sequence", "subject")
+    __slots__ = ("_body", "_headers", "_registry", "data", "sequence", "subject")
 
-    def __init__(self, sequence: int, subject: str, data: bytes, registry: Registry) -> None:
+    def __init__(self, sequence: int, subject: str, data: bytes, registry: Registry, headers: bytes | None = None) -> None:
+        """`headers` is the header block as it was on the wire; it is looked at only where the trace is asked for."""
         self.sequence = sequence
         self.subject = subject
         self.data = data
         self._registry = registry
+        self._headers = headers
         self._body: CommitBody | None = None
 
     def __repr__(self) -> str:
@@ -203,6 +228,22 @@ class Commit:
     def at(self) -> datetime:
         """When it was decided: aware, UTC."""
         return self.body.at
+
+    @property
+    def trace(self) -> Trace | None:
+        """The span in which it was decided, where it was decided in one; of several commands in one commit that of the first."""
+        _, found, rest = (self._headers or b"").partition(b"\r\ntraceparent:")
+        return Trace.parse(rest.partition(b"\r\n")[0].strip().decode(errors="replace")) if found else None
+
+    @property
+    def consequence(self) -> Context:
+        """The context of what this commit leads to: caused by it, in the same trace, for the same request."""
+        trace = self.trace
+        return Context(
+            correlation=next((event.correlation for event in self.body.events if event.correlation is not None), None),
+            causation=self.id,
+            traceparent=None if trace is None else str(trace),
+        )
 
     @property
     def category(self) -> str:

@@ -23,6 +23,7 @@ from eventlog.commit import AggregateId, Appended, Commit, Context, NewCommit, N
 from eventlog.errors import Conflict, LogTruncated, TooLarge
 from eventlog.port import EventLog
 from eventlog.registry import Registry
+from eventlog.trace import Trace
 
 T = TypeVar("T")
 
@@ -111,6 +112,20 @@ class EventLogConformance:
         assert [event.position.index for event in commit.events] == [0, 1, 2]
         assert {event.context for event in commit.events} == {Context(key="k", correlation="c")}
         assert commit.state == Account(15)
+
+    async def test_a_commit_keeps_its_trace_however_it_is_read(self, log: EventLog) -> None:
+        trace = Trace.begin()
+        proposal = deposit("a")
+        event = NewEvent(Deposited(1), Context(correlation="c", traceparent=str(trace)))
+        traced = attrs.evolve(proposal, commit=attrs.evolve(proposal.commit, events=(event,)))
+        at = (await log.append(traced)).sequence
+        (followed,) = [commit for commit in await stored(log) if commit.sequence == at]
+        read = [followed, await log.last(account("a")), await log.last(account("a"), consistent=True), await log.at(at)]
+        read += [commit async for commit in log.history(account("a"))]
+        assert [commit.trace for commit in read if commit is not None] == [trace] * 5
+        assert followed.consequence == Context(correlation="c", causation=proposal.commit.id, traceparent=str(trace))
+        plain = await log.append(deposit("b"))
+        assert (await stored(log))[plain.sequence - 1].trace is None
 
     async def test_sequences_are_contiguous_from_one(self, log: EventLog) -> None:
         """Nothing takes a sequence number but a stored commit: no conflict, no repetition, no refusal."""

@@ -47,13 +47,15 @@ class DeclarationInvalid(EventLogError):
 class Stream:
     """A stream that shall exist: its name, its configuration in the server's fields (nanoseconds, bytes), what it is for.
 
-    With `incarnation` it gets a random id in its metadata when it is created.
+    With `incarnation` it gets a random id in its metadata when it is created. What is `apart` is never copied together with the
+    others (`eventlog.backup`).
     """
 
     name: str
     config: Mapping[str, Any]
     kind: Kind = "stream"
     incarnation: bool = False
+    apart: bool = False
 
 
 @attrs.frozen
@@ -79,6 +81,12 @@ class Declarations:
             raise DeclarationInvalid(f"not declared: {', '.join(sorted(missing))}")
         names = {stream.name for stream in chosen}
         return Declarations(chosen, tuple(consumer for consumer in self.consumers if consumer.stream in names))
+
+    @property
+    def lasting(self) -> tuple[Stream, ...]:
+        """What nothing else can be made again from: logs, then the objects that their events refer to."""
+        logs = [stream for stream in self.streams if stream.incarnation and not stream.apart]
+        return (*logs, *(stream for stream in self.streams if stream.kind == "object bucket"))
 
 
 def load(
@@ -139,8 +147,8 @@ def parse(
 
 
 def _stream(name: str, fields: dict[str, Any]) -> Stream:
-    incarnation = fields.pop("incarnation", False)
-    return Stream(name, _checked(name, fields, _STREAM_FIELDS), incarnation=incarnation)
+    incarnation, apart = fields.pop("incarnation", False), fields.pop("apart", False)
+    return Stream(name, _checked(name, fields, _STREAM_FIELDS), incarnation=incarnation, apart=apart)
 
 
 def _consumer(name: str, fields: dict[str, Any]) -> Consumer:

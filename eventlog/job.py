@@ -40,6 +40,7 @@ class Job:
     ack_wait: float
     _connection: Connection
     _reply: str
+    _taken: float = attrs.field(factory=time.monotonic)
 
     async def ack(self) -> None:
         """Done: the job leaves the queue. Returns when the broker has confirmed it. Raises Unavailable."""
@@ -59,7 +60,7 @@ class Job:
 
     @asynccontextmanager
     async def hold(self) -> AsyncIterator[None]:
-        """Keep the job for as long as the block runs: every third of AckWait the broker is told that work goes on."""
+        """Keep the job for as long as the block runs: the broker is told every third of AckWait since it was taken."""
         holding = asyncio.create_task(self._hold(), name=f"hold {self.kind} {self.id}")
         try:
             yield
@@ -69,7 +70,8 @@ class Job:
 
     async def _hold(self) -> None:
         third = self.ack_wait / 3
-        confirmed = time.monotonic()
+        confirmed = self._taken
+        await asyncio.sleep(max(0.0, confirmed + third - time.monotonic()))
         while True:
             try:
                 await self.in_progress()

@@ -25,10 +25,13 @@ class KeyUse(Protocol):
 
 
 class Keys(Protocol):
-    """Finds the use of an idempotency key: a read model of the same log (`projections.projector.CommandKeys`)."""
+    """Finds the use of an idempotency key: a read model of the same log (`projections.keys.CommandKeys`)."""
 
-    async def find(self, key: str, reached: int) -> KeyUse | None:
-        """The key's use, looked up when everything up to sequence `reached` is in the read model."""
+    async def find(self, key: str, subject: str, reached: int) -> KeyUse | None:
+        """The key's use, looked up when everything up to sequence `reached` is in the read model.
+
+        `subject` is the aggregate that it is asked for.
+        """
 
 
 def check_request(context: Context, fingerprint: str | None) -> None:

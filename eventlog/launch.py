@@ -16,16 +16,22 @@ from collections.abc import Sequence
 _PR_SET_PDEATHSIG = 1
 
 
-def attached(command: Sequence[str], *, end: signal.Signals = signal.SIGTERM) -> list[str]:
+def attached(command: Sequence[str], *, end: signal.Signals = signal.SIGTERM, account: int | None = None) -> list[str]:
     """The command line that runs `command` (its program by full path) so that it is sent `end` when this process ends.
 
-    Linux only: elsewhere the command runs on. Start it from a thread that stays, since it ends with that thread.
+    `account` is the id of user and group that it runs as, where root starts it. Linux only: elsewhere the command runs on.
+    Start it from a thread that stays, since it ends with that thread.
     """
-    return [sys.executable, "-I", "-S", __file__, str(os.getpid()), str(int(end)), *command]
+    user = "" if account is None else str(account)
+    return [sys.executable, "-I", "-S", __file__, str(os.getpid()), str(int(end)), user, *command]
 
 
-def main(parent: int, end: int, command: list[str]) -> None:
+def main(parent: int, end: int, user: str, command: list[str]) -> None:
     """Ask for the signal at the parent's death (prctl(2), Linux), then become the command; exit 1 where the parent has gone."""
+    if user:  # first: a change of user takes the request back
+        os.setgroups([])
+        os.setgid(int(user))
+        os.setuid(int(user))
     if sys.platform == "linux":
         libc = ctypes.CDLL(None, use_errno=True)
         if libc.prctl(_PR_SET_PDEATHSIG, end, 0, 0, 0):
@@ -36,4 +42,4 @@ def main(parent: int, end: int, command: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]), int(sys.argv[2]), sys.argv[3:])
+    main(int(sys.argv[1]), int(sys.argv[2]), sys.argv[3], sys.argv[4:])

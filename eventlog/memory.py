@@ -11,8 +11,9 @@ import bisect
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 
-from eventlog.commit import AggregateId, Appended, Commit, Proposal
+from eventlog.commit import AggregateId, Appended, Commit, Proposal, RecordedEvent
 from eventlog.errors import Conflict, IncarnationChanged, LogTruncated, OutcomeUnknown, TooLarge, Unavailable
+from eventlog.people import Key, People, revealed
 from eventlog.port import DEADLINE, Head
 from eventlog.registry import Registry
 
@@ -27,14 +28,16 @@ class MemoryLog:
 
     Hooks: `before` is awaited with the proposals of each append before it is judged (sleep in it for latency, append in it for a
     conflict, raise Unavailable in it), `after` once they are stored and before the caller hears of it. Both are None at first.
+    `people` seals and opens personal fields.
     """
 
-    def __init__(self, registry: Registry, *, max_payload: int = MAX_PAYLOAD) -> None:
+    def __init__(self, registry: Registry, *, max_payload: int = MAX_PAYLOAD, people: People | None = None) -> None:
         self.before: Hook | None = None
         self.after: Hook | None = None
         self.incarnation = str(uuid.uuid4())
         self._registry = registry
         self._max_payload = max_payload
+        self._people = people
         self._commits: list[Commit] = []
         self._by_subject: dict[str, list[Commit]] = {}
         self._news = asyncio.Condition()
@@ -84,7 +87,7 @@ class MemoryLog:
             raise ValueError("an aggregate may be in a batch once only")
         if len(proposals) > MOST_TOGETHER:
             raise ValueError(f"at most {MOST_TOGETHER} commits can be stored together, not {len(proposals)}")
-        bodies = [self._encode(proposal) for proposal in proposals]
+        bodies = [await self._encode(proposal) for proposal in proposals]
         if not proposals:
             return []
         if self.before is not None:
@@ -96,8 +99,9 @@ class MemoryLog:
             await _within(deadline, self.after(proposals), OutcomeUnknown("the log did not answer"))
         return appended
 
-    def _encode(self, proposal: Proposal) -> bytes:
-        body = self._registry.encode(proposal.commit)
+    async def _encode(self, proposal: Proposal) -> bytes:
+        sealed = () if self._people is None else await self._people.seal(proposal, self._registry)
+        body = self._registry.encode(proposal.commit, sealed)
         if len(body) > self._max_payload:
             raise TooLarge(f"a commit of {len(body):,} bytes is over what one message may have ({self._max_payload:,} bytes)")
         return body
@@ -110,7 +114,7 @@ class MemoryLog:
             last = self._last(proposal.aggregate.subject)
             if last != proposal.expected:
                 raise Conflict(f"{proposal.aggregate.subject} is at sequence {last}, not at {proposal.expected}")
-        return [self._store(proposal.aggregate.subject, body) for proposal, body in zip(proposals, bodies, strict=True)]
+        return [self._store(proposal, body) for proposal, body in zip(proposals, bodies, strict=True)]
 
     def _find(self, proposal: Proposal) -> Commit | None:
         """The commit that follows the guard, if it is the proposed one."""
@@ -122,8 +126,10 @@ class MemoryLog:
         commits = self._by_subject.get(subject)
         return commits[-1].sequence if commits else 0
 
-    def _store(self, subject: str, body: bytes) -> Appended:
-        commit = Commit(len(self._commits) + 1, subject, body, self._registry)
+    def _store(self, proposal: Proposal, body: bytes) -> Appended:
+        subject, traceparent = proposal.aggregate.subject, proposal.commit.traceparent
+        headers = None if traceparent is None else f"NATS/1.0\r\ntraceparent: {traceparent}\r\n\r\n".encode()
+        commit = Commit(len(self._commits) + 1, subject, body, self._registry, headers)
         self._commits.append(commit)
         self._by_subject.setdefault(subject, []).append(commit)
         return Appended(commit.sequence)
@@ -139,6 +145,10 @@ class MemoryLog:
     async def at(self, sequence: int) -> Commit | None:
         """See `eventlog.port.EventLog.at`."""
         return self._commits[sequence - 1] if 1 <= sequence <= len(self._commits) else None
+
+    async def reveal(self, commit: Commit) -> Sequence[RecordedEvent]:
+        """See `eventlog.port.EventLog.reveal`."""
+        return await revealed(commit, self._registry, self._people)
 
     async def history(self, aggregate: AggregateId, *, after: int = 0) -> AsyncIterator[Commit]:
         """See `eventlog.port.EventLog.history`."""
@@ -178,6 +188,33 @@ class MemoryLog:
         return Head(self.incarnation, 1, len(self._commits))
 
 
+class MemoryKeyring:
+    """The keys of persons for as long as this object lives: `eventlog.people.Keyring`."""
+
+    def __init__(self) -> None:
+        self._keys: dict[str, Key] = {}
+        self._made = 0
+
+    async def key_of(self, person: str) -> Key:
+        """See `eventlog.people.Keyring.key_of`."""
+        if person not in self._keys:
+            self._made += 1
+            self._keys[person] = Key.new(self._made)
+        return self._keys[person]
+
+    async def find(self, person: str) -> Key | None:
+        """See `eventlog.people.Keyring.find`."""
+        return self._keys.get(person)
+
+    async def after(self, place: int) -> Sequence[Key]:
+        """See `eventlog.people.Keyring.after`."""
+        return sorted((key for key in self._keys.values() if key.place > place), key=lambda key: key.place)
+
+    async def destroy(self, key: Key) -> None:
+        """See `eventlog.people.Keyring.destroy`."""
+        self._keys = {person: one for person, one in self._keys.items() if one != key}
+
+
 def _index_after(commits: Sequence[Commit], sequence: int) -> int:
     """The index of the first commit above a sequence."""
     return bisect.bisect_right(commits, sequence, key=lambda commit: commit.sequence)
@@ -191,4 +228,4 @@ async def _within(deadline: float, work: Awaitable[None], error: Exception) -> N
         raise error from timeout
 
 
-__all__ = ["MAX_PAYLOAD", "Hook", "MemoryLog"]
+__all__ = ["MAX_PAYLOAD", "Hook", "MemoryKeyring", "MemoryLog"]

@@ -10,7 +10,7 @@ from typing import Protocol
 
 import attrs
 
-from eventlog.commit import AggregateId, Appended, Commit, Proposal
+from eventlog.commit import AggregateId, Appended, Commit, Proposal, RecordedEvent
 from eventlog.registry import Registry
 
 DEADLINE = 15.0
@@ -55,6 +55,12 @@ class EventLog(Protocol):
 
     async def at(self, sequence: int) -> Commit | None:
         """The commit stored at a sequence. Raises Unavailable."""
+
+    async def reveal(self, commit: Commit) -> Sequence[RecordedEvent]:
+        """The events of one of its commits with their personal fields opened: ERASED where the person's key is gone.
+
+        SEALED where this log was given no keyring. Raises Unavailable, UndecodableCommit.
+        """
 
     def history(self, aggregate: AggregateId, *, after: int = 0) -> AsyncIterator[Commit]:
         """The aggregate's commits with a sequence above `after`, in order, up to its last one at the time of the call."""

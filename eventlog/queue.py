@@ -12,17 +12,20 @@ import contextlib
 import enum
 import re
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Protocol
 from uuid import uuid4
 
 import attrs
 import structlog
-from nats.aio.msg import Msg
 
 from eventlog.errors import Unavailable
 from eventlog.jetstream.api import CONSUMER_MISSING, NO_MESSAGE, STREAM_MISSING, Refused, answer_of, call, delivery_of
+from eventlog.jetstream.append import Appends, Message
+from eventlog.jetstream.batch import MOST_MESSAGES, Batches
 from eventlog.jetstream.connection import Connection
-from eventlog.jetstream.take import Interrupted, take
+from eventlog.jetstream.reads import Reads
+from eventlog.jetstream.take import Interrupted, Taken, Takes
 from eventlog.job import Job
 
 log = structlog.get_logger(__name__)
@@ -30,6 +33,8 @@ log = structlog.get_logger(__name__)
 _SECOND = 1_000_000_000
 _SHORTEST_PAUSE, _LONGEST_PAUSE = 0.05, 1.0
 _ACK_WAIT_AGE = 30.0
+_BATCH_TIMEOUT = 2.0
+_WORTH_A_BATCH = 8
 _TOKEN = re.compile(r"[A-Za-z0-9_-]+")
 
 
@@ -66,6 +71,19 @@ class Depth:
     """Jobs that were delivered as often as may be."""
 
 
+class Posting(Protocol):
+    """A job to be put into a queue: `dedupe` is the same however often it is."""
+
+    @property
+    def kind(self) -> str: ...
+    @property
+    def id(self) -> str: ...
+    @property
+    def payload(self) -> bytes: ...
+    @property
+    def dedupe(self) -> str: ...
+
+
 class WorkQueue:
     """Jobs of a kind and an id, on the subjects `<prefix>.<kind>.<id>` of a stream.
 
@@ -86,6 +104,8 @@ class WorkQueue:
         self._consumer = consumer
         self._prefix = prefix
         self._repair = repair
+        self._batches = Batches(connection, Appends(connection, Reads(connection, stream)))
+        self._takes = Takes(lambda: connection.client, stream, consumer)
         self._ack_wait = 0.0
         self._ack_wait_asked: float | None = None
 
@@ -99,6 +119,34 @@ class WorkQueue:
         reply = await self._connection.request(subject, payload, headers=headers)
         return not answer_of(subject, reply.data).get("duplicate", False)
 
+    async def publish_all(self, postings: Sequence[Posting]) -> None:
+        """As `publish`, of many: in one batch, which is synced once, where none of them was put in before.
+
+        Raises Unavailable, OutcomeUnknown: some may be in the queue. Publishing again is safe, as with `publish`.
+        """
+        for start in range(0, len(postings), MOST_MESSAGES):
+            some = postings[start : start + MOST_MESSAGES]
+            if len(some) >= _WORTH_A_BATCH and await self._publish_together(some):
+                continue
+            async with asyncio.TaskGroup() as group:
+                for one in some:
+                    group.create_task(self.publish(one.kind, one.id, one.payload, dedupe=one.dedupe))
+
+    async def _publish_together(self, postings: Sequence[Posting]) -> bool:
+        """Whether all are stored by one batch; else none is, or it is not known: then each is dropped where it is repeated."""
+        messages = [
+            Message(self._subject(one.kind, one.id), 0, one.dedupe, b"Nats-Msg-Id: %b\r\n" % one.dedupe.encode(), one.payload)
+            for one in postings
+        ]
+        try:
+            ack = await self._batches.send(messages, _BATCH_TIMEOUT)
+        except Unavailable as error:
+            log.info("jobs are put in one by one", queue=self._stream, reason=str(error))
+            return False
+        if ack.error is not None:
+            log.debug("jobs are put in one by one", queue=self._stream, reason=str(ack.error))
+        return ack.error is None
+
     async def fetch(self, timeout: float) -> Job | None:  # noqa: ASYNC109 - the server has to know it too
         """The next job, or None where there is none for `timeout` seconds (a broker that is away counts as none).
 
@@ -109,7 +157,7 @@ class WorkQueue:
         while (left := end - time.monotonic()) > 0:
             try:
                 ack_wait = await self._known_ack_wait()
-                message = await take(self._connection.client, self._stream, self._consumer, left)
+                message = await self._takes.take(left)
             except Interrupted as error:
                 log.debug("fetching interrupted", queue=self._stream, reason=str(error))
                 self._ack_wait_asked = None  # whether the consumer is there has to be seen too
@@ -204,7 +252,7 @@ class WorkQueue:
         except Unavailable as error:
             raise Interrupted(str(error)) from error
 
-    def _job(self, message: Msg, ack_wait: float) -> Job:
+    def _job(self, message: Taken, ack_wait: float) -> Job:
         *_, kind, id_ = message.subject.split(".")
         delivered, sequence = delivery_of(message.reply)
         return Job(kind, id_, message.data, delivered, sequence, ack_wait, self._connection, message.reply)

@@ -6,6 +6,7 @@ msgspec instead of cattrs here: it decodes straight into the same attrs classes,
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import zip_longest
 from typing import Any, TypeVar
 
 import attrs
@@ -23,6 +24,7 @@ from eventlog.commit import (
     StateBody,
 )
 from eventlog.errors import UndecodableCommit
+from eventlog.personal import PersonalFields, person_of, personal_fields
 
 T = TypeVar("T")
 Upcaster = Callable[[dict[str, Any]], dict[str, Any]]
@@ -35,6 +37,7 @@ class _Type:
     cls: type
     decoder: msgspec.json.Decoder[Any]
     upcasters: dict[int, Upcaster] = attrs.field(factory=dict)
+    personal: PersonalFields | None = None
 
     def decode(self, version: int, data: msgspec.Raw) -> Any:
         if version == self.version:
@@ -75,7 +78,10 @@ class Registry:
     def _register(self, types: dict[str, _Type], name: str, version: int, cls: type[T]) -> type[T]:
         if name in types or cls in self._names:
             raise ValueError(f"{name} or {cls.__name__} is registered twice")
-        types[name] = self._names[cls] = _Type(name, version, cls, msgspec.json.Decoder(cls))
+        personal = personal_fields(cls)
+        if personal is not None and types is self._states:
+            raise ValueError(f"{cls.__name__}: a state has no personal fields, they are in events alone")
+        types[name] = self._names[cls] = _Type(name, version, cls, msgspec.json.Decoder(cls), personal=personal)
         return cls
 
     def upcast(self, name: str, from_version: int) -> Callable[[Upcaster], Upcaster]:
@@ -94,27 +100,44 @@ class Registry:
         """Name (or category), newest version and class of everything registered: states after events."""
         return [(t.name, t.version, t.cls) for t in (*self._events.values(), *self._states.values())]
 
-    def encode(self, commit: NewCommit) -> bytes:
-        """The bytes of a commit. Raises ValueError for an event or a state whose class is not registered."""
+    def encode(self, commit: NewCommit, sealed: Sequence[str | None] = ()) -> bytes:
+        """The bytes of a commit; `sealed` are the personal fields of its events (`eventlog.people`).
+
+        Raises ValueError for an event or a state whose class is not registered, and for personal fields that are not sealed.
+        """
         body = CommitBody(
             id=commit.id,
             at=commit.at,
-            events=[self._encode_event(event) for event in commit.events],
+            events=[self._encode_event(event, text) for event, text in zip_longest(commit.events, sealed)],
             state=StateBody(self._raw(commit.state), self._type_of(commit.state).version),
         )
         return self._encoder.encode(body)
 
-    def _encode_event(self, event: NewEvent) -> EventBody:
-        found, context = self._type_of(event.data), event.context
+    def _encode_event(self, event: NewEvent, sealed: str | None) -> EventBody:
+        found, context, data = self._type_of(event.data), event.context, event.data
+        if found.personal is not None:
+            if sealed is not None:
+                data = found.personal.without(data)
+            elif person_of(found.personal, data):
+                raise ValueError(f"{found.name} has personal fields, and this log was given no keyring to seal them with")
         return EventBody(
             found.name,
-            self._raw(event.data),
+            self._raw(data),
             found.version,
             context.key,
             context.fingerprint,
             context.correlation,
             context.causation,
+            sealed,
         )
+
+    def personal_fields(self, event: Any) -> PersonalFields | None:
+        """The personal fields of an event. Raises ValueError for one whose class is not registered."""
+        return self._type_of(event).personal
+
+    def name_of(self, event: Any) -> str:
+        """The name of an event's type. Raises ValueError for one whose class is not registered."""
+        return self._type_of(event).name
 
     def _raw(self, value: Any) -> msgspec.Raw:
         return msgspec.Raw(self._encoder.encode(value))
@@ -153,6 +176,7 @@ class Registry:
                     correlation=event.correlation,
                     causation=event.causation,
                 ),
+                event.sealed,
             )
             for index, event in enumerate(commit.body.events)
         )

@@ -10,11 +10,13 @@ import structlog
 
 from eventlog import streams
 from eventlog.blobs import BlobStore
-from eventlog.declarations import load
+from eventlog.declarations import Declarations, load
 from eventlog.jetstream.connection import Connection
 from eventlog.jetstream.log import JetStreamLog
 from eventlog.presence import Presence
 from eventlog.queue import WorkQueue
+from eventlog.transcripts import Transcripts
+from gctd import logs
 from gctd.control.jobs import CONSUMER, STREAM
 from gctd.domain import repo, task, worker  # noqa: F401 - importing them registers their events
 from gctd.domain.registry import REGISTRY
@@ -34,6 +36,17 @@ class Broker:
     queue: WorkQueue
     presence: Presence
     blobs: BlobStore
+    logs: Transcripts
+
+
+def declarations(settings: Settings) -> Declarations:
+    """What is to be on the broker: `streams.yaml`, with what the settings change in it. Raises DeclarationInvalid."""
+    overrides: dict[str, dict[str, object]] = {WORKERS: {"ttl": f"{settings.presence_ttl:.0f}s"}}
+    if settings.event_store_max_bytes is not None:
+        overrides[EVENTS] = {"max_bytes": settings.event_store_max_bytes}
+    if settings.ack_wait is not None:
+        overrides[CONSUMER] = {"ack_wait": f"{settings.ack_wait * 1000:.0f}ms"}
+    return load(replicas=settings.replicas, overrides=overrides)
 
 
 @asynccontextmanager
@@ -42,12 +55,7 @@ async def open_broker(settings: Settings, *, name: str) -> AsyncIterator[Broker]
 
     Raises Unavailable, DeclarationInvalid. Drift that is not mended is logged: `projections streams plan` shows it.
     """
-    overrides: dict[str, dict[str, object]] = {WORKERS: {"ttl": f"{settings.presence_ttl:.0f}s"}}
-    if settings.event_store_max_bytes is not None:
-        overrides[EVENTS] = {"max_bytes": settings.event_store_max_bytes}
-    if settings.ack_wait is not None:
-        overrides[CONSUMER] = {"ack_wait": f"{settings.ack_wait * 1000:.0f}ms"}
-    declared = load(replicas=settings.replicas, overrides=overrides)
+    declared = declarations(settings)
     async with Connection.open(settings.nats_url, name=name) as connection:
         for drift in await streams.apply(connection, declared):
             _log.warning("stream differs from its declaration", drift=str(drift))
@@ -61,4 +69,5 @@ async def open_broker(settings: Settings, *, name: str) -> AsyncIterator[Broker]
             queue=WorkQueue(connection, JOBS, CONSUMER, repair=repair),
             presence=Presence(connection, WORKERS),
             blobs=BlobStore(connection, BLOBS),
+            logs=Transcripts(connection, logs.STREAM, prefix=logs.PREFIX),
         )

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import attrs
 
+from gctd.credentials import read_credentials
 from gctd.domain.addresses import PUBLIC_ONLY, AddressPolicy
 from gctd.domain.urls import RepoUrl, parse_repo_url
+from gctd.scan.git import GitSettings
+from gctd.scan.toolchain import Downloads
 from gctd.settings import Settings
 
 
@@ -28,4 +31,29 @@ def repo_policy(settings: Settings) -> RepoPolicy:
         allow_local=settings.allow_local,
         allow_ssh=settings.allow_ssh,
         addresses=AddressPolicy.of(settings.private_hosts),
+    )
+
+
+def git_settings(settings: Settings) -> GitSettings:
+    """How git reaches repositories by these settings. Raises BadInput."""
+    ssh = []
+    if settings.ssh_key is not None:
+        ssh += ["-i", str(settings.ssh_key.absolute()), "-o", "IdentitiesOnly=yes"]
+    if settings.ssh_known_hosts is not None:
+        ssh += ["-o", f'UserKnownHostsFile="{settings.ssh_known_hosts.absolute()}"', "-o", "StrictHostKeyChecking=yes"]
+    return GitSettings(
+        addresses=repo_policy(settings).addresses,
+        proxy=settings.http_proxy,
+        ca_file=settings.ca_file.absolute() if settings.ca_file else None,
+        credentials=read_credentials(settings.credentials_file),
+        ssh_options=tuple(ssh),
+    )
+
+
+def module_downloads(settings: Settings) -> Downloads:
+    """How Go downloads modules by these settings. Raises BadInput."""
+    return Downloads(
+        credentials=read_credentials(settings.credentials_file),
+        netrc=settings.credentials_file.absolute() if settings.credentials_file else None,
+        proxy=settings.http_proxy,
     )

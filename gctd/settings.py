@@ -9,19 +9,21 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, get_args, get_origin
+from typing import Any, Literal
 
 import attrs
 from platformdirs import user_cache_path, user_data_path
 
 from httpkit import settings as layers
-from httpkit.settings import Setting, SettingsError, Shown, setting, settings
-from httpkit.structure import attributes_of
+from httpkit.settings import About, SettingsError, Shown, setting, settings
 
-__all__ = ["FILE", "PREFIX", "About", "Loaded", "Settings", "SettingsError", "describe", "load"]
+__all__ = ["FILE", "PREFIX", "Loaded", "Settings", "SettingsError", "describe", "load"]
 
 PREFIX = "GCTD"
 FILE = ".gctd.yaml"
+
+_SIZE = "^[1-9][0-9]{0,15}(KiB|MiB|GiB|TiB)?$"
+_UNITS = {"KiB": 1024, "MiB": 1024**2, "GiB": 1024**3, "TiB": 1024**4}
 
 
 def _database() -> str:
@@ -38,7 +40,7 @@ class Settings:
 
     # Where things are
     nats_url: str = setting(default="nats://nats.infra.svc:4222", help="Address of the broker.")
-    database_url: str = setting(default=attrs.Factory(_database), help="Database of the read model: sqlite:PATH.")
+    database_url: str = setting(default=attrs.Factory(_database), help="Database of the read model: sqlite:PATH or postgresql:.")
     cache_directory: Path = setting(default=attrs.Factory(_cache), help="Where workers keep clones, builds and their locks.")
     url: str = setting(default="http://127.0.0.1:8080", help="Address of the server that commands ask.")
 
@@ -67,7 +69,7 @@ class Settings:
 
     # Workers
     worker_id: str | None = setting(
-        default=None, pattern="^[A-Za-z0-9_-]{1,64}$", help="Name of the worker; by default its host's."
+        default=None, pattern="^[A-Za-z0-9_-]{1,64}$", help="Name of the worker; by default made from its host's and its cache's."
     )
     concurrency: int = setting(default=1, ge=1, le=256, help="Jobs that a worker does at a time.")
     presence_ttl: float = setting(
@@ -77,6 +79,20 @@ class Settings:
         default=30.0, duration=True, ge=0, le=86_400, help="How long a worker that is stopped may finish what it does."
     )
 
+    # What workers keep
+    clones_max_bytes: str = setting(default="10GiB", pattern=_SIZE, help="Size that the clones in the cache may have.")
+    builds_max_bytes: str = setting(
+        default="20GiB", pattern=_SIZE, help="Size that what Go has built and downloaded may have in the cache."
+    )
+    keep_free_bytes: str = setting(default="2GiB", pattern=_SIZE, help="What the cache leaves free on its disk.")
+
+    # What a repository's code may do
+    sandbox: Literal["auto", "require", "off"] = setting(
+        default="auto", help="Sandbox for what repositories run; auto: where the host has one; require: no worker without."
+    )
+    cgo: Literal["auto", "on", "off"] = setting(default="auto", help="Builds with C code (CGO_ENABLED); auto: as Go decides.")
+    test_network: bool = setting(default=False, help="The network for tests, too; without a sandbox they have it.")
+
     # What repositories may be
     allow_local: bool = setting(default=False, help="Repositories on the local disk, too.")
     allow_ssh: bool = setting(default=False, help="Repositories over ssh, too.")
@@ -84,11 +100,32 @@ class Settings:
         default=(), help="Repository hosts on private networks that are allowed: names, addresses, networks."
     )
 
+    # How repositories and modules are reached
+    credentials_file: Path | None = setting(
+        default=None, help="Users and passwords, or tokens, for git and module hosts, as in a netrc file."
+    )
+    ssh_key: Path | None = setting(default=None, help="Private key for repositories over ssh.")
+    ssh_known_hosts: Path | None = setting(default=None, help="Host keys for repositories over ssh; no other host is then known.")
+    ca_file: Path | None = setting(default=None, help="Certificates, in PEM, that git trusts instead of the system's.")
+    http_proxy: str | None = setting(
+        default=None,
+        secret=True,
+        pattern="^https?://[^ ]+$",
+        help="HTTP proxy for git and for modules; it looks hosts up, so that it has to refuse private networks.",
+    )
+
+    # Git hosts
+    git_metadata: bool = setting(default=True, help="Stars, forks, language and license from the API of a repository's host.")
+    git_hosts: tuple[str, ...] = setting(
+        default=(), help="Git hosts with an API, beside github.com and gitlab.com: HOST=github, HOST=gitlab or HOST=KIND@URL."
+    )
+    git_host_tokens: tuple[str, ...] = setting(default=(), secret=True, help="Tokens for the APIs of git hosts: HOST=TOKEN.")
+
     # The broker's streams
     replicas: int = setting(default=1, ge=1, le=5, help="Servers that hold each stream: 1, or 3 on a cluster.")
     event_store_max_bytes: str | None = setting(
         default=None,
-        pattern="^[1-9][0-9]{0,15}(KiB|MiB|GiB|TiB)?$",
+        pattern=_SIZE,
         help="Size that the event stream may have, as in 20GiB, where not what streams.yaml says.",
     )
     ack_wait: float | None = setting(
@@ -102,6 +139,11 @@ class Settings:
     )
 
 
+def size(text: str) -> int:
+    """The bytes that a setting such as `20GiB` means."""
+    return next((int(text.removesuffix(unit)) * factor for unit, factor in _UNITS.items() if text.endswith(unit)), 0) or int(text)
+
+
 @attrs.frozen
 class Loaded:
     """The settings of a process, and each as it is shown: secrets masked, with the source it comes from."""
@@ -110,32 +152,9 @@ class Loaded:
     shown: Sequence[Shown]
 
 
-@attrs.frozen
-class About:
-    """What a setting is for, its variable in the environment, its default as a user writes it, and a word for its values."""
-
-    help: str
-    env: str
-    default: str
-    metavar: str | None
-
-
 def describe(name: str) -> About:
     """What is to be said of a setting in the help of a command."""
-    field = next(attribute for attribute in attributes_of(Settings) if attribute.name == name)
-    setting_ = next(value for value in field.metadata.values() if isinstance(value, Setting))
-    defaults = layers.load(Settings, prefix=PREFIX, flags={}, env={}).show()
-    value = next(shown.value for shown in defaults if shown.key == name)
-    default = "none" if value in (None, ()) else str(value).lower() if isinstance(value, bool) else str(value)
-    return About(setting_.help, f"{PREFIX}_{name.upper()}", default, _metavar(field.type, duration=setting_.duration))
-
-
-def _metavar(type_: Any, *, duration: bool) -> str | None:
-    if duration:
-        return "DURATION"
-    if get_origin(type_) is Literal:
-        return "|".join(get_args(type_))
-    return {Path: "PATH", int: "INTEGER", bool: None}.get(type_, "TEXT")
+    return layers.describe(Settings, name, prefix=PREFIX)
 
 
 def load(flags: Mapping[str, Any] | None = None, *, file: Path | None = None) -> Loaded:

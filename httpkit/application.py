@@ -43,9 +43,12 @@ class _Table:
             resource = app.router.add_resource(path)
             for method, handler in self.paths[path].items():
                 resource.add_route(method, handler)
-            options = _options(", ".join(sorted({*self.paths[path], "OPTIONS"})))
+            methods = sorted({*self.paths[path], "OPTIONS"})
+            options = _options(", ".join(methods))
             resource.add_route("OPTIONS", options)
             self.policies[options] = _OPEN
+            # A literal path keeps its other methods to itself: a path with parameters that fits it too is not asked.
+            resource.add_route("*", _not_allowed(methods))
 
 
 def _options(allow: str) -> Handler:
@@ -53,6 +56,13 @@ def _options(allow: str) -> Handler:
         return web.Response(status=HTTPStatus.NO_CONTENT, headers={"Allow": allow})
 
     return options
+
+
+def _not_allowed(methods: Sequence[str]) -> Handler:
+    async def not_allowed(request: web.Request) -> web.Response:
+        raise web.HTTPMethodNotAllowed(request.method, methods)
+
+    return not_allowed
 
 
 def build_application(
@@ -75,7 +85,7 @@ def build_application(
     found = _Table()
     for operation in operations:
         route = operation.route
-        policy = _STREAM if route.is_stream else Policy(open=route.open)
+        policy = _STREAM if route.is_stream else Policy(open=route.open, streams=route.streams)
         found.add(route.method, route.path, operation.handle, policy, head=not route.is_stream)
     for path, probe in (probes or {"/livez": "live", "/health": "live", "/readyz": "ready"}).items():
         found.add("GET", path, health.live if probe == "live" else health.ready, _PROBE)

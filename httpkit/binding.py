@@ -10,8 +10,9 @@ import attrs
 from cattrs.errors import BaseValidationError
 from multidict import MultiMapping
 
-from httpkit.fields import Source, Spec, spec_of
-from httpkit.problems import FieldError, Invalid
+from httpkit.errors import FieldError
+from httpkit.fields import Rule, Source, Spec, spec_of
+from httpkit.problems import Invalid
 from httpkit.structure import JSON, TEXT, Hook, attributes_of, escape, flatten, hook_for, json_name
 
 R = TypeVar("R")
@@ -31,6 +32,8 @@ class Field:
     required: bool
     repeated: bool
     """Whether it is a query parameter that may be given several times."""
+    is_text: bool
+    """Whether any text without control characters will do as it is."""
 
     @classmethod
     def of(cls, attribute: attrs.Attribute[Any]) -> Field:
@@ -45,6 +48,7 @@ class Field:
             source=spec.source,
             required=attribute.default is attrs.NOTHING,
             repeated=spec.source is Source.QUERY and get_origin(attribute.type) in (list, tuple),
+            is_text=spec.source in _PARAMETERS and attribute.type is str and spec.parse is None and spec.rule == Rule(),
         )
 
     def error(self, detail: str) -> FieldError:
@@ -74,11 +78,15 @@ class Binder(Generic[R]):
         """The field that takes the whole body, if there is one."""
         self.takes_body = bool(self.members or payloads)
         """Whether a request has a body."""
+        self.takes_query = refuse_unknown or any(field.source is Source.QUERY for field in self.fields)
+        """Whether it looks at the parameters of the query."""
         self.takes_raw = self.payload is not None and self.payload.attribute.type in (bytes, str)
         """Whether the body goes to its field undecoded."""
         self._needs_members = any(field.required for field in self.members)
         self._known_parameters = {field.name for field in self.fields if field.source is Source.QUERY} | _COMMON
         self._known_members = {field.name for field in self.members}
+        self.personal = frozenset(field.name for field in self.members if field.spec.personal)
+        """The members of the body that are about a person."""
         self._refuse_unknown = refuse_unknown
 
     @property
@@ -136,7 +144,9 @@ class Binder(Generic[R]):
                 return
         else:
             given = headers.get(field.name)
-        if given is not None:
+        if field.is_text and given is not None and given.isprintable():
+            values[field.attribute.name] = given
+        elif given is not None:
             self._make(field, given, values, errors, field.spec.otherwise)
         elif field.required:
             errors.append((field.error("is required"), HTTPStatus.BAD_REQUEST))

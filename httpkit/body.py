@@ -13,6 +13,7 @@ from decimal import Decimal, InvalidOperation
 from typing import Any, NoReturn, TypeVar
 
 from aiohttp import web
+from aiohttp.hdrs import CONTENT_ENCODING, CONTENT_TYPE
 
 from httpkit.problems import Malformed, TooLarge, TooSlow, UnsupportedMedia
 
@@ -21,7 +22,8 @@ Bytes = TypeVar("Bytes", bytes, bytearray)
 DEPTH = 64
 """How deep lists and objects may be nested."""
 _DIGITS = 40
-_EXPONENT = 308
+_EXPONENTS = range(-324, 309)
+"""Of the numbers that a double can have, subnormal ones included."""
 _OUT_OF_RANGE = "the body has a number that is too long or out of range"
 _STRING_OR_BRACKET = re.compile(rb'"(?:[^"\\]|\\.)*"|[\[\]{}]', re.DOTALL)
 _JSON_MEDIA = re.compile(r"application/(json|[a-z0-9.!#$&^_-]+\+json)")
@@ -36,27 +38,30 @@ def check_media(request: web.Request, media: tuple[str, ...] = ()) -> None:
 
     Raises UnsupportedMedia.
     """
-    coding = request.headers.get("Content-Encoding", "identity")
-    if coding.lower() != "identity":
+    headers = request.headers
+    coding = headers.get(CONTENT_ENCODING)
+    if coding is not None and coding.lower() != "identity":
         raise UnsupportedMedia(f"a body with Content-Encoding {coding!r} is not taken; send it as it is")
-    if "Content-Type" not in request.headers:
+    named = headers.get(CONTENT_TYPE)
+    if named is None or "*/*" in media or (named == "application/json" and not media):
         return
     given = request.content_type.lower()
     if not (_takes(given, media) if media else _JSON_MEDIA.fullmatch(given)):
         raise UnsupportedMedia(f"a body of type {given!r} is not taken here; possible: {', '.join(media) or 'application/json'}")
     charset = (request.charset or "utf-8").lower()
-    if charset not in {"utf-8", "utf8", "us-ascii"} and "*/*" not in media:
+    if charset not in {"utf-8", "utf8", "us-ascii"}:
         raise UnsupportedMedia(f"charset {charset!r} is not taken; use UTF-8")
 
 
 def _takes(given: str, media: tuple[str, ...]) -> bool:
-    return given in media or "*/*" in media or f"{given.partition('/')[0]}/*" in media
+    return given in media or f"{given.partition('/')[0]}/*" in media
 
 
 async def read(request: web.Request, *, limit: int, deadline: float) -> bytes:
     """The whole body, of at most `limit` bytes, arrived within `deadline` seconds. Raises TooLarge, TooSlow, Malformed."""
-    if (request.content_length or 0) > limit:
-        raise TooLarge(f"the body has {request.content_length} bytes; at most {limit} are taken")
+    announced = request.content_length
+    if announced is not None and announced > limit:
+        raise TooLarge(f"the body has {announced} bytes; at most {limit} are taken")
     try:
         if request.content.is_eof():
             return _limited(request.content.read_nowait(), limit)
@@ -138,7 +143,7 @@ def _decimal(digits: str) -> Decimal:
         number = Decimal(digits)
     except InvalidOperation:
         raise Malformed(_OUT_OF_RANGE) from None
-    if len(digits) > _DIGITS or abs(number.adjusted()) > _EXPONENT:
+    if len(digits) > _DIGITS or number.adjusted() not in _EXPONENTS:
         raise Malformed(_OUT_OF_RANGE)
     return number
 

@@ -1,40 +1,51 @@
-"""What every request passes through: its id, the guards, the cap on concurrency, errors made problems, one log line, metrics."""
+"""What every request passes through: id and trace, guards, the cap on concurrency, errors made problems, a log line, metrics."""
 
 from __future__ import annotations
 
 import itertools
+import logging
 import re
 import secrets
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from http import HTTPStatus
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import attrs
 import structlog
 from aiohttp import web
+from aiohttp.hdrs import CACHE_CONTROL, SERVER
+from multidict import istr
 
+from eventlog.trace import Trace
 from httpkit.body import ClientGone
+from httpkit.errors import HttpkitError
 from httpkit.guards import Guard
 from httpkit.metrics import Metrics
-from httpkit.problems import Busy, HttpkitError, Problems
+from httpkit.problems import Busy, Problems
 
 log = structlog.get_logger(__name__)
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 REQUEST_ID: web.RequestKey[str] = web.RequestKey("request_id", str)
+TRACEPARENT: web.RequestKey[str] = web.RequestKey("traceparent", str)
+"""The span of the request: of the trace that the client named, or of a new one."""
 _ID = re.compile(r"[A-Za-z0-9._:-]{1,64}")
 _CLIENT_CLOSED = 499
 _PROCESS = secrets.token_hex(6)
 _COUNTER = itertools.count(1)
 
-_HEADERS = {
-    "X-Content-Type-Options": "nosniff",
-    "Cross-Origin-Resource-Policy": "same-origin",
-    "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
-    "Cache-Control": "no-store",
-}
+# Names that a multidict need not fold at each look (https://multidict.aio-libs.org, istr).
+_REQUEST_ID_HEADER = istr("X-Request-Id")
+_TRACEPARENT_HEADER = istr("traceparent")
+_SERVER_TIMING = istr("Server-Timing")
+_HEADERS = (
+    (istr("X-Content-Type-Options"), "nosniff"),
+    (istr("Cross-Origin-Resource-Policy"), "same-origin"),
+    (istr("Content-Security-Policy"), "default-src 'none'; frame-ancestors 'none'"),
+    (CACHE_CONTROL, "no-store"),
+)
 
 
 @attrs.frozen(kw_only=True)
@@ -43,8 +54,9 @@ class Edge:
 
     `error_key` is the specification's name for the text of an error; `invalid` the status where a body can be read and cannot be
     right. Limits: `max_body` in bytes, `body_deadline` and `time_limit` (of a handler) in seconds, `max_in_flight` requests at a
-    time, streams and probes not counted. `position` gives the sequence up to which the read model has come, `wait_for` waits
-    until it has come to one (raising an error with status 503 where that takes too long).
+    time, streams and probes not counted. `examples` are answers for the document, by the names of handlers. `position` gives the
+    sequence up to which the read model has come, `wait_for` waits until it has come to one (raising an error with status 503
+    where that takes too long, 409 where the log has no such sequence).
     """
 
     title: str
@@ -58,9 +70,10 @@ class Edge:
     body_deadline: float = 15.0
     time_limit: float = 30.0
     max_in_flight: int = 256
+    examples: Mapping[str, Any] = attrs.field(factory=dict, repr=False)
     position: Callable[[], int] | None = None
     wait_for: Callable[[int], Awaitable[object]] | None = None
-    openapi_path: str = "/openapi.json"
+    openapi_path: str = "/api/openapi.json"
     metrics_path: str = "/metrics"
     session_path: str = "/api/session"
 
@@ -72,11 +85,15 @@ class Edge:
 
 @attrs.frozen(kw_only=True)
 class Policy:
-    """How requests for one handler are treated: `open` without a token, `capped` by max_in_flight, `quiet` in the log."""
+    """How requests for one handler are treated: `open` without a token, `capped` by max_in_flight, `quiet` in the log.
 
-    open: bool = False
+    `open` may be what says it of a request. `streams` says of a request whether it asks for an event stream, which is not capped.
+    """
+
+    open: bool | Callable[[web.Request], bool] = False
     capped: bool = True
     quiet: bool = False
+    streams: Callable[[web.Request], bool] | None = None
 
 
 _UNMATCHED = Policy()
@@ -98,9 +115,13 @@ class Middleware:
         started = time.perf_counter()
         request_id = _request_id(request)
         request[REQUEST_ID] = request_id
-        structlog.contextvars.bind_contextvars(request_id=request_id)
+        trace = _trace(request)
+        request[TRACEPARENT] = str(trace)
+        structlog.contextvars.bind_contextvars(request_id=request_id, trace_id=trace.trace_id)
         target: Handler = request.match_info.handler
         policy = self._policies.get(target, _UNMATCHED)
+        if policy.streams is not None and policy.streams(request):
+            policy = attrs.evolve(policy, capped=False, streams=None)
         self._in_flight += policy.capped
         status = _CLIENT_CLOSED
         try:
@@ -124,7 +145,8 @@ class Middleware:
 
     def _admit(self, request: web.Request, policy: Policy) -> None:
         try:
-            self._edge.guard.check(request, is_open=policy.open)
+            is_open = policy.open
+            self._edge.guard.check(request, is_open=is_open if isinstance(is_open, bool) else is_open(request))
             if policy.capped and self._in_flight > self._edge.max_in_flight:
                 raise Busy(f"more than {self._edge.max_in_flight} requests are being answered; try again")
         except HttpkitError as error:
@@ -143,8 +165,11 @@ class Middleware:
         resource = request.match_info.route.resource
         template = "unmatched" if resource is None else resource.canonical
         self._edge.metrics.observe(request.method, template, status, seconds if policy.capped else None)
-        emit = log.debug if policy.quiet else log.info
-        emit(
+        level = logging.DEBUG if policy.quiet else logging.INFO
+        if not log.is_enabled_for(level):
+            return
+        log.log(
+            level,
             "request",
             method=request.method,
             path=request.rel_url.raw_path,
@@ -163,8 +188,16 @@ def _cut(request: web.Request, error: Exception) -> NoReturn:
 
 
 def _request_id(request: web.Request) -> str:
-    given = request.headers.get("X-Request-Id")
+    given = request.headers.get(_REQUEST_ID_HEADER)
     return given if given is not None and _ID.fullmatch(given) else f"{_PROCESS}-{next(_COUNTER):x}"
+
+
+def _trace(request: web.Request) -> Trace:
+    trace = None
+    if _TRACEPARENT_HEADER in request.headers:
+        given = request.headers.getall(_TRACEPARENT_HEADER)
+        trace = Trace.parse(given[0]) if len(given) == 1 else None
+    return Trace.begin() if trace is None else trace.child()
 
 
 async def add_headers(request: web.Request, response: web.StreamResponse) -> None:
@@ -173,9 +206,13 @@ async def add_headers(request: web.Request, response: web.StreamResponse) -> Non
     None says what software of which version answers.
     """
     headers = response.headers
-    headers.pop("Server", None)
-    for name, value in _HEADERS.items():
-        headers.setdefault(name, value)
+    headers.popall(SERVER, None)
+    for name, value in _HEADERS:
+        if name not in headers:
+            headers[name] = value
     request_id = request.get(REQUEST_ID)
     if request_id is not None:
-        headers["X-Request-Id"] = request_id
+        headers[_REQUEST_ID_HEADER] = request_id
+    traceparent = request.get(TRACEPARENT)
+    if traceparent is not None:
+        headers[_SERVER_TIMING] = f'traceparent;desc="{traceparent}"'

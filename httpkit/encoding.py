@@ -1,14 +1,18 @@
 """From the values of an answer to JSON.
 
-cattrs takes attrs classes apart (members in the order of the class, under their JSON names, without UNSET ones); msgspec
-writes the bytes: times as RFC 3339, Decimal as a number, Raw as the JSON that it holds.
+msgspec writes the bytes: times as RFC 3339, Decimal as a number, Raw as the JSON that it holds. It also takes messages apart
+(members in the order of the class, without UNSET ones) where each member has its own name in JSON. Where one has another, or may
+be anything, cattrs does that before it, at several times the cost.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from datetime import date, datetime
+from decimal import Decimal
 from enum import Enum
-from typing import Any, get_args
+from functools import lru_cache
+from typing import Any, get_args, get_origin
 
 import attrs
 import cattrs
@@ -46,9 +50,26 @@ _CONVERTER.register_unstructure_hook_factory(attrs.has, _unstructure_object)
 _CONVERTER.register_unstructure_hook(Enum, lambda item: item.value)
 
 
+_SCALARS = frozenset({str, int, float, bool, type(None), Unset, datetime, date, Decimal, msgspec.Raw})
+_LISTS = frozenset({list, tuple, Sequence})
+
+
+@lru_cache(None)
+def _is_plain(type_: Any) -> bool:
+    """Whether msgspec alone writes values of this type as they should be; not so with slots, which have no order."""
+    if attrs.has(type_):
+        members = attributes_of(type_)
+        types: list[Any] = [member.type for member in members]
+        return not hasattr(type_, "__slots__") and all(json_name(m) == m.name for m in members) and all(map(_is_plain, types))
+    if is_union(type_) or get_origin(type_) in _LISTS:
+        return all(part is ... or _is_plain(part) for part in get_args(type_))
+    return type_ in _SCALARS or (isinstance(type_, type) and issubclass(type_, Enum))
+
+
 def encode(value: Any) -> bytes:
     """The JSON text of a value."""
-    return _ENCODER.encode(_CONVERTER.unstructure(value))
+    types = set(map(type, value)) if isinstance(value, list) else {type(value)}
+    return _ENCODER.encode(value if all(map(_is_plain, types)) else _CONVERTER.unstructure(value))
 
 
 def plain(value: Any) -> Any:

@@ -31,6 +31,10 @@ T = TypeVar("T")
 Number = int | float | Decimal
 _KEY = "httpkit"
 _UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
+PRINTABLE = r"^[^\u0000-\u001f\u007f-\u009f]*$"
+"""Text without control characters, as JSON Schema says it; surrogates are none of its characters."""
+PRINTABLE_LINES = r"^[^\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u009f]*$"
+"""The same with line breaks and tabs."""
 _UNPRINTABLE_IN_TEXT = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
 
 
@@ -143,7 +147,7 @@ class Spec:
 
     `name` is the name outside, where it differs from the attribute's. `parse` makes the value from the JSON value or the text of
     a parameter and raises ValueError with a text for the user; `schema` describes what it takes. `media` is the media type of a
-    payload, `otherwise` the status where a path parameter cannot be right.
+    payload, `otherwise` the status where a path parameter cannot be right. `personal`: see `member`.
     """
 
     source: Source = Source.MEMBER
@@ -155,6 +159,7 @@ class Spec:
     schema: Mapping[str, Any] | None = None
     media: tuple[str, ...] = ()
     otherwise: HTTPStatus = HTTPStatus.BAD_REQUEST
+    personal: bool = False
 
 
 def spec_of(attribute: attrs.Attribute[Any]) -> Spec:
@@ -232,11 +237,15 @@ def member(
     example: Any = None,
     parse: Callable[[Any], Any] | None = None,
     schema: Mapping[str, Any] | None = None,
+    personal: bool = False,
     **limits: Any,
 ) -> Any:
-    """A member of the JSON body, of an object in it, or of an answer. `name` is its JSON name (`StatusReason`)."""
+    """A member of the JSON body, of an object in it, or of an answer. `name` is its JSON name (`StatusReason`).
+
+    What is `personal` is left out of the digest that is stored with an idempotency key: short texts can be guessed from it.
+    """
     rule = Rule(**limits)
-    spec = Spec(name=name, description=description, example=example, rule=rule, parse=parse, schema=schema)
+    spec = Spec(name=name, description=description, example=example, rule=rule, parse=parse, schema=schema, personal=personal)
     return _field(spec, default)
 
 
@@ -259,5 +268,8 @@ def payload(
 
 @dataclass_transform(kw_only_default=True, frozen_default=True, field_specifiers=(path, query, header, member, payload))
 def message(cls: type[T]) -> type[T]:
-    """Make a class a request or an answer: a frozen attrs class with keyword-only fields."""
-    return attrs.frozen(cls, kw_only=True)
+    """Make a class a request or an answer: a frozen attrs class with keyword-only fields.
+
+    Without slots, which have no order that a JSON encoder could write them in.
+    """
+    return attrs.frozen(cls, kw_only=True, slots=False)

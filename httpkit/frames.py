@@ -119,6 +119,10 @@ class Ring:
             return None
         return self._first + bisect_right(self._positions, position)
 
+    def since(self, number: int) -> Sequence[Frame]:
+        """The frames from a number on."""
+        return self._frames[number - self._first :]
+
     def chunk(self, number: int, only: frozenset[str] | None) -> Chunk:
         """The frames from a number on, as many as fit one write, of the events in `only` (None: all).
 

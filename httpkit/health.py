@@ -23,8 +23,10 @@ class Health:
     The texts of exceptions with a `status` are shown, since they are written for users; others are logged, and named by type.
     """
 
-    def __init__(self, checks: Mapping[str, Check], *, bound: float = 1.0) -> None:
+    def __init__(self, checks: Mapping[str, Check], *, bound: float = 1.0, note: Callable[[], str | None] = lambda: None) -> None:
+        """`note` says what is wrong though the service is ready."""
         self._checks = dict(checks)
+        self._note = note
         self._bound = bound
         self._last: str | None = None
 
@@ -56,10 +58,11 @@ class Health:
 
     async def ready(self, _: web.Request) -> web.Response:
         """Handler of `/readyz`: 200, or 503 with the reason."""
-        reason = await self.reason()
+        reason, note = await self.reason(), self._note()
+        noted = {} if note is None else {"note": note}
         if reason is None:
-            return _answer(HTTPStatus.OK, {"status": "ok"})
-        return _answer(HTTPStatus.SERVICE_UNAVAILABLE, {"status": "error", "reason": reason})
+            return _answer(HTTPStatus.OK, {"status": "ok"} | noted)
+        return _answer(HTTPStatus.SERVICE_UNAVAILABLE, {"status": "error", "reason": reason} | noted)
 
 
 def _answer(status: int, members: dict[str, str]) -> web.Response:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from http import HTTPStatus
 from typing import Any
 
+from httpkit import csv_form
 from httpkit.binding import Binder, Field
 from httpkit.edge import Edge
 from httpkit.encoding import encode
@@ -55,7 +56,7 @@ def _operation(operation: Operation[Any], edge: Edge, schemas: Schemas) -> dict[
         found["tags"] = list(route.tags)
     if route.deprecated:
         found["deprecated"] = True
-    if route.open and edge.guard.token is not None:
+    if route.open is True and edge.guard.token is not None:
         found["security"] = []
     if parameters := _parameters(operation, edge, schemas):
         found["parameters"] = parameters
@@ -72,7 +73,7 @@ def _parameters(operation: Operation[Any], edge: Edge, schemas: Schemas) -> list
         for field in operation.binder.fields
         if field.source in (Source.PATH, Source.QUERY, Source.HEADER)
     ]
-    if route.method == "GET" and edge.wait_for is not None and not route.is_stream:
+    if _takes_min_seq(operation, edge):
         text = "Wait until the answer is true for this sequence of the log, as an earlier answer's Event-Sequence gave it."
         found.append(_given(MIN_SEQ, "query", {"type": "integer", "minimum": 0, "maximum": 10**18 - 1}, text))
     if route.idempotent:
@@ -80,9 +81,17 @@ def _parameters(operation: Operation[Any], edge: Edge, schemas: Schemas) -> list
         found.append(_given(KEY_HEADER, "header", {"type": "string", "pattern": f"^{KEY_PATTERN}$"}, text))
     if route.is_stream:
         text = "Go on after this event: each later one is sent once, in order."
-        found.append(_given("Last-Event-ID", "header", _LAST_EVENT_ID, text))
-        found.append(_given("last_event_id", "query", _LAST_EVENT_ID, f"{text} For clients that cannot set the header."))
+        own = {parameter["name"] for parameter in found}
+        resuming = [
+            _given("Last-Event-ID", "header", _LAST_EVENT_ID, text),
+            _given("last_event_id", "query", _LAST_EVENT_ID, f"{text} For clients that cannot set the header."),
+        ]
+        found.extend(parameter for parameter in resuming if parameter["name"] not in own)
     return found
+
+
+def _takes_min_seq(operation: Operation[Any], edge: Edge) -> bool:
+    return operation.route.method == "GET" and edge.wait_for is not None and not operation.route.is_stream
 
 
 def _given(name: str, where: str, schema: Schema, text: str) -> dict[str, Any]:
@@ -114,10 +123,16 @@ def _body(binder: Binder[Any], schemas: Schemas, *, closed: bool) -> dict[str, A
     if binder.payload is not None:
         media = binder.media or ("application/json",)
         schema = schemas.field(binder.payload.attribute, "request")
-        return {"required": binder.payload.required, "content": {name: {"schema": schema} for name in media}}
+        text = {"type": "string"}
+        content = {name: {"schema": schema if _is_json(name) or schema.get("type") == "string" else text} for name in media}
+        return {"required": binder.payload.required, "content": content}
     schema = schemas.object(binder.cls, "request", closed=closed)
     required = any(field.required for field in binder.members)
     return {"required": required, "content": {"application/json": {"schema": schema}}}
+
+
+def _is_json(media: str) -> bool:
+    return media == "application/json" or media.endswith("+json")
 
 
 def _success(operation: Operation[Any], edge: Edge, schemas: Schemas) -> dict[str, Any]:
@@ -129,23 +144,33 @@ def _success(operation: Operation[Any], edge: Edge, schemas: Schemas) -> dict[st
             answer["headers"] = {
                 SEQUENCE_HEADER: {"description": "The sequence of the log for which this is true.", "schema": {"type": "integer"}}
             }
-        if status not in (HTTPStatus.NO_CONTENT, HTTPStatus.NOT_MODIFIED) and (content := _content(operation, schemas)):
+        if status not in (HTTPStatus.NO_CONTENT, HTTPStatus.NOT_MODIFIED) and (content := _content(operation, edge, schemas)):
             answer["content"] = content
         found[str(status)] = answer
     return found
 
 
-def _content(operation: Operation[Any], schemas: Schemas) -> dict[str, Any] | None:
+def _content(operation: Operation[Any], edge: Edge, schemas: Schemas) -> dict[str, Any] | None:
     route = operation.route
     if route.events is not None:
         data = {name: schemas.of(type_, "answer") for name, type_ in route.events.items()}
         schema = {"type": "string", "description": "Events with the fields id, event and data (JSON).", "x-events": data}
         return {"text/event-stream": {"schema": schema}}
     if route.produces:
-        return {media: {"schema": {"type": "string"}} for media in route.produces}
+        made: dict[str, Schema] = {media: {"schema": {} if _is_json(media) else {"type": "string"}} for media in route.produces}
+        if "application/json" in made and route.operation_id in edge.examples:
+            made["application/json"]["example"] = edge.examples[route.operation_id]
+        return made
     if route.answer_type is type(None):
         return None
-    return {"application/json": {"schema": schemas.of(route.answer_type, "answer")}}
+    content: dict[str, Schema] = {"application/json": {"schema": schemas.of(route.answer_type, "answer")}}
+    if route.operation_id in edge.examples:
+        content["application/json"]["example"] = edge.examples[route.operation_id]
+    if route.csv is not None:
+        content[csv_form.MEDIA_TYPE] = {
+            "schema": {"type": "string", "description": "The same as lines, the first with the names."}
+        }
+    return content
 
 
 def _errors(operation: Operation[Any], edge: Edge) -> dict[str, Any]:
@@ -155,10 +180,12 @@ def _errors(operation: Operation[Any], edge: Edge) -> dict[str, Any]:
         texts |= _OF_BODIES | {int(edge.invalid): "Values of the body cannot be right."}
     if route.idempotent:
         texts[422] = " ".join(filter(None, (texts.get(422), "The Idempotency-Key was used for another request.")))
-    if edge.guard.token is not None and not route.open:
+    if edge.guard.token is not None and route.open is not True:
         texts[401] = "The token is missing or wrong."
     if edge.guard.hosts is not None:
         texts[421] = "The Host header names a host that this service is not."
+    if _takes_min_seq(operation, edge):
+        texts[409] = f"The log has not come to the sequence that {MIN_SEQ} names."
     if route.method != "GET":
         texts[403] = "A page of another origin asks for a change."
     for field in binder.fields:

@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import re
 from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 from http import HTTPStatus
+from math import inf
 from typing import Any, Generic, TypeVar
 
 import msgspec
 from aiohttp import web
+from aiohttp.hdrs import ACCEPT, CACHE_CONTROL, VARY
+from multidict import MultiDict, MultiDictProxy, MultiMapping, istr
 
-from httpkit import body
+from httpkit import body, csv_form
 from httpkit.binding import Binder
-from httpkit.deadline import Deadline
-from httpkit.edge import REQUEST_ID, Edge
+from httpkit.deadline import Deadlines
+from httpkit.edge import REQUEST_ID, TRACEPARENT, Edge
 from httpkit.encoding import encode
-from httpkit.problems import AboutField, Busy, FieldError, Invalid, Mapped
+from httpkit.errors import FieldError
+from httpkit.problems import AboutField, Busy, Invalid, Mapped
 from httpkit.routes import SAFE, Answer, Call, Route
 
 S = TypeVar("S")
@@ -24,10 +30,13 @@ S = TypeVar("S")
 MIN_SEQ = "min_seq"
 SEQUENCE_HEADER = "Event-Sequence"
 KEY_HEADER = "Idempotency-Key"
+_SHORT = 200
+"""Rows of an answer that are encoded in the event loop itself."""
 KEY_PATTERN = r"[\x21-\x7e]{1,255}"
+_FOLDED_KEY, _FOLDED_SEQUENCE = istr(KEY_HEADER), istr(SEQUENCE_HEADER)
+_NONE: MultiMapping[str] = MultiDictProxy(MultiDict())
 _SEQUENCE = re.compile(r"[0-9]{1,18}")
 _KEY = re.compile(KEY_PATTERN)
-_TRACE = re.compile(r"00-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}")
 
 
 class TimedOut(Busy):
@@ -46,6 +55,7 @@ class Operation(Generic[S]):
         self._statuses = {route.status, *route.also}
         self._max_body = route.max_body or edge.max_body
         self._time_limit = route.time_limit or edge.time_limit
+        self._deadlines = Deadlines(self._time_limit)
 
     async def handle(self, request: web.Request) -> web.StreamResponse:
         """Answer a request. Raises what cannot be answered with a value; the middleware makes problems of it."""
@@ -54,9 +64,10 @@ class Operation(Generic[S]):
             await self._wait(request, edge.wait_for)
         sequence = edge.position() if edge.position is not None else None
         given, raw = await self._read(request) if binder.takes_body else (None, b"")
-        bound = binder.bind(request.match_info, request.query, request.headers, given, has_body=given is not None)
+        query = request.query if binder.takes_query and request.rel_url.raw_query_string else _NONE
+        bound = binder.bind(request.match_info, query, request.headers, given, has_body=bool(raw))
         result = await self._run(bound, self._call(request, raw))
-        return self._answer(request, result, sequence)
+        return await self._answer(request, result, sequence)
 
     @staticmethod
     async def _wait(request: web.Request, wait_for: Callable[[int], Awaitable[object]]) -> None:
@@ -82,19 +93,18 @@ class Operation(Generic[S]):
     def _call(self, request: web.Request, raw: bytes) -> Call[S]:
         headers = request.headers
         key = self._key(headers) if self.route.idempotent else None
-        trace = headers.get("traceparent")
         return Call(
             services=self._services,
             request_id=request[REQUEST_ID],
             http=request,
             key=key,
             fingerprint=None if key is None else self._fingerprint(request, raw),
-            traceparent=trace if trace is not None and _TRACE.fullmatch(trace) else None,
+            traceparent=request[TRACEPARENT],
         )
 
     @staticmethod
     def _key(headers: Mapping[str, str]) -> str | None:
-        given = headers.get(KEY_HEADER)
+        given = headers.get(_FOLDED_KEY)
         if given is None:
             return None
         key = given[1:-1] if len(given) > 1 and given[0] == given[-1] == '"' else given
@@ -103,15 +113,27 @@ class Operation(Generic[S]):
         return key
 
     def _fingerprint(self, request: web.Request, raw: bytes) -> str:
-        """What an idempotency key stands for: method, path, query and the body, whatever order its members are in."""
-        content = raw if self.binder.takes_raw or not raw else msgspec.json.encode(body.parse(raw), order="deterministic")
+        """What an idempotency key stands for: method, path, query and the body, whatever order its members are in.
+
+        Without what is about a person: the digest is kept for ever.
+        """
+        content = raw if self.binder.takes_raw or not raw else msgspec.json.encode(self._lasting(raw), order="deterministic")
         head = f"{request.method} {request.rel_url.raw_path_qs}\n".encode()
         return hashlib.sha256(head + content).hexdigest()
 
+    def _lasting(self, raw: bytes) -> Any:
+        given = body.parse(raw)
+        if not self.binder.personal or not isinstance(given, dict):
+            return given
+        return {name: value for name, value in given.items() if name not in self.binder.personal}
+
     async def _run(self, bound: Any, call: Call[S]) -> Any:
-        if self.route.is_stream:
+        streams = self.route.streams
+        if self.route.is_stream or (streams is not None and streams(call.http)):
             return await self.route.handler(bound, call)
-        limit = Deadline(self._time_limit)
+        if self._time_limit == inf:
+            return await self.route.handler(bound, call)
+        limit = self._deadlines.begin()
         try:
             with limit:
                 return await self.route.handler(bound, call)
@@ -124,7 +146,7 @@ class Operation(Generic[S]):
                 raise Invalid([self.binder.field_error(error.field, error.reason)], HTTPStatus(error.status)) from error
             raise
 
-    def _answer(self, request: web.Request, result: Any, before: int | None) -> web.StreamResponse:
+    async def _answer(self, request: web.Request, result: Any, before: int | None) -> web.StreamResponse:
         if isinstance(result, web.StreamResponse):
             return result
         answer = result if isinstance(result, Answer) else Answer(result)
@@ -134,18 +156,29 @@ class Operation(Generic[S]):
         headers = dict(answer.headers)
         sequence = before if answer.sequence is None else answer.sequence
         if sequence is not None:
-            headers[SEQUENCE_HEADER] = str(sequence)
+            headers[_FOLDED_SEQUENCE] = str(sequence)
         if answer.cursor is not None:
             following = request.rel_url.update_query(cursor=answer.cursor)
             headers["Link"] = f'<{following.raw_path_qs}>; rel="next"'
         if answer.etag is not None:
             headers["ETag"] = f'"{answer.etag}"'
-            headers.setdefault("Cache-Control", "no-cache")
+            headers.setdefault(CACHE_CONTROL, "no-cache")
             if request.method in SAFE and _has_it(request, answer.etag):
                 return web.Response(status=HTTPStatus.NOT_MODIFIED, headers=headers)
         if self._empty:
             return web.Response(status=status, headers=headers)
-        return web.Response(body=encode(answer.value), status=status, headers=headers, content_type="application/json")
+        return await self._with_body(request, answer, status, headers)
+
+    async def _with_body(self, request: web.Request, answer: Answer[Any], status: int, headers: dict[str, str]) -> web.Response:
+        row, rows = self.route.csv, answer.value if answer.rows is None else answer.rows
+        media, charset, form = "application/json", None, partial(encode, answer.value)
+        if row is not None:
+            headers[VARY] = "Accept"
+            if csv_form.is_wanted(request.headers.get(ACCEPT)):
+                media, charset, form = csv_form.MEDIA_TYPE, "utf-8", partial(csv_form.encode_csv, row, rows)
+        # A thread takes longer to wake than a short answer to write; a long one would hold up everybody else.
+        body = await asyncio.to_thread(form) if isinstance(rows, list) and len(rows) > _SHORT else form()
+        return web.Response(body=body, status=status, headers=headers, content_type=media, charset=charset)
 
 
 def _has_it(request: web.Request, etag: str) -> bool:

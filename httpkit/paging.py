@@ -8,8 +8,9 @@ from typing import Any, TypeVar, cast
 
 import msgspec
 
+from httpkit.errors import FieldError
 from httpkit.fields import Rule
-from httpkit.problems import FieldError, Invalid
+from httpkit.problems import Invalid
 
 T = TypeVar("T")
 _TEXT = Rule()

@@ -15,6 +15,8 @@ import attrs
 import msgspec
 from aiohttp import web
 
+from httpkit.errors import FieldError, HttpkitError
+
 MEDIA_TYPE = "application/problem+json"
 INTERNAL = "internal server error"
 """The only thing that an answer says about a fault of ours."""
@@ -26,35 +28,6 @@ _DETAILS = {
     HTTPStatus.REQUEST_ENTITY_TOO_LARGE: "the request is too large",
     HTTPStatus.EXPECTATION_FAILED: "the only expectation that is met is 100-continue",
 }
-
-
-@attrs.frozen
-class FieldError:
-    """One thing that is wrong with a request.
-
-    `pointer` is the JSON pointer of a member of the body as a URI fragment (`#/quantity`), `parameter` the name of a path,
-    query or header parameter; neither where the request as a whole is wrong.
-    """
-
-    detail: str
-    pointer: str | None = None
-    parameter: str | None = None
-
-    def __str__(self) -> str:
-        name = self.parameter or (self.pointer or "").removeprefix("#/").replace("/", ".")
-        return f"{name}: {self.detail}" if name else self.detail
-
-    def document(self) -> dict[str, str]:
-        """The item of `errors` in a problem document."""
-        return {key: value for key, value in attrs.asdict(self).items() if value is not None}
-
-
-class HttpkitError(Exception):
-    """Root of the package's errors: `status` and `headers` of the answer, `errors` of single fields, `str(error)` for a user."""
-
-    status: HTTPStatus = HTTPStatus.INTERNAL_SERVER_ERROR
-    headers: Mapping[str, str] = {}
-    errors: Sequence[FieldError] = ()
 
 
 class Malformed(HttpkitError):

@@ -38,7 +38,8 @@ class Call(Generic[S]):
     """What a handler knows beside its request.
 
     `services` is what the application was built with; `request_id` is the correlation id; `key` the caller's Idempotency-Key and
-    `fingerprint` a digest of what came with it; `traceparent` the W3C trace context; `http` the request of aiohttp, for streams.
+    `fingerprint` a digest of what came with it; `traceparent` the span of the request (W3C Trace Context); `http` the request of
+    aiohttp, for streams.
     """
 
     services: S
@@ -63,7 +64,8 @@ class Answer(Generic[T]):
 
     `status` where it differs from the route's (one of its `also`); `sequence` of the log for which the answer is true, where it
     is not the position from before the handler ran: every command gives the sequence it wrote; `etag` without quotes, answered
-    with 304 where If-None-Match names it; `cursor` of the next page, for `Link: rel="next"`.
+    with 304 where If-None-Match names it; `cursor` of the next page, for `Link: rel="next"`; `rows` of the CSV form, where the
+    value itself is not the list of them.
     """
 
     value: T
@@ -72,6 +74,7 @@ class Answer(Generic[T]):
     sequence: int | None = None
     etag: str | None = None
     cursor: str | None = None
+    rows: Sequence[Any] | None = None
 
 
 @attrs.frozen
@@ -81,8 +84,11 @@ class Route(Generic[S]):
     `status` is the status of success (204 where the handler gives nothing), `also` others that it answers with, `errors` the
     statuses of errors beyond those that any route may have. `idempotent`: the operation takes an Idempotency-Key. `unknown`:
     whether members and query parameters that the request class does not have are ignored or refused. `max_body` in bytes and
-    `time_limit` in seconds override the edge's. `open`: no token is asked for. `produces` are the media types of a handler that
-    answers with a StreamResponse of its own; `events` makes it an event stream: names of events and the classes of their data.
+    `time_limit` in seconds override the edge's (infinity: the handler sees to it). `open`: no token is asked for, ever or of such
+    requests as it says. `produces` are the media types of a handler that answers with a StreamResponse of its own; `events` makes
+    it an event stream: names of events and the classes of their data.
+    `csv` is the class of the rows of a list that is also answered as CSV. `streams` says of a request whether it asks for an
+    event stream where the route answers others, too: such a stream has no time limit and is no request in flight.
     """
 
     method: Method
@@ -98,9 +104,11 @@ class Route(Generic[S]):
     unknown: Literal["ignore", "refuse"] = attrs.field(default="ignore", kw_only=True)
     max_body: int | None = attrs.field(default=None, kw_only=True)
     time_limit: float | None = attrs.field(default=None, kw_only=True)
-    open: bool = attrs.field(default=False, kw_only=True)
+    open: bool | Callable[[web.Request], bool] = attrs.field(default=False, kw_only=True)
     produces: Sequence[str] = attrs.field(default=(), kw_only=True)
     events: Mapping[str, Any] | None = attrs.field(default=None, kw_only=True)
+    streams: Callable[[web.Request], bool] | None = attrs.field(default=None, kw_only=True)
+    csv: type | None = attrs.field(default=None, kw_only=True)
     deprecated: bool = attrs.field(default=False, kw_only=True)
 
     @status.default

@@ -14,7 +14,7 @@ import attrs
 import msgspec
 
 from httpkit.encoding import has_unset, plain
-from httpkit.fields import UNSET, Source, spec_of
+from httpkit.fields import PRINTABLE, PRINTABLE_LINES, UNSET, Source, spec_of
 from httpkit.structure import attributes_of, is_union, json_name, without_unset
 
 Schema = dict[str, Any]
@@ -83,6 +83,8 @@ class Schemas:
         if spec.rule.items is not None and "items" in schema:
             schema["items"] = schema["items"] | spec.rule.items.schema(_json_type(schema["items"]))
         extra: Schema = {**limits}
+        if mode == "request" and spec.source is not Source.PAYLOAD and _is_any_text(schema | limits):
+            extra["pattern"] = PRINTABLE_LINES if spec.rule.multiline else PRINTABLE
         if spec.description is not None:
             extra["description"] = spec.description
         if spec.example is not None:
@@ -134,6 +136,11 @@ def _is_plain(value: Any) -> bool:
 
 def _choice(values: list[Any]) -> Schema:
     return {"type": "string" if all(isinstance(value, str) for value in values) else "integer", "enum": values}
+
+
+def _is_any_text(schema: Schema) -> bool:
+    """Whether nothing is said yet of what the text is like."""
+    return _json_type(schema) == "string" and not schema.keys() & {"pattern", "format", "enum", "const"}
 
 
 def _json_type(schema: Mapping[str, Any]) -> object:

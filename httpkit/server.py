@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import signal
 from collections.abc import AsyncIterator, Coroutine, Iterator
 from contextlib import asynccontextmanager, contextmanager
@@ -26,6 +27,7 @@ log = structlog.get_logger(__name__)
 
 T = TypeVar("T")
 _BACKLOG = 1024
+_COLLECT = (10_000, 20, 20)
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
@@ -164,5 +166,10 @@ def termination() -> Iterator[asyncio.Future[signal.Signals]]:
 
 
 def run(main: Coroutine[Any, Any, T]) -> T:
-    """Run a program's coroutine on uvloop."""
+    """Run a program's coroutine on uvloop.
+
+    What comes and goes with a request is freed without the collector of cycles, which looks through what is kept in vain: it runs
+    a tenth as often as the interpreter has it.
+    """
+    gc.set_threshold(*_COLLECT)
     return uvloop.run(main)

@@ -18,15 +18,14 @@ import re
 from collections.abc import Iterator, Mapping
 from decimal import Decimal
 from pathlib import Path
-from typing import Any, Generic, TypeVar, cast, dataclass_transform, get_origin
+from typing import Any, Generic, Literal, TypeVar, cast, dataclass_transform, get_args, get_origin
 
 import attrs
-import yaml
 from cattrs.errors import BaseValidationError
 
 from httpkit import durations
+from httpkit.errors import HttpkitError
 from httpkit.fields import Rule
-from httpkit.problems import HttpkitError
 from httpkit.structure import JSON, TEXT, Wrong, attributes_of, flatten
 
 C = TypeVar("C")
@@ -87,6 +86,32 @@ class Shown:
 
 
 @attrs.frozen
+class About:
+    """What a setting is for, its variable in the environment, its default as a user writes it, and a word for its values."""
+
+    help: str
+    env: str
+    default: str
+    metavar: str | None
+
+
+def describe(cls: type[Any], name: str, *, prefix: str) -> About:
+    """What is to be said of a setting in the help of a command; it has a default."""
+    field = next(field for field in _fields(cls, prefix) if field.name == name)
+    value = field.shown(getattr(cls(), name))
+    default = "none" if value in (None, ()) else str(value).lower() if isinstance(value, bool) else str(value)
+    return About(field.about.help, field.env, default, _metavar(field.attribute.type, duration=field.about.duration))
+
+
+def _metavar(type_: Any, *, duration: bool) -> str | None:
+    if duration:
+        return "DURATION"
+    if get_origin(type_) is Literal:
+        return "|".join(get_args(type_))
+    return "PATH" if Path in get_args(type_) else {Path: "PATH", int: "INTEGER", bool: None}.get(type_, "TEXT")
+
+
+@attrs.frozen
 class Loaded(Generic[C]):
     """Settings, and by key where each came from: `flag`, `environment NAME`, `file PATH`, `default`."""
 
@@ -119,7 +144,7 @@ class _Field:
             return durations.parse(text)
         if get_origin(self.attribute.type) in (tuple, list):
             return TEXT.structure([part.strip() for part in text.split(",") if part.strip()], self._type)
-        if self.attribute.type is Path:
+        if self._is_path:
             return Path(text)
         return TEXT.structure(text, self._type)
 
@@ -129,7 +154,7 @@ class _Field:
             return value
         if self.about.duration and isinstance(value, (int, float)) and not isinstance(value, bool):
             return float(value)
-        if isinstance(value, str) and (self.about.duration or self.attribute.type is Path):
+        if isinstance(value, str) and (self.about.duration or self._is_path):
             return self.from_text(value)
         value = list(value) if isinstance(value, tuple) else value
         return JSON.structure(Decimal(str(value)) if isinstance(value, float) else value, self._type)
@@ -137,6 +162,10 @@ class _Field:
     @property
     def _type(self) -> Any:
         return self.attribute.type
+
+    @property
+    def _is_path(self) -> bool:
+        return self._type is Path or Path in get_args(self._type)
 
     def check(self, value: Any) -> Any:
         """The value, where it is within its limits."""
@@ -218,6 +247,8 @@ def _made(field: _Field, origin: str, where: str, make: Any, given: Any) -> tupl
 
 def _read(file: Path, fields: list[_Field], errors: list[str]) -> dict[str, Any]:
     """The values of a file by key, in lower case."""
+    import yaml  # noqa: PLC0415 - slow, and most programs have no file
+
     try:
         content = yaml.safe_load(file.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:

@@ -32,9 +32,11 @@ log = structlog.get_logger(__name__)
 Replay = Callable[[Position, int], AsyncGenerator[Sequence[Frame], None]]
 """`replay(after, until)`: the frames with a position above `after` in commits up to sequence `until`, in order, in lists."""
 
+COMES_BACK = 10.0
+"""Seconds after which a client that was let go is not expected back any more: its `retry`, and time to connect."""
 _AT_A_TIME = 128
 """Clients that are written to before others get a turn of the event loop."""
-_HEADERS = {"Content-Type": "text/event-stream; charset=utf-8", "Cache-Control": "no-cache, no-transform"}
+HEADERS = {"Content-Type": "text/event-stream; charset=utf-8", "Cache-Control": "no-cache, no-transform"}
 
 
 class TooManyStreams(Busy):
@@ -61,8 +63,16 @@ class StreamSettings:
     send_buffer: int = 128 * 1024
 
 
-class _CannotResume(Exception):
+class CannotResume(Exception):
     """The client's last event is not in this log."""
+
+
+@attrs.frozen
+class Passage:
+    """Frames that follow each other, and the position up to which all that were asked for have been given."""
+
+    position: Position
+    frames: Sequence[Frame] = ()
 
 
 class Hub(Collector):
@@ -79,8 +89,10 @@ class Hub(Collector):
         self._ring: Ring | None = None
         self._sequence = 0
         self._open = 0
+        self._left = 0.0
         self._clients: set[Subscriber] = set()
         self._news = asyncio.Event()
+        self._followers: set[asyncio.Event] = set()
         self._pump: asyncio.Task[None] | None = None
         self._closed = False
         self.sent = 0
@@ -93,6 +105,11 @@ class Hub(Collector):
         return self._open
 
     @property
+    def unheard(self) -> bool:
+        """Whether no stream is open, and none was a moment ago whose client may come back for what it has missed."""
+        return not self._open and asyncio.get_running_loop().time() - self._left > COMES_BACK
+
+    @property
     def sequence(self) -> int:
         """The sequence of the log up to which frames have been published."""
         return self._sequence
@@ -102,6 +119,7 @@ class Hub(Collector):
         floor = Position(sequence, LAST_INDEX)
         self._ring = Ring(floor, max_frames=self._settings.max_frames, max_bytes=self._settings.max_bytes)
         self._sequence = sequence
+        self._left = asyncio.get_running_loop().time()
         self._pump = asyncio.get_running_loop().create_task(self._deliver(self._ring))
         self._pump.add_done_callback(self._delivery_ended)
 
@@ -114,7 +132,7 @@ class Hub(Collector):
             raise RuntimeError("publish before start")
         self._ring.extend(frames)
         self._sequence = max(self._sequence, sequence)
-        self._news.set()
+        self._tell()
 
     async def _deliver(self, ring: Ring) -> None:
         """Write what is new to all who have everything before it, without waiting for any of them."""
@@ -150,7 +168,12 @@ class Hub(Collector):
             raise RuntimeError("skip_to before start")
         self._ring.skip_to(Position(sequence, LAST_INDEX))
         self._sequence = max(self._sequence, sequence)
+        self._tell()
+
+    def _tell(self) -> None:
         self._news.set()
+        for news in self._followers:
+            news.set()
 
     def _delivery_ended(self, pump: asyncio.Task[None]) -> None:
         if not pump.cancelled() and (error := pump.exception()) is not None:
@@ -170,8 +193,62 @@ class Hub(Collector):
 
     def _end(self) -> None:
         self._closed = True
+        self._tell()
         for client in tuple(self._clients):
             client.stop()
+
+    async def follow(self, after: str | None, *, only: frozenset[str]) -> AsyncGenerator[Passage, None]:
+        """The frames of the events named in `only`, for whoever makes something else of them than bytes for a client.
+
+        They are those after the event of this id, or from now on; the first passage has none and says where that is. It ends when
+        the hub does. A slow taker holds up nobody: what has left the ring it is given from the log. Raises Busy, CannotResume.
+        """
+        await self.check()
+        ring = self._ring
+        assert ring is not None
+        news = asyncio.Event()
+        self._followers.add(news)
+        self._open += 1
+        try:
+            place = ring.last if after is None else _position(after)
+            await self._reach(place.sequence, news)
+            yield Passage(place)
+            while not self._closed:
+                news.clear()
+                number = ring.number_after(place)
+                if number is None:
+                    passage = await self._passage(place)
+                elif frames := ring.since(number):
+                    passage = Passage(frames[-1].position, frames)
+                else:
+                    await news.wait()
+                    continue
+                place = passage.position
+                yield attrs.evolve(passage, frames=[frame for frame in passage.frames if frame.event in only])
+        except LogDamaged as error:
+            raise CannotResume(str(error)) from error
+        finally:
+            self._followers.discard(news)
+            self._open -= 1
+            self._left = asyncio.get_running_loop().time()
+
+    async def _reach(self, sequence: int, news: asyncio.Event) -> None:
+        """Another process may have shown the client more than this one has reached yet."""
+        try:
+            async with asyncio.timeout(self._settings.ahead):
+                while self._sequence < sequence and not self._closed:
+                    news.clear()
+                    await news.wait()
+        except TimeoutError:
+            raise CannotResume(f"the log has not reached event {sequence}") from None
+
+    async def _passage(self, place: Position) -> Passage:
+        """The next frames after a place that has left the ring."""
+        until = self._sequence
+        async with self._replays, aclosing(self._replay(place, until)) as lists:
+            async for frames in lists:
+                return Passage(frames[-1].position, frames)
+        return Passage(Position(until, LAST_INDEX))
 
     async def stream(self, request: web.Request, *, only: frozenset[str] | None = None) -> web.StreamResponse:
         """Follow the events, or those named in `only`, until either side ends it. Raises Busy, TooManyStreams."""
@@ -182,12 +259,13 @@ class Hub(Collector):
         self._open += 1
         try:
             response = EventSourceResponse(ping_interval=self._settings.heartbeat, send_timeout=2 * self._settings.heartbeat)
-            response.headers.update(_HEADERS)
+            response.headers.update(HEADERS)
             writer = await response.prepare(request)
             async with response:
                 await self._serve(request, writer, only, self._ring)
         finally:
             self._open -= 1
+            self._left = asyncio.get_running_loop().time()
         return response
 
     async def _serve(self, request: web.Request, writer: object, only: frozenset[str] | None, ring: Ring) -> None:
@@ -224,7 +302,7 @@ class Hub(Collector):
                 return number
             await self._send(client, retry + b"\n")
             return await self._catch_up(client, after, ring)
-        except (_CannotResume, LogDamaged) as error:
+        except (CannotResume, LogDamaged) as error:
             reason = msgspec.json.encode({"reason": str(error)})
             number, here = ring.end, _here(ring)
             await self._send(client, b"event: reset\ndata: %b\n\n%b" % (reason, here))
@@ -248,7 +326,7 @@ class Hub(Collector):
                 while self._sequence < sequence and not client.stopped:
                     await client.wait()
         except TimeoutError:
-            raise _CannotResume(f"the log has not reached event {sequence}") from None
+            raise CannotResume(f"the log has not reached event {sequence}") from None
 
     async def _send_replay(self, client: Subscriber, after: Position, until: int) -> None:
         async with aclosing(self._replay(after, until)) as lists:
@@ -282,12 +360,14 @@ class Hub(Collector):
 def _asked(request: web.Request) -> Position | None:
     """Where the client wants to go on. The header comes first: a browser repeats the query of the first connection for ever."""
     text = request.headers.get("Last-Event-ID") or request.query.get("last_event_id")
-    if not text:
-        return None
+    return _position(text) if text else None
+
+
+def _position(text: str) -> Position:
     try:
         return Position.parse(text)
     except ValueError:
-        raise _CannotResume("Last-Event-ID is not an id of this stream") from None
+        raise CannotResume("Last-Event-ID is not an id of this stream") from None
 
 
 def _here(ring: Ring) -> bytes:

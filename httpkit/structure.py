@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import date, datetime
 from decimal import Decimal
 from enum import Enum
+from functools import lru_cache
+from math import isinf
 from typing import Any, Literal, Union, get_args, get_origin
 
 import attrs
@@ -26,6 +28,7 @@ Hook = Callable[[Any, Any], Any]
 _LARGEST = 2**63 - 1
 _WHOLE = re.compile(r"[+-]?[0-9]{1,19}")
 _DECIMAL = re.compile(r"[+-]?[0-9]{1,40}(\.[0-9]{1,40})?")
+_FLOAT = re.compile(r"-?[0-9]{1,400}(\.[0-9]{1,400})?([eE][+-]?[0-9]{1,3})?")
 _BOOLEANS = {"true": True, "false": False, "1": True, "0": False}
 
 
@@ -122,6 +125,7 @@ def _choice(values: Sequence[Any], make: Callable[[Any], Any]) -> Hook:
     return structure
 
 
+@lru_cache(None)
 def _enum(type_: Any, _: cattrs.Converter | None = None) -> Hook:
     return _choice([item.value for item in type_], type_)
 
@@ -178,6 +182,8 @@ def _object(type_: Any, converter: cattrs.Converter) -> Hook:
 def hook_for(attribute: attrs.Attribute[Any], converter: cattrs.Converter) -> Hook:
     """The hook that makes the value of a field, within its limits."""
     spec, type_ = spec_of(attribute), attribute.type
+    if type_ is bytes and spec.parse is None:  # as it came; no rule is about it
+        return lambda value, _: value
     base = _parsed(spec) if spec.parse is not None else converter.get_structure_hook(type_)
 
     def structure(value: Any, _: Any) -> Any:
@@ -266,6 +272,12 @@ def _decimal_text(value: str, _: Any) -> Decimal:
     return Decimal(value)
 
 
+def _float_text(value: str, _: Any) -> float:
+    if not _FLOAT.fullmatch(value) or isinf(found := float(value)):
+        raise Wrong("must be a number")
+    return found
+
+
 def _boolean_text(value: str, _: Any) -> bool:
     if value not in _BOOLEANS:
         raise Wrong("must be true or false")
@@ -276,7 +288,7 @@ TEXT = _converter(
     {
         str: _string,
         int: _whole_text,
-        float: lambda value, type_: float(_decimal_text(value, type_)),
+        float: _float_text,
         bool: _boolean_text,
         Decimal: _decimal_text,
         datetime: _moment,

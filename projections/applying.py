@@ -8,25 +8,22 @@ from itertools import chain, repeat
 
 import attrs
 
-from eventlog import Commit, EventLogError, SequenceGap
-from projections.errors import PoisonedCommit
+from eventlog import Commit, EventLogError
 from projections.model import Change, Handler, Projection
-from projections.store import Checkpoint, KeyRecord, Step
+from projections.parking import Parking
+from projections.store import KEYS, NOTHING_PARKED, Checkpoint, KeyRecord, Parked, Place, Step
+
+TRIES = 2
+"""How often a commit is tried once more, right away, before its aggregate is parked."""
 
 
 @attrs.frozen
 class Batch:
-    """What commits lead to: a step for each projection that has not applied them yet, and their idempotency keys."""
+    """What commits lead to: a step for each projection that has not applied them yet, their idempotency keys, what is parked."""
 
     steps: Sequence[Step]
     keys: Sequence[KeyRecord]
-
-
-def check_contiguous(commits: Sequence[Commit], after: int) -> None:
-    """See that no sequence is missing or comes twice. Raises SequenceGap."""
-    for expected, commit in enumerate(commits, start=after + 1):
-        if commit.sequence != expected:
-            raise SequenceGap(expected, commit.sequence)
+    parked: Mapping[Place, Parked | None] = NOTHING_PARKED
 
 
 def apply(
@@ -34,18 +31,51 @@ def apply(
     checkpoints: Mapping[str, Checkpoint],
     incarnation: str,
     commits: Sequence[Commit],
+    parking: Parking,
 ) -> Batch:
-    """Apply commits, each projection those above its checkpoint. Raises PoisonedCommit."""
-    keys = _keys(commits)
+    """Apply commits, each projection those above its checkpoint; what cannot be applied is parked."""
+    keys = _keys(commits, parking)
     by_category: defaultdict[str, list[Commit]] = defaultdict(list)
     for commit in commits:
         by_category[commit.category].append(commit)
     begin, end = commits[0].sequence, commits[-1].sequence
-    steps = (_step(p, checkpoints.get(p.name), incarnation, begin, end, by_category) for p in projections)
-    return Batch([step for step in steps if step is not None], keys)
+    steps = []
+    for projection in projections:
+        before = checkpoints.get(projection.name)
+        reached, applied = (0, 0) if before is None else (before.sequence, before.applied)
+        if end > reached:
+            changes, more = _changes(projection, reached if begin <= reached else 0, by_category, parking)
+            after = Checkpoint(
+                projection=projection.name,
+                version=projection.version,
+                incarnation=incarnation,
+                sequence=end,
+                applied=applied + more,
+            )
+            steps.append(Step(projection=projection, before=before, after=after, changes=changes))
+    return Batch(steps, keys, parking.changed)
 
 
-def _keys(commits: Sequence[Commit]) -> Sequence[KeyRecord]:
+def changes_of(projection: Projection, commits: Sequence[Commit]) -> tuple[Sequence[Change], int, Exception | None]:
+    """The changes of one aggregate's commits in order, how many of them can be applied, and why the next one cannot."""
+    changes: list[Change] = []
+    handler = projection.handlers[commits[0].category]
+    for applied, commit in enumerate(commits):
+        if error := _handle(handler, commit, changes):
+            return changes, applied, error
+    return changes, len(commits), None
+
+
+def keys_of(commit: Commit) -> Sequence[KeyRecord]:
+    """The idempotency keys that a commit bears. Raises UndecodableCommit."""
+    return [
+        KeyRecord(event.key, event.fingerprint, commit.subject, commit.sequence)
+        for event in commit.body.events
+        if event.key is not None
+    ]
+
+
+def _keys(commits: Sequence[Commit], parking: Parking) -> Sequence[KeyRecord]:
     try:
         return [
             KeyRecord(event.key, event.fingerprint, commit.subject, commit.sequence)
@@ -54,52 +84,104 @@ def _keys(commits: Sequence[Commit]) -> Sequence[KeyRecord]:
             if event.key is not None
         ]
     except EventLogError:
-        for commit in commits:
-            _check_readable(commit)
-        raise
+        return [record for commit in commits for record in _keys_or_parked(commit, parking)]
 
 
-def _check_readable(commit: Commit) -> None:
+def _keys_or_parked(commit: Commit, parking: Parking) -> Sequence[KeyRecord]:
     try:
-        commit.body  # noqa: B018 - decoded at the first look
+        return keys_of(commit)
     except EventLogError as error:
-        raise PoisonedCommit(commit.sequence, commit.subject, None, str(error)) from error
+        parking.park(KEYS.name, commit, error)
+        return ()
 
 
-def _step(
-    projection: Projection,
-    before: Checkpoint | None,
-    incarnation: str,
-    begin: int,
-    end: int,
-    by_category: Mapping[str, Sequence[Commit]],
-) -> Step | None:
-    reached, applied = (0, 0) if before is None else (before.sequence, before.applied)
-    if end <= reached:
-        return None
-    work = []
-    for category, handler in projection.handlers.items():
-        commits: Collection[Commit] = by_category.get(category, ())
-        if begin <= reached:
-            commits = [commit for commit in commits if commit.sequence > reached]
-        applied += len(commits)
-        if category in projection.latest:
-            commits = {commit.subject: commit for commit in commits}.values()
-        work.append(zip(commits, repeat(handler)))
-    handled: Iterable[tuple[Commit, Handler]] = chain.from_iterable(work)
-    if len(work) > 1 or projection.latest:
-        handled = sorted(handled, key=_by_sequence)
+def _changes(
+    projection: Projection, reached: int, by_category: Mapping[str, Sequence[Commit]], parking: Parking
+) -> tuple[Sequence[Change], int]:
+    """The changes of the commits above sequence `reached`, and how many commits are applied by them.
+
+    Where the last commit of an aggregate would say all (`latest`) and cannot be applied, those before it count: then all of that
+    aggregate are handled one by one.
+    """
+    name, one_by_one = projection.name, set[str]()
+    while True:
+        applied, work = 0, []
+        for category, handler in projection.handlers.items():
+            commits: Collection[Commit] = by_category.get(category, ())
+            if reached:
+                commits = [commit for commit in commits if commit.sequence > reached]
+            if parking.holds(name):
+                commits = [commit for commit in commits if not parking.take(name, commit)]
+            applied += len(commits)
+            if category in projection.latest:
+                commits = _last(commits, one_by_one)
+            work.append(zip(commits, repeat(handler)))
+        handled: Iterable[tuple[Commit, Handler]] = chain.from_iterable(work)
+        if len(work) > 1 or projection.latest:
+            handled = sorted(handled, key=_by_sequence)
+        changes, poisoned = _handle_all(handled)
+        again = {commit.subject for commit, _ in poisoned if commit.category in projection.latest} - one_by_one
+        if not again:
+            return changes, applied - _park_all(name, poisoned, parking)
+        one_by_one |= again
+
+
+def _last(commits: Collection[Commit], one_by_one: Collection[str]) -> Collection[Commit]:
+    last: dict[object, Commit] = {}
+    for commit in commits:
+        last[commit.sequence if commit.subject in one_by_one else commit.subject] = commit
+    return last.values()
+
+
+Poisoned = Sequence[tuple[Commit, Exception | None]]
+"""Commits that cannot be applied, each with the reason; None: it comes after one of its aggregate that cannot be."""
+
+
+def _handle_all(handled: Iterable[tuple[Commit, Handler]]) -> tuple[list[Change], Poisoned]:
     changes: list[Change] = []
+    poisoned: list[tuple[Commit, Exception | None]] = []
+    subjects: set[str] = set()
     for commit, handler in handled:
+        if subjects and commit.subject in subjects:
+            poisoned.append((commit, None))
+            continue
+        before = len(changes)
         try:
             changes += handler(commit)
-        except Exception as error:
-            reason = str(error) if isinstance(error, EventLogError) else repr(error)
-            raise PoisonedCommit(commit.sequence, commit.subject, projection.name, reason) from error
-    after = Checkpoint(
-        projection=projection.name, version=projection.version, incarnation=incarnation, sequence=end, applied=applied
-    )
-    return Step(projection=projection, before=before, after=after, changes=changes)
+        except MemoryError:
+            raise
+        except Exception:  # noqa: BLE001 - whatever it is, it is tried again, then noted
+            del changes[before:]
+            if error := _handle(handler, commit, changes):
+                subjects.add(commit.subject)
+                poisoned.append((commit, error))
+    return changes, poisoned
+
+
+def _handle(handler: Handler, commit: Commit, changes: list[Change]) -> Exception | None:
+    """Add the changes of a commit, in the end those of none: then why not."""
+    found: Exception | None = None
+    for _ in range(TRIES):
+        before = len(changes)
+        try:
+            changes += handler(commit)
+        except MemoryError:
+            raise
+        except Exception as error:  # noqa: BLE001 - whatever it is, it is noted
+            del changes[before:]
+            found = error
+        else:
+            return None
+    return found
+
+
+def _park_all(name: str, poisoned: Poisoned, parking: Parking) -> int:
+    for commit, error in poisoned:
+        if error is None:
+            parking.take(name, commit)
+        else:
+            parking.park(name, commit, error)
+    return len(poisoned)
 
 
 def _by_sequence(handled: tuple[Commit, Handler]) -> int:

@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Sequence
 
 from eventlog import Commit
 
+GATHER = 0.004
+"""Seconds for which commits are gathered while many come: each transaction costs more than a commit in it."""
+MANY = 500
+"""Commits a second that are many."""
+_WINDOW = 0.1
 MOST_BYTES = 8 * 1024**2
 """Commits are not gathered beyond that many bytes: memory is bounded however large they are."""
 
@@ -19,6 +25,9 @@ class Backlog:
         self._most = most
         self._commits: list[Commit] = []
         self._bytes = 0
+        self._since = time.monotonic()
+        self._counted = 0
+        self._many = False
         self._end: Exception | None = None
         self._ended = False
         self._filled = asyncio.Event()
@@ -30,6 +39,7 @@ class Backlog:
             self._taken.clear()
             await self._taken.wait()
         self._commits += commits
+        self._counted += len(commits)
         self._bytes += sum(len(commit.data) for commit in commits)
         self._filled.set()
 
@@ -48,6 +58,16 @@ class Backlog:
                 return ()
             self._filled.clear()
             await self._filled.wait()
+        if self._busy():
+            await asyncio.sleep(GATHER)
         commits, self._commits, self._bytes = self._commits, [], 0
         self._taken.set()
         return commits
+
+    def _busy(self) -> bool:
+        """Whether many commits came in the last window; what comes in large lists is gathered enough."""
+        passed = time.monotonic() - self._since
+        if passed >= _WINDOW:
+            self._many = self._counted > MANY * passed
+            self._since, self._counted = time.monotonic(), 0
+        return self._many and not self._ended and len(self._commits) < MANY * GATHER * 10

@@ -3,26 +3,72 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from projections.errors import StoreUnavailable
+from projections.errors import CopyRefused, StoreUnavailable
 from projections.sqlite import SQLiteReader, SQLiteStore
+from projections.sqlite.copies import SQLiteCopies
+from projections.store import Reader
+
+if TYPE_CHECKING:
+    from projections.postgres import PostgresReader, PostgresStore
 
 SQLITE = "sqlite:"
+POSTGRES = ("postgres:", "postgresql:")
 
 
-def store_at(url: str) -> SQLiteStore:
-    """The store at `sqlite:<path>` (also `sqlite:///<absolute path>`). Raises StoreUnavailable for an address of another form."""
-    return SQLiteStore(path_of(url))
+def store_at(url: str) -> SQLiteStore | PostgresStore:
+    """The store at an address, to write to it.
+
+    `sqlite:<path>` (also `sqlite:///<absolute path>`), or `postgresql://user:password@host:port/database`, also
+    `postgres://...`. Raises StoreUnavailable for an address of another form.
+    """
+    if not url.startswith(POSTGRES):
+        return SQLiteStore(_file(url))
+    from projections.postgres import PostgresStore  # noqa: PLC0415 - slow
+
+    return PostgresStore(url)
 
 
-def reader_at(url: str) -> SQLiteReader:
+def reader_at(url: str) -> SQLiteReader | PostgresReader:
     """As `store_at`, to look at it only: also while a service writes to it."""
-    return SQLiteReader(path_of(url))
+    if not url.startswith(POSTGRES):
+        return SQLiteReader(_file(url))
+    from projections.postgres import PostgresReader  # noqa: PLC0415 - slow
+
+    return PostgresReader(url)
 
 
-def path_of(url: str) -> Path:
-    """The file that an address names. Raises StoreUnavailable for an address of another form."""
+def copies_at(url: str) -> SQLiteCopies:
+    """The copies beside the database at an address. Raises StoreUnavailable as `store_at`, CopyRefused where it keeps none."""
+    if url.startswith(POSTGRES):
+        raise CopyRefused("copies beside the live tables are kept in SQLite only")
+    return SQLiteCopies(_file(url))
+
+
+def copies_of(reader: Reader) -> SQLiteCopies | None:
+    """The copies beside an open database; None where it keeps none."""
+    return SQLiteCopies(reader.path) if isinstance(reader, SQLiteReader) else None
+
+
+def path_of(url: str) -> Path | None:
+    """The file that an address names, None where it names none on this machine. Raises StoreUnavailable as `store_at`."""
+    return None if url.startswith(POSTGRES) else _file(url)
+
+
+def shown(url: str) -> str:
+    """An address without its password. Raises StoreUnavailable as `store_at`."""
+    if not url.startswith(POSTGRES):
+        return url
+    from projections.postgres.connection import Address  # noqa: PLC0415 - slow
+
+    return Address(url).shown
+
+
+def _file(url: str) -> Path:
     if not url.startswith(SQLITE) or not url.removeprefix(SQLITE).strip("/"):
-        raise StoreUnavailable(f"{url.partition(':')[0]!r} is no database that is known: give sqlite:<path>")
+        raise StoreUnavailable(
+            f"{url.partition(':')[0]!r} is no database that is known: give sqlite:<path> or postgresql://<user>@<host>/<database>"
+        )
     path = url.removeprefix(SQLITE)
     return Path(path.removeprefix("//")).expanduser()

@@ -28,8 +28,24 @@ class StoreDamaged(ProjectionError):
     status = HTTPStatus.SERVICE_UNAVAILABLE
 
 
+class StoreForeign(StoreDamaged):
+    """The database is that of another program: it is left alone."""
+
+
 class RowRefused(ProjectionError):
     """The database refuses a row for what is in it (a constraint, a value that it cannot hold): no retry will help."""
+
+
+class ArgumentRefused(ProjectionError):
+    """A query was asked with a value that cannot be one: a text where there must be a time."""
+
+    status = HTTPStatus.BAD_REQUEST
+
+
+class NotLeading(ProjectionError):
+    """Another process brings this database up to date now; this one may look, and may ask again."""
+
+    status = HTTPStatus.SERVICE_UNAVAILABLE
 
 
 class Behind(ProjectionError):
@@ -48,15 +64,22 @@ class CheckpointMoved(ProjectorStopped):
     """Another projector advanced the checkpoint: this one must not go on."""
 
 
-class PoisonedCommit(ProjectorStopped):
-    """A commit cannot be read or applied; the text names its sequence, its aggregate, the projection and the reason."""
+class NotParked(ProjectionError):
+    """There is nothing parked under that name."""
 
-    def __init__(self, sequence: int, subject: str, projection: str | None, reason: str) -> None:
-        by = f"projection {projection!r}" if projection else "the event log's registry"
-        super().__init__(f"sequence {sequence} ({subject}) cannot be applied by {by}: {reason}")
-        self.sequence = sequence
-        self.subject = subject
-        self.projection = projection
+    status = HTTPStatus.NOT_FOUND
+
+
+class CopyRefused(ProjectionError):
+    """A copy of the tables cannot take their place: it is not there, not whole, not verified, or not what was verified."""
+
+    status = HTTPStatus.CONFLICT
+
+
+class NoCopy(ProjectionError):
+    """There is no copy of the tables."""
+
+    status = HTTPStatus.NOT_FOUND
 
 
 class MigrationError(ProjectionError):

@@ -7,7 +7,7 @@ idempotency keys are compared as a table, and of each projection how many commit
 from __future__ import annotations
 
 import hashlib
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -16,7 +16,9 @@ from typing import Any
 import attrs
 import msgspec
 
-from eventlog import EventLog
+from eventlog import EventLog, Head
+from projections.continuity import check_against
+from projections.errors import Behind, MigrationError
 from projections.migrations import Migrations
 from projections.model import ReadModel, Table
 from projections.projector import Projector
@@ -70,9 +72,18 @@ class Difference:
         return f"{row}: {'; '.join(cells)}"
 
 
+Run = Callable[[Projector, int], Awaitable[None]]
+"""Runs a projector up to a sequence, and may show how far it is meanwhile."""
+
+
+async def plainly(projector: Projector, until: int) -> None:
+    """Run a projector without a word."""
+    await projector.run(until=until)
+
+
 @asynccontextmanager
 async def folded(
-    event_log: EventLog, model: ReadModel, *, until: int, directory: Path | None = None
+    event_log: EventLog, model: ReadModel, *, until: int, directory: Path | None = None, run: Run = plainly
 ) -> AsyncIterator[SQLiteStore]:
     """A store with the read model made afresh from the log up to sequence `until`; it is gone after the block.
 
@@ -83,8 +94,47 @@ async def folded(
         async with SQLiteStore(Path(place) / "fold.db") as store:
             await Migrations(store, model).up()
             if until:
-                await Projector(event_log, store, model).run(until=until)
+                await run(Projector(event_log, store, model), until)
             yield store
+
+
+@attrs.frozen(kw_only=True)
+class Verdict:
+    """What came of a verification: the sequence up to which both were compared, and the first difference, None: equal."""
+
+    sequence: int
+    difference: Difference | None
+
+
+async def verify(
+    live: Reader, event_log: EventLog, model: ReadModel, *, directory: Path | None = None, run: Run = plainly
+) -> Verdict:
+    """Fold the log afresh, up to where a read model is now, and compare row by row; it may go on meanwhile.
+
+    Raises LogDamaged where it does not belong to this log, MigrationError where it was made by another version of the program,
+    Behind where its projections are not at one sequence (they are catching up), Unavailable, StoreUnavailable, StoreDamaged.
+    """
+    head = await event_log.head()
+    async with live.snapshot() as ours:
+        until = await _sequence_of(ours, model, head)
+        async with folded(event_log, model, until=until, directory=directory, run=run) as fresh, fresh.snapshot() as theirs:
+            return Verdict(sequence=until, difference=await compare_snapshots(ours, theirs, model))
+
+
+async def _sequence_of(snapshot: Snapshot, model: ReadModel, head: Head) -> int:
+    checkpoints = await snapshot.checkpoints()
+    found = {projection.name: checkpoints.get(projection.name) for projection in model.projections}
+    for projection in model.projections:
+        checkpoint = found[projection.name]
+        check_against(head, projection.name, checkpoint)
+        if checkpoint is not None and checkpoint.version != projection.version:
+            raise MigrationError(
+                f"projection {projection.name!r} is of version {checkpoint.version}, this program has {projection.version}"
+            )
+    sequences = {0 if checkpoint is None else checkpoint.sequence for checkpoint in found.values()}
+    if len(sequences) > 1:
+        raise Behind(f"the projections of {model.name} are at sequences {min(sequences)} to {max(sequences)}: catching up")
+    return max(sequences, default=0)
 
 
 async def dump(store: Reader, model: ReadModel) -> Dump:
@@ -106,19 +156,31 @@ async def dump(store: Reader, model: ReadModel) -> Dump:
 async def compare(live: Reader, fresh: Reader, model: ReadModel) -> Difference | None:
     """The first difference between two stores of one read model, None where they are equal. Reads both once, in step."""
     async with live.snapshot() as ours, fresh.snapshot() as theirs:
-        for table in _tables(model):
-            difference = await _compare_table(ours, theirs, table)
-            if difference is not None:
-                return difference
-        applied, expected = await _applied(ours, model), await _applied(theirs, model)
-        for name, count in expected.items():
-            if applied.get(name) != count:
-                return Difference("checkpoints", (name,), {"applied": applied.get(name)}, {"applied": count})
+        return await compare_snapshots(ours, theirs, model)
+
+
+async def compare_snapshots(ours: Snapshot, theirs: Snapshot, model: ReadModel) -> Difference | None:
+    """As `compare`, of two moments."""
+    for table in _tables(model):
+        difference = await _compare_table(ours, theirs, table)
+        if difference is not None:
+            return difference
+    applied, expected = await _applied(ours, model), await _applied(theirs, model)
+    for name, count in expected.items():
+        if applied.get(name) != count:
+            return Difference("checkpoints", (name,), {"applied": applied.get(name)}, {"applied": count})
     return None
 
 
 async def _compare_table(ours: Snapshot, theirs: Snapshot, table: Table) -> Difference | None:
-    left, right = _rows(ours, table), _rows(theirs, table)
+    lists = ours.scan(table), theirs.scan(table)
+    while True:
+        some, others = await anext(lists[0], None) or (), await anext(lists[1], None) or ()
+        if some != others:
+            break
+        if not some:
+            return None
+    left, right = _rows(table, some, lists[0]), _rows(table, others, lists[1])
     while True:
         live, fresh = await anext(left, None), await anext(right, None)
         if live is None and fresh is None:
@@ -143,8 +205,12 @@ def _tables(model: ReadModel) -> Sequence[Table]:
     return sorted((KEYS, *(table for p in model.projections for table in p.tables)), key=lambda table: table.name)
 
 
-async def _rows(snapshot: Snapshot, table: Table) -> AsyncIterator[Mapping[str, Any]]:
-    async for rows in snapshot.scan(table):
+async def _rows(
+    table: Table, first: Sequence[tuple[Any, ...]], more: AsyncIterator[Sequence[tuple[Any, ...]]]
+) -> AsyncIterator[Mapping[str, Any]]:
+    for row in first:
+        yield dict(_canonical(table, row))
+    async for rows in more:
         for row in rows:
             yield dict(_canonical(table, row))
 
@@ -156,9 +222,12 @@ async def _lines(snapshot: Snapshot, table: Table) -> AsyncIterator[bytes]:
 
 
 def _canonical(table: Table, row: Sequence[Any]) -> Iterator[tuple[str, Any]]:
-    """The cells of a row; JSON as the value that it stands for, since stores may write it otherwise."""
+    """The cells of a row, alike from every store: JSON as the value that it stands for, NUL as one that cannot hold it has it."""
     for column, value in zip(table.columns, row, strict=True):
-        yield column.name, _meaning(value) if column.type == "json" and value is not None else value
+        if column.type == "json" and value is not None:
+            yield column.name, _meaning(value)
+        else:
+            yield column.name, value.replace("\0", "\ufffd") if column.type == "text" and value is not None else value
 
 
 def _meaning(text: str) -> Any:

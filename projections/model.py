@@ -36,6 +36,8 @@ def timestamp_text(value: datetime) -> str:
 class Column:
     """A column. Values: str, int, float, bool, aware datetime, JSON text; None where it is empty.
 
+    In the place of the character NUL, which Postgres cannot hold, a text may have U+FFFD.
+
     Read back, a timestamp is the text that `timestamp_text` gives and JSON is text, whichever store holds it; a boolean
     is what has its truth (SQLite gives 0 or 1).
     """

@@ -6,7 +6,7 @@ from importlib import import_module
 
 from projections.model import ReadModel
 
-_PLACES = {"tracker": "projections.tracker:MODEL"}
+_PLACES = {"tracker": "projections.tracker:MODEL", "pantry": "projections.pantry:MODEL"}
 
 
 def names() -> tuple[str, ...]:

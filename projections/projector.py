@@ -3,41 +3,34 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Sequence
-from contextlib import asynccontextmanager
+import logging
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
 from datetime import UTC, datetime
 from itertools import islice
-from typing import Any, TypeVar
+from typing import Any
 
 import structlog
 
-from eventlog import Commit, EventLog, Head, IncarnationChanged, LogDamaged, LogTruncated, Unavailable
-from projections.applying import Batch, apply, check_contiguous
+from eventlog import Commit, EventLog, EventLogError, Head, LogDamaged, Unavailable
+from projections.advancing import INLINE, Advancing, pauses
 from projections.backlog import Backlog
-from projections.errors import (
-    Behind,
-    CheckpointMoved,
-    PoisonedCommit,
-    ProjectionError,
-    ProjectorStopped,
-    RowRefused,
-    StoreUnavailable,
-)
-from projections.model import Projection, ReadModel
+from projections.continuity import check_against, check_contiguous
+from projections.errors import CheckpointMoved, NotLeading, ProjectionError, ProjectorStopped, StoreUnavailable
+from projections.migrations import Migrations
+from projections.model import ReadModel
+from projections.standby import Lead, stand_by
 from projections.status import Progress, ProjectorStatus
-from projections.store import Checkpoint, KeyRecord, Outcome, Store
+from projections.store import Parked, Place, Store, Turns
+from projections.unparking import Unparked, unpark
 from projections.waiting import Waiters
 
 log = structlog.get_logger(__name__)
 
-T = TypeVar("T")
 OnApplied = Callable[[Sequence[Commit]], None]
 
 BATCH = 10_000
 """Commits that one transaction takes at most: the more, the more rows of it are written once for several commits."""
-_INLINE = 32
-"""Up to so many commits are applied in the event loop itself: a thread would take longer to wake."""
-_FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 5.0
 _HEAD_EVERY = 1.0
 _TRIES_AHEAD = 5
 """How often the log is asked again, over some three seconds, before a checkpoint that is ahead of it is believed to be."""
@@ -66,15 +59,42 @@ class Projector:
         self._batch = batch
         self._on_applied = on_applied
         self._progress = Progress(now)
+        self._advancing = Advancing(store, model, self._progress, now)
         self._waiters = Waiters()
-        self._incarnation = ""
-        self._checkpoints: dict[str, Checkpoint] = {}
-        self._shown = 0
+        self._shown: int | None = None
+        self.lead = Lead()
+        """Whether it is this process that writes; where it is another one, what that writes is shown here."""
 
     @property
     def position(self) -> int:
         """The sequence up to which every projection is applied: what is read now is true for at least this."""
         return self._waiters.reached
+
+    @property
+    def parked(self) -> Mapping[Place, Parked]:
+        """The aggregates that are set aside, since a commit of theirs cannot be applied."""
+        return self._advancing.parked
+
+    @property
+    def farthest(self) -> int:
+        """The highest sequence that any projection has applied."""
+        return self._advancing.highest
+
+    async def load(self) -> None:
+        """Look where the projections stand, to work on them while nothing runs."""
+        await self._advancing.load()
+
+    @asynccontextmanager
+    async def held(self) -> AsyncIterator[int]:
+        """Nothing is applied during the block, which is given `farthest`; then it goes on with what the database has by then."""
+        async with self._advancing.turn:
+            yield self._advancing.highest
+            await self._advancing.load()
+            self._waiters.advance(max(self.position, self._advancing.lowest))
+
+    async def unpark(self, projection: str | None = None, subject: str | None = None) -> Unparked:
+        """Take up what is parked: see `projections.unparking`. Also while this projector runs; else after `load`."""
+        return await unpark(self._log, self._advancing, projection, subject)
 
     def status(self) -> ProjectorStatus:
         """State, position, lag, rate, now."""
@@ -90,14 +110,18 @@ class Projector:
     async def run(self, *, until: int | None = None) -> None:
         """Follow the log for ever, or up to sequence `until`.
 
-        While the log or the database is away it stays on its checkpoint, tries again and goes on by itself. Raises
-        ProjectorStopped where going on would skip or repeat something: a hole, a changed, truncated or exchanged stream,
-        another projector on the same checkpoints, a commit that cannot be applied, a damaged database.
+        While the log or the database is away it stays on its checkpoint, tries again and goes on by itself. A commit that cannot
+        be applied is tried again, then its aggregate is parked, and the others go on. Of several processes on one database that
+        can be shared one applies, the others show what it has applied, and one of them goes on where it ends. Raises
+        ProjectorStopped where going on would skip or repeat something: a hole, a changed, truncated or exchanged stream, another
+        projector on the same checkpoints, a damaged database.
         """
         reason = ProjectorStopped("the projector has ended")
         failure: ProjectorStopped | None = None
+        self._progress.start()
+        self._waiters.begin()
         try:
-            await self._follow(until)
+            await self._take_turns(until)
         except ProjectorStopped as error:
             reason = failure = error
             raise
@@ -109,6 +133,8 @@ class Projector:
                 log.error("projector stopped", read_model=self._model.name, position=self.position, reason=str(failure))
             self._progress.stop(failure)
             self._waiters.fail(reason)
+            if failure is not None and self._store.turns is not None:
+                await self._store.turns.give_up()
 
     def _reason(self, error: Exception) -> str:
         if isinstance(error, LogDamaged):
@@ -118,70 +144,116 @@ class Projector:
             )
         return str(error) if isinstance(error, ProjectionError) else f"{type(error).__name__}: {error}"
 
+    # Leading, or standing by
+
+    async def _take_turns(self, until: int | None) -> None:
+        turns = self._store.turns
+        if turns is None:
+            self.lead.set(held=True)
+            await self._follow(until)
+            return
+        while True:
+            if await self._advancing.patiently("the database", turns.take):
+                try:
+                    if await self._lead(turns, until):
+                        return
+                except (NotLeading, CheckpointMoved) as error:
+                    log.warning("projector begins anew", read_model=self._model.name, position=self.position, reason=str(error))
+                    await turns.give_up()
+                finally:
+                    self.lead.set(held=False)
+            await self._stand_by(turns)
+
+    async def _lead(self, turns: Turns, until: int | None) -> bool:
+        """Follow the log while it is this one's turn; whether it has come to its end."""
+        await self._advancing.patiently("the database", Migrations(self._store, self._model).pending)  # not of a newer program
+        self.lead.set(held=True)
+        following, lost = asyncio.create_task(self._follow(until)), asyncio.create_task(turns.lost())
+        try:
+            await asyncio.wait({following, lost}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for task in (following, lost):
+                task.cancel()
+            await asyncio.wait({following, lost})
+        if following.cancelled():
+            return False
+        following.result()
+        return True
+
+    async def _stand_by(self, turns: Turns) -> None:
+        """Show what another process applies, until this one leads or looks again since the database was away."""
+        head = await self._advancing.patiently("the log", self._log.head)
+        self._advancing.incarnation = head.incarnation
+        await self._advancing.load()
+        self._progress.begin(self._advancing.lowest, head.last)
+        if self._shown is None:
+            self._shown = self._advancing.highest
+        log.info("projector stands by", read_model=self._model.name, position=self._advancing.lowest, head=head.last)
+        backlog = Backlog(self._batch)
+        async with _beside(self._read(backlog, self._shown, None)), _beside(self._watch(backlog)):
+            try:
+                await stand_by(turns, self._advancing, backlog, self._reached, self._show)
+            except StoreUnavailable as error:
+                self._progress.trouble("the database", error)
+                await asyncio.sleep(next(pauses()))
+
+    def _reached(self) -> None:
+        self._progress.trouble("the database", None)
+        self._progress.advance(self._advancing.lowest, 0)
+        self._waiters.advance(self._advancing.lowest)
+
     async def _follow(self, until: int | None) -> None:
         head = await self._begin()
-        position = self._lowest()
+        position = self._advancing.lowest
         self._progress.begin(position, head.last)
         self._waiters.advance(position)
-        self._shown = max((c.sequence for c in self._checkpoints.values()), default=0)
+        await self._show_missed()
         log.info("projector begins", read_model=self._model.name, position=position, head=head.last)
         backlog = Backlog(self._batch)
         async with _beside(self._read(backlog, position, until)), _beside(self._watch(backlog)):
             while commits := await backlog.take():
-                await self._advance(commits)
+                self._progress.pending(_time_of(commits), commits[-1].sequence)
+                async with self._advancing.turn:
+                    await self._advancing.advance(commits, self._show)
 
     # Beginning
 
     async def _begin(self) -> Head:
-        checkpoints = dict(await self._patiently("the database", self._store.checkpoints))
+        checkpoints = dict(await self._advancing.patiently("the database", self._store.checkpoints))
         changed = [p for p in self._model.projections if p.name in checkpoints and checkpoints[p.name].version != p.version]
         if changed:
-            await self._patiently("the database", lambda: self._store.forget(changed))
+            await self._advancing.patiently("the database", lambda: self._store.forget(changed))
             log.warning("projections have a new version and begin anew", projections=[p.name for p in changed])
-            checkpoints = dict(await self._patiently("the database", self._store.checkpoints))
-        self._checkpoints = {p.name: checkpoints[p.name] for p in self._model.projections if p.name in checkpoints}
-        head = await self._patiently("the log", self._log.head)
-        for pause in islice(_pauses(), _TRIES_AHEAD):  # a leader that was elected just now may not know its own end yet
-            if all(checkpoint.sequence <= head.last for checkpoint in self._checkpoints.values()):
+        await self._advancing.load()
+        head = await self._advancing.patiently("the log", self._log.head)
+        for pause in islice(pauses(), _TRIES_AHEAD):  # a leader that was elected just now may not know its own end yet
+            if all(checkpoint.sequence <= head.last for checkpoint in self._advancing.checkpoints.values()):
                 break
             await asyncio.sleep(pause)
-            head = await self._patiently("the log", self._log.head)
-        self._incarnation = head.incarnation
+            head = await self._advancing.patiently("the log", self._log.head)
+        self._advancing.incarnation = head.incarnation
         for projection in self._model.projections:
-            self._check(projection, self._checkpoints.get(projection.name), head)
+            check_against(head, projection.name, self._advancing.checkpoints.get(projection.name))
         return head
-
-    def _check(self, projection: Projection, checkpoint: Checkpoint | None, head: Head) -> None:
-        """See that a projection can go on in this log. Raises LogDamaged."""
-        name, reached = projection.name, 0
-        if checkpoint is not None:
-            reached = checkpoint.sequence
-            if checkpoint.incarnation != head.incarnation:
-                raise IncarnationChanged(checkpoint.incarnation, head.incarnation)
-        if reached > head.last:
-            raise LogTruncated(f"projection {name!r} is at sequence {reached}, ahead of the log, which ends at {head.last}")
-        if reached + 1 < head.first:
-            raise LogTruncated(f"projection {name!r} goes on with sequence {reached + 1}, the log begins at {head.first} only")
-
-    def _lowest(self) -> int:
-        return min((c.sequence if (c := self._checkpoints.get(p.name)) else 0 for p in self._model.projections), default=0)
 
     # Reading and measuring, beside the writing
 
     async def _read(self, backlog: Backlog, after: int, until: int | None) -> None:
-        pauses = _pauses()
+        waits = pauses()
         while True:
             try:
-                async for commits in self._log.follow(after=after, until=until, batch=self._batch, incarnation=self._incarnation):
+                async for commits in self._log.follow(
+                    after=after, until=until, batch=self._batch, incarnation=self._advancing.incarnation
+                ):
                     self._progress.trouble("reading the log", None)
-                    pauses = _pauses()
+                    waits = pauses()
                     check_contiguous(commits, after)
                     after = commits[-1].sequence
                     await backlog.put(commits)
                 backlog.end()
             except Unavailable as error:
                 self._progress.trouble("reading the log", error)
-                await asyncio.sleep(next(pauses))
+                await asyncio.sleep(next(waits))
             except Exception as error:  # noqa: BLE001 - who takes from the backlog raises it
                 backlog.end(error)
                 return
@@ -203,96 +275,40 @@ class Projector:
                 self._progress.trouble("the log", None)
                 self._progress.seen(head.last)
 
-    # Applying and writing
+    # Showing
 
-    async def _advance(self, commits: Sequence[Commit]) -> None:
-        """Apply and store commits, all of them or those before the first one that cannot be."""
-        try:
-            batch = await self._apply(commits)
-            self._progress.pending(commits[0].at, commits[-1].sequence)
-            await self._store_batch(batch)
-        except PoisonedCommit as error:
-            before = [commit for commit in commits if commit.sequence < error.sequence]
-            if before:
-                await self._advance(before)
-            raise
-        except RowRefused as error:
-            if len(commits) == 1:
-                raise PoisonedCommit(commits[0].sequence, commits[0].subject, None, str(error)) from error
-            for commit in commits:
-                await self._advance([commit])
-        else:
-            self._show(commits)
-
-    async def _apply(self, commits: Sequence[Commit]) -> Batch:
-        arguments = (self._model.projections, self._checkpoints, self._incarnation, commits)
-        if len(commits) <= _INLINE:
-            return apply(*arguments)
-        return await asyncio.to_thread(apply, *arguments)
-
-    async def _store_batch(self, batch: Batch) -> None:
-        tries = 0
-
-        async def store() -> Outcome:
-            nonlocal tries
-            tries += 1
-            return await self._store.advance(batch.steps, batch.keys)
-
-        outcome = await self._patiently("the database", store)
-        if outcome is Outcome.MISMATCH or (outcome is Outcome.ALREADY and tries == 1):
-            raise CheckpointMoved(
-                f"another projector has moved the checkpoints of read model {self._model.name!r}: only one may work on a database"
-            )
-        self._checkpoints |= {step.after.projection: step.after for step in batch.steps}
+    async def _show_missed(self) -> None:
+        """Show what another process has applied and this one has not shown yet; nothing at the beginning, that is history."""
+        highest = self._advancing.highest
+        if self._shown is not None and self._shown < highest:
+            backlog = Backlog(self._batch)
+            async with _beside(self._read(backlog, self._shown, highest)):
+                while commits := await backlog.take():
+                    self._show(commits)
+        self._shown = highest
 
     def _show(self, commits: Sequence[Commit]) -> None:
-        position = self._lowest()
+        position = self._advancing.lowest
         self._progress.advance(position, len(commits))
-        if commits[-1].sequence > self._shown:
-            new = commits if commits[0].sequence > self._shown else [c for c in commits if c.sequence > self._shown]
+        if len(commits) <= INLINE and log.is_enabled_for(logging.DEBUG):
+            for commit in commits:
+                trace = commit.trace
+                log.debug("commit applied", sequence=commit.sequence, subject=commit.subject, trace_id=trace and trace.trace_id)
+        shown = self._shown or 0
+        if commits[-1].sequence > shown:
+            new = commits if commits[0].sequence > shown else [c for c in commits if c.sequence > shown]
             self._shown = commits[-1].sequence
             if self._on_applied is not None:
                 self._on_applied(new)
         self._waiters.advance(position)
 
-    async def _patiently(self, what: str, call: Callable[[], Awaitable[T]]) -> T:
-        """Call until it works: what is away comes back."""
-        pauses = _pauses()
-        while True:
-            try:
-                result = await call()
-            except (StoreUnavailable, Unavailable) as error:
-                self._progress.trouble(what, error)
-                log.warning("projector waits", read_model=self._model.name, position=self.position, reason=str(error))
-                await asyncio.sleep(next(pauses))
-            else:
-                self._progress.trouble(what, None)
-                return result
 
-
-class CommandKeys:
-    """Where idempotency keys took effect, for `eventlog.commands`: looked up when the read model has reached far enough."""
-
-    def __init__(self, projector: Projector, store: Store, *, timeout: float = 5.0) -> None:
-        """`timeout`: seconds to wait for the read model."""
-        self._projector = projector
-        self._store = store
-        self._timeout = timeout
-
-    async def find(self, key: str, reached: int) -> KeyRecord | None:
-        """The key's use, looked up when everything up to sequence `reached` is in the read model. Raises Unavailable."""
-        try:
-            await self._projector.wait_for(reached, self._timeout)
-            return await self._store.find_key(key)
-        except (Behind, ProjectorStopped, StoreUnavailable) as error:
-            raise Unavailable(f"whether the command has taken effect before cannot be known now: {error}") from error
-
-
-def _pauses() -> Iterator[float]:
-    pause = _FIRST_PAUSE
-    while True:
-        yield pause
-        pause = min(2 * pause, _LONGEST_PAUSE)
+def _time_of(commits: Sequence[Commit]) -> datetime | None:
+    """When the first of some commits was decided, of those that can be read."""
+    for commit in commits:
+        with suppress(EventLogError):
+            return commit.at
+    return None
 
 
 @asynccontextmanager

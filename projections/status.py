@@ -63,6 +63,12 @@ class Progress:
         self._failure: str | None = None
         self._samples: deque[tuple[float, int]] = deque([(time.monotonic(), 0)])
 
+    def start(self) -> None:
+        """The projector begins, or begins again."""
+        self._failure = None
+        self._troubles.clear()
+        self._enter(State.STARTING)
+
     def begin(self, position: int, head: int) -> None:
         """The log and the checkpoints are known."""
         self._position, self._head = position, head
@@ -78,8 +84,8 @@ class Progress:
         self._head = None
         self._update()
 
-    def pending(self, oldest: datetime, last: int) -> None:
-        """Commits have been read and are about to be applied: the time of the first, the sequence of the last."""
+    def pending(self, oldest: datetime | None, last: int) -> None:
+        """Commits have been read and are about to be applied: the time of the first if known, the sequence of the last."""
         self._oldest = oldest
         if self._head is not None:
             self._head = max(self._head, last)

@@ -1,4 +1,4 @@
-"""The port of a read-model database. `projections.sqlite` implements it; Postgres will. All pass the same conformance suite.
+"""The port of a read-model database. `projections.sqlite` and `projections.postgres` implement it and pass one conformance suite.
 
 `Reader` is the part that looks, `Store` the part that changes: only a projector (and migrations) need the second.
 """
@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from datetime import datetime
 from enum import Enum
+from types import MappingProxyType
 from typing import Any, Protocol
 
 import attrs
@@ -50,6 +51,35 @@ KEYS = Table(
 
 
 @attrs.frozen(kw_only=True)
+class Parked:
+    """An aggregate that a projection has set aside: one of its commits cannot be applied, and those after it wait in order.
+
+    `sequence` is that commit, `types` are the types of its events (empty where it cannot even be read), `error` the reason in a
+    line, `traceback` where it arose, `at` when it was parked. `waiting` counts the commits that are not applied, itself among
+    them, up to sequence `last`. For the idempotency keys of a commit that cannot be read, `projection` is the name of `KEYS`.
+    """
+
+    projection: str
+    subject: str
+    sequence: int
+    types: str
+    error: str
+    traceback: str
+    at: datetime
+    waiting: int
+    last: int
+
+    @property
+    def place(self) -> Place:
+        """What it is found by."""
+        return self.projection, self.subject
+
+
+Place = tuple[str, str]
+"""Projection and subject of a parked aggregate."""
+
+
+@attrs.frozen(kw_only=True)
 class Step:
     """One batch for one projection: from a checkpoint (None: nothing applied yet) to the next, with the rows between."""
 
@@ -57,6 +87,9 @@ class Step:
     before: Checkpoint | None
     after: Checkpoint
     changes: Sequence[Change]
+
+
+NOTHING_PARKED: Mapping[Place, Parked | None] = MappingProxyType({})
 
 
 class Outcome(Enum):
@@ -104,11 +137,31 @@ class Snapshot(Protocol):
         """
 
 
-class Reader(Protocol):
+class Queryable(Protocol):
+    """What queries need of a database."""
+
+    async def fetch(self, sql: str, *arguments: Argument) -> Sequence[Row]:
+        """The rows of a query. Parameters are written `$1`, `$2`, … in either dialect.
+
+        For what an index finds: SQLite answers in the event loop itself, since a thread costs five times a point select.
+        """
+
+    async def fetch_beside(self, sql: str, *arguments: Argument) -> Sequence[Row]:
+        """As `fetch`, for what reads much: the event loop goes on meanwhile."""
+
+    async def fetch_one(self, sql: str, *arguments: Argument) -> Row | None:
+        """The first row of a query, or None."""
+
+
+class Reader(Queryable, Protocol):
     """Looks at a read-model database. What is raised where it cannot be read: StoreUnavailable, StoreDamaged."""
 
     dialect: str
     """`sqlite` or `postgres`: which migration files are used."""
+
+    @property
+    def identity(self) -> str:
+        """Names the database, the same for all processes that are given its address; no secret is in it."""
 
     async def open(self) -> None:
         """Open the database; a Store makes the tables of its own where they are missing."""
@@ -119,17 +172,11 @@ class Reader(Protocol):
     async def checkpoints(self) -> Mapping[str, Checkpoint]:
         """The checkpoint of each projection that has one."""
 
+    async def parked(self) -> Sequence[Parked]:
+        """The aggregates that are parked, by projection and sequence."""
+
     async def find_key(self, key: str) -> KeyRecord | None:
         """Where an idempotency key took effect, as far as this read model has been brought."""
-
-    async def fetch(self, sql: str, *arguments: Argument) -> Sequence[Row]:
-        """The rows of a query. Parameters are written `$1`, `$2`, … in either dialect.
-
-        For what an index finds: SQLite answers in the event loop itself, since a thread costs five times a point select.
-        """
-
-    async def fetch_one(self, sql: str, *arguments: Argument) -> Row | None:
-        """The first row of a query, or None."""
 
     def snapshot(self) -> AbstractAsyncContextManager[Snapshot]:
         """Everything as it is now, for reading whole tables beside the event loop."""
@@ -141,11 +188,38 @@ class Reader(Protocol):
         """The columns of a table in order, none where there is no such table."""
 
 
+class Turns(Protocol):
+    """How several processes that have one database open take turns: one of them writes, the others are told what it wrote."""
+
+    async def take(self) -> bool:
+        """Become the one that writes, or stay so. False where another process is. Raises StoreUnavailable."""
+
+    async def lost(self) -> None:
+        """Return when it is no longer this process's turn: the connection that writes has ended."""
+
+    async def give_up(self) -> None:
+        """Let another process have its turn."""
+
+    def news(self) -> AbstractAsyncContextManager[AsyncIterator[Mapping[str, Checkpoint] | None]]:
+        """The checkpoints now, and again whenever a process has moved them; None about once a second where none has.
+
+        Raises StoreUnavailable where the database can no longer tell.
+        """
+
+
 class Store(Reader, Protocol):
     """A database that holds a read model, its checkpoints and the idempotency keys, and the only one to write to it."""
 
-    async def advance(self, steps: Sequence[Step], keys: Sequence[KeyRecord] = ()) -> Outcome:
+    @property
+    def turns(self) -> Turns | None:
+        """How it is shared with other processes; None where it belongs to one alone as long as it is open."""
+
+    async def advance(
+        self, steps: Sequence[Step], keys: Sequence[KeyRecord] = (), parked: Mapping[Place, Parked | None] = NOTHING_PARKED
+    ) -> Outcome:
         """Write the rows and move the checkpoints of all steps in one transaction, each compared with its `before`.
+
+        What is `parked` is written in the same transaction, over what was there of the same place; None: it is taken away.
 
         Of several changes to one row the last is written. Rows are put in the order of the steps and of their projections'
         tables, then deleted in the reverse order; foreign keys are checked at the end. Of several records of one key the
@@ -153,7 +227,7 @@ class Store(Reader, Protocol):
         """
 
     async def forget(self, projections: Sequence[Projection]) -> None:
-        """Empty the tables of these projections and remove their checkpoints, in one transaction."""
+        """Empty the tables of these projections, remove their checkpoints and what they have parked, in one transaction."""
 
     async def migrate(
         self, sql: str, *, before: SchemaVersion, after: SchemaVersion, projections: Sequence[Projection]
@@ -161,7 +235,7 @@ class Store(Reader, Protocol):
         """Run the statements of one migration and record its version, in one transaction.
 
         None where the version is not `before` (any more): nothing was done. Otherwise the names of the projections of
-        whose tables one came, went, or has other columns or another number of rows than before: their checkpoints are removed
-        and what is left of their tables is emptied, so that they are filled from the log again.
+        whose tables one came, went, or has other columns or another number of rows than before: they are forgotten, as by
+        `forget`, so that they are filled from the log again.
         Raises MigrationError where the statements fail; then nothing was changed.
         """

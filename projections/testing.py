@@ -15,7 +15,7 @@ from typing import Any
 
 from projections.errors import MigrationError, RowRefused
 from projections.model import Change, Column, Delete, Projection, Put, Table
-from projections.store import Checkpoint, KeyRecord, Outcome, Row, SchemaVersion, Step, Store
+from projections.store import Checkpoint, KeyRecord, Outcome, Parked, Row, SchemaVersion, Step, Store
 
 PEOPLE = Table(
     "people",
@@ -38,16 +38,22 @@ MAP = Projection("map", 1, (PLACES, REGIONS), {})
 BOTH = (VISITORS, MAP)
 
 _TYPES = {
-    "sqlite": {"timestamp": "TEXT", "json": "TEXT", "at_the_end": ""},
-    "postgres": {"timestamp": "TIMESTAMPTZ", "json": "JSON", "at_the_end": "DEFERRABLE INITIALLY DEFERRED"},
+    "sqlite": {"integer": "INTEGER", "real": "REAL", "timestamp": "TEXT", "json": "TEXT", "at_the_end": ""},
+    "postgres": {
+        "integer": "BIGINT",
+        "real": "DOUBLE PRECISION",
+        "timestamp": "TIMESTAMPTZ",
+        "json": "JSON",
+        "at_the_end": "DEFERRABLE INITIALLY DEFERRED",
+    },
 }
 _CREATE = """
 CREATE TABLE people (
-    id TEXT NOT NULL PRIMARY KEY, age INTEGER CHECK (age >= 0), height REAL, awake BOOLEAN, born {timestamp}, extra {json}
+    id TEXT NOT NULL PRIMARY KEY, age {integer} CHECK (age >= 0), height {real}, awake BOOLEAN, born {timestamp}, extra {json}
 );
 CREATE TABLE visits (
     person TEXT NOT NULL REFERENCES people (id) {at_the_end},
-    number INTEGER NOT NULL,
+    number {integer} NOT NULL,
     place TEXT,
     PRIMARY KEY (person, number)
 );
@@ -83,6 +89,20 @@ def step(before: int, after: int, *changes: Change, projection: Projection = VIS
     )
 
 
+def parked(subject: str, sequence: int, projection: Projection = VISITORS, **values: Any) -> Parked:
+    """A parked aggregate."""
+    given: dict[str, Any] = {
+        "projection": projection.name,
+        "types": "Born, Moved",
+        "error": "it's \U0001f9ea",
+        "traceback": "line\n  line\n",
+        "at": datetime(2026, 2, 3, 4, 5, 6, 70, tzinfo=UTC),
+        "waiting": 1,
+        "last": sequence,
+    }
+    return Parked(subject=subject, sequence=sequence, **given | values)
+
+
 @contextmanager
 def _refused(kind: type[Exception]) -> Iterator[None]:
     try:
@@ -112,6 +132,7 @@ class StoreConformance:
         assert await store.schema() == SchemaVersion(0)
         assert await store.find_key("k") is None
         assert await store.columns("people") == []
+        assert await store.parked() == []
 
     async def test_rows_and_checkpoint_are_written_together(self, store: Store) -> None:
         """What a step brings can be read, and its checkpoint is the new one."""
@@ -152,6 +173,9 @@ class StoreConformance:
         assert found == [{"id": "b"}]
         assert await store.fetch("SELECT id FROM people WHERE born <= $1", born) == [{"id": "a"}]
         assert await store.fetch_one("SELECT id FROM people WHERE id = $1", "c") is None
+        assert await store.fetch_beside("SELECT id FROM people WHERE id <> $1 ORDER BY id", "nil") == await store.fetch(
+            "SELECT id FROM people WHERE id <> $1 ORDER BY id", "nil"
+        )
 
     async def test_the_last_change_of_a_row_counts(self, store: Store) -> None:
         """Put over put, delete over put, put over delete; over rows that are there, and that are not."""
@@ -174,6 +198,42 @@ class StoreConformance:
             ]
         )
         assert {row["id"]: row["age"] for row in await self.rows(store, PEOPLE)} == {"new": 4, "old": 7, "back": 9}
+
+    async def test_many_rows_are_as_few(self, store: Store) -> None:
+        """Put, put again and deleted by the hundred, with their references and keys, in one transaction each."""
+        await self.made(store)
+        several = range(700)
+        people = [person(f"p{n}", n, born=datetime(2026, 1, 1, tzinfo=UTC), extra="[1]") for n in several]
+        keys = [KeyRecord(f"k{n % 600}", None, "s", n) for n in several]
+        visits = [visit(f"p{n}", 1, None if n % 2 else "lake") for n in several]
+        assert await store.advance([step(0, 1, *visits, *people)], keys) is Outcome.STORED
+        assert await store.find_key("k5") == KeyRecord("k5", None, "s", 5)
+        later = [person(f"p{n}", 2 * n) for n in several[:400]]
+        gone = [Delete(VISITS, (f"p{n}", 1)) for n in several[400:]] + [Delete(PEOPLE, (f"p{n}",)) for n in several[400:]]
+        assert (
+            await store.advance([step(1, 2, *gone, *later)], [KeyRecord(f"k{n}", "x", "t", n) for n in several]) is Outcome.STORED
+        )
+        assert {row["id"]: row["age"] for row in await self.rows(store, PEOPLE)} == {f"p{n}": 2 * n for n in several[:400]}
+        assert len(await self.rows(store, VISITS)) == 400
+        assert [await store.find_key(key) for key in ("k5", "k650")] == [
+            KeyRecord("k5", None, "s", 5),
+            KeyRecord("k650", "x", "t", 650),
+        ]
+
+    async def test_the_character_nul_stops_nothing(self, store: Store) -> None:
+        """It is held, or U+FFFD in its place; a row is found by it, and replaced, and removed."""
+        await self.made(store)
+        await store.advance([step(0, 1, person("a\0b", 1), visit("a\0b", 1, "\0"))], [KeyRecord("k\0", "\0", "s", 1)])
+        row = await store.fetch_one("SELECT id, age FROM people WHERE id = $1", "a\0b")
+        assert row is not None
+        assert (row["id"].replace("\ufffd", "\0"), row["age"]) == ("a\0b", 1)
+        found = await store.find_key("k\0")
+        assert found is not None
+        assert found.sequence == 1
+        await store.advance([step(1, 2, person("a\0b", 2), Delete(VISITS, ("a\0b", 1)))])
+        assert [row["age"] for row in await self.rows(store, PEOPLE)] == [2]
+        await store.advance([step(2, 3, Delete(PEOPLE, ("a\0b",)))])
+        assert await self.rows(store, PEOPLE) == []
 
     async def test_a_table_of_keys_alone(self, store: Store) -> None:
         """Putting what is there changes nothing."""
@@ -254,11 +314,35 @@ class StoreConformance:
         assert await store.find_key("key-ü") == first
         assert await store.find_key("other") == KeyRecord("other", None, "a.b.d", 2)
 
-    async def test_forgetting_empties_one_projection_and_no_other(self, store: Store) -> None:
-        """Rows and checkpoint go, those of the others stay."""
+    async def test_what_is_parked_is_kept_with_the_checkpoint(self, store: Store) -> None:
+        """By projection and sequence; put again over what was there, taken away, and nothing where the checkpoint moved."""
         await self.made(store)
-        await store.advance([step(0, 5, person("ann"), visit("ann", 1)), step(0, 5, Put(PLACES, ("lake",)), projection=MAP)])
+        ann, bob, lake = parked("p.ann", 5), parked("p.bob", 2), parked("p.ann", 4, MAP, types="")
+        assert await store.advance([step(0, 5)], (), {one.place: one for one in (ann, bob, lake)}) is Outcome.STORED
+        assert await store.parked() == [lake, bob, ann]
+        more = parked("p.ann", 5, waiting=3, last=9)
+        assert await store.advance([step(4, 9)], (), {more.place: more, bob.place: None}) is Outcome.MISMATCH
+        assert await store.parked() == [lake, bob, ann]
+        assert (
+            await store.advance([step(5, 9)], (), {more.place: more, bob.place: None, ("map", "p.never"): None}) is Outcome.STORED
+        )
+        assert await store.parked() == [lake, more]
+        with _refused(RowRefused):
+            await store.advance([step(9, 10, person("bob", -1))], (), {more.place: None})
+        assert await store.parked() == [lake, more]
+        assert await store.advance([], (), {lake.place: None}) is Outcome.STORED
+        await store.close()
+        await store.open()
+        assert await store.parked() == [more]
+
+    async def test_forgetting_empties_one_projection_and_no_other(self, store: Store) -> None:
+        """Rows, checkpoint and what is parked go, those of the others stay."""
+        await self.made(store)
+        ann, lake = parked("p.ann", 5), parked("p.lake", 5, MAP)
+        steps = [step(0, 5, person("ann"), visit("ann", 1)), step(0, 5, Put(PLACES, ("lake",)), projection=MAP)]
+        await store.advance(steps, (), {ann.place: ann, lake.place: lake})
         await store.forget([VISITORS])
+        assert await store.parked() == [lake]
         assert await store.checkpoints() == {"map": checkpoint(5, MAP)}
         assert await self.rows(store, PEOPLE) == []
         assert await self.rows(store, VISITS) == []

@@ -6,6 +6,7 @@ import asyncio
 import heapq
 from itertools import count
 
+from eventlog.alarms import Alarms
 from projections.errors import Behind
 
 
@@ -17,6 +18,7 @@ class Waiters:
         self._failure: Exception | None = None
         self._waiting: list[tuple[int, int, asyncio.Future[None]]] = []
         self._order = count()
+        self._alarms: dict[float, Alarms] = {}
         self._given_up = 0
 
     def advance(self, sequence: int) -> None:
@@ -28,6 +30,10 @@ class Waiters:
                 self._given_up -= 1
             else:
                 future.set_result(None)
+
+    def begin(self) -> None:
+        """It may be reached again."""
+        self._failure = None
 
     def fail(self, error: Exception) -> None:
         """No sequence will be reached any more: everyone who waits, and who comes later, gets `error`."""
@@ -46,17 +52,23 @@ class Waiters:
             raise self._failure
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         heapq.heappush(self._waiting, (sequence, next(self._order), future))
+        alarms = self._alarms.get(timeout)
+        if alarms is None:
+            alarms = self._alarms[timeout] = Alarms(timeout)
+        number = alarms.set(lambda: self._expire(future, sequence, timeout))
         try:
-            async with asyncio.timeout(timeout):
-                await future
-        except TimeoutError:
-            self._give_up()
-            raise Behind(
-                f"the read model is at sequence {self.reached}, {sequence} was asked for and not reached within {timeout:g} s"
-            ) from None
+            await future
         except asyncio.CancelledError:
             self._give_up()
             raise
+        finally:
+            alarms.clear(number)
+
+    def _expire(self, future: asyncio.Future[None], sequence: int, timeout: float) -> None:
+        if not future.done():
+            text = f"the read model is at sequence {self.reached}, {sequence} was asked for and not reached within {timeout:g} s"
+            future.set_exception(Behind(text))
+            self._give_up()
 
     def _give_up(self) -> None:
         """One more entry is of no use; drop such where they are most of all: behind a projector that stands still they gather."""

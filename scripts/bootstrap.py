@@ -1,4 +1,4 @@
-"""Sets the checkout up: virtual environment, pinned packages, the project itself and, where there is none, Go.
+"""Sets the checkout up: virtual environment, pinned packages, the project itself, its pages and, where there is none, Go.
 
 Standard library only, since it runs before anything is installed. Each step is skipped while what it was made from is unchanged.
 """
@@ -16,6 +16,8 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+
+from pages import Node, PagesFailed, build, digest_of, install, is_built, machine_node, wheel_node
 
 ROOT = Path(__file__).resolve().parent.parent
 OLDEST_PYTHON = (3, 11)
@@ -46,6 +48,13 @@ class SetUp:
                 self._packages(lock)
             self._project()
             self._go()
+            self._pages()
+
+    def pages(self) -> None:
+        """Build the pages alone, in an environment that is ready."""
+        (self.venv / "stamps").mkdir(exist_ok=True)
+        with self._alone():
+            self._pages()
 
     def environment(self) -> dict[str, str]:
         """The environment for programs that use the set-up: this one's, with `.venv/bin` first on the PATH."""
@@ -123,6 +132,32 @@ class SetUp:
             link.unlink(missing_ok=True)
             link.symlink_to(package / "bin" / name)
 
+    def _pages(self) -> None:
+        """Build the pages; without a registry of npm packages the services have plain ones."""
+        ui = self.root / "ui"
+        if not ui.exists():
+            return
+        if not is_built(self.root):
+            (self.venv / "stamps" / "pages").unlink(missing_ok=True)
+        if not (ui / "node_modules").exists():
+            (self.venv / "stamps" / "npm").unlink(missing_ok=True)
+        try:
+            lock = (ui / "package-lock.json").read_bytes()
+            self._once("npm", "installing the packages of ui/package-lock.json", lambda: install(self._node(), ui), lock)
+            self._once("pages", "building the pages of ui/", lambda: build(self._node(), self.root), digest_of(ui))
+        except (PagesFailed, SetUpFailed) as error:
+            say(f"the pages were not built, so the services show plain ones; the next start tries again\n{error}")
+
+    def _node(self) -> Node:
+        lock = self.root / "requirements" / "node.lock"
+        found = machine_node() or wheel_node(self.venv)
+        if found is None:
+            self._pip("--require-hashes", "--no-deps", "--requirement", str(lock))
+            found = wheel_node(self.venv)
+        if found is None:
+            raise PagesFailed(f"{lock} has no Node for this machine\nhint: install Node 22 or newer, with npm")
+        return found
+
     def _once(self, name: str, doing: str, action: Callable[[], None], *sources: bytes) -> None:
         """Do it, unless it has been done with the same sources."""
         stamp = self.venv / "stamps" / name
@@ -161,6 +196,12 @@ def step(text: str) -> Iterator[None]:
         print(" failed", file=sys.stderr, flush=True)
         raise
     print(f" {time.monotonic() - start:.1f} s", file=sys.stderr, flush=True)
+
+
+def has_postgres() -> bool:
+    """Whether this machine has a Postgres, or the environment names one: then none has to be installed."""
+    installed = next(Path("/usr/lib/postgresql").glob("*/bin/postgres"), None)
+    return "PROJECTIONS_POSTGRES" in os.environ or installed is not None or shutil.which("postgres") is not None
 
 
 def _can_import(module: str) -> bool:

@@ -16,9 +16,10 @@ examples:
   scripts/up --demo
   scripts/up --port-base 0 --ready-file /tmp/ready.json --data-dir /tmp/tracker
   scripts/up --allow-local --workers 2 --verbose
+  scripts/up --postgres --data-dir /tmp/tracker
 
 exit codes: 0 help, 1 a part did not start or the set-up failed, 2 wrong arguments, 5 data directory or port in use,
-6 no nats-server, 130 Ctrl-C, 143 SIGTERM, 129 terminal closed
+6 no nats-server or no Postgres, 130 Ctrl-C, 143 SIGTERM, 129 terminal closed
 """
 
 
@@ -28,6 +29,7 @@ class Options(argparse.Namespace):
     data_dir: Path
     port_base: int
     workers: int
+    postgres: bool
     allow_local: bool
     demo: bool
     ready_file: Path | None
@@ -49,6 +51,9 @@ def parse(arguments: Sequence[str]) -> Options:
         "--port-base", type=_port, default=8080, metavar="PORT", help="first port on 127.0.0.1 (default: 8080; 0: free ports)"
     )
     parser.add_argument("--workers", type=_count, default=1, metavar="N", help="how many workers (default: 1)")
+    parser.add_argument(
+        "--postgres", action="store_true", help="keep the tables in a Postgres of this system's own instead of SQLite files"
+    )
     parser.add_argument("--allow-local", action="store_true", help="accept repositories on the local disk")
     parser.add_argument(
         "--demo", action="store_true", help="make a small Go repository, register and analyse it (implies --allow-local)"

@@ -8,7 +8,7 @@ import logging
 import os
 import signal
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
 from typing import Protocol
@@ -19,6 +19,7 @@ from console import Console
 
 from eventlog.embedded import EmbeddedServer, ServerFailed
 from eventlog.launch import attached
+from projections.postgres.server import PostgresFailed, PostgresServer
 
 START_TIMEOUT = 60.0
 """Seconds within which a service has to be ready."""
@@ -201,6 +202,37 @@ class NatsServer:
     def kill(self) -> None:
         """End it at once."""
         with contextlib.suppress(ServerFailed):
+            os.kill(self._server.pid, signal.SIGKILL)
+
+
+class Postgres:
+    """The embedded Postgres, among the services, with the databases that the others use."""
+
+    name = "postgres"
+
+    def __init__(self, server: PostgresServer, databases: Sequence[str]) -> None:
+        self._server = server
+        self._databases = databases
+
+    async def start(self) -> None:
+        """Start it, and make the databases that are missing. Raises PostgresFailed."""
+        await self._server.start()
+        await self._server.create(*self._databases)
+
+    async def wait(self) -> int:
+        """Wait until it has ended."""
+        with contextlib.suppress(PostgresFailed):
+            while self._server.pid:  # noqa: ASYNC110 - as of nats-server
+                await asyncio.sleep(_POLL * 4)
+        return await self._server.wait()
+
+    async def stop(self) -> None:
+        """End it in good order."""
+        await self._server.stop()
+
+    def kill(self) -> None:
+        """End it at once."""
+        with contextlib.suppress(PostgresFailed):
             os.kill(self._server.pid, signal.SIGKILL)
 
 

@@ -18,14 +18,23 @@ from pathlib import Path
 from console import Console
 from demo import DemoFailed, demonstrate
 from options import parse
-from service import NatsServer, Process, StartFailed, Supervised, describe
-from system import PortInUse, System, plan
+from service import NatsServer, Postgres, Process, StartFailed, Supervised, describe
+from system import DATABASES, PortInUse, System, plan
 
 from eventlog.embedded import DataDirectoryInUse, EmbeddedServer, ServerFailed
 from gctd.settings import SettingsError
 from httpkit import logs
+from projections.postgres.server import PostgresFailed
 
-EXIT_CODES = {StartFailed: 1, DemoFailed: 1, SettingsError: 2, PortInUse: 5, DataDirectoryInUse: 5, ServerFailed: 6}
+EXIT_CODES = {
+    StartFailed: 1,
+    DemoFailed: 1,
+    SettingsError: 2,
+    PortInUse: 5,
+    DataDirectoryInUse: 5,
+    ServerFailed: 6,
+    PostgresFailed: 6,
+}
 
 _FIRST_DELAY, _LONGEST_DELAY = 0.5, 30.0
 _SETTLED = 60.0
@@ -109,7 +118,7 @@ class Supervisor:
             delay, since = min(delay * 2, _LONGEST_DELAY), time.monotonic()
             try:
                 await each.start()
-            except (StartFailed, ServerFailed) as error:
+            except (StartFailed, ServerFailed, PostgresFailed) as error:
                 self._console.say(str(error))
             else:
                 self._console.say(f"{each.name} runs again")
@@ -150,7 +159,10 @@ async def run(system: System, console: Console, *, ready: ReadyFile, demo: Demo 
 
 
 async def _work(supervisor: Supervisor, system: System, console: Console, ready: ReadyFile, demo: Demo | None) -> None:
-    await supervisor.start([NatsServer(EmbeddedServer(system.directory / "nats", port=system.nats_port))])
+    first: list[Supervised] = [NatsServer(EmbeddedServer(system.directory / "nats", port=system.nats_port))]
+    if system.postgres is not None:
+        first.append(Postgres(system.postgres, DATABASES))
+    await supervisor.start(first)
     ready.remove()  # not before: until the data directory is ours, it may be that of another system
     for stage in system.stages:
         await supervisor.start([Process(service, system.directory / "logs", console) for service in stage])

@@ -2,14 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import pytest_asyncio
+import structlog
+from hypothesis import HealthCheck, settings
 
 from eventlog.embedded import EmbeddedServer
+from projections.postgres.server import PostgresServer
 from tests.support.nats import remove_streams
+from tests.support.postgres import fresh_database, temporary_server
+
+settings.register_profile("unhurried", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("unhurried")  # how long an example takes says nothing about the code on a machine under load
+
+
+@pytest.fixture(autouse=True)
+def logs_as_before() -> Iterator[None]:
+    """How a test sets logs up is not how the next one finds them, nor does a logger keep it: others look at what it says, too."""
+    configure, before = structlog.configure, structlog.get_config()
+
+    def without_cache(**settings: Any) -> None:
+        configure(**settings | {"cache_logger_on_first_use": False})
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(structlog, "configure", without_cache)
+        yield
+    configure(**before)
 
 
 @pytest_asyncio.fixture
@@ -34,3 +56,24 @@ async def nats_url(session_nats_server: EmbeddedServer) -> AsyncIterator[str]:
     """
     yield session_nats_server.url
     await remove_streams(session_nats_server.url)
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def session_postgres_server() -> AsyncIterator[PostgresServer]:
+    """The server behind `postgres_url`; do not use it directly."""
+    async with temporary_server() as server:
+        yield server
+
+
+@pytest_asyncio.fixture
+async def postgres_url(session_postgres_server: PostgresServer) -> AsyncIterator[str]:
+    """The address of an empty database of this test alone, on a server that all tests share: do not kill or pause that."""
+    async with fresh_database(session_postgres_server) as url:
+        yield url
+
+
+@pytest_asyncio.fixture
+async def postgres_server() -> AsyncIterator[PostgresServer]:
+    """A Postgres of this test alone: may be killed and restarted."""
+    async with temporary_server() as server:
+        yield server

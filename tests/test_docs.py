@@ -10,21 +10,35 @@ from typing import Any
 
 import click
 import pytest
+from prometheus_client import CollectorRegistry
+from prometheus_client.registry import Collector
 
+from clikit.exits import ExitCode
 from eventlog import Position
 from eventlog.jetstream.connection import Counters
-from gctd.cli.root import gctd
-from gctd.client.errors import ExitCode
+from eventlog.timings import Timings
+from gctd.cli.root import PROGRAM as GCTD
 from gctd.http.api import TABLE
 from gctd.http.figures import Figures
+from gctd.http.outcomes import Outcomes
 from gctd.settings import Settings, describe
+from graphql_fn.cli.root import PROGRAM as GRAPHQL
+from graphql_fn.core.evaluator import Evaluator
+from graphql_fn.core.hello import HELLO
+from graphql_fn.http.gateway import TABLE as GRAPHQL_TABLE
+from graphql_fn.http.gateway import Gateway
+from graphql_fn.http.gateway import pages as graphql_pages
+from graphql_fn.serve import ReadModelFigures
+from graphql_fn.settings import Settings as GraphqlSettings
+from graphql_fn.settings import describe as describe_graphql
 from httpkit.edge import Edge
 from httpkit.frames import Frame
 from httpkit.guards import Guard
-from httpkit.sse import Hub
+from httpkit.readside import ReadSide
 from httpkit.structure import attributes_of
-from projections.cli.root import projections
-from projections.status import Progress
+from pantry.cli.root import PROGRAM as PANTRY
+from projections.cli.root import PROGRAM as PROJECTIONS
+from projections.tracker import MODEL
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -54,9 +68,10 @@ def commands(command: click.Command, name: str) -> Iterator[str]:
 
 
 def test_every_command_is_shown() -> None:
-    names = [*commands(gctd, "gctd"), *commands(projections, "projections")]
+    names = [*commands(GCTD.group, "gctd"), *commands(PROJECTIONS.group, "projections")]
     assert len(names) >= 25
     assert missing(names, text("README.md", "docs/operation.md")) == []
+    assert missing(commands(PANTRY.group, "pantry"), text("docs/pantry.md")) == []
 
 
 def test_every_exit_code_is_explained() -> None:
@@ -77,6 +92,22 @@ def test_every_setting_is_explained_with_its_variable_and_its_default(name: str)
         assert about.default == "none" or str(Path.home()) in about.default
 
 
+@pytest.mark.parametrize("name", [field.name for field in attributes_of(GraphqlSettings)])
+def test_every_setting_of_the_gateway_is_explained(name: str) -> None:
+    about = describe_graphql(name)
+    default = "none" if about.default == "none" else f"`{about.default}`"
+    assert f"| `{name}` | `{about.env}` | {default} |" in text("docs/graphql.md")
+
+
+def test_every_command_route_and_metric_of_the_function_is_shown() -> None:
+    registry = CollectorRegistry()
+    Gateway([Evaluator(HELLO)], registry, page=graphql_pages().by_path["/"])
+    registry.register(ReadModelFigures(()))
+    metrics = [f"{metric.name}_total" if metric.type == "counter" else metric.name for metric in registry.collect()]
+    routes = [f"{route.method} {route.path}" for route in GRAPHQL_TABLE]
+    assert missing([*commands(GRAPHQL.group, "graphql-fn"), *routes, *metrics], text("docs/graphql.md")) == []
+
+
 def test_every_route_is_shown() -> None:
     edge = Edge(title="", version="", guard=Guard(token="a token"))
     routes = [*TABLE, *edge.guard.routes(edge.session_path)]
@@ -91,7 +122,7 @@ def test_every_route_has_an_example() -> None:
 
     def is_of(method: str, path: str, line: str) -> bool:
         given = re.search(r"-X (\w+)", line)
-        address = re.escape(path).replace(r"\{id\}", r"(\$\w+|worker-1)")
+        address = re.escape(path).replace(r"\{id\}", r"(\$\w+|worker-1)").replace(r"\{attempt\}", "[0-9]+")
         return (given[1] if given else "GET") == method and re.search(rf"\$URL{address}[?\"]", line) is not None
 
     without = [
@@ -101,15 +132,15 @@ def test_every_route_has_an_example() -> None:
 
 
 def test_every_event_of_the_stream_is_explained() -> None:
-    [stream] = [route for route in TABLE if route.is_stream]
+    [stream] = [route for route in TABLE if route.path == "/api/sse"]
     assert missing([f"| `{name}` |" for name in stream.events or ()], text("docs/api.md")) == []
 
 
 def test_every_metric_of_the_service_is_explained() -> None:
     page = text("docs/operation.md")
     registry = Edge(title="", version="").metrics.registry
-    registry.register(Hub(_no_replay))
-    registry.register(_figures())
+    for collector in _collectors():
+        registry.register(collector)
     names = [f"{metric.name}_total" if metric.type == "counter" else metric.name for metric in registry.collect()]
     assert {"projection_lag_seconds", "sse_clients", "http_requests_total"} <= set(names)
     assert missing([name for name in names if not name.startswith("process_")], page) == []
@@ -126,7 +157,7 @@ def test_links_and_pictures_lead_somewhere() -> None:
 
 def test_files_that_are_named_are_there() -> None:
     """Paths in code spans that begin with a directory of the checkout."""
-    tops = "eventlog|projections|httpkit|gctd|scripts|tests|docs|requirements"
+    tops = "eventlog|projections|httpkit|clikit|gctd|pantry|graphql_fn|scripts|tests|docs|requirements"
     spans = [(page, span) for page in PAGES for span in re.findall(r"`([^`\s]+)`", page.read_text(encoding="utf-8"))]
     named = [(page, span) for page, span in spans if re.fullmatch(rf"({tops})/[\w./-]*", span)]
     assert len(named) >= 30
@@ -154,12 +185,16 @@ async def _no_replay(after: Position, until: int) -> AsyncGenerator[Sequence[Fra
         yield frames
 
 
-def _figures() -> Figures:
-    """The figures of a control plane that has just begun."""
+def _collectors() -> Sequence[Collector]:
+    """Those of a control plane that has just begun."""
     parts: Any = SimpleNamespace(
-        connection=SimpleNamespace(connected=True, counters=Counters()),
-        status=Progress().status,
-        conflicts=0,
+        connected=True,
+        counters=Counters(),
+        timings=Timings(),
+        failed=0,
+        group=SimpleNamespace(shared=0),
+        replay=_no_replay,
         dispatched=0,
     )
-    return Figures(parts, parts, parts, parts)
+    side = ReadSide(connection=parts, log=parts, store=parts, model=MODEL, frames=parts, max_lag=1)
+    return (side.hub, side, Figures(parts, parts, parts), Outcomes())

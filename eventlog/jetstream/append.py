@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from http import HTTPStatus
 from typing import TypeVar
 
@@ -69,15 +69,16 @@ class Message:
         return len(self.headers) + len(self.body) + _ROOM_FOR_BATCH_HEADERS
 
 
-def encode(registry: Registry, proposal: Proposal, max_payload: int) -> Message:
-    """The message of a proposal. Raises TooLarge above `max_payload` bytes, ValueError for what no header can carry."""
+def encode(registry: Registry, proposal: Proposal, max_payload: int, sealed: Sequence[str | None] = ()) -> Message:
+    """The message of a proposal; `sealed` are the personal fields of its events.
+
+    Raises TooLarge above `max_payload` bytes, ValueError for what no header can carry.
+    """
     commit, subject = proposal.commit, proposal.aggregate.subject
     headers = f"Nats-Msg-Id: {_value(commit.id)}\r\nNats-Expected-Last-Subject-Sequence: {proposal.expected}\r\n"
-    for event in commit.events:
-        if event.context.traceparent is not None:
-            headers += f"traceparent: {_value(event.context.traceparent)}\r\n"
-            break
-    message = Message(subject, proposal.expected, commit.id, headers.encode(), registry.encode(commit))
+    if (traceparent := commit.traceparent) is not None:
+        headers += f"traceparent: {_value(traceparent)}\r\n"
+    message = Message(subject, proposal.expected, commit.id, headers.encode(), registry.encode(commit, sealed))
     if message.size > max_payload:
         raise TooLarge(
             f"a commit of {len(message.body):,} bytes to {subject} is over what one message may have ({max_payload:,} bytes); "

@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
+from time import perf_counter
 from typing import Any, TypeVar
 
 import msgspec
 
-from eventlog.commit import AggregateId, Appended, Commit, Proposal
+from eventlog.commit import AggregateId, Appended, Commit, Proposal, RecordedEvent
 from eventlog.errors import OutcomeUnknown, Unavailable
 from eventlog.jetstream import reader
-from eventlog.jetstream.append import Appends, encode
+from eventlog.jetstream.append import Appends, Message, encode
 from eventlog.jetstream.batch import MOST_MESSAGES, Batches
 from eventlog.jetstream.connection import Connection
 from eventlog.jetstream.group import Group
 from eventlog.jetstream.reads import Reads, Stored
+from eventlog.people import People, revealed
 from eventlog.port import DEADLINE, Head
 from eventlog.registry import Registry
 from eventlog.streams import incarnation_of
+from eventlog.timings import Timings
 
 T = TypeVar("T")
 
@@ -33,18 +37,24 @@ _HISTORY_AT_ONCE = 256
 class JetStreamLog:
     """One stream of a NATS server or cluster.
 
-    It owns nothing and needs no end: the connection outlives it. Only appends through the same object share batches.
+    It owns nothing and needs no end: the connection outlives it. Only appends through the same object share batches. `people`
+    seals and opens personal fields: it is needed where such are written.
     """
 
-    def __init__(self, connection: Connection, stream: str, registry: Registry) -> None:
+    def __init__(self, connection: Connection, stream: str, registry: Registry, *, people: People | None = None) -> None:
         self._connection = connection
         self._stream = stream
         self._registry = registry
+        self._people = people
         self._reads = Reads(connection, stream)
         self._appends = Appends(connection, self._reads)
         self._batches = Batches(connection, self._appends)
         self.group = Group(self._appends, self._batches)
         """Figures of group commit, for metrics."""
+        self.timings = Timings()
+        """How long it took until the broker had stored what was appended, for metrics."""
+        self.failed = 0
+        """How many appends ended with an error, for metrics."""
 
     @property
     def registry(self) -> Registry:
@@ -61,7 +71,8 @@ class JetStreamLog:
     async def append(self, proposal: Proposal, *, deadline: float = DEADLINE) -> Appended:
         """See `eventlog.port.EventLog.append`."""
         end = asyncio.get_running_loop().time() + deadline
-        return await self.group.append(encode(self._registry, proposal, self._connection.max_payload), end)
+        with self._timed():
+            return await self.group.append(await self._encode(proposal), end)
 
     async def append_together(self, proposals: Sequence[Proposal], *, deadline: float = DEADLINE) -> Sequence[Appended]:
         """See `eventlog.port.EventLog.append_together`. Raises ValueError for too many proposals or an aggregate twice."""
@@ -72,8 +83,22 @@ class JetStreamLog:
         if len(proposals) <= 1:
             return [await self.append(proposal, deadline=deadline) for proposal in proposals]
         end = asyncio.get_running_loop().time() + deadline
-        limit = self._connection.max_payload
-        return await self._batches.append([encode(self._registry, proposal, limit) for proposal in proposals], end)
+        with self._timed():
+            return await self._batches.append([await self._encode(proposal) for proposal in proposals], end)
+
+    async def _encode(self, proposal: Proposal) -> Message:
+        sealed = () if self._people is None else await self._people.seal(proposal, self._registry)
+        return encode(self._registry, proposal, self._connection.max_payload, sealed)
+
+    @contextmanager
+    def _timed(self) -> Iterator[None]:
+        started = perf_counter()
+        try:
+            yield
+        except Exception:
+            self.failed += 1
+            raise
+        self.timings.observe(perf_counter() - started)
 
     # Reading
 
@@ -106,6 +131,10 @@ class JetStreamLog:
         found = await self._persist(lambda: self._reads.direct(request))
         return self._commit(found or await self._persist(lambda: self._reads.leader(request)))
 
+    async def reveal(self, commit: Commit) -> Sequence[RecordedEvent]:
+        """See `eventlog.port.EventLog.reveal`."""
+        return await revealed(commit, self._registry, self._people)
+
     async def history(self, aggregate: AggregateId, *, after: int = 0) -> AsyncIterator[Commit]:
         """See `eventlog.port.EventLog.history`. Raises Unavailable."""
         newest = await self.last(aggregate, consistent=True)
@@ -115,7 +144,7 @@ class JetStreamLog:
                 if stored.seq > newest.sequence:
                     return
                 after = stored.seq
-                yield Commit(stored.seq, stored.subject, stored.data, self._registry)
+                yield Commit(stored.seq, stored.subject, stored.data, self._registry, stored.hdrs)
 
     async def _some(self, request: dict[str, Any]) -> Sequence[Stored]:
         """Messages that are known to be there."""
@@ -125,7 +154,7 @@ class JetStreamLog:
         return found
 
     def _commit(self, stored: Stored | None) -> Commit | None:
-        return None if stored is None else Commit(stored.seq, stored.subject, stored.data, self._registry)
+        return None if stored is None else Commit(stored.seq, stored.subject, stored.data, self._registry, stored.hdrs)
 
     def follow(
         self,

@@ -213,7 +213,7 @@ class Pull:
             self._break(Hole(self._next, sequence))
             return
         self._delivered, self._next = delivery, sequence + 1
-        self._unread.append(Commit(sequence, subject.decode(), data, self._registry))
+        self._unread.append(Commit(sequence, subject.decode(), data, self._registry, headers))
         if tokens[at + 3] == b"0" or len(self._unread) >= self._batch:
             self._wake.set()
         elif self._timer is None:

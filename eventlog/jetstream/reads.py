@@ -27,11 +27,12 @@ class BrokerError(msgspec.Struct):
 
 
 class Stored(msgspec.Struct):
-    """A message of the stream."""
+    """A message of the stream; `hdrs` is its header block."""
 
     subject: str
     seq: int
     data: bytes = b""
+    hdrs: bytes | None = None
 
 
 class _Answer(msgspec.Struct):
@@ -80,7 +81,7 @@ class Reads:
 
     def _one(self, reply: Reply) -> Stored | None:
         if reply.status is None:
-            return Stored(reply.header(b"Nats-Subject"), int(reply.header(b"Nats-Sequence")), reply.data)
+            return Stored(reply.header(b"Nats-Subject"), int(reply.header(b"Nats-Sequence")), reply.data, reply.head)
         if reply.status == _NOT_FOUND:
             return None
         raise Unavailable(f"the stream {self._stream} cannot be read: {reply.description}")

@@ -36,6 +36,16 @@ class TapClient(nats.aio.client.Client):
         self._takers[subscription._id] = taker  # noqa: SLF001 - the number that messages bear; nats-py does not publish it
         return subscription
 
+    def tap_once(self, taker: Taker) -> int:
+        """A number for a subscription that the caller writes to the server himself, and ends: it does not outlive reconnects."""
+        self._sid += 1
+        self._takers[self._sid] = taker
+        return self._sid
+
+    def end_tap(self, number: int) -> None:
+        """Nothing more is taken under a number of `tap_once`."""
+        self._takers.pop(number, None)
+
     async def untap(self, subscription: Subscription) -> None:
         """Unsubscribe."""
         self._takers.pop(subscription._id, None)  # noqa: SLF001 - as in `tap`

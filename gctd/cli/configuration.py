@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import click
 
-from gctd.cli.invocation import begin
-from gctd.cli.options import Sources, examples, output_options, setting_options
-from gctd.cli.output import Column, Output
-from gctd.client.errors import ExitCode
+from clikit.exits import ExitCode
+from clikit.invocation import begin
+from clikit.options import examples, output_options
+from clikit.output import Output
+from clikit.settings import show_settings
+from gctd.cli.options import Sources, setting_options
 
 
 @click.group()
@@ -32,23 +34,5 @@ def show(ctx: click.Context, *, sources: Sources, output: Output) -> int:
     Secrets are masked.
     """
     begin(ctx, output)
-    shown = sources.load().shown
-    if output.json:
-        output.document([{"key": one.key, "value": one.value, "origin": one.origin} for one in shown])
-    else:
-        columns = [Column("KEY", "id"), Column("VALUE", "id"), Column("ORIGIN")]
-        output.table(columns, [[one.key, _text(one.value), one.origin] for one in shown])
+    show_settings(output, sources.load().shown)
     return ExitCode.OK
-
-
-def _text(value: object) -> str:
-    """A value as it is written in the environment."""
-    match value:
-        case None:
-            return ""
-        case bool():
-            return str(value).lower()
-        case tuple():
-            return ",".join(map(str, value))
-        case _:
-            return str(value)

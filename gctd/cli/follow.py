@@ -1,7 +1,7 @@
 """Following tasks and a repository to their end: states are read once, then kept current by the event stream.
 
 Where the stream is cut, or not to be had, states are read again at each try to reach it: what is shown is never older than
-the back-off of `gctd.client.feed`, and a server that restarts is waited for.
+the back-off of `clikit.client.feed`, and a server that restarts is waited for.
 """
 
 from __future__ import annotations
@@ -11,15 +11,18 @@ import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import aclosing
 from datetime import datetime
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import attrs
 import msgspec
 
-from gctd.client.api import Client
-from gctd.client.errors import ClientError, NotFound, TimedOut, Unavailable
-from gctd.client.feed import RESET, Frame, Lost, Opened, Signal
-from gctd.client.resources import Repo, Task, parse
+from clikit.client.errors import ClientError, NotFound, TimedOut, Unavailable
+from clikit.client.feed import RESET, Frame, Lost, Opened, Signal
+from clikit.client.resources import parse
+from gctd.client.resources import Repo, Task
+
+if TYPE_CHECKING:
+    from gctd.client.api import Client
 
 PATIENCE = 60.0
 """Seconds that a server may be away before following it is given up."""

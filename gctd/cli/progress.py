@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Protocol
 
 import attrs
 
-from gctd.cli.output import Output
+from clikit.output import Output
+from clikit.text import duration, printable
 from gctd.cli.report import PHASE_COLOURS
-from gctd.cli.text import duration, printable
 from gctd.client.resources import Repo, Task
 
 if TYPE_CHECKING:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from gctd.cli.output import Cell, Column, Output, Painted
-from gctd.cli.text import commit, duration, moment, percent, score, size
-from gctd.client.resources import Analysis, Entry, LeftOut, PackageProblem, Repo, Task, Worker
+from clikit.output import Cell, Column, Output, Painted
+from clikit.text import NOT_MEASURED, duration, moment, percent, size
+from gctd.cli.text import commit, score
+from gctd.client.resources import Analysis, Attempt, Entry, LeftOut, PackageProblem, Repo, Summary, Task, Worker
 
 THRESHOLD = 30.0
 """The CRAP value above which a function counts as exceeded."""
@@ -14,13 +15,16 @@ THRESHOLD = 30.0
 PHASE_COLOURS = {
     "completed": "green",
     "ready": "green",
-    "online": "green",
+    "idle": "green",
+    "busy": "cyan",
     "running": "cyan",
     "pending": "yellow",
     "paused": "yellow",
     "draining": "yellow",
     "failed": "red",
     "expired": "red",
+    "lost": "red",
+    "cancelled": "red",
     "deleted": "red",
     "error": "red",
     "gone": "red",
@@ -118,6 +122,8 @@ def show_task(output: Output, task: Task) -> None:
             ("repository", task.repo_url),
             ("project", task.project),
             ("ref", task.ref),
+            ("commit", task.commit_sha or ""),
+            ("scores again", task.rescored_from or ""),
             ("status", state_cell(task.state)),
             ("reason", _reason(task)),
             ("stage", task.stage or ""),
@@ -132,6 +138,39 @@ def show_task(output: Output, task: Task) -> None:
     )
 
 
+def show_attempts(output: Output, attempts: Sequence[Attempt]) -> None:
+    """The attempts at a task, one on a line."""
+    columns = [
+        Column("ATTEMPT", "number"),
+        Column("OUTCOME"),
+        Column("WORKER", "id"),
+        Column("STARTED"),
+        Column("TOOK", "number"),
+        Column("STAGES"),
+        Column("LOG", "number"),
+        Column("REASON"),
+    ]
+    output.table(
+        columns,
+        [
+            [
+                str(one.attempt),
+                state_cell(one.outcome or "running"),
+                one.worker,
+                moment(one.started_at),
+                duration((one.ended_at - one.started_at).total_seconds()) if one.ended_at else "",
+                ", ".join(
+                    stage.stage if stage.duration_ms is None else f"{stage.stage} {duration(stage.duration_ms / 1000)}"
+                    for stage in one.stages
+                ),
+                size(one.log.size) if one.log else "",
+                one.reason,
+            ]
+            for one in attempts
+        ],
+    )
+
+
 def show_workers(output: Output, workers: Sequence[Worker]) -> None:
     """Workers, one on a line."""
     columns = [
@@ -141,6 +180,10 @@ def show_workers(output: Output, workers: Sequence[Worker]) -> None:
         Column("PID", "number"),
         Column("CPU", "number"),
         Column("MEMORY", "number"),
+        Column("JOBS", "number"),
+        Column("VERSION"),
+        Column("GO"),
+        Column("SANDBOX"),
         Column("TASKS"),
     ]
     output.table(
@@ -151,8 +194,12 @@ def show_workers(output: Output, workers: Sequence[Worker]) -> None:
                 state_cell(worker.status),
                 worker.host,
                 str(worker.pid),
-                percent(None if worker.status == "gone" else worker.cpu),
-                size(None if worker.status == "gone" else worker.memory),
+                percent(None if worker.cpu is None else worker.cpu * 100),
+                size(worker.memory),
+                NOT_MEASURED if worker.concurrency is None else f"{len(worker.tasks)}/{worker.concurrency}",
+                worker.version,
+                worker.go_version,
+                worker.sandbox,
                 " ".join(worker.tasks),
             ]
             for worker in workers
@@ -166,7 +213,7 @@ def show_analyses(output: Output, analyses: Sequence[Analysis]) -> None:
         Column("REPOSITORY", "id"),
         Column("PROJECT"),
         Column("COMMIT", "number"),
-        *_SUMMARY,
+        *SUMMARY,
         Column("ANALYZED", "number"),
         Column("ANALYSIS", "id"),
     ]
@@ -175,7 +222,7 @@ def show_analyses(output: Output, analyses: Sequence[Analysis]) -> None:
             analysis.repo_info.url,
             analysis.project,
             commit(analysis.repo_info.commit_sha),
-            *_figures(analysis),
+            *figures(analysis.summary),
             moment(analysis.analyzed_at),
             analysis.id,
         ]
@@ -203,11 +250,11 @@ def show_results(output: Output, analyses: Sequence[Analysis], top: int) -> None
         output.table(columns, [_function(entry, analysis.project if several else None) for analysis, entry in worst])
         output.line("")
     output.table(
-        [Column("PROJECT"), *_SUMMARY, Column("COMMIT", "number"), Column("ENGINE"), Column("TOOK", "number")],
+        [Column("PROJECT"), *SUMMARY, Column("COMMIT", "number"), Column("ENGINE"), Column("TOOK", "number")],
         [
             [
                 analysis.project,
-                *_figures(analysis),
+                *figures(analysis.summary),
                 commit(analysis.repo_info.commit_sha),
                 analysis.engine,
                 duration(analysis.duration_ms / 1000),
@@ -231,7 +278,7 @@ def _show_gaps(
         output.table(columns, [[*([project] if several else []), gap.path, gap.reason] for project, gap in gaps])
 
 
-_SUMMARY = (
+SUMMARY = (
     Column("FUNCTIONS", "number"),
     Column("AVERAGE", "number"),
     Column("TOTAL", "number"),
@@ -239,8 +286,8 @@ _SUMMARY = (
 )
 
 
-def _figures(analysis: Analysis) -> list[Cell]:
-    summary = analysis.summary
+def figures(summary: Summary) -> list[Cell]:
+    """The figures of an analysis, in the columns of SUMMARY."""
     exceeded = str(summary.exceeded)
     return [
         str(summary.total_funcs),

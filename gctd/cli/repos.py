@@ -2,32 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from contextlib import aclosing
 from datetime import UTC, datetime
-from typing import Any
 
 import click
 
+from clikit.exits import ExitCode
+from clikit.failure import Failure
+from clikit.options import examples
+from clikit.text import count
 from gctd.cli.completion import repo_urls
-from gctd.cli.failure import Failure
+from gctd.cli.exporting import export_repo
 from gctd.cli.follow import follow_repo
-from gctd.cli.options import examples
 from gctd.cli.progress import progress, repo_item
-from gctd.cli.report import show_analyses, show_projects, show_repo, show_results, show_tasks
+from gctd.cli.repo_config import config
+from gctd.cli.repo_history import diff, history
+from gctd.cli.report import show_analyses, show_projects, show_repo
+from gctd.cli.rescoring import rescore
+from gctd.cli.scheduled import no_wait_option, see_through, top_option
 from gctd.cli.session import Session, client_command
-from gctd.cli.text import commit, count
-from gctd.cli.watching import require_completed, watch
-from gctd.client.errors import ExitCode
-from gctd.client.resources import Analysis, Repo, Task
-
-TOP = 20
-"""How many of the worst functions are shown, unless the user says otherwise."""
+from gctd.cli.text import commit
+from gctd.cli.updates import check_updates
+from gctd.client.resources import Repo
 
 
 @click.group()
 def repo() -> None:
     """Register repositories, show them, have them analysed."""
+
+
+repo.add_command(check_updates)
+repo.add_command(config)
+repo.add_command(rescore)
+repo.add_command(history)
+repo.add_command(diff)
+repo.add_command(export_repo)
 
 
 @repo.command(
@@ -118,10 +127,8 @@ async def list_repos(session: Session) -> int:
 @click.option("--project", help="Analyse this project only: its path in the repository, `.` for the root.")
 @click.option("--ref", help="Branch, tag or commit to analyse, now and later.")
 @click.option("--engine", help="Analysis engine.  [default: the server's]")
-@click.option(
-    "--top", type=click.IntRange(min=0), default=TOP, show_default=True, help="How many of the worst functions to show."
-)
-@click.option("--no-wait", is_flag=True, help="Schedule the tasks and do not wait for them.")
+@top_option
+@no_wait_option
 @client_command(not_found="gctd repo show {url}")
 async def analyze(
     session: Session, *, url: str, project: str | None, ref: str | None, engine: str | None, top: int, no_wait: bool
@@ -132,25 +139,7 @@ async def analyze(
     code is 1 where a task did not complete. Interrupted, the tasks go on.
     """
     tasks = await session.client.analyze(url, project=project, ref=ref, engine=engine)
-    names = " ".join(task.id for task in tasks)
-    session.leaves_behind(
-        f"{count(len(tasks), 'task')} go on" if len(tasks) > 1 else f"{names} goes on", f"gctd task watch {names}"
-    )
-    if no_wait:
-        if session.output.json:
-            session.output.document(_result(url, tasks, []))
-        else:
-            show_tasks(session.output, tasks)
-        return ExitCode.OK
-    tasks = await watch(session, tasks)
-    entries = None if session.output.json else top
-    analyses = [await session.client.result(task.id, entries=entries) for task in tasks if task.completed]
-    if session.output.json:
-        session.output.document(_result(url, tasks, analyses))
-    elif analyses:
-        show_results(session.output, analyses, top)
-    require_completed(session, tasks)
-    return ExitCode.OK
+    return await see_through(session, url, tasks, top=top, no_wait=no_wait)
 
 
 async def _found(session: Session, known: Repo, began: datetime) -> Repo:
@@ -165,12 +154,3 @@ async def _found(session: Session, known: Repo, began: datetime) -> Repo:
             last = state
             display.show(repo_item(state, began))
     return last
-
-
-def _result(url: str, tasks: Sequence[Task], analyses: Sequence[Analysis]) -> dict[str, Any]:
-    """The document of `repo analyze --json`."""
-    return {
-        "repo_url": tasks[0].repo_url if tasks else url,
-        "tasks": [task.document for task in tasks],
-        "analyses": [analysis.document for analysis in analyses],
-    }

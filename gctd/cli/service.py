@@ -2,20 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import sys
-from collections.abc import Coroutine
-from typing import TYPE_CHECKING, Any
-
 import click
 
-from gctd.cli.invocation import begin
-from gctd.cli.options import Sources, examples, setting_options
-from gctd.client.errors import ExitCode
-
-if TYPE_CHECKING:
-    from gctd.settings import Settings
-    from httpkit.server import Address
+from clikit.invocation import begin
+from clikit.options import examples
+from clikit.serving import announce, ready_option, run_program
+from gctd.cli.options import Sources, setting_options
 
 SHARED_SETTINGS = ("nats_url", "replicas", "ack_wait", "presence_ttl", "log_level", "log_format")
 """Settings that are the same for every program of one system, or that each of them has."""
@@ -33,9 +25,7 @@ SHARED_SETTINGS = ("nats_url", "replicas", "ack_wait", "presence_ttl", "log_leve
     *("worker_engine", "max_attempts", "queue_timeout", "allow_local", "allow_ssh", "private_hosts"),
     *("event_store_max_bytes", *SHARED_SETTINGS),
 )
-@click.option(
-    "--ready-fd", type=click.IntRange(min=1), help="Write the address to this open file, too, and close it, when ready."
-)
+@ready_option
 @click.pass_context
 def serve(ctx: click.Context, *, sources: Sources, ready_fd: int | None) -> int:
     """Run the control plane: API, event stream and web page.
@@ -47,20 +37,4 @@ def serve(ctx: click.Context, *, sources: Sources, ready_fd: int | None) -> int:
     settings = sources.load().settings
     from gctd.serve import serve as run_control_plane  # noqa: PLC0415 - help and completion do without it
 
-    def on_ready(address: Address) -> None:
-        output.line(f"listening on {address.url}")
-        if ready_fd is not None:
-            with os.fdopen(ready_fd, "w", encoding="ascii") as file:
-                file.write(f"{address.url}\n")
-
-    return run_program(run_control_plane(settings, on_ready=on_ready), settings)
-
-
-def run_program(program: Coroutine[Any, Any, None], settings: Settings) -> int:
-    """Run a program that serves, with its log on standard error, until it has ended in order."""
-    from httpkit import logs, server  # noqa: PLC0415 - help and completion do without it
-
-    style = settings.log_format
-    logs.configure(level=settings.log_level, style=("text" if sys.stderr.isatty() else "json") if style == "auto" else style)
-    server.run(program)
-    return ExitCode.OK
+    return run_program(run_control_plane(settings, on_ready=announce(output, ready_fd)), settings)

@@ -4,24 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import shlex
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from functools import wraps
 from typing import TYPE_CHECKING, Any
 
 import attrs
-import click
 
-from gctd.cli.invocation import Invocation, begin
-from gctd.cli.options import DURATION, Sources, output_options, setting_options
-from gctd.cli.output import Output
-from gctd.cli.run import run
-from gctd.client.errors import ClientError
+from clikit.client.errors import ClientError
+from clikit.command import command
+from clikit.invocation import Invocation
+from clikit.output import Output
+from gctd.cli.options import Sources, setting_options
 
 if TYPE_CHECKING:
     from gctd.client.api import Client
-    from gctd.settings import Settings
 
 WAITED = 5.0
 """Seconds for which nothing has been taken up, after which the user is told where there is no worker to do it."""
@@ -47,13 +44,15 @@ class Session:
             await asyncio.sleep(WAITED)
             if waiting():
                 try:
-                    states = {worker.status for worker in await self.client.workers()}
+                    workers = await self.client.workers()
                 except ClientError as error:
                     self.output.detail(f"the workers are not known: {error}")
                     return
-                if "paused" in states and "online" not in states:
+                if any(worker.takes_jobs for worker in workers):
+                    return
+                if any(worker.status == "paused" for worker in workers):
                     self.output.note("note: every worker is paused; let one go on with: gctd worker unpause ID")
-                elif "online" not in states:
+                else:
                     self.output.note("note: no worker is running; start one with: gctd worker")
 
         looking = asyncio.create_task(look())
@@ -65,35 +64,26 @@ class Session:
                 await looking
 
 
-def client_command(*, not_found: str | None = None) -> Callable[[Callable[..., Coroutine[Any, Any, int]]], Callable[..., int]]:
+def client_command(
+    *, not_found: str | None = None, time_limit: str = "--timeout"
+) -> Callable[[Callable[..., Coroutine[Any, Any, int]]], Callable[..., int]]:
     """Make the function of a command out of `async def f(session, ...) -> exit code`, with the options common to all.
 
     `not_found`: what to do where the server has no such thing; `{name}` in it stands for the argument of that name.
+    `time_limit` as in `clikit.command.command`.
     """
 
-    def decorate(command: Callable[..., Coroutine[Any, Any, int]]) -> Callable[..., int]:
+    def decorate(work: Callable[..., Coroutine[Any, Any, int]]) -> Callable[..., int]:
         @setting_options("url")
-        @click.option("--timeout", type=DURATION, help="Give up after this time, as in 90s or 10m.  [default: never]")
-        @output_options
-        @click.pass_context
-        @wraps(command)
-        def run_command(
-            ctx: click.Context, /, *, sources: Sources, timeout: float | None, output: Output, **arguments: Any
-        ) -> int:
-            given = {name: shlex.quote(value) for name, value in arguments.items() if isinstance(value, str)}
-            hint = None if not_found is None else not_found.format(**given)
-            invocation = begin(ctx, output, not_found=hint)
-            return run(_run(command, sources.load().settings, invocation, arguments), timeout=timeout)
+        @command(not_found=not_found, time_limit=time_limit)
+        @wraps(work)
+        async def with_session(invocation: Invocation, *, sources: Sources, **arguments: Any) -> int:
+            from gctd.client.api import Client  # noqa: PLC0415 - help and completion do without it
 
-        return run_command
+            settings = sources.load().settings
+            async with Client(settings.url, token=settings.auth_token, trace=invocation.output.detail) as client:
+                return await work(Session(client, invocation.output, invocation), **arguments)
+
+        return with_session
 
     return decorate
-
-
-async def _run(
-    command: Callable[..., Coroutine[Any, Any, int]], settings: Settings, invocation: Invocation, arguments: dict[str, Any]
-) -> int:
-    from gctd.client.api import Client  # noqa: PLC0415 - help and completion do without it
-
-    async with Client(settings.url, token=settings.auth_token, trace=invocation.output.detail) as client:
-        return await command(Session(client, invocation.output, invocation), **arguments)

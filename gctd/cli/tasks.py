@@ -7,16 +7,18 @@ from contextlib import aclosing
 
 import click
 
+from clikit.exits import ExitCode
+from clikit.options import examples
+from clikit.text import moment
+from gctd.cli.attempts import attempts, log
 from gctd.cli.completion import task_ids
+from gctd.cli.exporting import export_task
 from gctd.cli.follow import follow_all_tasks, under_way
-from gctd.cli.options import examples
 from gctd.cli.progress import task_item
 from gctd.cli.report import show_results, show_task, show_tasks
-from gctd.cli.repos import TOP
+from gctd.cli.scheduled import top_option
 from gctd.cli.session import Session, client_command
-from gctd.cli.text import moment
 from gctd.cli.watching import require_completed, watch
-from gctd.client.errors import ExitCode
 
 STATUSES = ("pending", "queued", "running", "completed", "failed", "expired")
 LISTED = 100
@@ -27,7 +29,12 @@ NO_SUCH_TASK = "gctd task list --show-seen"
 
 @click.group()
 def task() -> None:
-    """List, show, watch and delete tasks, and show their results."""
+    """List, show, watch, cancel, retry and delete tasks, and show their results."""
+
+
+task.add_command(attempts)
+task.add_command(log)
+task.add_command(export_task)
 
 
 @task.command(
@@ -82,9 +89,7 @@ async def show(session: Session, *, task_id: str) -> int:
     ),
 )
 @click.argument("task_id", metavar="TASK", shell_complete=task_ids)
-@click.option(
-    "--top", type=click.IntRange(min=0), default=TOP, show_default=True, help="How many of the worst functions to show."
-)
+@top_option
 @client_command(not_found="gctd task show {task_id}")
 async def result(session: Session, *, task_id: str, top: int) -> int:
     """Show the analysis that a completed task led to."""
@@ -133,6 +138,40 @@ async def watch_tasks(session: Session, *, ids: tuple[str, ...], until: str | No
     if not session.output.json:
         show_tasks(session.output, ended)
     require_completed(session, ended)
+    return ExitCode.OK
+
+
+@task.command(
+    "cancel",
+    epilog=examples("gctd task cancel task-17", "gctd task cancel task-17 task-18 --quiet", "gctd task cancel task-17 --json"),
+)
+@click.argument("ids", metavar="TASK...", nargs=-1, required=True, shell_complete=task_ids)
+@client_command(not_found=NO_SUCH_TASK)
+async def cancel(session: Session, *, ids: tuple[str, ...]) -> int:
+    """End tasks that wait or run; they stay in the lists as failed."""
+    for id_ in ids:
+        await session.client.cancel_task(id_)
+        session.output.note(f"cancelled {id_}")
+    return ExitCode.OK
+
+
+@task.command(
+    "retry",
+    epilog=examples(
+        "gctd task retry task-17",
+        "gctd task retry task-17 && gctd task watch task-17",
+        "gctd task list --status failed --json | jq -r '.[].id' | xargs gctd task retry",
+    ),
+)
+@click.argument("ids", metavar="TASK...", nargs=-1, required=True, shell_complete=task_ids)
+@client_command(not_found=NO_SUCH_TASK)
+async def retry(session: Session, *, ids: tuple[str, ...]) -> int:
+    """Queue tasks again that failed or expired; their attempts count on."""
+    tasks = [await session.client.retry_task(id_) for id_ in ids]
+    if session.output.json:
+        session.output.document([one.document for one in tasks])
+    else:
+        show_tasks(session.output, tasks)
     return ExitCode.OK
 
 

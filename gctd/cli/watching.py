@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import aclosing
 
-from gctd.cli.failure import Failure
+from clikit.failure import Failure
 from gctd.cli.follow import follow_tasks
 from gctd.cli.progress import progress, task_item
 from gctd.cli.session import Session

@@ -5,13 +5,16 @@ from __future__ import annotations
 import click
 from click.core import ParameterSource
 
+from clikit.exits import ExitCode
+from clikit.invocation import begin
+from clikit.options import examples
+from clikit.serving import run_program
+from clikit.settings import setting_of
 from gctd.cli.completion import worker_ids
-from gctd.cli.invocation import begin
-from gctd.cli.options import Sources, examples, setting_options
+from gctd.cli.options import Sources, setting_options
 from gctd.cli.report import show_workers
-from gctd.cli.service import SHARED_SETTINGS, run_program
+from gctd.cli.service import SHARED_SETTINGS
 from gctd.cli.session import Session, client_command
-from gctd.client.errors import ExitCode
 
 
 @click.group(
@@ -24,10 +27,13 @@ from gctd.client.errors import ExitCode
 )
 @setting_options(
     *("worker_id", "concurrency", "cache_directory", "task_timeout", "git_timeout", "retry_delay", "drain_timeout"),
+    *("clones_max_bytes", "builds_max_bytes", "keep_free_bytes", "git_metadata", "git_hosts"),
+    *("sandbox", "test_network", "cgo", "credentials_file", "ssh_key", "ssh_known_hosts", "ca_file"),
     *("allow_local", "allow_ssh", "private_hosts", *SHARED_SETTINGS),
 )
+@click.option("--once", is_flag=True, help="Take one job, see it through, and end.")
 @click.pass_context
-def worker(ctx: click.Context, *, sources: Sources) -> int:
+def worker(ctx: click.Context, *, sources: Sources, once: bool) -> int:
     """Run a worker; or list, pause and unpause the workers that run.
 
     Without a command: take jobs until SIGINT or SIGTERM, then finish what is under way, or hand it back after --drain-timeout.
@@ -35,14 +41,13 @@ def worker(ctx: click.Context, *, sources: Sources) -> int:
     if ctx.invoked_subcommand is not None:
         given = [name for name in ctx.params if ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE]
         if given:
-            flag = "--" + given[0].removeprefix("setting_").replace("_", "-")
-            raise click.UsageError(f"{flag} is for running a worker, not for `{ctx.invoked_subcommand}`")
+            raise click.UsageError(f"{setting_of(given[0])} is for running a worker, not for `{ctx.invoked_subcommand}`")
         return ExitCode.OK
     begin(ctx)
     settings = sources.load().settings
     from gctd.worker.main import work  # noqa: PLC0415 - help, completion and the other commands do without it
 
-    return run_program(work(settings), settings)
+    return run_program(work(settings, once=once), settings)
 
 
 @worker.command(

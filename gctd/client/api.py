@@ -1,47 +1,26 @@
-"""The tracker's HTTP API as methods: arguments in, values of `gctd.client.resources` out, errors of `gctd.client.errors`."""
+"""The tracker's HTTP API as methods: arguments in, values of `gctd.client.resources` out, errors of `clikit.client.errors`."""
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager
-from typing import Self
-from uuid import uuid4
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from typing import Any
 
-from gctd.client.errors import Unavailable
-from gctd.client.feed import Signal, follow
-from gctd.client.resources import Analysis, R, Repo, Task, Worker, parse, parse_list
-from gctd.client.transport import Answer, Transport, segment
+from clikit.client.feed import Signal
+from clikit.client.resources import parse, parse_list
+from clikit.client.service import ServiceClient, only
+from clikit.client.transport import segment
+from gctd.client.projects import Diff, Gate, Point, RepoConfig
+from gctd.client.resources import Analysis, Attempt, Repo, Task, Update, Worker
 
-TIMEOUT = 30.0
-"""Seconds that one request may take, unless a caller says otherwise."""
+PROBING = 180.0
+"""Seconds that a request has at least in which the server asks repositories' hosts."""
 
-LARGEST_PAGE = 1000
-"""Elements that are asked for at once."""
-
-_RETRY_WAIT = 0.1
-_LONGEST_RETRY_WAIT = 2.0
+LARGEST_DIFF = 1_000_000
+"""Functions of a difference, or of a verdict, that are asked for at most."""
 
 
-class Client:
-    """A client of one server, for use in `async with`.
-
-    `url`: where the server listens, `http://host:port`; `token`: its bearer token, where it wants one; `timeout`: seconds that
-    one request may take; `trace`: called with a line for each request. Every method raises ClientError; what a class of error
-    means stands with it. Raises Rejected where `url` cannot be the address of a server.
-    """
-
-    def __init__(
-        self, url: str, *, token: str | None = None, timeout: float = TIMEOUT, trace: Callable[[str], None] | None = None
-    ) -> None:
-        self._transport = Transport(url, token=token, timeout=timeout, trace=trace)
-
-    async def __aenter__(self) -> Self:
-        await self._transport.__aenter__()
-        return self
-
-    async def __aexit__(self, *details: object) -> None:
-        await self._transport.__aexit__(*details)
+class Client(ServiceClient):
+    """A client of one tracker."""
 
     # Repositories
 
@@ -59,9 +38,33 @@ class Client:
         self, repo_url: str, *, project: str | None = None, ref: str | None = None, engine: str | None = None
     ) -> Sequence[Task]:
         """Schedule the analysis of a registered repository: one task per project, or one for `project`."""
-        body = _only(repo_url=repo_url, project=project, ref=ref, engine=engine)
+        body = only(repo_url=repo_url, project=project, ref=ref, engine=engine)
         answer = await self._command("/api/repos/analyze", body)
         return parse_list(Task, answer.document)
+
+    async def rescore(
+        self, repo_url: str, *, project: str | None = None, engine: str | None = None, all_history: bool = False
+    ) -> Sequence[Task]:
+        """Schedule that the stored profile of each project, or of `project`, is scored again; or every one ever stored."""
+        body = only(repo_url=repo_url, project=project, engine=engine) | {"all_history": all_history}
+        answer = await self._command("/api/repos/rescore", body)
+        return parse_list(Task, answer.document)
+
+    async def check_updates(
+        self, repo_url: str | None = None, *, schedule: bool = False
+    ) -> AsyncGenerator[Sequence[Update], None]:
+        """Whether the refs that projects track have moved, of one repository or of all, as far as it is known: part by part.
+
+        `schedule`: queue an analysis for each that has, once for a commit.
+        """
+        body = {"schedule": schedule} | only(repo_url=repo_url)
+        query: dict[str, str] = {}
+        while True:
+            answer = await self._command("/api/repos/check-updates", body, query=query, at_least=PROBING)
+            yield parse_list(Update, answer.document)
+            if answer.cursor is None:
+                return
+            query["cursor"] = answer.cursor
 
     async def analyses(self) -> Sequence[Analysis]:
         """The latest analysis of each project of each repository, without the functions."""
@@ -69,14 +72,49 @@ class Client:
 
     async def analysis(self, id_: str, *, entries: int | None = None) -> Analysis:
         """The latest analysis of a project by its id, with at most so many functions, worst first."""
-        answer = await self._transport.request("GET", f"/api/repos/{segment(id_)}", query=_only(entries=entries))
+        answer = await self._transport.request("GET", f"/api/repos/{segment(id_)}", query=only(entries=entries))
         return parse(Analysis, answer.document)
+
+    # Projects
+
+    async def history(self, id_: str, *, limit: int | None = None) -> Sequence[Point]:
+        """The analyses of a project, newest first, `limit` at most (None: however many there are)."""
+        return await self._list(Point, f"/api/repos/{segment(id_)}/history", {}, limit)
+
+    async def diff(self, id_: str, *, from_: str | None = None, to: str | None = None, limit: int = 0) -> Diff:
+        """The difference of two analyses of a project, of `limit` functions at most (0: of all that changed)."""
+        query = only(to=to, limit=limit or LARGEST_DIFF) | ({} if from_ is None else {"from": from_})
+        return parse(Diff, (await self._transport.request("GET", f"/api/repos/{segment(id_)}/diff", query=query)).document)
+
+    async def gate(self, id_: str, query: Mapping[str, Any], *, limit: int = 0) -> Gate:
+        """What the gate says of a project, by the limits in `query`, with at most `limit` functions (0: all)."""
+        given = only(**query, limit=limit or LARGEST_DIFF)
+        return parse(Gate, (await self._transport.request("GET", f"/api/repos/{segment(id_)}/gate", query=given)).document)
+
+    async def gate_comment(self, id_: str, query: Mapping[str, Any]) -> bytes:
+        """The same as a comment for a pull request, with what changed."""
+        return await self._transport.content(f"/api/repos/{segment(id_)}/gate.md", query=only(**query), media="text/markdown")
+
+    async def config(self, repo_url: str, subdir: str | None = None) -> RepoConfig:
+        """The settings of a project of a repository, or of its root."""
+        answer = await self._transport.request("GET", "/api/repo-config", query=only(url=repo_url, subdir=subdir))
+        return parse(RepoConfig, answer.document)
+
+    async def set_config(self, repo_url: str, subdir: str | None, changes: Mapping[str, Any]) -> RepoConfig:
+        """Change settings; None removes one."""
+        body = {"url": repo_url, "subdir": subdir, **changes}
+        answer = await self._transport.request("POST", "/api/repo-config", body=body)
+        return parse(RepoConfig, answer.document)
+
+    async def remove_config(self, repo_url: str, subdir: str | None = None) -> None:
+        """Remove all settings of a project of a repository, or of its root."""
+        await self._transport.request("DELETE", "/api/repo-config", query=only(url=repo_url, subdir=subdir))
 
     # Tasks
 
     async def tasks(self, *, status: str | None = None, show_seen: bool = False, limit: int | None = None) -> Sequence[Task]:
         """The tasks in one status, or all, `limit` at most (None: however many there are)."""
-        query = _only(status=status, show_seen="true" if show_seen else None)
+        query = only(status=status, show_seen="true" if show_seen else None)
         return await self._list(Task, "/api/tasks", query, limit)
 
     async def task(self, id_: str) -> Task:
@@ -90,8 +128,42 @@ class Client:
         Raises NotFound where there is none, Conflicting where the task has not completed.
         """
         path = f"/api/tasks/{segment(task_id)}/result"
-        answer = await self._transport.request("GET", path, query=_only(entries=entries))
+        answer = await self._transport.request("GET", path, query=only(entries=entries))
         return parse(Analysis, answer.document)
+
+    async def export(self, task_id: str, form: str, *, from_: str | None = None) -> bytes:
+        """The analysis of a task as a file; `from_` is what a comment compares with. Raises NotFound where there is none."""
+        query = only(format=form) | ({} if from_ is None else {"from": from_})
+        return await self._transport.content(f"/api/tasks/{segment(task_id)}/export", query=query, media="*/*")
+
+    async def profile(self, task_id: str) -> bytes:
+        """The coverage profile that the analysis of a task was made from. Raises NotFound where there is none."""
+        return await self._transport.content(f"/api/tasks/{segment(task_id)}/profile")
+
+    async def attempts(self, task_id: str) -> Sequence[Attempt]:
+        """The attempts at a task, in order."""
+        return await self._list(Attempt, f"/api/tasks/{segment(task_id)}/attempts", {})
+
+    async def log(self, task_id: str, attempt: int) -> str:
+        """The log of an attempt, as far as it is there. Raises NotFound where none is kept."""
+        return await self._transport.text(f"/api/tasks/{segment(task_id)}/attempts/{attempt}/log")
+
+    def log_feed(self, task_id: str, attempt: int) -> AsyncGenerator[Signal, None]:
+        """The events `log` and `end` of an attempt's log, from its beginning; after `end` there are no more.
+
+        Close it (`contextlib.aclosing`) before the client.
+        """
+        path = f"/api/tasks/{segment(task_id)}/attempts/{attempt}/log/sse"
+        return self._feed(path, None)
+
+    async def cancel_task(self, id_: str) -> None:
+        """End a task; it stays in the lists. Raises Conflicting where it has ended."""
+        await self._command(f"/api/tasks/{segment(id_)}/cancel", None)
+
+    async def retry_task(self, id_: str) -> Task:
+        """Queue a task again. Raises Conflicting where it has not failed or expired."""
+        answer = await self._command(f"/api/tasks/{segment(id_)}/retry", None)
+        return parse(Task, answer.document)
 
     async def delete_task(self, id_: str) -> None:
         """Remove a task; one that runs is ended first."""
@@ -122,42 +194,8 @@ class Client:
     # Events
 
     def feed(self, *, after: str | None = None) -> AsyncGenerator[Signal, None]:
-        """The events `task`, `repo` and `worker` behind an event id (None: from now on), as in `gctd.client.feed.follow`.
+        """The events `task`, `repo` and `worker` behind an event id (None: from now on), as in `clikit.client.feed.follow`.
 
         Close it (`contextlib.aclosing`) before the client.
         """
-
-        def connect(last_id: str | None) -> AbstractAsyncContextManager[AsyncIterator[bytes]]:
-            return self._transport.stream("/api/sse", last_id)
-
-        return follow(connect, after=after)
-
-    async def _command(self, path: str, body: object) -> Answer:
-        """A POST: made a second time, under the same key, where it is unknown whether the first took effect."""
-        headers = {"Idempotency-Key": str(uuid4())}
-        try:
-            return await self._transport.request("POST", path, body=body, headers=headers)
-        except Unavailable as error:
-            if not error.sent:
-                raise
-            await asyncio.sleep(min(error.retry_after or _RETRY_WAIT, _LONGEST_RETRY_WAIT))
-        return await self._transport.request("POST", path, body=body, headers=headers)
-
-    async def _list(self, type_: type[R], path: str, query: Mapping[str, str], limit: int | None = None) -> Sequence[R]:
-        """The elements of a list, page by page, `limit` at most."""
-        found: list[R] = []
-        page = dict(query)
-        while limit is None or len(found) < limit:
-            if limit is not None:
-                page["limit"] = str(min(limit - len(found), LARGEST_PAGE))
-            answer = await self._transport.request("GET", path, query=page)
-            found += parse_list(type_, answer.document)
-            if answer.cursor is None:
-                break
-            page["cursor"] = answer.cursor
-        return found[:limit]
-
-
-def _only(**values: str | int | None) -> dict[str, str]:
-    """Those of the values that are given, as text."""
-    return {name: str(value) for name, value in values.items() if value is not None}
+        return self._feed("/api/sse", after)

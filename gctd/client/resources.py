@@ -1,29 +1,15 @@
-"""What the API answers with: the fields that are relied on, and the whole document beside them.
-
-Each value keeps the JSON object that it was read from as `document`, so that `--json` shows all that the server said, also
-what this version does not know.
-"""
+"""What the tracker's API answers with."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import datetime
-from typing import Any, TypeVar
 
 import msgspec
 
-from gctd.client.errors import ClientError
+from clikit.client.resources import Resource
 
 _ENDED = frozenset({"completed", "failed", "expired"})
-
-
-class Resource(msgspec.Struct, frozen=True, kw_only=True):
-    """A JSON object of the API; `document` is the object itself, as decoded."""
-
-    document: Mapping[str, Any] = {}
-
-
-R = TypeVar("R", bound=Resource)
 
 
 class Project(msgspec.Struct, frozen=True, kw_only=True):
@@ -41,7 +27,7 @@ class Project(msgspec.Struct, frozen=True, kw_only=True):
 class Profile(msgspec.Struct, frozen=True, kw_only=True):
     """What the discovery of a repository found."""
 
-    projects: list[Project] = []
+    projects: Sequence[Project] = ()
 
 
 class Repo(
@@ -96,6 +82,8 @@ class Task(Resource, frozen=True, kw_only=True):
     hidden: bool = False
     deleted: bool = False
     analysis_id: str | None = None
+    commit_sha: str | None = None
+    rescored_from: str | None = None
     worker: str | None = None
     stage: str | None = None
     reason: str | None = None
@@ -114,6 +102,53 @@ class Task(Resource, frozen=True, kw_only=True):
     def completed(self) -> bool:
         """Whether it has an analysis."""
         return self.status == "completed" and not self.deleted
+
+
+class Stage(msgspec.Struct, frozen=True, kw_only=True):
+    """A stage of an attempt; `duration_ms` is None while it lasts."""
+
+    stage: str
+    started_at: datetime
+    duration_ms: int | None = None
+
+
+class StoredLog(msgspec.Struct, frozen=True, kw_only=True):
+    """The log of an attempt: its bytes, and how many were left out."""
+
+    size: int
+    cut: int = 0
+
+
+class Attempt(Resource, frozen=True, kw_only=True):
+    """An attempt at a task; `outcome` and `ended_at` are None while it lasts."""
+
+    attempt: int
+    worker: str
+    started_at: datetime
+    ended_at: datetime | None = None
+    outcome: str | None = None
+    reason: str = ""
+    stages: Sequence[Stage] = ()
+    log: StoredLog | None = None
+
+
+class Update(Resource, frozen=True, kw_only=True):
+    """What a check for updates found about a project; `project` is None for a repository that was skipped.
+
+    `ref` is what the project tracks, `recorded_sha` the commit of its latest analysis, `remote_sha` what the ref leads to now.
+    `note` says why nothing was scheduled, `error` why the ref could not be looked up.
+    """
+
+    repo_url: str
+    project: str | None = None
+    ref: str | None = None
+    recorded_sha: str | None = None
+    remote_sha: str | None = None
+    moved: bool = False
+    scheduled: bool = False
+    task_id: str | None = None
+    note: str | None = None
+    error: str | None = None
 
 
 class Metadata(msgspec.Struct, frozen=True, kw_only=True):
@@ -181,18 +216,20 @@ class Analysis(Resource, frozen=True, kw_only=True):
     analyzed_at: datetime
     repo_id: str = ""
     project: str = "."
-    entries: list[Entry] = []
-    uncovered: list[PackageProblem] = []
-    warnings: list[LeftOut] = []
+    entries: Sequence[Entry] = ()
+    uncovered: Sequence[PackageProblem] = ()
+    warnings: Sequence[LeftOut] = ()
     engine: str = ""
     crap_version: str = ""
     duration_ms: int = 0
+    rescored_from: str | None = None
 
 
 class Worker(Resource, frozen=True, kw_only=True):
-    """A worker; `status` is `online`, `paused`, `draining` or `gone`.
+    """A worker; `status` is `idle`, `busy`, `paused`, `draining` or `gone`.
 
-    `cpu` in percent of the host, `memory` of the process in bytes, `tasks` what it works on.
+    `cpu` in cores and `memory` in bytes with all descendants, `tasks` what it works on, `concurrency` at how many at a time; None
+    or empty where it is gone.
     """
 
     id: str
@@ -201,21 +238,13 @@ class Worker(Resource, frozen=True, kw_only=True):
     cpu: float | None = None
     memory: int | None = None
     status: str = ""
-    tasks: list[str] = []
+    tasks: Sequence[str] = ()
+    concurrency: int | None = None
+    version: str = ""
+    go_version: str = ""
+    sandbox: str = ""
 
-
-def parse(type_: type[R], document: object) -> R:
-    """The value that a decoded JSON object stands for. Raises ClientError where it does not fit."""
-    if not isinstance(document, dict):
-        raise ClientError(f"the server answered with {type(document).__name__} where an object belongs")
-    try:
-        return msgspec.convert({**document, "document": document}, type_)
-    except msgspec.ValidationError as error:
-        raise ClientError(f"the server's answer is not one that this version understands: {error}") from error
-
-
-def parse_list(type_: type[R], documents: object) -> list[R]:
-    """The values that a decoded JSON array of objects stands for. Raises ClientError where one does not fit."""
-    if not isinstance(documents, list):
-        raise ClientError(f"the server answered with {type(documents).__name__} where an array belongs")
-    return [parse(type_, document) for document in documents]
+    @property
+    def takes_jobs(self) -> bool:
+        """Whether it takes what is in the queue, now or when it is done with what it does."""
+        return self.status in {"idle", "busy"}

@@ -10,15 +10,16 @@ import asyncio
 import time
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import attrs
-import msgspec
 import structlog
 
-from eventlog import EventLogError
+from eventlog import AggregateId, Context, Decider, EventLog, EventLogError
 from eventlog.commands import Commands
 from eventlog.presence import Presence
 from eventlog.queue import JobState, WorkQueue
+from gctd.control.heartbeat import decoded
 from gctd.control.jobs import JobKind, ticket
 from gctd.domain.errors import GctdError
 from gctd.domain.repo import REPO, LoseDiscovery
@@ -55,6 +56,7 @@ class Reaper:
 
     def __init__(
         self,
+        log: EventLog,
         commands: Commands,
         queries: TrackerQueries,
         queue: WorkQueue,
@@ -63,6 +65,7 @@ class Reaper:
         *,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
+        self._log = log
         self._commands = commands
         self._queries = queries
         self._queue = queue
@@ -85,9 +88,7 @@ class Reaper:
 
     async def sweep(self) -> None:
         """Look once at all that waits or runs."""
-        present = {
-            worker: msgspec.json.decode(payload)["session"] for worker, payload in (await self._presence.present()).items()
-        }
+        present = {worker: decoded(payload).session for worker, payload in (await self._presence.present()).items()}
         running = await self._queries.tasks_running()
         repos = await self._queries.repos_waiting()
         rows: list[TaskView | RepoView] = [*running, *repos]
@@ -95,7 +96,7 @@ class Reaper:
         self._missing = {session: since for session, since in self._missing.items() if session in held}
         for row in running:
             if reason := self._lost(present, row):
-                await self._commands.execute(TASK, row.id, LoseTask(attempt=row.attempt, reason=reason, at=self._now()))
+                await self._execute(TASK, row.id, LoseTask(attempt=row.attempt, reason=reason, at=self._now()))
         for repo in repos:
             await self._look_at_repo(repo, present)
         since = self._now() - timedelta(seconds=self._patience.job)
@@ -120,35 +121,44 @@ class Reaper:
         if repo.session is not None:
             if reason := self._lost(present, repo):
                 command = LoseDiscovery(attempt=repo.attempt, reason=reason, at=self._now())
-                await self._commands.execute(REPO, repo.id, command)
+                await self._execute(REPO, repo.id, command)
         elif self._age(repo.requested) > self._patience.queue:
             reason = "no worker took it up in time"
             command = LoseDiscovery(attempt=repo.attempt, reason=reason, at=self._now(), final=True)
-            await self._commands.execute(REPO, repo.id, command)
+            await self._execute(REPO, repo.id, command)
         else:
-            await self._give_job(JobKind.DISCOVER, repo.id, repo.retry_at or repo.updated_at, repo.sequence)
+            await self._give_job(JobKind.DISCOVER, REPO.aggregate(repo.id), repo.retry_at or repo.updated_at, repo.sequence)
 
     async def _look_at_waiting(self, waiting: Sequence[TaskView]) -> None:
         looked = 0
         for row in waiting:
             if self._age(row.waiting_since) > self._patience.queue:
                 command = ExpireTask(attempt=row.attempt, reason="no worker took it up in time", at=self._now())
-                await self._commands.execute(TASK, row.id, command)
+                await self._execute(TASK, row.id, command)
             elif looked < MOST_AT_ONCE:
                 due = row.retry_at or row.waiting_since
-                looked += await self._give_job(JobKind.SCAN, row.id, due, row.sequence)
+                looked += await self._give_job(JobKind.SCAN, TASK.aggregate(row.id), due, row.sequence)
         ids = {row.id for row in waiting}
         self._looked = {id_: at for id_, at in self._looked.items() if id_ in ids}
 
-    async def _give_job(self, kind: JobKind, id_: str, due: str, sequence: int) -> bool:
+    async def _execute(self, decider: Decider[Any, Any, Any], id_: str, command: object) -> None:
+        await self._commands.execute(decider, id_, command, await self._context(decider.aggregate(id_)))
+
+    async def _context(self, aggregate: AggregateId) -> Context:
+        """What is done about an aggregate goes on in the trace of what happened to it last."""
+        last = await self._log.last(aggregate)
+        return Context() if last is None else last.consequence.in_new_span()
+
+    async def _give_job(self, kind: JobKind, aggregate: AggregateId, due: str, sequence: int) -> bool:
         """Put a job in the queue where none is there to be taken; say whether the queue was asked."""
+        id_ = aggregate.id
         if self._age(due) < self._patience.job:
             return False
         if time.monotonic() - self._looked.get(id_, -self._patience.job) < self._patience.job:
             return False
         self._looked[id_] = time.monotonic()
         if await self._queue.lookup(kind, id_) is not JobState.WAITING:
-            job = ticket(kind, id_, sequence)
+            job = ticket(kind, id_, sequence, await self._context(aggregate))
             await self._queue.requeue(kind, id_, job.payload, dedupe=f"{job.dedupe}:{time.time_ns()}")
             _log.info("job given again", kind=kind.value, id=id_)
         return True

@@ -6,14 +6,17 @@ import asyncio
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from random import SystemRandom
+from typing import Any
 
 import attrs
 
 from eventlog import Context, EventLog
 from eventlog.commands import Commands, Outcome, Step
 from gctd.domain import repo, task, worker
-from gctd.domain.config import effective
+from gctd.domain.analysis import Analysis, Measurement
+from gctd.domain.config import ROOT, ProjectConfig, checked, config_key, effective
 from gctd.domain.errors import BadInput, NotFound, Refused
+from gctd.domain.options import parse_crap_args
 from gctd.domain.refs import parse_ref, parse_subdir
 from gctd.domain.repo import REPO, Repo, RepoStatus
 from gctd.domain.task import TASK, Task
@@ -33,6 +36,42 @@ class Policy:
     engine: str = "native"
     engines: frozenset[str] = frozenset({"native"})
     max_attempts: int = 3
+
+
+@attrs.frozen(kw_only=True)
+class Seen:
+    """The commit that the ref of a project was seen to lead to."""
+
+    project: str
+    ref: str
+    commit_sha: str
+
+
+@attrs.frozen(kw_only=True)
+class Measured:
+    """A task that has run tests, the analysis that came of it, and the position in the log at which that was stored."""
+
+    task: Task
+    analysis: Analysis
+    sequence: int
+
+    @property
+    def measurement(self) -> Measurement:
+        """The test run: with its own flags, and without those of the scoring that stand behind them."""
+        flags, scoring = self.analysis.flags, parse_crap_args(self.task.config.crap_args or ()).argv()
+        if scoring and flags[-len(scoring) :] == scoring:
+            flags = flags[: -len(scoring)]
+        return Measurement(
+            task=self.task.id,
+            sequence=self.sequence,
+            go_version=self.analysis.go_version,
+            flags=flags,
+            profile=self.analysis.profile,
+            profile_path=self.analysis.profile_path,
+            metadata=self.analysis.metadata,
+            uncovered=self.analysis.uncovered,
+            sandbox=self.analysis.sandbox,
+        )
 
 
 def _now() -> datetime:
@@ -78,30 +117,115 @@ class Tracker:
         context: Context | None = None,
     ) -> Sequence[Outcome[Task, task.TaskEvent]]:
         """Queue a task for a project of a repository, or for each of them; `ref` becomes the root's setting."""
-        if engine is not None and engine not in self._policy.engines:
-            raise BadInput("engine", f"no engine is called {engine!r}; there are {', '.join(sorted(self._policy.engines))}")
+        engine = self._engine(engine)
+        ref = None if ref is None else parse_ref(ref)
+        project = None if project is None else parse_subdir(project)
         known = await self._ready(repo_url)
-        if ref is not None:
-            ref = parse_ref(ref)
         names = self._projects(known, project)
         at = self._now()
         if ref is not None:
-            root = known.configs.get("", effective({}, ""))
-            known = attrs.evolve(known, configs={**known.configs, "": attrs.evolve(root, ref=ref)})
+            root = known.configs.get(ROOT, ProjectConfig())
+            known = attrs.evolve(known, configs={**known.configs, ROOT: attrs.evolve(root, ref=ref)})
         ids = self._task_ids(at, len(names))
-        queue = [self._queue(known, name, id_, engine or self._policy.engine, at) for name, id_ in zip(names, ids, strict=True)]
-        request = repo.RequestAnalysis(tasks=tuple(command.id for command in queue), ref=ref, at=at)
+        queue = [self._queue(known, name, id_, engine, at) for name, id_ in zip(names, ids, strict=True)]
+        return await self._request(known, queue, context, ref=ref)
+
+    async def rescan(
+        self, known: Repo, seen: Sequence[Seen], context: Context | None = None
+    ) -> Sequence[Outcome[Task, task.TaskEvent]]:
+        """Queue a task for each of these commits, of different projects of a repository.
+
+        Raises Overtaken where another analysis was asked for since the repository was as `known` has it.
+        """
+        at = self._now()
+        queue = [
+            attrs.evolve(self._queue(known, one.project, id_, self._policy.engine, at), ref=one.ref, commit_sha=one.commit_sha)
+            for one, id_ in zip(seen, self._task_ids(at, len(seen)), strict=True)
+        ]
+        commits = {one.project: one.commit_sha for one in seen}
+        return await self._request(known, queue, context, commits=commits, requests=known.requests)
+
+    async def rescore(
+        self, known: Repo, measured: Sequence[Measured], *, engine: str | None = None, context: Context | None = None
+    ) -> Sequence[Outcome[Task, task.TaskEvent]]:
+        """Queue a task for each of these test runs, at most MOST_PROJECTS, that scores its stored profile again.
+
+        What the tests ran with stays; how functions are scored is the project's present setting.
+        """
+        engine = self._engine(engine)
+        at = self._now()
+        queue = [
+            task.QueueTask(
+                id=id_,
+                repo_id=known.id,
+                repo_url=known.url,
+                project=run.task.project,
+                ref=run.analysis.ref,
+                engine=engine,
+                max_attempts=self._policy.max_attempts,
+                config=attrs.evolve(run.task.config, crap_args=effective(known.configs, run.task.project).crap_args),
+                at=at,
+                commit_sha=run.analysis.commit_sha,
+                rescores=run.measurement,
+            )
+            for run, id_ in zip(measured, self._task_ids(at, len(measured)), strict=True)
+        ]
+        return await self._request(known, queue, context)
+
+    def _engine(self, name: str | None) -> str:
+        """The engine of that name, or the one for those who name none."""
+        if name is not None and name not in self._policy.engines:
+            raise BadInput("engine", f"no engine is called {name!r}; there are {', '.join(sorted(self._policy.engines))}")
+        return name or self._policy.engine
+
+    async def _request(
+        self, known: Repo, queue: Sequence[task.QueueTask], context: Context | None, **more: Any
+    ) -> Sequence[Outcome[Task, task.TaskEvent]]:
+        """Queue the tasks, together with what the repository keeps of the request: `more` are fields of RequestAnalysis."""
+        request = repo.RequestAnalysis(tasks=tuple(command.id for command in queue), at=queue[0].at, **more)
         outcomes = await self._commands.execute_together(
             [Step(REPO, known.id, request), *(Step(TASK, command.id, command, new=True) for command in queue)], context
         )
         return outcomes[1:]
 
-    async def _ready(self, repo_url: str) -> Repo:
+    async def configure(
+        self,
+        repo_url: str,
+        subdir: str | None,
+        changes: ProjectConfig,
+        *,
+        without: frozenset[str] = frozenset(),
+        context: Context | None = None,
+    ) -> Outcome[Repo, repo.RepoEvent]:
+        """Set what is given in `changes` for a project, or for the root, and remove what `without` names.
+
+        Also raises BadSettings.
+        """
+        key = config_key(subdir)
+        command = repo.ConfigureProject(subdir=key, changes=checked(changes), without=without, at=self._now())
+        return await self._commands.execute(REPO, self._id(repo_url), command, context)
+
+    async def remove_config(
+        self, repo_url: str, subdir: str | None, context: Context | None = None
+    ) -> Outcome[Repo, repo.RepoEvent]:
+        """Forget the settings of a project, or of the root."""
+        command = repo.RemoveProjectConfig(subdir=config_key(subdir), at=self._now())
+        return await self._commands.execute(REPO, self._id(repo_url), command, context)
+
+    def _id(self, repo_url: str) -> str:
+        return repo_id(self.parse_url(repo_url, "url").canonical)
+
+    async def registered(self, repo_url: str) -> Repo:
+        """A repository as it is now. Raises BadInput, NotFound."""
         id_ = repo_id(self.parse_url(repo_url).canonical)
         commit = await self._log.last(REPO.aggregate(id_), consistent=True)
         if commit is None:
             raise NotFound(f"{repo_url} is not registered: register it first")
         known: Repo = commit.state
+        return known
+
+    async def _ready(self, repo_url: str) -> Repo:
+        known = await self.registered(repo_url)
         if known.status is RepoStatus.REGISTERING:
             raise Refused(f"{known.url} is still registering")
         if known.status is RepoStatus.ERROR:
@@ -118,12 +242,11 @@ class Tracker:
             if len(names) > MOST_PROJECTS:
                 raise Refused(f"{known.url} has {len(names)} projects; name one at a time")
             return names
-        name = parse_subdir(project)
-        if name not in problems:
-            raise NotFound(f"{known.url} has no project {name!r}; it has: {', '.join(sorted(problems)[:20])}")
-        if problems[name] is not None:
-            raise Refused(f"{name} cannot be analysed: {problems[name]}")
-        return [name]
+        if project not in problems:
+            raise NotFound(f"{known.url} has no project {project!r}; it has: {', '.join(sorted(problems)[:20])}")
+        if problems[project] is not None:
+            raise Refused(f"{project} cannot be analysed: {problems[project]}")
+        return [project]
 
     def _task_ids(self, at: datetime, count: int) -> Sequence[str]:
         """New ids `task-<digits>` in a row: milliseconds since 1970, then six digits that begin anywhere."""
@@ -143,6 +266,14 @@ class Tracker:
             config=config,
             at=at,
         )
+
+    async def cancel_task(self, task_id: str, context: Context | None = None) -> Outcome[Task, task.TaskEvent]:
+        """End a task that waits or runs; it stays in the lists. Raises Refused where it has ended."""
+        return await self._on_task(task_id, task.CancelTask(at=self._now()), context)
+
+    async def retry_task(self, task_id: str, context: Context | None = None) -> Outcome[Task, task.TaskEvent]:
+        """Queue a task again that failed or expired, for as many attempts more as a new one has. Raises Refused."""
+        return await self._on_task(task_id, task.RetryTask(attempts=self._policy.max_attempts, at=self._now()), context)
 
     async def delete_task(self, task_id: str, context: Context | None = None) -> Outcome[Task, task.TaskEvent]:
         """Remove a task; one that is under way is cancelled."""

@@ -46,7 +46,11 @@ class PackageProblem:
 
 @attrs.frozen(kw_only=True)
 class Analysis:
-    """The result of a task. `report` is the engine's whole report, `profile` the coverage profile it was made from."""
+    """The result of a task. `report` is the engine's whole report, `profile` the coverage profile it was made from.
+
+    `sandbox`: what kept the repository's code in while its tests ran: `bubblewrap`, `namespaces` or `none`; empty where that is
+    not known.
+    """
 
     id: str
     ref: str
@@ -64,6 +68,26 @@ class Analysis:
     profile_path: str | None = None
     metadata: Metadata = Metadata()
     uncovered: tuple[PackageProblem, ...] = ()
+    sandbox: str = ""
+
+
+@attrs.frozen(kw_only=True)
+class Measurement:
+    """The run of a project's tests that a stored analysis was made from, as far as scoring it again needs it.
+
+    `task` is the one that ran the tests, `sequence` the position in the log at which its analysis was stored. `metadata` is what
+    was known of the repository then.
+    """
+
+    task: str
+    sequence: int
+    go_version: str
+    flags: tuple[str, ...]
+    profile: Blob | None
+    profile_path: str | None
+    metadata: Metadata
+    uncovered: tuple[PackageProblem, ...]
+    sandbox: str = ""
 
 
 def analysis_id(repo_id: str, project: str) -> str:

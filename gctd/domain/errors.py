@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from http import HTTPStatus
 from typing import ClassVar
 
@@ -23,6 +24,16 @@ class BadInput(GctdError):
         self.reason = reason
 
 
+class BadSettings(GctdError):
+    """Settings of a project that cannot be right, all of them; each of `problems` names one."""
+
+    status = HTTPStatus.BAD_REQUEST
+
+    def __init__(self, problems: Sequence[BadInput]) -> None:
+        super().__init__("; ".join(map(str, problems)))
+        self.problems = tuple(problems)
+
+
 class NotFound(GctdError):
     """No such repository, project, task, analysis or worker."""
 
@@ -33,3 +44,7 @@ class Refused(GctdError):
     """The aggregate's present state does not allow that."""
 
     status = HTTPStatus.CONFLICT
+
+
+class Overtaken(Refused):
+    """What the command was decided on has changed meanwhile: look again."""

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from typing import Literal, cast, get_args
 
 import attrs
+import re2
 
 from gctd.domain.errors import BadInput
 
@@ -49,6 +51,8 @@ def format_duration(seconds: float) -> str:
 
 
 # Flags
+
+Missing = Literal["pessimistic", "optimistic", "skip"]
 
 _Check = Callable[[str], bool]
 
@@ -116,7 +120,7 @@ _CRAP_FLAGS: Mapping[str, _Check | None] = {
     "threshold": _decimal,
     "min": _decimal,
     "top": _number(0, 1_000_000),
-    "missing": _one_of("pessimistic", "optimistic", "skip"),
+    "missing": _one_of(*get_args(Missing)),
     "exclude": lambda value: value.isprintable() and len(value) <= 200,
     "include-tests": None,
 }
@@ -145,28 +149,41 @@ def parse_go_flags(text: str, *, field: str = "go_flags") -> tuple[str, ...]:
 
 @attrs.frozen(kw_only=True)
 class CrapOptions:
-    """What a report covers (the flags of `go-crap scan` that change it).
+    """How functions are counted and scored, and which of them a report shows (the flags of `go-crap scan` that change it).
 
-    `exclude` are regular expressions, searched in file paths and function names. `top` 0 and `least` 0: no limit.
+    `threshold` is the CRAP value above which a function counts as exceeding. `missing` says how a function is scored whose
+    coverage is not known: as with 0 %, as with 100 %, or by its complexity alone. `exclude` are regular expressions (RE2),
+    searched in file paths and function names. `include_tests` takes in `_test.go` files. Of what is counted, a report shows the
+    `top` worst functions with a score of `least` or more; 0: no limit.
     """
 
     threshold: float = 30.0
-    missing: str = "pessimistic"
+    missing: Missing = "pessimistic"
     exclude: tuple[str, ...] = ()
     include_tests: bool = False
     least: float = 0.0
     top: int = 0
 
     def argv(self) -> tuple[str, ...]:
-        """These options as arguments of `go-crap scan`."""
+        """What differs from the defaults, as arguments of `go-crap scan`."""
         return (
-            f"--threshold={self.threshold:g}",
-            f"--missing={self.missing}",
+            *((f"--threshold={_plain(self.threshold)}",) if self.threshold != DEFAULTS.threshold else ()),
+            *((f"--missing={self.missing}",) if self.missing != DEFAULTS.missing else ()),
             *(f"--exclude={pattern}" for pattern in self.exclude),
             *(("--include-tests",) if self.include_tests else ()),
-            *((f"--min={self.least:g}",) if self.least else ()),
+            *((f"--min={_plain(self.least)}",) if self.least else ()),
             *((f"--top={self.top}",) if self.top else ()),
         )
+
+    def excludes(self) -> Callable[[str], bool] | None:
+        """Whether `exclude` is found in a text: all of it as one expression, put together as go-crap does; None if it is empty.
+
+        Raises BadInput.
+        """
+        return _searched("|".join(self.exclude), "crap_args") if self.exclude else None
+
+
+DEFAULTS = CrapOptions()
 
 
 def parse_crap_args(arguments: Sequence[str], *, field: str = "crap_args") -> CrapOptions:
@@ -177,12 +194,15 @@ def parse_crap_args(arguments: Sequence[str], *, field: str = "crap_args") -> Cr
     exclude: list[str] = []
     for name, value in _flags(arguments, _CRAP_FLAGS, field, short=_CRAP_SHORT):
         if name == "exclude":
-            exclude.append(_regular_expression(value or "", field))
+            exclude.append(value or "")
+            _searched(exclude[-1], field)
         else:
             options[name] = value or "true"
+    if exclude:
+        _searched("|".join(exclude), field)
     return CrapOptions(
         threshold=float(options.get("threshold", 30)),
-        missing=options.get("missing", "pessimistic"),
+        missing=cast("Missing", options.get("missing", "pessimistic")),
         exclude=tuple(exclude),
         include_tests=options.get("include-tests") == "true",
         least=float(options.get("min", 0)),
@@ -190,12 +210,28 @@ def parse_crap_args(arguments: Sequence[str], *, field: str = "crap_args") -> Cr
     )
 
 
-def _regular_expression(pattern: str, field: str) -> str:
+def threshold_of(flags: Sequence[str]) -> float:
+    """The CRAP value above which a function was to be fixed, by the flags of its analysis: the options are among them."""
+    return parse_crap_args([flag for flag in flags if flag.startswith("--threshold=")]).threshold
+
+
+_QUIET = re2.Options()
+_QUIET.log_errors = False
+
+
+def _searched(pattern: str, field: str) -> Callable[[str], bool]:
+    """The search for an expression. RE2, as in go-crap: its time is linear in the text, whatever the expression."""
     try:
-        re.compile(pattern)
-    except re.error as error:
-        raise BadInput(field, f"--exclude: not a regular expression: {error}") from None
-    return pattern
+        compiled = re2.compile(pattern, _QUIET)
+    except re2.error as error:
+        said = error.args[0].decode(errors="replace") if error.args else "too large"
+        raise BadInput(field, f"--exclude: not a regular expression (RE2): {said}") from None
+    return lambda text: compiled.search(text) is not None
+
+
+def _plain(value: float) -> str:
+    """A number as `_decimal` takes it: digits, and a fraction where there is one."""
+    return f"{value:.9f}".rstrip("0").rstrip(".")
 
 
 _WORD = re.compile(r"""(?:[^\s'"]|'[^']*'|"[^"]*")+""")

@@ -9,8 +9,8 @@ from enum import StrEnum
 import attrs
 
 from eventlog import Decider
-from gctd.domain.config import ProjectConfig
-from gctd.domain.errors import Refused
+from gctd.domain.config import ROOT, ProjectConfig, require_configurable
+from gctd.domain.errors import NotFound, Overtaken, Refused
 from gctd.domain.lease import Lease, fence
 from gctd.domain.project import Project
 from gctd.domain.registry import REGISTRY
@@ -110,13 +110,17 @@ class ProjectConfigRemoved:
     at: datetime
 
 
-@REGISTRY.event("AnalysisRequested")
+@REGISTRY.event("AnalysisRequested", version=2)
 @attrs.frozen(kw_only=True)
 class AnalysisRequested:
-    """These tasks were queued together: one per project."""
+    """These tasks were queued together. `commits`: project to the new commit for which a check for updates queued its task."""
 
     tasks: tuple[str, ...]
     at: datetime
+    commits: dict[str, str] = attrs.field(factory=dict)
+
+
+REGISTRY.upcast("AnalysisRequested", 1)(lambda fields: fields)
 
 
 RepoEvent = (
@@ -135,10 +139,14 @@ RepoEvent = (
 # State
 
 
-@REGISTRY.state(CATEGORY)
+@REGISTRY.state(CATEGORY, version=2)
 @attrs.frozen(kw_only=True)
 class Repo:
-    """A repository. `attempt` counts the attempts of the discovery under way; `requested` when it was last asked for."""
+    """A repository. `attempt` counts the attempts of the discovery under way; `requested` when it was last asked for.
+
+    `requests` counts how often analyses were asked for; `checked` is, by project, the commit for which a check for updates last
+    queued a task.
+    """
 
     id: str
     url: str
@@ -157,6 +165,11 @@ class Repo:
     lease: Lease | None = None
     retry_at: datetime | None = None
     configs: dict[str, ProjectConfig] = attrs.field(factory=dict)
+    requests: int = 0
+    checked: dict[str, str] = attrs.field(factory=dict)
+
+
+REGISTRY.upcast(CATEGORY, 1)(lambda fields: fields)
 
 
 def evolve(state: Repo | None, event: RepoEvent) -> Repo:
@@ -202,7 +215,7 @@ def evolve(state: Repo | None, event: RepoEvent) -> Repo:
         case ProjectConfigRemoved():
             return attrs.evolve(repo, configs={k: v for k, v in repo.configs.items() if k != event.subdir})
         case AnalysisRequested():
-            return repo
+            return attrs.evolve(repo, requests=repo.requests + 1, checked={**repo.checked, **event.commits})
 
 
 # Commands
@@ -265,11 +278,12 @@ class LoseDiscovery:
 
 @attrs.frozen(kw_only=True)
 class ConfigureProject:
-    """Set what is given, leave the rest as it is."""
+    """Set what is given in `changes`, remove what is named in `without`, leave the rest as it is."""
 
     subdir: str
     changes: ProjectConfig
     at: datetime
+    without: frozenset[str] = frozenset()
 
 
 @attrs.frozen(kw_only=True)
@@ -282,11 +296,17 @@ class RemoveProjectConfig:
 
 @attrs.frozen(kw_only=True)
 class RequestAnalysis:
-    """Queue these tasks; `ref` becomes the root's setting where it is given (specification, section 4)."""
+    """Queue these tasks; `ref` becomes the root's setting where it is given (specification, section 4).
+
+    `commits` as in AnalysisRequested. `requests`: refused where analyses were asked for more often than that, since then the
+    asker did not know of all tasks.
+    """
 
     tasks: tuple[str, ...]
-    ref: str | None
     at: datetime
+    ref: str | None = None
+    commits: dict[str, str] = attrs.field(factory=dict)
+    requests: int | None = None
 
 
 RepoCommand = (
@@ -302,11 +322,11 @@ RepoCommand = (
 
 
 def decide(command: RepoCommand, state: Repo | None) -> Sequence[RepoEvent]:
-    """The events that a command leads to. Raises Refused."""
+    """The events that a command leads to. Raises NotFound, Refused."""
     if isinstance(command, RegisterRepo):
         return _register(command, state)
     if state is None:
-        raise Refused("the repository is not registered")
+        raise NotFound("the repository is not registered: register it first")
     match command:
         case StartDiscovery():
             return _start(command, state)
@@ -326,14 +346,18 @@ def decide(command: RepoCommand, state: Repo | None) -> Sequence[RepoEvent]:
         case LoseDiscovery():
             return _lost(command, state)
         case ConfigureProject():
-            return _configure(state, command.subdir, command.changes, command.at)
+            require_configurable(state, command.subdir)
+            return _configure(state, command.subdir, command.changes, command.at, without=command.without)
         case RemoveProjectConfig():
+            require_configurable(state, command.subdir)
             return [ProjectConfigRemoved(subdir=command.subdir, at=command.at)] if command.subdir in state.configs else []
         case RequestAnalysis():
+            if command.requests not in (None, state.requests):
+                raise Overtaken(f"another analysis of {state.url} was asked for meanwhile")
             changes = ProjectConfig(ref=command.ref)
             return [
-                *_configure(state, "", changes, command.at),
-                AnalysisRequested(tasks=command.tasks, at=command.at),
+                *_configure(state, ROOT, changes, command.at),
+                AnalysisRequested(tasks=command.tasks, commits=command.commits, at=command.at),
             ]
 
 
@@ -375,10 +399,16 @@ def _failed(state: Repo, reason: str, *, permanent: bool, retry_at: datetime, at
     return [DiscoveryAttemptFailed(attempt=state.attempt, reason=reason, retry_at=retry_at, at=at)]
 
 
-def _configure(state: Repo, subdir: str, changes: ProjectConfig, at: datetime) -> Sequence[RepoEvent]:
+def _configure(
+    state: Repo, subdir: str, changes: ProjectConfig, at: datetime, *, without: frozenset[str] = frozenset()
+) -> Sequence[RepoEvent]:
     before = state.configs.get(subdir, ProjectConfig())
-    after = before.merged(changes)
-    return [] if after == before else [ProjectConfigured(subdir=subdir, config=after, at=at)]
+    after = before.merged(changes, without=without)
+    if after == before:
+        return []
+    if after == ProjectConfig():
+        return [ProjectConfigRemoved(subdir=subdir, at=at)]
+    return [ProjectConfigured(subdir=subdir, config=after, at=at)]
 
 
 def _fence(state: Repo, attempt: int, session: str) -> None:

@@ -10,7 +10,7 @@ import posixpath
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 
-import attrs
+import msgspec
 from tree_sitter import Node, Query, QueryCursor, Tree
 
 from gctd.engines import lines
@@ -35,8 +35,7 @@ _TOP_LEVEL = {
 _FUNCTIONS = frozenset({"function_declaration", "method_declaration"})
 
 
-@attrs.frozen
-class Printed:
+class Printed(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """Where the Go tools say that a declaration is, under the file's `//line` directives.
 
     `file` is None for the source file itself; `first`, `last`, `opens` and `closes` are the lines of `func`, of the end, of `{`
@@ -51,8 +50,7 @@ class Printed:
     spans: tuple[tuple[int, int], ...]
 
 
-@attrs.frozen
-class Declaration:
+class Declaration(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """A function or method declared at the top of a file.
 
     Lines and columns count from 1, columns in bytes; `end` is the place after the last byte. `opens` and `closes` are the lines
@@ -70,8 +68,7 @@ class Declaration:
     printed: Printed | None = None
 
 
-@attrs.frozen
-class SourceFile:
+class SourceFile(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """What the analysis of one file found: its package clause and its declarations in order."""
 
     package: str

@@ -10,14 +10,13 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from heapq import heappop, heappush
 
-import attrs
+import msgspec
 
 from gctd.engines.complexity import Declaration
 from gctd.engines.profile import Block
 
 
-@attrs.frozen
-class Coverage:
+class Coverage(msgspec.Struct, frozen=True, gc=False):
     """What the tests reached of one declaration: blocks and statements, each all and covered."""
 
     blocks: int = 0
@@ -39,12 +38,12 @@ class Coverage:
 def count(blocks: Iterable[Block]) -> Coverage:
     """The coverage that some blocks make together."""
     number = covered = statements = reached = 0
-    for block in blocks:
+    for _, _, _, _, of_block, is_covered, _ in blocks:
         number += 1
-        statements += block.statements
-        if block.covered:
+        statements += of_block
+        if is_covered:
             covered += 1
-            reached += block.statements
+            reached += of_block
     return Coverage(number, covered, statements, reached)
 
 
@@ -53,30 +52,55 @@ def attribute(declarations: Sequence[Declaration], blocks: Sequence[Block]) -> l
     result = []
     first = 0
     for declaration in declarations:
-        while first < len(blocks) and (blocks[first].end_line, blocks[first].end_col) <= declaration.start:
+        start, end = declaration.start, declaration.end
+        while first < len(blocks) and (blocks[first].end_line, blocks[first].end_col) <= start:
             first += 1
-        result.append(count(_overlapping(declaration, blocks, first)))
+        after = first
+        while after < len(blocks) and (blocks[after].start_line, blocks[after].start_col) < end:
+            after += 1
+        # Blocks may contain one another, so that one which ends before the declaration can come after one that does not.
+        result.append(count([block for block in blocks[first:after] if (block.end_line, block.end_col) > start]))
     return result
 
 
-def _overlapping(declaration: Declaration, blocks: Sequence[Block], first: int) -> Iterable[Block]:
-    for index in range(first, len(blocks)):
-        block = blocks[index]
-        if (block.start_line, block.start_col) >= declaration.end:
-            return
-        if (block.end_line, block.end_col) > declaration.start:
-            yield block
-
-
 def attribute_printed(candidates: Sequence[Declaration], blocks: Iterable[Block]) -> tuple[list[Coverage], int]:
-    """As `attribute`, for blocks under the name that `//line` directives give, by printed line.
+    """As `attribute`, for blocks under the name that `//line` directives give.
 
-    `candidates` are the declarations that have that name, of whatever files. The second result counts the blocks that could
-    belong to several of them, or to none; they are left out.
+    `candidates` are the declarations that have that name, of whatever files. Up to Go 1.26 the profile has printed lines and
+    mostly no columns, from 1.27 on physical lines and columns. The second result counts the blocks that could belong to several
+    declarations, or to none; they are left out.
     """
-    found: list[list[Block]] = [[] for _ in candidates]
+    ordered = sorted(blocks)
+    lines = _shared_out(len(candidates), _printed_spans(candidates), ordered)
+    if not all(block.start_col for block in ordered):
+        return lines
+    places = _shared_out(len(candidates), _physical_spans(candidates), ordered)
+    return places if places[1] <= lines[1] else lines
+
+
+_Place = tuple[int, int]
+_END_OF_LINE = 1 << 62
+
+
+def _printed_spans(candidates: Sequence[Declaration]) -> Iterator[tuple[_Place, _Place, int]]:
+    for index, declaration in enumerate(candidates):
+        for first, last in declaration.printed.spans if declaration.printed else ():
+            yield (first, 0), (last, _END_OF_LINE), index
+
+
+def _physical_spans(candidates: Sequence[Declaration]) -> Iterator[tuple[_Place, _Place, int]]:
+    for index, declaration in enumerate(candidates):
+        line, after = declaration.end
+        yield declaration.start, (line, after - 1), index
+
+
+def _shared_out(
+    count_of: int, spans: Iterable[tuple[_Place, _Place, int]], blocks: Sequence[Block]
+) -> tuple[list[Coverage], int]:
+    """The coverage of so many declarations from their first and last places, and how many blocks have not just one owner."""
+    found: list[list[Block]] = [[] for _ in range(count_of)]
     left_out = 0
-    for block, owners in _owners(candidates, sorted(blocks)):
+    for block, owners in _owners(sorted(spans), blocks):
         if len(owners) == 1:
             found[next(iter(owners))].append(block)
         else:
@@ -84,25 +108,19 @@ def attribute_printed(candidates: Sequence[Declaration], blocks: Iterable[Block]
     return [count(own) for own in found], left_out
 
 
-def _owners(candidates: Sequence[Declaration], blocks: Sequence[Block]) -> Iterator[tuple[Block, Collection[int]]]:
-    """Each block with the indices of the declarations that have its line: one sweep over lines, whatever overlaps."""
-    spans = sorted(
-        (first, last, index)
-        for index, declaration in enumerate(candidates)
-        if declaration.printed is not None
-        for first, last in declaration.printed.spans
-    )
+def _owners(spans: Sequence[tuple[_Place, _Place, int]], blocks: Sequence[Block]) -> Iterator[tuple[Block, Collection[int]]]:
+    """Each block with the indices of the spans that it begins in: one sweep over places, whatever overlaps."""
     upcoming = 0
-    open_spans: list[tuple[int, int]] = []
+    open_spans: list[tuple[_Place, int]] = []
     owners = Counter[int]()
     for block in blocks:
-        line = block.start_line
-        while upcoming < len(spans) and spans[upcoming][0] <= line:
+        place = block.start_line, block.start_col
+        while upcoming < len(spans) and spans[upcoming][0] <= place:
             _, last, index = spans[upcoming]
             heappush(open_spans, (last, index))
             owners[index] += 1
             upcoming += 1
-        while open_spans and open_spans[0][0] < line:
+        while open_spans and open_spans[0][0] < place:
             _, index = heappop(open_spans)
             owners[index] -= 1
             if not owners[index]:

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 
 import attrs
 
+from gctd.domain.options import Missing
 from gctd.engines.complexity import Declaration
-from gctd.engines.engine import Missing
 from gctd.engines.gocrap_coverage import Found, GocrapCoverage
 from gctd.engines.gocrap_walk import is_seen_by_gocrap
 from gctd.engines.report import Difference
@@ -38,38 +38,44 @@ class GocrapView:
     misreads_module: bool
     overflows: bool
 
-    def find(self, path: str, declaration: Declaration) -> Found | None:
-        """What go-crap finds for a declaration of a file, whose path is relative to the module."""
-        return self.index.of(self.file_of(path, declaration), declaration.name)
+    def file(self, path: str) -> str:
+        """The absolute path of a file that is named relative to the module."""
+        return posixpath.join(self.directory, path)
 
-    def file_of(self, path: str, declaration: Declaration) -> str:
-        """The absolute path under which go-crap looks a declaration up: the one that `//line` directives give."""
-        named = declaration.printed and declaration.printed.file
-        return posixpath.join(self.directory, named or path)
+    def find(self, file: str, declaration: Declaration) -> Found | None:
+        """What go-crap finds for a declaration of a file (absolute path)."""
+        return self.index.of(self.file_of(file, declaration), declaration.name)
+
+    def file_of(self, file: str, declaration: Declaration) -> str:
+        """The absolute path under which go-crap looks a declaration of a file up: the one that `//line` directives give."""
+        printed = declaration.printed
+        return file if printed is None or printed.file is None else self.file(printed.file)
 
 
 @attrs.frozen
 class FileDifferences:
-    """Compares the declarations of one file (path relative to the module) with go-crap's numbers."""
+    """Compares the declarations of one file (absolute path) with go-crap's numbers."""
 
     view: GocrapView
-    path: str
+    file: str
     profile_path: str
     _seen: bool
     _times: Counter[str]
 
     @classmethod
     def of(cls, view: GocrapView, path: str, profile_path: str, declarations: Sequence[Declaration]) -> FileDifferences:
-        return cls(view, path, profile_path, is_seen_by_gocrap(path), Counter(d.name for d in declarations))
+        return cls(view, view.file(path), profile_path, is_seen_by_gocrap(path), Counter(d.name for d in declarations))
 
-    def difference(self, declaration: Declaration, coverage: float | None) -> Difference | None:
-        """What go-crap gives instead of `coverage` (percent), or None where the score is the same."""
+    def difference(self, declaration: Declaration, coverage: float | None, crap: float) -> Difference | None:
+        """What go-crap gives instead of `coverage` (percent) and `crap`, or None where the score is the same."""
         if not self._seen:
             return Difference(reason=UNSEEN, coverage=None, crap=None)
-        found = self.view.find(self.path, declaration)
+        found = self.view.find(self.file, declaration)
         theirs = None if found is None else found.percent
+        if theirs == coverage:
+            return None
         score = crap_of(declaration.cyclomatic, theirs, self.view.missing)
-        if score == crap_of(declaration.cyclomatic, coverage, self.view.missing):
+        if score == crap:
             return None
         shown = shown_coverage(theirs, self.view.missing)
         return Difference(reason=self._reason(declaration, found), coverage=shown, crap=score)

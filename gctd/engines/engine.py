@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from http import HTTPStatus
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import Protocol
 
 import attrs
 
 from gctd.domain.errors import GctdError
+from gctd.domain.options import DEFAULTS, CrapOptions
 from gctd.engines.report import Report
-
-Missing = Literal["pessimistic", "optimistic", "skip"]
 
 
 class EngineFailed(GctdError):
@@ -20,17 +19,8 @@ class EngineFailed(GctdError):
     status = HTTPStatus.UNPROCESSABLE_ENTITY
 
 
-@attrs.frozen(kw_only=True)
-class Options:
-    """How functions are counted and scored.
-
-    `threshold` is the CRAP value above which a function counts as exceeding. `missing` says how a function is scored whose
-    coverage is not known: as 0 %, as 100 %, or by its complexity alone. `include_tests` takes in `_test.go` files.
-    """
-
-    threshold: float = 30.0
-    missing: Missing = "pessimistic"
-    include_tests: bool = False
+class EngineLost(Exception):
+    """A process of the engine was ended from outside: another attempt may do better."""
 
 
 @attrs.frozen(kw_only=True)
@@ -53,11 +43,13 @@ class Limits:
 
 @attrs.frozen(kw_only=True)
 class EngineInput:
-    """One module to analyse; can be pickled, for a process pool.
+    """One module to analyse.
 
     `module_dir` holds the go.mod of `module_path`, `repository` is the checkout that contains it: nothing outside is read.
     `profile` is the cover profile of the module's tests, None where there is none. `nested` are the directories of other
     modules inside, relative to `module_dir`; directories with a go.mod of their own are left out without being named.
+    `cache` is a file of the project's own, outside of the repository, for what parsing gave; None: nothing is kept. `processes`
+    is how many may parse; more than one only from a process without threads.
     """
 
     module_dir: Path
@@ -65,8 +57,10 @@ class EngineInput:
     module_path: str
     profile: Path | None = None
     nested: tuple[str, ...] = ()
-    options: Options = Options()
+    options: CrapOptions = DEFAULTS
     limits: Limits = Limits()
+    cache: Path | None = None
+    processes: int = 1
 
 
 class Engine(Protocol):
@@ -81,4 +75,4 @@ class Engine(Protocol):
         """`major.minor.patch`; another version may give other numbers."""
 
     def analyse(self, given: EngineInput) -> Report:
-        """The report of one module. Raises EngineFailed."""
+        """The report of one module. Raises EngineFailed, EngineLost."""

@@ -10,7 +10,7 @@ import posixpath
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from heapq import heappop, heappush
 
-import attrs
+import msgspec
 
 from gctd.engines.complexity import Declaration
 from gctd.engines.profile import Block, Profile
@@ -18,8 +18,7 @@ from gctd.engines.profile import Block, Profile
 SourceOf = Callable[[str], Sequence[Declaration] | None]
 
 
-@attrs.frozen
-class Found:
+class Found(msgspec.Struct, frozen=True, gc=False):
     """A function's coverage in percent, and the profile path and the file that it was taken from."""
 
     percent: float
@@ -52,10 +51,12 @@ class GocrapCoverage:
             declarations = source_of(file)
             if not declarations or ":" in path:
                 continue
+            in_file = self._by_file.setdefault(file, {})
+            with_suffix = self._by_suffix.setdefault(_suffix(file), {})
             for name, percent in _by_name(declarations, profile.blocks_of(path)).items():
                 found = Found(percent, path, file)
-                self._by_file.setdefault(file, {}).setdefault(name, found)
-                self._by_suffix.setdefault(_suffix(file), {}).setdefault(name, found)
+                in_file.setdefault(name, found)
+                with_suffix.setdefault(name, found)
 
     def of(self, file: str, name: str) -> Found | None:
         """The coverage of a function or method called `name` in `file`; None where go-crap finds none."""
@@ -73,9 +74,9 @@ def _suffix(file: str) -> str:
 def _by_name(declarations: Sequence[Declaration], blocks: Iterable[Block]) -> Mapping[str, float]:
     """The percentage under which each bare name is found: that of the first declaration of the name."""
     merged: dict[tuple[int, int], bool] = {}
-    for block in blocks:
-        lines = block.start_line, block.end_line
-        merged[lines] = merged.get(lines, False) or block.counted
+    for start_line, _, end_line, _, _, _, counted in blocks:
+        lines = start_line, end_line
+        merged[lines] = counted or merged.get(lines, False)
     owners = owners_of_lines(declarations, sorted({line for line, _ in merged}))
     typed = {d.name: _key(d) for d in reversed(declarations) if d.receiver is not None and d.receiver.coverage_key}
     totals: dict[str, list[int]] = {}

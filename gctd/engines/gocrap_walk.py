@@ -98,7 +98,7 @@ class _Walk:
 
     def _may_read(self, path: str) -> bool:
         file = self._root / path
-        if not file.is_symlink() or self._inside(file):
+        if not file.is_symlink() or self._inside(file) is not None:
             return True
         self._warnings.add("link", path, "a symbolic link that leaves the checkout or leads nowhere, not followed")
         return False
@@ -107,20 +107,24 @@ class _Walk:
         directory = self._root / path
         if not directory.is_dir():
             return None
-        if not self._inside(directory):
+        if not directory.is_symlink():
+            return posixpath.join(above[-1], directory.name)
+        real = self._inside(directory)
+        if real is None:
             self._warnings.add("link", path, "a symbolic link that leaves the checkout, not followed")
             return None
-        real = str(directory.resolve())
-        if real in above:
+        if str(real) in above:
             self._warnings.add("link", path, "a symbolic link to a directory above it, not followed")
             return None
-        return real
+        return str(real)
 
-    def _inside(self, path: Path) -> bool:
+    def _inside(self, path: Path) -> Path | None:
+        """Where a path leads; None where that is outside of the checkout, or nowhere."""
         try:
-            return path.resolve(strict=True).is_relative_to(self._repository)
+            real = path.resolve(strict=True)
         except (OSError, RuntimeError):
-            return False
+            return None
+        return real if real.is_relative_to(self._repository) else None
 
 
 def matches(pattern: str, name: str) -> bool:

@@ -4,72 +4,78 @@ from __future__ import annotations
 
 import os
 import posixpath
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import attrs
 
 from gctd.engines import coverage
-from gctd.engines.complexity import Declaration, SourceFile, analyse_source
+from gctd.engines.complexity import Declaration, SourceFile
 from gctd.engines.coverage import Coverage
 from gctd.engines.engine import EngineFailed, EngineInput
+from gctd.engines.exclusion import Exclusion
+from gctd.engines.parsing import Parsed, Parser
 from gctd.engines.profile import Profile, ProfileTooLarge, read_profile
-from gctd.engines.selection import Warnings, read_source
-from gctd.engines.syntax import Unparsable
+from gctd.engines.selection import Warnings
 
 STANDARD_LIBRARY = "std"
 
 
 class Sources:
-    """Reads and parses the files of a module, each once; what cannot be read or parsed is left out with a warning."""
+    """The parsed files of a module; what cannot be read or parsed is left out with a warning."""
 
-    def __init__(self, given: EngineInput, warnings: Warnings, *, follow_links: bool) -> None:
-        self._given = given
+    def __init__(self, given: EngineInput, warnings: Warnings, exclusion: Exclusion, *, follow_links: bool) -> None:
         self._root = given.module_dir
+        self._exclusion = exclusion
         self._repository = given.repository.resolve()
+        self._processes = given.processes
         self._warnings = warnings
-        self._follow_links = follow_links
         self._parsed: dict[str, SourceFile | None] = {}
         self._others: dict[str, SourceFile | None] = {}
         if not self._root.resolve().is_relative_to(self._repository):
             raise EngineFailed("the module's directory is not in the repository")
-
-    @property
-    def directory(self) -> str:
+        self._parser = Parser.of(given, follow_links=follow_links)
+        self.directory = os.path.abspath(self._root)  # noqa: PTH100 (Path.resolve would follow links)
         """The module's directory, absolute."""
-        return os.path.abspath(self._root)  # noqa: PTH100 (Path.resolve would follow links)
 
-    def parse(self, path: str) -> SourceFile | None:
-        """A file by its path relative to the module; None, with a warning at the first call, where it cannot be had."""
-        if path not in self._parsed:
-            file = self._root / path
-            self._parsed[path] = self._parse(path, file.resolve() if self._follow_links else file, self._warnings)
-        return self._parsed[path]
+    def absolute(self, path: str) -> str:
+        """The absolute path of a file that is named relative to the module."""
+        return posixpath.join(self.directory, path)
+
+    @contextmanager
+    def parsing(self, paths: Sequence[str]) -> Iterator[Callable[[], list[tuple[str, SourceFile]]]]:
+        """Begins to parse; the call gives those of the files (relative to the module) that can be had, in the order given.
+
+        In between there is time for other work. Raises EngineLost.
+        """
+        with self._parser.parsing(paths, self._processes) as parsed:
+            yield lambda: list(self._taken(paths, parsed()))
+
+    def _taken(self, paths: Sequence[str], found: Sequence[Parsed]) -> Iterator[tuple[str, SourceFile]]:
+        for path, parsed in zip(paths, found, strict=True):
+            self._parsed[path] = parsed.file
+            if parsed.file is None:
+                self._warnings.add(parsed.kind, path, parsed.reason)
+            else:
+                yield path, parsed.file
 
     def declarations_at(self, file: str) -> Sequence[Declaration] | None:
         """The declarations of a file by its absolute path, also of one that is not among the module's.
 
-        None, without a warning, where the file cannot be had or lies outside the repository.
+        None, without a warning, where the file cannot be had, is excluded or lies outside the repository.
         """
+        if self._exclusion.file(file):
+            return None
         path = posixpath.relpath(file, self.directory)
         if path in self._parsed:
             parsed = self._parsed[path]
         else:
             if path not in self._others:
                 real = self._inside(Path(file))
-                self._others[path] = None if real is None else self._parse(path, real, Warnings(0))
+                self._others[path] = None if real is None else self._parser.parse(path, real).file
             parsed = self._others[path]
         return None if parsed is None else parsed.declarations
-
-    def _parse(self, path: str, file: Path, warnings: Warnings) -> SourceFile | None:
-        source = read_source(file, path, self._given.limits, warnings)
-        if source is None:
-            return None
-        try:
-            return analyse_source(path, source, nesting=self._given.limits.nesting)
-        except Unparsable as error:
-            warnings.add("syntax", path, str(error))
-            return None
 
     def _inside(self, file: Path) -> Path | None:
         try:
@@ -110,15 +116,16 @@ class _Candidates:
 
 
 def cover(
-    files: Mapping[str, SourceFile], profile: Profile, module_path: str, warnings: Warnings
+    files: Mapping[str, SourceFile], profile: Profile, module_path: str, warnings: Warnings, *, excluded: Collection[str] = ()
 ) -> dict[str, list[Coverage | None]]:
     """The coverage of each declaration of each file, None where the profile does not have its file.
 
+    `excluded` are files that may be in the profile although they are not analysed.
     A file with `//line` directives is in the profile under the names that they give, in the directory of the package.
     """
     result: dict[str, list[Coverage | None]] = {}
     printed: dict[str, _Candidates] = {}
-    known = set[str]()
+    known = {profile_path(module_path, path) for path in excluded}
     for path, file in files.items():
         if any(declaration.printed is not None for declaration in file.declarations):
             result[path] = [None] * len(file.declarations)

@@ -15,14 +15,15 @@ from gctd.engines.complexity import Declaration, SourceFile
 from gctd.engines.coverage import Coverage
 from gctd.engines.differences import FileDifferences, GocrapView
 from gctd.engines.engine import EngineInput
+from gctd.engines.exclusion import Exclusion
 from gctd.engines.gocrap_coverage import GocrapCoverage, gocrap_module_path
 from gctd.engines.gocrap_walk import select_like_gocrap
 from gctd.engines.module import Sources, cover, load_profile, profile_path
 from gctd.engines.profile import Profile
 from gctd.engines.report import Counts, Difference, FunctionEntry, ProfileFacts, Report
-from gctd.engines.selection import Warnings, printable, read_source, select_files
+from gctd.engines.selection import Unreadable, Warnings, printable, read_source, select_files
 
-VERSION = "1.0.0"
+VERSION = "1.1.0"
 GOCRAP_VERSION = "v0.5.1"
 
 _Covered = Mapping[str, Sequence[Coverage | None]]
@@ -43,35 +44,40 @@ class NativeEngine:
         return VERSION
 
     def analyse(self, given: EngineInput) -> Report:
-        """The report of one module. Raises EngineFailed."""
+        """The report of one module. Raises EngineFailed, EngineLost."""
         warnings = Warnings(given.limits.warnings)
-        sources = Sources(given, warnings, follow_links=self.compat)
+        exclusion = Exclusion.of(given, compat=self.compat)
+        sources = Sources(given, warnings, exclusion, follow_links=self.compat)
         select = select_like_gocrap if self.compat else select_files
-        paths = list(select(given, warnings))
-        read = [(path, file) for path in paths if (file := sources.parse(path)) is not None]
-        profile = load_profile(given, warnings)
-        covered = {} if profile is None else cover(dict(read), profile, given.module_path, warnings)
-        view = _gocrap_view(given, sources, profile or Profile(), warnings)
-        entries = list(_compat_entries(read, covered, view) if self.compat else _entries(read, covered, view, given))
+        found = list(select(given, warnings))
+        paths = [path for path in found if not exclusion.file(sources.absolute(path))]
+        with sources.parsing(paths) as parsed:
+            profile = load_profile(given, warnings)
+            read = parsed()
+        blocks = profile or Profile()
+        covered = cover(dict(read), blocks, given.module_path, warnings, excluded=set(found).difference(paths))
+        view = _gocrap_view(given, sources, blocks, warnings)
+        made = _compat_entries(read, covered, view) if self.compat else _entries(read, covered, view, given)
+        entries = [entry for entry in made if not exclusion.function(entry.name)]
         return Report(
             engine=self.name,
             engine_version=VERSION,
             crap_version=GOCRAP_VERSION,
             summary=score.summarize((entry.crap for entry in entries), given.options.threshold),
-            entries=score.worst_first(entries),
+            entries=score.shown(entries, given.options),
             counts=Counts(
                 files=len(read),
                 files_skipped=len(paths) - len(read),
                 covered_functions=sum(entry.coverage is not None for entry in entries),
                 differing=sum(entry.differs is not None for entry in entries),
             ),
-            profile=None if profile is None else _facts(profile),
+            profile=None if profile is None else ProfileFacts.of(profile),
             warnings=warnings.all(),
         )
 
 
 def _gocrap_view(given: EngineInput, sources: Sources, profile: Profile, warnings: Warnings) -> GocrapView:
-    go_mod = read_source(given.module_dir / "go.mod", "go.mod", given.limits, warnings) or b""
+    go_mod = _go_mod(given, warnings)
     module_path = gocrap_module_path(go_mod, sources.directory)
     return GocrapView(
         index=GocrapCoverage(profile, sources.directory, module_path, sources.declarations_at),
@@ -82,8 +88,12 @@ def _gocrap_view(given: EngineInput, sources: Sources, profile: Profile, warning
     )
 
 
-def _facts(profile: Profile) -> ProfileFacts:
-    return ProfileFacts(digest=profile.digest, size=profile.size, mode=profile.mode, blocks=profile.blocks)
+def _go_mod(given: EngineInput, warnings: Warnings) -> bytes:
+    try:
+        return read_source(given.module_dir / "go.mod", given.limits.file_bytes)
+    except Unreadable as error:
+        warnings.add(error.kind, "go.mod", str(error))
+        return b""
 
 
 def _entries(
@@ -96,6 +106,7 @@ def _entries(
         for declaration, own in _with_coverage(path, file, covered):
             receiver = declaration.receiver
             percent = None if own is None else own.percent
+            crap = score.crap_of(declaration.cyclomatic, percent, missing)
             yield _entry(
                 declaration,
                 own,
@@ -105,23 +116,23 @@ def _entries(
                 line=declaration.start[0],
                 end_line=declaration.end[0],
                 coverage=percent,
-                crap=score.crap_of(declaration.cyclomatic, percent, missing),
-                differs=differences.difference(declaration, percent),
+                crap=crap,
+                differs=differences.difference(declaration, percent, crap),
             )
 
 
 def _compat_entries(read: Sequence[tuple[str, SourceFile]], covered: _Covered, view: GocrapView) -> Iterator[FunctionEntry]:
     for path, file in read:
-        shown = printable(path)
+        shown, absolute = printable(path), view.file(path)
         for declaration, own in _with_coverage(path, file, covered):
             receiver, printed = declaration.receiver, declaration.printed
-            found = view.find(path, declaration)
+            found = view.find(absolute, declaration)
             percent = None if found is None else found.percent
             yield _entry(
                 declaration,
                 own,
                 package=file.package,
-                file=shown if printed is None else _printed_file(path, declaration, view),
+                file=shown if printed is None else _printed_file(absolute, declaration, view),
                 receiver="" if receiver is None else receiver.gocrap,
                 line=declaration.start[0] if printed is None else printed.first,
                 end_line=declaration.end[0] if printed is None else printed.last,
@@ -131,8 +142,8 @@ def _compat_entries(read: Sequence[tuple[str, SourceFile]], covered: _Covered, v
             )
 
 
-def _printed_file(path: str, declaration: Declaration, view: GocrapView) -> str:
-    return printable(posixpath.relpath(view.file_of(path, declaration), view.directory))
+def _printed_file(file: str, declaration: Declaration, view: GocrapView) -> str:
+    return printable(posixpath.relpath(view.file_of(file, declaration), view.directory))
 
 
 def _with_coverage(path: str, file: SourceFile, covered: _Covered) -> Iterator[tuple[Declaration, Coverage | None]]:

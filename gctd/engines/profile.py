@@ -18,7 +18,7 @@ import attrs
 from gctd.engines.files import open_regular
 
 _LINE = re.compile(rb"(.+):(\d{1,9}\.\d{1,9},\d{1,9}\.\d{1,9} \d{1,9}) (\d{1,40})")
-_POSITION = re.compile(rb"(\d+)\.(\d+),(\d+)\.(\d+) (\d+)")
+_BETWEEN_NUMBERS = bytes.maketrans(b".,", b"  ")
 _PIECE = 1 << 20
 _LONGEST_LINE = 1 << 16
 _INT64 = 1 << 63
@@ -77,11 +77,8 @@ class Profile:
 
 
 def _block(position: bytes, flags: int) -> Block:
-    match = _POSITION.fullmatch(position)
-    assert match is not None, "only such positions are kept"
-    start_line, start_col, end_line, end_col, statements = map(int, match.groups())
-    covered, counted = flags >= _COVERED, flags == _COVERED_INT64
-    return Block(start_line, start_col, end_line, end_col, statements, covered, counted)
+    start_line, start_col, end_line, end_col, statements = map(int, position.translate(_BETWEEN_NUMBERS).split())
+    return Block(start_line, start_col, end_line, end_col, statements, flags >= _COVERED, flags == _COVERED_INT64)
 
 
 def read_profile(path: Path, *, max_bytes: int, max_blocks: int) -> Profile:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import re
 
-import attrs
+import msgspec
 from tree_sitter import Node
 
 from gctd.engines.syntax import text_of
@@ -15,8 +16,7 @@ _SPACES = re.compile(r"\s+")
 _MOST_NODES = 200
 
 
-@attrs.frozen
-class Receiver:
+class Receiver(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """A receiver's type.
 
     `text` is go-crap's form (`T`, `*T`, `pkg.T`, `T[K]`) with every type parameter (`T[K, V]`) and without needless
@@ -29,8 +29,13 @@ class Receiver:
     @property
     def coverage_key(self) -> str:
         """The type under which go-crap's coverage side files a method; empty where it cannot tell (generic types)."""
-        match = _KEY.fullmatch(self.gocrap)
-        return "" if match is None else match[1]
+        return _coverage_key(self.gocrap)
+
+
+@functools.lru_cache(maxsize=4096)
+def _coverage_key(text: str) -> str:
+    match = _KEY.fullmatch(text)
+    return "" if match is None else match[1]
 
 
 def receiver_of(parameters: Node, source: bytes) -> Receiver | None:

@@ -8,6 +8,8 @@ from typing import Literal
 import attrs
 import msgspec
 
+from gctd.engines.profile import Profile
+
 FORMAT = "1.1.0"
 
 WarningKind = Literal["syntax", "too-large", "unreadable", "link", "nested-module", "profile", "more"]
@@ -34,8 +36,7 @@ class Difference:
     crap: float | None
 
 
-@attrs.frozen(kw_only=True)
-class FunctionEntry:
+class FunctionEntry(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """One function or method.
 
     `file` is relative to the module, with forward slashes; `function` has the receiver before the name (`*T.Name`). Lines
@@ -84,6 +85,11 @@ class ProfileFacts:
     size: int
     mode: str
     blocks: int
+
+    @classmethod
+    def of(cls, profile: Profile) -> ProfileFacts:
+        """Those of a profile that was read."""
+        return cls(digest=profile.digest, size=profile.size, mode=profile.mode, blocks=profile.blocks)
 
 
 @attrs.frozen(kw_only=True)

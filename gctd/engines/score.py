@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 
-from gctd.engines.engine import Missing
+from gctd.domain.options import CrapOptions, Missing
 from gctd.engines.report import FunctionEntry, Summary
 
 
@@ -61,3 +61,9 @@ def summarize(scores: Iterable[float], threshold: float) -> Summary:
 def worst_first(entries: Iterable[FunctionEntry]) -> tuple[FunctionEntry, ...]:
     """Entries by falling CRAP value, then by file and line, so that equal scores have a fixed order."""
     return tuple(sorted(entries, key=lambda entry: (-entry.crap, entry.file, entry.line, entry.function)))
+
+
+def shown(entries: Iterable[FunctionEntry], options: CrapOptions) -> tuple[FunctionEntry, ...]:
+    """Those entries that a report shows, the worst first."""
+    found = worst_first(entry for entry in entries if entry.crap >= options.least)
+    return found[: options.top] if options.top else found

@@ -123,15 +123,21 @@ def _warn_of_link(entry: os.DirEntry[str], path: str, warnings: Warnings, *, inc
         warnings.add("link", path, "a symbolic link to a directory, not followed (go-crap follows it)")
 
 
-def read_source(file: Path, path: str, limits: Limits, warnings: Warnings) -> bytes | None:
-    """The bytes of a file, or None with a warning under the name `path` where it is no regular file or too large."""
+class Unreadable(ValueError):
+    """A file is no regular file, or too large; `kind` is that of the warning, the text its reason."""
+
+    def __init__(self, kind: WarningKind, reason: str) -> None:
+        super().__init__(reason)
+        self.kind = kind
+
+
+def read_source(file: Path, most: int) -> bytes:
+    """The bytes of a file, at most so many. Raises Unreadable."""
     try:
         with open_regular(file) as opened:
-            source = opened.read(limits.file_bytes + 1)
+            source = opened.read(most + 1)
     except OSError as error:
-        warnings.add("unreadable", path, error.strerror or "cannot be read")
-        return None
-    if len(source) > limits.file_bytes:
-        warnings.add("too-large", path, f"more than {limits.file_bytes} bytes")
-        return None
+        raise Unreadable("unreadable", error.strerror or "cannot be read") from error
+    if len(source) > most:
+        raise Unreadable("too-large", f"more than {most} bytes")
     return source

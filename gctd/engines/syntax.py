@@ -12,6 +12,10 @@ GO = Language(tree_sitter_go.language())
 # The grammar takes the first argument of `new` and `make` for a type. Since Go 1.26 `new` takes values too, and either
 # name can be declared anew: where a file cannot be parsed, those calls are read as calls of an ordinary function.
 _CALL_WITH_VALUE = re.compile(rb"\b(?:new|make)(?=\s*\((?!\s*(?:\[|<-\s*chan\b|map\b|chan\b|func\b|struct\b|interface\b)))")
+# Since Go 1.27 methods have type parameters, which the grammar does not know: they are blotted out.
+_GENERIC_METHOD = re.compile(rb"^func\s*\([^()]*\)\s*\w+\s*(?=\[)", re.MULTILINE)
+_BRACKET = re.compile(rb"[\[\]]")
+_NO_LINE_FEED = re.compile(rb"[^\n]")
 _CHUNK = 1 << 16
 _BYTE_ORDER_MARK = "\ufeff"
 
@@ -54,10 +58,38 @@ def _parse(source: bytes) -> Tree:
     try:
         return _syntax_tree(source)
     except Unparsable:
-        rewritten = _CALL_WITH_VALUE.sub(lambda call: call[0].upper(), source)
+        rewritten = _without_method_parameters(_CALL_WITH_VALUE.sub(lambda call: call[0].upper(), source))
         if rewritten == source:
             raise
         return _syntax_tree(rewritten)
+
+
+def _without_method_parameters(source: bytes) -> bytes:
+    """The source with blanks for the type parameters of its methods, every other byte where it was."""
+    methods = [method.end() for method in _GENERIC_METHOD.finditer(source)]
+    if not methods:
+        return source
+    closing = _closing_brackets(source)
+    rewritten = bytearray(source)
+    done = 0
+    for start in methods:
+        if start < done or start not in closing:
+            continue
+        done = closing[start] + 1
+        rewritten[start:done] = _NO_LINE_FEED.sub(b" ", source[start:done])
+    return bytes(rewritten)
+
+
+def _closing_brackets(source: bytes) -> dict[int, int]:
+    """Where each `[` that is closed is, and where its `]`."""
+    opened: list[int] = []
+    closing = {}
+    for bracket in _BRACKET.finditer(source):
+        if bracket[0] == b"[":
+            opened.append(bracket.start())
+        elif opened:
+            closing[opened.pop()] = bracket.start()
+    return closing
 
 
 def _syntax_tree(source: bytes) -> Tree:

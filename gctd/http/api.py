@@ -1,16 +1,18 @@
-"""The whole route table of the tracker, and its page."""
+"""The whole route table of the tracker, and its pages."""
 
 from __future__ import annotations
 
+from importlib.resources import files
 from typing import Any
 
 from aiohttp import web
 
-from gctd.http import repos, tasks, workers
+from gctd.http import attempts, badges, eventlog, exports, gate, history, repo_config, repos, rescoring, tasks, updates, workers
 from gctd.http.bodies import RepoBody, TaskBody
 from gctd.http.services import Services
 from httpkit.fields import member, message
 from httpkit.pages import Pages
+from httpkit.projections import projections_route
 from httpkit.routes import Call, Nothing, Route
 
 
@@ -24,21 +26,51 @@ class StageBody:
     at: str = member(description="RFC 3339, UTC")
 
 
+@message
+class LogStoredBody:
+    """The log of an attempt is stored."""
+
+    id: str = member(description="the task")
+    attempt: int = member()
+    size: int = member(description="bytes")
+    cut: int = member(description="bytes that were left out of its middle; 0 where it is whole")
+    at: str = member(description="RFC 3339, UTC")
+
+
 async def follow_events(request: Nothing, call: Call[Services]) -> web.StreamResponse:  # noqa: ARG001
     """What happens, as it happens. `Last-Event-ID` resumes after an event: each one once, in order."""
-    return await call.services.hub.stream(call.http)
+    return await call.services.side.hub.stream(call.http)
 
 
-_EVENTS: dict[str, Any] = {"task": TaskBody, "stage": StageBody, "repo": RepoBody, "worker": dict[str, Any]}
+_EVENTS: dict[str, Any] = {"task": TaskBody, "stage": StageBody, "log": LogStoredBody, "repo": RepoBody, "worker": dict[str, Any]}
 
 TABLE: tuple[Route[Services], ...] = (
     *tasks.ROUTES,
+    *attempts.ROUTES,
     *repos.ROUTES,
+    *updates.ROUTES,
+    *rescoring.ROUTES,
+    *history.ROUTES,
+    *gate.ROUTES,
+    *exports.ROUTES,
+    *badges.ROUTES,
+    *repo_config.ROUTES,
     *workers.ROUTES,
+    *eventlog.ROUTES,
+    projections_route("/api/projections"),
     Route("GET", "/api/sse", follow_events, summary="Follow the events", tags=("events",), events=_EVENTS),
 )
 
 
+SCREENS = (
+    *("/", "/tasks", "/tasks/{id}", "/workers", "/repos", "/repos/{id}"),
+    *("/analyses", "/analyses/{id}", "/analyses/{id}/history", "/log", "/log/{position}", "/projections"),
+)
+"""Addresses of the dashboard's screens: each answers with the page, which does the rest (`ui/gctd/routes.ts`)."""
+
+
 def pages() -> Pages:
-    """The page at `/` and its assets."""
-    return Pages("gctd.http", "page", prefix="/static/")
+    """The dashboard; where it was not built, a plain page that says so."""
+    if files("gctd.http").joinpath("dashboard", "index.html").is_file():
+        return Pages("gctd.http", "dashboard", paths=SCREENS)
+    return Pages("gctd.http", "page", prefix="/plain/", paths=SCREENS)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from gctd.control.heartbeat import Heartbeat, WorkerStatus
 from gctd.domain.analysis import Metadata, PackageProblem, Summary
 from gctd.domain.project import Project
 from httpkit.fields import UNSET, Unset, member, message
-from projections.store import Row
 from projections.tracker.views import AnalysisView, RepoView, TaskView, WorkerView
 
 
@@ -32,6 +32,8 @@ class TaskBody:
     stage: str = member(description="stage of the attempt under way: clone, modules, test, analyse, store")
     reason: str = member(description="why the last attempt, or the task, ended without a result")
     analysis_id: str | Unset = member(default=UNSET)
+    commit_sha: str | Unset = member(default=UNSET, description="the commit, where the task is bound to one")
+    rescored_from: str | Unset = member(default=UNSET, description="the task whose coverage profile is scored again")
 
     @classmethod
     def of(cls, task: TaskView) -> TaskBody:
@@ -53,6 +55,8 @@ class TaskBody:
             stage=task.stage,
             reason=task.reason,
             analysis_id=task.analysis_id or UNSET,
+            commit_sha=task.commit_sha or UNSET,
+            rescored_from=task.rescored_from or UNSET,
         )
 
 
@@ -118,16 +122,22 @@ class AnalysisBody:
     flags: tuple[str, ...] = member(description="flags of the test run")
     profile_digest: str | None = member(description="SHA-256 of the coverage profile")
     profile_path: str | None = member()
+    sandbox: str = member(description="what confined the tests: bubblewrap, namespaces or none; empty where that is not known")
     uncovered: tuple[PackageProblem, ...] = member(description="packages without coverage, and why")
     analyzed_at: str = member(description="RFC 3339, UTC")
     duration_ms: int = member()
+    rescored_from: str | None = member(description="the task that ran the tests, where they were not run for this analysis")
+    source: str | Unset | None = member(
+        default=UNSET,
+        description="where a file is shown, with `{path}` (percent-encoded) and `{line}`; null: not known; not in lists",
+    )
     entries: Any | Unset = member(default=UNSET, description="functions, highest score first; not in lists")
     raw_output: Any | Unset = member(default=UNSET, description="the report in go-crap's own form; not in lists")
     warnings: Any | Unset = member(default=UNSET, description="files that were left out, and why; not in lists")
 
     @classmethod
     def of(cls, analysis: AnalysisView, parts: Mapping[str, Any] | None = None) -> AnalysisBody:
-        """The analysis of a row; `parts` are entries, raw_output and warnings, where they are wanted."""
+        """The analysis of a row; `parts` are source, entries, raw_output and warnings, where they are wanted."""
         return cls(
             id=analysis.analysis_id,
             repo_id=analysis.repo_id,
@@ -144,38 +154,50 @@ class AnalysisBody:
             flags=analysis.flags,
             profile_digest=analysis.profile_digest,
             profile_path=analysis.profile_path,
+            sandbox=analysis.sandbox,
             uncovered=analysis.uncovered,
             analyzed_at=analysis.analyzed_at,
             duration_ms=analysis.duration_ms,
+            rescored_from=analysis.rescored_from,
             **(parts or {}),
         )
 
 
 @message
 class WorkerBody:
-    """A worker. `cpu` is per cent of the host, `memory` bytes of the process; both 0 where it is gone."""
+    """A worker. What it says of itself is null, or empty, where it is gone."""
 
     id: str = member()
     host: str = member()
     pid: int = member()
-    cpu: float = member()
-    memory: int = member()
-    status: str = member(description="online, paused, draining or gone")
-    tasks: tuple[str, ...] = member(description="what it works on now")
+    cpu: float | None = member(description="cores used lately, with all descendants: 1.5 is one and a half")
+    memory: int | None = member(description="resident bytes, with all descendants")
+    status: WorkerStatus = member(description="paused also while jobs from before the pause run; gone: not heard of, or ended")
+    tasks: tuple[str, ...] = member(description="what it works on: tasks, and repositories whose projects it looks for")
+    concurrency: int | None = member(description="jobs that it does at a time")
+    version: str = member(description="of gctd")
+    engines: dict[str, str] = member(description="the engines that it has, with their versions")
+    go_version: str = member()
+    sandbox: str = member(description="how it confines the code of repositories")
     started_at: str = member()
 
     @classmethod
-    def of(cls, worker: WorkerView, presence: Row | None) -> WorkerBody:
+    def of(cls, worker: WorkerView, beat: Heartbeat | None) -> WorkerBody:
         """The worker of a row, with what it says of itself where it is present."""
-        here = presence if presence is not None and presence["session"] == worker.session else None
-        status = here["status"] if here else "gone"
+        here = beat if beat is not None and beat.session == worker.session else None
+        status = WorkerStatus.GONE if here is None else here.state
         return cls(
             id=worker.id,
             host=worker.host,
             pid=worker.pid,
-            cpu=here["cpu"] if here else 0.0,
-            memory=here["memory"] if here else 0,
-            status="paused" if here and worker.paused else status,
-            tasks=tuple(here["tasks"]) if here else (),
+            cpu=here.cpu if here else None,
+            memory=here.memory if here else None,
+            status=WorkerStatus.PAUSED if worker.paused and status in {WorkerStatus.IDLE, WorkerStatus.BUSY} else status,
+            tasks=here.tasks if here else (),
+            concurrency=here.concurrency if here else None,
+            version=here.version if here else "",
+            engines=here.engines if here else {},
+            go_version=here.go_version if here else "",
+            sandbox=here.sandbox if here else "",
             started_at=worker.started_at,
         )

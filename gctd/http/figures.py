@@ -1,46 +1,108 @@
-"""Figures of a control plane for `/metrics`: log, read model, commands, jobs."""
+"""Figures of a control plane for `/metrics`: queue, tasks, workers; those of log and read model are `httpkit.readside`'s."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
 
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+import attrs
+import structlog
+from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from eventlog.commands import Commands
+from eventlog import EventLogError
+from eventlog.queue import Depth
 from gctd.broker import Broker
 from gctd.control.dispatcher import Dispatcher
-from projections.projector import Projector
-from projections.status import State
+from gctd.control.heartbeat import Heartbeat, WorkerStatus, decoded
+from gctd.domain.task import TaskStatus
+from httpkit.metrics import NOT_KNOWN, gauge, total
+from projections.errors import ProjectionError
+from projections.tracker.queries import TrackerQueries
+
+_log = structlog.get_logger(__name__)
+
+_ALIVE = (TaskStatus.QUEUED, TaskStatus.PENDING, TaskStatus.RUNNING)
+_PRESENT = tuple(status for status in WorkerStatus if status is not WorkerStatus.GONE)
+
+
+@attrs.frozen(kw_only=True)
+class _Asked:
+    """What the broker and the read model said just now; None: they did not."""
+
+    queue: Depth | None = None
+    tasks: Mapping[str, int] | None = None
+    oldest: datetime | None = None
+    workers: Mapping[str, int] | None = None
+    heartbeats: tuple[Heartbeat, ...] | None = None
 
 
 class Figures(Collector):
-    """Read when they are asked for."""
+    """Read when they are asked for; `ask` before that."""
 
-    def __init__(self, broker: Broker, projector: Projector, commands: Commands, dispatcher: Dispatcher) -> None:
+    def __init__(self, broker: Broker, dispatcher: Dispatcher, queries: TrackerQueries) -> None:
         self._broker = broker
-        self._projector = projector
-        self._commands = commands
         self._dispatcher = dispatcher
+        self._queries = queries
+        self._asked = _Asked()
+
+    async def ask(self) -> None:
+        """Ask broker and read model; what they do not say is shown as not known."""
+        self._asked = _Asked()
+        try:
+            waiting = await self._queries.tasks_alive()
+            self._asked = attrs.evolve(
+                self._asked,
+                tasks={status: row.count for status, row in waiting.items()},
+                oldest=min((row.oldest for status, row in waiting.items() if status != TaskStatus.RUNNING), default=None),
+            )
+            paused = {worker.id for worker in await self._queries.workers() if worker.paused}
+            present = {id_: decoded(payload) for id_, payload in (await self._broker.presence.present()).items()}
+            workers = Counter[str](_status(heartbeat, paused=id_ in paused) for id_, heartbeat in present.items())
+            self._asked = attrs.evolve(self._asked, workers=workers, heartbeats=tuple(present.values()))
+            self._asked = attrs.evolve(self._asked, queue=await self._broker.queue.depth())
+        except (EventLogError, ProjectionError) as error:
+            _log.debug("figures not known", reason=str(error))
 
     def collect(self) -> Iterator[Metric]:
         """The figures now."""
-        status = self._projector.status()
-        gauges = {
-            "projection_position": ("Sequence of the log that the read model has reached.", status.position),
-            "projection_lag_events": ("Events of the log that the read model has not applied.", status.lag_events),
-            "projection_lag_seconds": ("Age of the oldest event that is not applied.", status.lag_seconds),
-            "projection_stopped": ("1 where the projector has stopped.", status.state is State.STOPPED),
-            "broker_connected": ("1 where the broker answers.", self._broker.connection.connected),
+        yield total("jobs_dispatched", "Jobs put into the queue.", self._dispatcher.dispatched)
+        yield from self._tasks_and_queue()
+        yield from self._workers()
+
+    def _tasks_and_queue(self) -> Iterator[Metric]:
+        asked = self._asked
+        yield _by("tasks", "Tasks that wait or run.", "status", asked.tasks, [status.value for status in _ALIVE])
+        age = None if asked.tasks is None else 0.0
+        if asked.oldest is not None:
+            age = max(0.0, (datetime.now(UTC) - asked.oldest).total_seconds())
+        yield gauge("task_oldest_waiting_seconds", "How long the task has waited that has waited longest; 0: none waits.", age)
+        depth = None if asked.queue is None else attrs.asdict(asked.queue)
+        yield _by("queue_jobs", "Jobs in the queue.", "state", depth, [field.name for field in attrs.fields(Depth)])
+
+    def _workers(self) -> Iterator[Metric]:
+        asked = self._asked
+        yield _by("workers", "Workers that are present.", "status", asked.workers, [status.value for status in _PRESENT])
+        beats = asked.heartbeats
+        sums = {
+            "worker_slots": ("Jobs that the workers together take at a time.", lambda beat: beat.concurrency),
+            "worker_jobs": ("Jobs that workers have in hand.", lambda beat: len(beat.tasks)),
+            "worker_cpu_cores": ("Cores that the workers use, with all that they started.", lambda beat: beat.cpu),
+            "worker_memory_bytes": ("Memory that the workers use, with all that they started.", lambda beat: beat.memory),
         }
-        for name, (text, value) in gauges.items():
-            yield GaugeMetricFamily(name, text, value=float("nan") if value is None else float(value))
-        counters = self._broker.connection.counters
-        totals = {
-            "projection_commits_applied": ("Commits applied to the read model.", status.applied),
-            "command_conflicts": ("Appends that lost against another writer and were decided again.", self._commands.conflicts),
-            "jobs_dispatched": ("Jobs put into the queue.", self._dispatcher.dispatched),
-            "broker_reconnects": ("Connections to the broker made anew.", counters.reconnects + counters.replaced),
-        }
-        for name, (text, value) in totals.items():
-            yield CounterMetricFamily(name, text, value=float(value))
+        for name, (text, figure) in sums.items():
+            yield gauge(name, text, None if beats is None else sum(map(figure, beats)))
+
+
+def _status(heartbeat: Heartbeat, *, paused: bool) -> WorkerStatus:
+    status = heartbeat.state
+    return WorkerStatus.PAUSED if paused and status is not WorkerStatus.DRAINING else status
+
+
+def _by(name: str, text: str, label: str, values: Mapping[str, int] | None, known: list[str]) -> Metric:
+    """A gauge with one label, of which every known value is shown."""
+    family = GaugeMetricFamily(name, text, labels=(label,))
+    for value in known:
+        family.add_metric([value], NOT_KNOWN if values is None else float(values.get(value, 0)))
+    return family

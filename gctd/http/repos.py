@@ -6,9 +6,11 @@ from collections.abc import Sequence
 
 from gctd.domain.errors import NotFound
 from gctd.domain.urls import repo_id
+from gctd.http import formats
 from gctd.http.bodies import AnalysisBody, RepoBody
 from gctd.http.services import Services
-from gctd.http.tasks import PAGE, context, full_analysis
+from gctd.http.tasks import PAGE, full_analysis
+from httpkit.commands import context
 from httpkit.fields import member, message, path, query
 from httpkit.paging import decode_cursor, encode_cursor
 from httpkit.routes import Answer, Call, Route
@@ -19,7 +21,7 @@ from projections.tracker.views import RepoView
 class Register:
     """Which repository to register."""
 
-    repo_url: str = member(max_length=2048, example="https://github.com/example/module")
+    repo_url: str = member(schema=formats.REPO_URL, example="https://github.com/example/module")
     refresh: bool = query(default=False, description="look for the projects of a known repository again")
 
 
@@ -27,7 +29,15 @@ class Register:
 class RepoByUrl:
     """Names a repository by its URL."""
 
-    url: str = query(max_length=2048)
+    url: str = query(schema=formats.REPO_URL, example="https://github.com/example/module")
+
+
+@message
+class ListRepos:
+    """A page of the list of repositories."""
+
+    limit: int = query(default=PAGE, ge=1, le=PAGE)
+    cursor: str | None = query(default=None, schema=formats.CURSOR, description="goes on after the page before")
 
 
 @message
@@ -35,7 +45,7 @@ class ListAnalyses:
     """A page of the list of analyses."""
 
     limit: int = query(default=PAGE, ge=1, le=PAGE)
-    cursor: str | None = query(default=None, max_length=4096, description="goes on after the page before")
+    cursor: str | None = query(default=None, schema=formats.CURSOR, description="goes on after the page before")
 
 
 @message
@@ -49,7 +59,7 @@ class OneAnalysis:
 async def register(request: Register, call: Call[Services]) -> Answer[RepoBody]:
     """Make a repository known; a worker looks for its Go projects. A known one is answered as it is."""
     outcome = await call.services.tracker.register(request.repo_url, refresh=request.refresh, context=context(call))
-    sequence = await call.services.seen(outcome.sequence)
+    sequence = await call.services.side.seen(outcome.sequence)
     return Answer(RepoBody.of(RepoView.of_state(outcome.state, outcome.sequence)), sequence=sequence)
 
 
@@ -60,6 +70,15 @@ async def repo_status(request: RepoByUrl, call: Call[Services]) -> RepoBody:
     if repo is None:
         raise NotFound(f"{request.url} is not registered")
     return RepoBody.of(repo)
+
+
+async def list_repos(request: ListRepos, call: Call[Services]) -> Answer[Sequence[RepoBody]]:
+    """All registered repositories, whatever their state, by URL."""
+    after = decode_cursor(request.cursor, tuple[str, str]) if request.cursor is not None else ("", "")
+    found = await call.services.queries.repos_by_url(after=after, limit=request.limit + 1)
+    page = found[: request.limit]
+    more = encode_cursor((page[-1].url, page[-1].id)) if len(found) > len(page) else None
+    return Answer([RepoBody.of(repo) for repo in page], cursor=more)
 
 
 async def list_analyses(request: ListAnalyses, call: Call[Services]) -> Answer[Sequence[AnalysisBody]]:
@@ -83,6 +102,7 @@ async def get_analysis(request: OneAnalysis, call: Call[Services]) -> AnalysisBo
 ROUTES = (
     Route("POST", "/api/repos", register, summary="Register a repository", tags=("repos",), status=202),
     Route("GET", "/api/repos/status", repo_status, summary="State of a repository", tags=("repos",), errors=(404,)),
+    Route("GET", "/api/repos/registered", list_repos, summary="List repositories", tags=("repos",)),
     Route("GET", "/api/repos", list_analyses, summary="Latest analyses", tags=("repos",)),
     Route("GET", "/api/repos/{id}", get_analysis, summary="Look at an analysis", tags=("repos",), errors=(404,)),
 )

@@ -3,41 +3,36 @@
 from __future__ import annotations
 
 import attrs
-import structlog
 
 from eventlog.blobs import Blobs
 from eventlog.presence import Presence
+from gctd.control.rescoring import Rescoring
 from gctd.control.tracker import Tracker
-from httpkit.sse import Hub
-from projections.errors import Behind
-from projections.projector import Projector
+from gctd.control.updates import Updates
+from gctd.domain.config import ProjectConfig
+from gctd.exports.coverage import Coverages
+from gctd.hosts.links import Links
+from gctd.http.attemptlogs import AttemptLogs
+from gctd.http.logreader import LogReader
+from httpkit.readside import ReadSide
+from httpkit.streams import Streams
 from projections.tracker.queries import TrackerQueries
-
-_log = structlog.get_logger(__name__)
-
-READ_YOUR_WRITES = 5.0
-"""Seconds for which the answer to a command waits for the read model."""
 
 
 @attrs.frozen(kw_only=True)
 class Services:
-    """The parts of a control plane."""
+    """The parts of a control plane. `defaults` is what holds for projects where neither they nor their root say otherwise."""
 
     tracker: Tracker
+    updates: Updates
+    rescoring: Rescoring
+    defaults: ProjectConfig
     queries: TrackerQueries
-    projector: Projector
     blobs: Blobs
+    reader: LogReader
+    coverages: Coverages
+    links: Links
     presence: Presence
-    hub: Hub
-
-    async def seen(self, sequence: int) -> int:
-        """Wait until the read model has what a command wrote, and give that sequence.
-
-        The command took effect, whether or not the read model keeps up: then the answer is sent all the same, and a reader
-        who must not be behind asks with `min_seq`.
-        """
-        try:
-            await self.projector.wait_for(sequence, READ_YOUR_WRITES)
-        except Behind as behind:
-            _log.warning("answer sent before the read model has it", sequence=sequence, reason=str(behind))
-        return sequence
+    side: ReadSide
+    logs: AttemptLogs
+    streams: Streams

@@ -4,30 +4,30 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from datetime import datetime
 from typing import Any
 
 import msgspec
 from aiohttp import web
 
-from eventlog import Context
+from eventlog import AggregateId, Context
 from eventlog.commands import Outcome
 from gctd.domain.errors import NotFound, Refused
-from gctd.domain.task import Task, TaskEvent, TaskStatus
+from gctd.domain.task import CATEGORY, Task, TaskEvent, TaskStatus
 from gctd.engines import report as report_format
+from gctd.http import formats
 from gctd.http.bodies import AnalysisBody, TaskBody
 from gctd.http.services import Services
+from httpkit.commands import context, replayed
 from httpkit.fields import member, message, path, query
+from httpkit.moments import moment
 from httpkit.paging import decode_cursor, encode_cursor
-from httpkit.routes import Answer, Call, Nothing, Route
+from httpkit.routes import Answer, Call, Route
 from projections.tracker.views import AnalysisView, TaskView
 
+TASK_ID = r"^task-[0-9]{1,30}$"
 PAGE = 1000
 """The longest page of a list, and the length where none is asked for."""
-
-
-def context(call: Call[Services]) -> Context:
-    """The context in which a request's command is issued."""
-    return Context(key=call.key, fingerprint=call.fingerprint, correlation=call.request_id, traceparent=call.traceparent)
 
 
 @message
@@ -37,32 +37,53 @@ class ListTasks:
     status: TaskStatus | None = query(default=None, description="only tasks in this state")
     show_seen: bool = query(default=False, description="also tasks that are marked as seen")
     limit: int = query(default=PAGE, ge=1, le=PAGE)
-    cursor: str | None = query(default=None, max_length=4096, description="goes on after the page before")
+    cursor: str | None = query(default=None, schema=formats.CURSOR, description="goes on after the page before")
 
 
 @message
 class OneTask:
     """Names a task."""
 
-    id: str = path(pattern=r"^task-[0-9]{1,30}$", max_length=40, example="task-1763635200000000001")
+    id: str = path(pattern=TASK_ID, max_length=40, example="task-1763635200000000001")
+
+
+@message
+class TaskAt:
+    """Names a task, and a moment."""
+
+    id: str = path(pattern=TASK_ID, max_length=40, example="task-1763635200000000001")
+    at: int | None = query(default=None, ge=1, le=10**18 - 1, description="a sequence of the log: the task as it was then")
 
 
 @message
 class ResultOfTask:
     """Names a task, and how much of its result is wanted."""
 
-    id: str = path(pattern=r"^task-[0-9]{1,30}$", max_length=40, example="task-1763635200000000001")
+    id: str = path(pattern=TASK_ID, max_length=40, example="task-1763635200000000001")
     entries: int | None = query(default=None, ge=0, le=1_000_000, description="at most so many functions, worst first")
+
+
+@message
+class HideAll:
+    """Which tasks to hide."""
+
+    until: datetime | None = moment(description="those created by then; all where it is left out")
 
 
 @message
 class Schedule:
     """What to analyse."""
 
-    repo_url: str = member(max_length=2048, example="https://github.com/example/module")
-    project: str | None = member(default=None, max_length=1024, description="one project; all where it is left out")
-    ref: str | None = member(default=None, max_length=255, description="becomes the setting of the repository's root")
-    engine: str | None = member(default=None, max_length=64)
+    repo_url: str = member(schema=formats.REPO_URL, example="https://github.com/example/module")
+    project: str | None = member(
+        default=None, schema=formats.PROJECT, description="one project; all where it is left out", example="."
+    )
+    ref: str | None = member(
+        default=None, schema=formats.REF, description="becomes the setting of the repository's root", example="main"
+    )
+    engine: str | None = member(
+        default=None, schema=formats.ENGINE, description="the server's own where it is left out", example="native"
+    )
 
 
 async def list_tasks(request: ListTasks, call: Call[Services]) -> Answer[Sequence[TaskBody]]:
@@ -78,9 +99,16 @@ async def list_tasks(request: ListTasks, call: Call[Services]) -> Answer[Sequenc
     return Answer([TaskBody.of(task) for task in page], cursor=more)
 
 
-async def get_task(request: OneTask, call: Call[Services]) -> TaskBody:
-    """A task."""
-    return TaskBody.of(await _task(request.id, call))
+async def get_task(request: TaskAt, call: Call[Services]) -> TaskBody:
+    """A task, as it is or as it was at a sequence of the log."""
+    if request.at is None:
+        return TaskBody.of(await _task(request.id, call))
+    reader = call.services.reader
+    await reader.require(request.at)
+    commit = await reader.log.last(AggregateId(CATEGORY, request.id), up_to=request.at)
+    if commit is None or commit.state.deleted:
+        raise NotFound(f"there is no {request.id} at sequence {request.at}")
+    return TaskBody.of(TaskView.of_state(commit.state, commit.sequence))
 
 
 async def task_result(request: ResultOfTask, call: Call[Services]) -> AnalysisBody:
@@ -116,6 +144,21 @@ async def schedule_first(request: Schedule, call: Call[Services]) -> Answer[Task
     )
 
 
+async def cancel_task(request: OneTask, call: Call[Services]) -> Answer[None]:
+    """End a task that waits or runs: it has failed then, with the reason `cancelled`, and stays in the list."""
+    return await _done(await call.services.tracker.cancel_task(request.id, context(call)), call)
+
+
+async def retry_task(request: OneTask, call: Call[Services]) -> Answer[TaskBody]:
+    """Queue a task again that failed or expired, with the settings that it was scheduled with.
+
+    Its attempts count on from the last; it has as many more as a new task has. It is in the list again.
+    """
+    outcome = await call.services.tracker.retry_task(request.id, context(call))
+    done = await _done(outcome, call)
+    return Answer(TaskBody.of(TaskView.of_state(outcome.state, outcome.sequence)), sequence=done.sequence, headers=done.headers)
+
+
 async def delete_task(request: OneTask, call: Call[Services]) -> Answer[None]:
     """Remove a task; one that is under way is cancelled first."""
     return await _done(await call.services.tracker.delete_task(request.id, context(call)), call)
@@ -126,13 +169,13 @@ async def mark_seen(request: OneTask, call: Call[Services]) -> Answer[None]:
     return await _done(await call.services.tracker.mark_seen(request.id, context(call)), call)
 
 
-async def hide_all(request: Nothing, call: Call[Services]) -> Answer[None]:  # noqa: ARG001 - the shape of a handler
-    """Hide all tasks that are in the list now."""
+async def hide_all(request: HideAll, call: Call[Services]) -> Answer[None]:
+    """Hide all tasks that are in the list now, or those that were created by a time."""
     services = call.services
     # Each task is hidden on its own, so a key for the whole request has nothing to hold on to; repeating it is harmless.
     plain = Context(correlation=call.request_id, traceparent=call.traceparent)
-    last = await services.tracker.hide_tasks(await services.queries.tasks_shown(), plain)
-    return Answer(None, sequence=await services.seen(last) if last else None)
+    last = await services.tracker.hide_tasks(await services.queries.tasks_shown(until=request.until), plain)
+    return Answer(None, sequence=await services.side.seen(last) if last else None)
 
 
 async def full_analysis(analysis: AnalysisView, call: Call[Services], *, entries: int | None = None) -> AnalysisBody:
@@ -140,7 +183,8 @@ async def full_analysis(analysis: AnalysisView, call: Call[Services], *, entries
     stored = await call.services.blobs.get(analysis.report_digest)
     # A report of 50,000 functions takes a tenth of a second: not in the event loop.
     parts = await asyncio.to_thread(_report_parts, stored, entries)
-    return AnalysisBody.of(analysis, parts)
+    source = call.services.links.source(analysis.repo_url, analysis.commit_sha, analysis.project)
+    return AnalysisBody.of(analysis, {"source": source, **parts})
 
 
 def _report_parts(stored: bytes, entries: int | None) -> dict[str, Any]:
@@ -171,14 +215,18 @@ async def _scheduled(request: Schedule, call: Call[Services]) -> Answer[Sequence
         engine=request.engine,
         context=context(call),
     )
-    last = await call.services.seen(outcomes[-1].sequence)
-    replayed = {"Idempotent-Replayed": "true"} if outcomes[0].replayed else {}
+    return await scheduled_tasks(outcomes, call)
+
+
+async def scheduled_tasks(outcomes: Sequence[Outcome[Task, TaskEvent]], call: Call[Services]) -> Answer[Sequence[TaskBody]]:
+    """The answer to a command that has queued tasks."""
+    last = await call.services.side.seen(outcomes[-1].sequence)
     tasks = [TaskBody.of(TaskView.of_state(outcome.state, outcome.sequence)) for outcome in outcomes]
-    return Answer(tasks, sequence=last, headers=replayed)
+    return Answer(tasks, sequence=last, headers=replayed(outcomes[0]))
 
 
 async def _done(outcome: Outcome[Task, TaskEvent], call: Call[Services]) -> Answer[None]:
-    return Answer(None, sequence=await call.services.seen(outcome.sequence))
+    return Answer(None, sequence=await call.services.side.seen(outcome.sequence), headers=replayed(outcome))
 
 
 ROUTES = (
@@ -195,8 +243,27 @@ ROUTES = (
         deprecated=True,
     ),
     Route("POST", "/api/tasks/hide-all", hide_all, summary="Hide all tasks", tags=("tasks",)),
-    Route("GET", "/api/tasks/{id}", get_task, summary="Look at a task", tags=("tasks",), errors=(404,)),
+    Route("GET", "/api/tasks/{id}", get_task, summary="Look at a task", tags=("tasks",), errors=(404, 409)),
     Route("DELETE", "/api/tasks/{id}", delete_task, summary="Remove a task", tags=("tasks",), errors=(404,)),
+    Route(
+        "POST",
+        "/api/tasks/{id}/cancel",
+        cancel_task,
+        summary="Cancel a task",
+        tags=("tasks",),
+        errors=(404, 409),
+        idempotent=True,
+    ),
+    Route(
+        "POST",
+        "/api/tasks/{id}/retry",
+        retry_task,
+        summary="Retry a task",
+        tags=("tasks",),
+        status=202,
+        errors=(404, 409),
+        idempotent=True,
+    ),
     Route("POST", "/api/tasks/{id}/seen", mark_seen, summary="Mark a task as seen", tags=("tasks",), errors=(404,)),
     Route("GET", "/api/tasks/{id}/result", task_result, summary="Result of a task", tags=("tasks",), errors=(404, 409)),
     Route(

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import msgspec
-
+from gctd.control.heartbeat import decoded
 from gctd.http.bodies import WorkerBody
 from gctd.http.services import Services
-from gctd.http.tasks import context
+from httpkit.commands import context
 from httpkit.fields import message, path
 from httpkit.routes import Answer, Call, Nothing, Route
 
@@ -24,9 +23,7 @@ async def list_workers(request: Nothing, call: Call[Services]) -> Sequence[Worke
     """All workers that were ever started, with what those that are present say of themselves."""
     present = await call.services.presence.present()
     workers = await call.services.queries.workers()
-    return [
-        WorkerBody.of(worker, msgspec.json.decode(present[worker.id]) if worker.id in present else None) for worker in workers
-    ]
+    return [WorkerBody.of(worker, decoded(present[worker.id]) if worker.id in present else None) for worker in workers]
 
 
 async def pause_worker(request: OneWorker, call: Call[Services]) -> Answer[None]:
@@ -41,7 +38,7 @@ async def unpause_worker(request: OneWorker, call: Call[Services]) -> Answer[Non
 
 async def _pause(worker_id: str, call: Call[Services], *, paused: bool) -> Answer[None]:
     outcome = await call.services.tracker.pause_worker(worker_id, paused=paused, context=context(call))
-    return Answer(None, sequence=await call.services.seen(outcome.sequence))
+    return Answer(None, sequence=await call.services.side.seen(outcome.sequence))
 
 
 ROUTES = (

@@ -1,19 +1,18 @@
-"""The cache directory: what is where, and what goes when it is full: the repository used longest ago, with all its caches.
+"""The cache directory: what is where, how much of it there may be, and what goes first.
 
-- `repos/<repo_id>.git`: a bare mirror with the commits that were needed, each without its history. `<repo_id>.lock` is held
-  while it is changed, shared while it is read.
-- `go/<repo_id>`: what Go has built and downloaded for the repository. Each its own: its tests can write there.
+- `clones/<repo_id>.git`: a bare mirror with the commits that were needed, each without its history.
+- `builds/<repo_id>/go`: what Go has built and downloaded for the repository. Each its own: its tests can write there.
+- `builds/std-<key>`: what Go has built of its standard library, to begin the former with (see `gctd.scan.seeds`).
 - `jobs/<repo_id>-<n>`: the folder of one job. Beside it a file `.lock`, held by its worker; the kernel gives it back however
   the worker ends.
-- `repos/<repo_id>.use`: held shared by every job on the repository, exclusively by who removes its caches; its time of change
-  is that of the last use.
+
+The first three are shelves (see `gctd.scan.shelf`).
 """
 
 from __future__ import annotations
 
-import asyncio
-import os
-from collections.abc import AsyncIterator
+import shutil
+from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from itertools import count
 from pathlib import Path
@@ -21,43 +20,36 @@ from pathlib import Path
 import attrs
 import structlog
 
-from gctd.scan.locks import FileLock, locked
+from gctd.scan.locks import FileLock
+from gctd.scan.process import MIB
 from gctd.scan.removal import remove
+from gctd.scan.shelf import Item, Shelf
 
 _log = structlog.get_logger(__name__)
 
 
-@attrs.frozen
-class RepoCache:
-    """The places of one repository."""
+@attrs.frozen(kw_only=True)
+class CacheLimits:
+    """How many bytes clones and builds may take up while no job uses them, and how many stay free on their disk."""
 
-    mirror: Path
-    lock: Path
-    use: Path
-    go: Path
+    clones: int = 10_240 * MIB
+    builds: int = 20_480 * MIB
+    keep_free: int = 2_048 * MIB
+
+
+DEFAULT_LIMITS = CacheLimits()
 
 
 class Cache:
     """The cache directory of a host, shared by its workers."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, limits: CacheLimits = DEFAULT_LIMITS) -> None:
         self.directory = directory.absolute()
-        self._repos, self._go, self._jobs = (self.directory / name for name in ("repos", "go", "jobs"))
-        for place in (self._repos, self._go, self._jobs):
-            place.mkdir(parents=True, exist_ok=True, mode=0o700)
-
-    def of(self, repo_id: str) -> RepoCache:
-        """The places of a repository."""
-        repos = self._repos
-        return RepoCache(repos / f"{repo_id}.git", repos / f"{repo_id}.lock", repos / f"{repo_id}.use", self._go / repo_id)
-
-    @asynccontextmanager
-    async def using(self, repo_id: str) -> AsyncIterator[RepoCache]:
-        """Hold off the removal of a repository's caches."""
-        places = self.of(repo_id)
-        async with locked(places.use, shared=True):
-            os.utime(places.use)
-            yield places
+        self._limits = limits
+        self._jobs = self.directory / "jobs"
+        self._jobs.mkdir(parents=True, exist_ok=True, mode=0o700)
+        self.clones = Shelf(self.directory / "clones")
+        self.builds = Shelf(self.directory / "builds")
 
     @asynccontextmanager
     async def job(self, repo_id: str) -> AsyncIterator[Path]:
@@ -90,10 +82,7 @@ class Cache:
         raise AssertionError("there is always a free number")
 
     async def sweep(self) -> int:
-        """Remove the folders of jobs whose worker is gone, and mirrors that were never finished; how many.
-
-        With a job's folder goes what it had staged.
-        """
+        """Remove the folders of jobs whose worker is gone, with all that they had staged; how many."""
         removed = 0
         for folder in [path for path in self._jobs.iterdir() if path.suffix != ".lock"]:
             if not folder.with_suffix(".lock").exists():
@@ -112,48 +101,45 @@ class Cache:
             _log.info("folders of ended jobs removed", count=removed)
         return removed
 
-    async def make_room(self, most: int) -> int:
-        """Remove repositories that no job uses, the one used longest ago first, until all take up at most `most` bytes.
+    def is_short(self) -> bool:
+        """Whether less is free on the disk than is to be kept."""
+        return shutil.disk_usage(self.directory).free < self._limits.keep_free
 
-        Gives the number of bytes freed.
+    async def make_room(self) -> int:
+        """Remove what no job uses, the one used longest ago first, until all is within the limits; the number of bytes freed.
+
+        Where another worker is at it, nothing is done.
         """
-        sizes = await asyncio.to_thread(self._sizes)
-        total, freed = sum(sizes.values()), 0
-        for repo_id in sorted(sizes, key=self._last_use):
-            if total - freed <= most:
-                break
-            freed += sizes[repo_id] if await self._forget(repo_id) else 0
-        if freed:
-            _log.info("caches of repositories removed", freed=freed, left=total - freed)
-        return freed
-
-    async def _forget(self, repo_id: str) -> bool:
-        places = self.of(repo_id)
-        lock = FileLock.try_acquire(places.use)
+        lock = FileLock.try_acquire(self.directory / "room.lock")
         if lock is None:
-            return False
+            return 0
         try:
-            gone = [await remove(place) for place in (places.mirror, places.go)]
-            return all(gone)
+            clones, builds = await self.clones.items(), await self.builds.items()
+            freed = await _shrink(clones, self._limits.clones) + await _shrink(builds, self._limits.builds)
+            if self.is_short():
+                freed += await self._free_disk()
         finally:
             lock.release()
+        if freed:
+            _log.info("caches of repositories removed", freed=freed)
+        return freed
 
-    def _last_use(self, repo_id: str) -> float:
-        use = self.of(repo_id).use
-        return use.stat().st_mtime if use.exists() else 0.0
+    async def _free_disk(self) -> int:
+        freed = 0
+        for item in sorted([*await self.clones.items(), *await self.builds.items()]):
+            freed += await item.forget()
+            if not self.is_short():
+                return freed
+        _log.warning("less is free on the disk of the cache than is to be kept", keep=self._limits.keep_free)
+        return freed
 
-    def _sizes(self) -> dict[str, int]:
-        """Repository to the bytes that its caches take up."""
-        ids = {path.stem for path in self._repos.glob("*.git")} | {path.name for path in self._go.iterdir()}
-        return {repo_id: sum(_size(place) for place in (self.of(repo_id).mirror, self.of(repo_id).go)) for repo_id in ids}
 
-
-def _size(directory: Path) -> int:
-    total = 0
-    for folder, _, files in os.walk(directory):
-        for name in files:
-            try:
-                total += os.lstat(f"{folder}/{name}").st_blocks * 512
-            except FileNotFoundError:  # Go tidies up meanwhile
-                continue
-    return total
+async def _shrink(items: Iterable[Item], most: int) -> int:
+    """Remove items, in their order, until they are `most` bytes together; the number of bytes freed."""
+    items = list(items)
+    total, freed = sum(item.size for item in items), 0
+    for item in items:
+        if total - freed <= most:
+            break
+        freed += await item.forget()
+    return freed

@@ -12,17 +12,22 @@ import attrs
 import structlog
 
 from gctd.domain.urls import RepoUrl, parse_repo_url, repo_id
-from gctd.scan.cache import Cache, RepoCache
+from gctd.scan.cache import DEFAULT_LIMITS, Cache, CacheLimits
 from gctd.scan.errors import LimitExceeded, MirrorDamaged
 from gctd.scan.git import Git, RemoteRef
 from gctd.scan.links import restore_links
 from gctd.scan.locks import locked
+from gctd.scan.output import OnLog, no_log
 from gctd.scan.process import MIB
 from gctd.scan.removal import remove
+from gctd.scan.seeds import Seeds
 from gctd.scan.submodules import ParseUrl, read_submodules
+from gctd.scan.toolchain import Toolchain
 from gctd.scan.tree import TreeReader
 
-_ROOM_EVERY = 60.0
+_UPKEEP_EVERY = 60.0
+_PACKS = 50
+_TRIES = 3
 _NESTING = 5
 
 _log = structlog.get_logger(__name__)
@@ -30,17 +35,13 @@ _log = structlog.get_logger(__name__)
 
 @attrs.frozen(kw_only=True)
 class CheckoutLimits:
-    """The largest repository that is taken: files, their bytes together and each, directories on the way to one, submodules.
-
-    `cache_bytes` is what the caches of all repositories may take up before the one used longest ago goes.
-    """
+    """The largest repository that is taken: files, their bytes together and each, directories on the way to one, submodules."""
 
     files: int = 200_000
     total_bytes: int = 4096 * MIB
     file_bytes: int = 512 * MIB
     depth: int = 100
     submodules: int = 50
-    cache_bytes: int = 20_480 * MIB
 
 
 @attrs.frozen(kw_only=True)
@@ -48,7 +49,8 @@ class Checkout:
     """A commit's files in `path`.
 
     `ref` is the name it was found by (that of the default branch where none was asked for). `job` is the job's folder, for HOME
-    and TMPDIR, `go_cache` a directory for what Go builds and downloads for this repository; `path` is inside `job`.
+    and TMPDIR, `go_cache` a directory for what Go builds and downloads for this repository (it need not exist yet); `path` is
+    inside `job`.
     `refused_links` are symbolic links that lead out of the repository, left as plain files. `transferred` is False where the
     mirror had the commit.
     """
@@ -72,30 +74,58 @@ class Checkouts:
         git: Git,
         limits: CheckoutLimits = CheckoutLimits(),
         *,
+        cache_limits: CacheLimits = DEFAULT_LIMITS,
         parse_url: ParseUrl = parse_repo_url,
     ) -> None:
-        self._cache = Cache(cache_directory)
+        self._cache = Cache(cache_directory, cache_limits)
         self._git = git
         self._limits = limits
         self._parse_url = parse_url
-        self._made_room = 0.0
+        self._kept_up = -_UPKEEP_EVERY
 
-    async def sweep(self) -> int:
-        """Remove what jobs left behind whose worker was killed; how many folders. For the start of a worker."""
-        return await self._cache.sweep()
+    def seeds(self, toolchain: Toolchain) -> Seeds:
+        """What Go has built of its standard library, to begin a `go_cache` with."""
+        return Seeds(self._cache.builds, toolchain)
+
+    async def upkeep(self) -> None:
+        """Remove what jobs left behind whose worker was killed, and what there is no room for."""
+        self._kept_up = time.monotonic()
+        await self._cache.sweep()
+        await self._cache.make_room()
+
+    async def default_branch(self, url: RepoUrl, *, git_timeout: float = 600.0) -> str:
+        """The branch that HEAD leads to, empty where it leads nowhere. Raises GitError where the remote cannot be asked."""
+        found = (await self._git.resolve_all(url, [None], seconds=git_timeout))[None]
+        return found.name if isinstance(found, RemoteRef) else ""
 
     @asynccontextmanager
     async def checkout(
-        self, url: RepoUrl, ref: str | None = None, *, submodules: bool = False, git_timeout: float = 600.0
+        self,
+        url: RepoUrl,
+        ref: str | None = None,
+        *,
+        commit: str | None = None,
+        submodules: bool = False,
+        git_timeout: float = 600.0,
+        on_log: OnLog = no_log,
     ) -> AsyncIterator[Checkout]:
         """The files of a branch, a tag or a commit (None: the default branch), until the end of the context.
 
-        `git_timeout` seconds hold for each command of git. Raises GitError, LimitExceeded, ProcessError.
+        With `commit`, the files of that commit, whatever `ref` leads to now: `ref` is only the name by which it goes.
+        `git_timeout` seconds hold for each command of git; `on_log` is told what is done.
+        Raises GitError, LimitExceeded, ProcessError.
         """
         id_ = repo_id(url.canonical)
+        if self._cache.is_short():
+            await self._cache.make_room()
         async with self._cache.job(id_) as job, AsyncExitStack() as held:
-            remote = await self._git.resolve(url, ref, seconds=git_timeout)
-            placing = _Placing(self._git, self._cache, self._limits, self._parse_url, git_timeout, job, held)
+            builds = await held.enter_async_context(self._cache.builds.using(id_))
+            if commit is not None:
+                remote = RemoteRef(name=ref or commit, full=None, commit_sha=commit)
+            else:
+                remote = await self._git.resolve(url, ref, seconds=git_timeout)
+            on_log(f"{url.canonical}: {remote.name} is commit {remote.commit_sha}")
+            placing = _Placing(self._git, self._cache, self._limits, self._parse_url, git_timeout, job, held, on_log)
             source = job / "src"
             commit = await placing.place(url, remote, source, submodules=submodules)
             yield Checkout(
@@ -104,16 +134,20 @@ class Checkouts:
                 ref=remote.name,
                 repo_id=id_,
                 job=job,
-                go_cache=self._cache.of(id_).go,
+                go_cache=builds / "go",
                 refused_links=tuple(placing.refused_links),
                 transferred=placing.transferred,
             )
-        await self._make_room()
+        if time.monotonic() - self._kept_up > _UPKEEP_EVERY:
+            await self.upkeep()
 
-    async def _make_room(self) -> None:
-        if time.monotonic() - self._made_room > _ROOM_EVERY:
-            self._made_room = time.monotonic()
-            await self._cache.make_room(self._limits.cache_bytes)
+
+@attrs.frozen
+class _Mirror:
+    """A bare repository of the cache, and the lock that is held while it is changed, shared while it is read."""
+
+    path: Path
+    lock: Path
 
 
 class _Placing:
@@ -128,6 +162,7 @@ class _Placing:
         git_timeout: float,
         job: Path,
         held: AsyncExitStack,
+        on_log: OnLog,
     ) -> None:
         self._git = git
         self._cache = cache
@@ -136,23 +171,23 @@ class _Placing:
         self._git_timeout = git_timeout
         self._job = job
         self._held = held
+        self._on_log = on_log
         self._submodules = 0
         self.refused_links: list[str] = []
         self.transferred = False
 
     async def place(self, url: RepoUrl, ref: RemoteRef, target: Path, *, submodules: bool, nesting: int = 0) -> str:
         """Write the files of a commit to `target`; the commit's id."""
-        places = await self._held.enter_async_context(self._cache.using(repo_id(url.canonical)))
+        name = f"{repo_id(url.canonical)}.git"
+        mirror = _Mirror(await self._held.enter_async_context(self._cache.clones.using(name)), self._cache.clones.lock(name))
         try:
-            commit = await self._fetched(url, ref, places)
-            tree = await self._write(places, commit, target)
+            commit, tree = await self._written(url, ref, mirror, target)
         except MirrorDamaged as damage:
             _log.warning("mirror is made anew", url=url.canonical, reason=str(damage))
-            async with locked(places.lock):
-                await remove(places.mirror)
+            async with locked(mirror.lock):
+                await remove(mirror.path)
             await remove(target)
-            commit = await self._fetched(url, ref, places)
-            tree = await self._write(places, commit, target)
+            commit, tree = await self._written(url, ref, mirror, target)
         if submodules and tree.modules_file is not None:
             await self._place_submodules(url, tree, target, nesting)
         refused = await asyncio.to_thread(restore_links, target, [link.path for link in tree.links])
@@ -160,30 +195,44 @@ class _Placing:
         self.refused_links += refused if prefix == "." else [f"{prefix}/{path}" for path in refused]
         return commit
 
-    async def _fetched(self, url: RepoUrl, ref: RemoteRef, places: RepoCache) -> str:
-        """Bring the commit into the mirror, unless it is there; its id."""
-        async with locked(places.lock, shared=True):
-            if places.mirror.exists() and await self._git.has(places.mirror, ref.commit_sha):
-                return ref.commit_sha
-        async with locked(places.lock):
-            if not places.mirror.exists():
-                new = self._job / f"{places.mirror.name}.new"
-                await self._git.make_mirror(new, sha256=len(ref.commit_sha) == 64)
-                new.rename(places.mirror)
-            elif await self._git.has(places.mirror, ref.commit_sha):  # another job has just brought it
-                return ref.commit_sha
-            else:
-                _tidy(places.mirror)
-            self.transferred = True
-            return await self._git.fetch(url, ref, places.mirror, seconds=self._git_timeout)
+    async def _written(self, url: RepoUrl, ref: RemoteRef, mirror: _Mirror, target: Path) -> tuple[str, TreeReader]:
+        """Write the commit's files, having fetched it where the mirror has it not; the commit's id, and what it holds."""
+        commit = ref.commit_sha
+        for _ in range(_TRIES):
+            async with locked(mirror.lock, shared=True):
+                if mirror.path.exists() and await self._git.has(mirror.path, commit):
+                    written = await self._write(mirror.path, commit, target)
+                    self._on_log(f"{commit} of {url.canonical} is checked out")
+                    return commit, written
+            self._on_log(f"fetching {commit} of {url.canonical}")
+            commit = await self._fetched(url, ref, mirror)
+        raise MirrorDamaged("what was fetched is not in the copy of the repository in the cache")
 
-    async def _write(self, places: RepoCache, commit: str, target: Path) -> TreeReader:
+    async def _fetched(self, url: RepoUrl, ref: RemoteRef, mirror: _Mirror) -> str:
+        """Bring the commit into the mirror, unless another job has just done it; its id.
+
+        Every fetch leaves a pack: a mirror that has many is made anew, so that it stays small and quick.
+        """
+        async with locked(mirror.lock):
+            if mirror.path.exists() and await self._git.has(mirror.path, ref.commit_sha):
+                return ref.commit_sha
+            if len(list(mirror.path.glob("objects/pack/*.pack"))) >= _PACKS:
+                await remove(mirror.path)
+            if mirror.path.exists():
+                _tidy(mirror.path)
+            else:
+                new = self._job / f"{mirror.path.name}.new"
+                await self._git.make_mirror(new, sha256=len(ref.commit_sha) == 64)
+                new.rename(mirror.path)
+            self.transferred = True
+            return await self._git.fetch(url, ref, mirror.path, seconds=self._git_timeout, on_log=self._on_log)
+
+    async def _write(self, mirror: Path, commit: str, target: Path) -> TreeReader:
         limits, index = self._limits, self._job / "index"
         tree = TreeReader(files=limits.files, total=limits.total_bytes, largest=limits.file_bytes, depth=limits.depth)
-        async with locked(places.lock, shared=True):
-            await self._git.list_tree(places.mirror, commit, tree.feed)
-            _make_empty(target, index)
-            await self._git.write_tree(places.mirror, commit, target, index)
+        await self._git.list_tree(mirror, commit, tree.feed)
+        _make_empty(target, index)
+        await self._git.write_tree(mirror, commit, target, index)
         return tree
 
     async def _place_submodules(self, parent: RepoUrl, tree: TreeReader, target: Path, nesting: int) -> None:

@@ -53,3 +53,9 @@ class NoToolchain(ScanError):
 
 class GoError(ScanError):
     """`go` could not test the project at all: no package, a module that is missing, a newer Go needed."""
+
+
+class NoSandbox(ScanError):
+    """The operator wants a sandbox, and the worker's machine has none."""
+
+    status = HTTPStatus.SERVICE_UNAVAILABLE

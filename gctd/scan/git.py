@@ -6,12 +6,11 @@ hosts are bound to addresses that were judged first, redirects are not followed,
 
 from __future__ import annotations
 
-import base64
 import os
 import re
 import shlex
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 import attrs
@@ -20,9 +19,10 @@ from gctd.domain.addresses import PUBLIC_ONLY, AddressPolicy
 from gctd.domain.refs import is_commit_id
 from gctd.domain.urls import RepoUrl
 from gctd.scan.errors import GitError
-from gctd.scan.giterrors import explain
+from gctd.scan.gitconfig import basic_authorization, config_variables
+from gctd.scan.giterrors import explain, redact
 from gctd.scan.network import public_addresses
-from gctd.scan.output import OnOutput
+from gctd.scan.output import Lines, OnLog, OnOutput, no_log
 from gctd.scan.process import MIB, Finished, Limits, run
 
 OLDEST = (2, 37)
@@ -31,6 +31,8 @@ ABSENT = os.devnull
 _PORTS = {"https": 443, "http": 80, "ssh": 22}
 _PROTOCOLS = {"https": "https", "http": "http", "ssh": "ssh", "local": "file"}
 _REFS_TAKEN = 8 * MIB
+_ASKED_AT_ONCE = 300
+"""Names in one question: what a command line can hold."""
 _LOCAL_SECONDS = 600.0
 _NOWHERE = Path("/")
 _WRITES_NOTHING = Limits(free_space=None)
@@ -67,20 +69,24 @@ class GitSettings:
     `addresses`: hosts outside the public internet that may be fetched from.
     `proxy`: the HTTP proxy to go through; it then looks the hosts up, so their addresses cannot be judged here.
     `ca_file`: certificates to trust.
-    `credentials`: host to `user:password`, for https.
+    `credentials`: host, or host and port, to `user:password`, for https.
     `ssh_options`: arguments for ssh (`-i`, `-o UserKnownHostsFile=…`).
     `transfer_bytes`: the most that one fetch may bring.
     `program`, `search_path`: git, and the PATH on which it and its parts are looked for.
     """
 
     addresses: AddressPolicy = PUBLIC_ONLY
-    proxy: str | None = None
+    proxy: str | None = attrs.field(default=None, repr=False)
     ca_file: Path | None = None
     credentials: Mapping[str, str] = attrs.field(factory=dict, repr=False)
     ssh_options: tuple[str, ...] = ()
     transfer_bytes: int = 2048 * MIB
     program: str = "git"
     search_path: str = os.environ.get("PATH", os.defpath)
+
+    def secrets(self) -> tuple[str, ...]:
+        """What must be seen nowhere."""
+        return (*self.credentials.values(), *((self.proxy,) if self.proxy else ()))
 
 
 @attrs.frozen(kw_only=True)
@@ -107,29 +113,36 @@ class Git:
         A short name is a branch before it is a tag; a full commit id is taken as it is. Annotated tags are peeled.
         Raises GitError.
         """
-        if ref is not None and is_commit_id(ref):
-            return RemoteRef(name=ref, full=None, commit_sha=ref)
-        wanted = _candidates(ref)
-        patterns = [pattern for name in wanted for pattern in (name, f"{name}^{{}}")]
-        output = bytearray()
-        arguments = ["ls-remote", "--symref", "--", url.clone_url, *patterns]
-        await self._remote(url, arguments, seconds, on_stdout=output.extend)
-        found, head = _parse_refs(bytes(output))
-        for name in wanted:
-            commit = found.get(f"{name}^{{}}") or found.get(name)
-            if commit is not None:
-                full = head if head and name == "HEAD" else name
-                short = full.removeprefix("refs/heads/") if ref is None or ref == "HEAD" else ref
-                return RemoteRef(name=short, full=full, commit_sha=commit)
-        if wanted == ["HEAD"]:
-            raise GitError("the repository is empty: it has no default branch with a commit", permanent=True)
-        hint = " (a commit id must be given in full)" if re.fullmatch(r"[0-9a-f]{7,63}", ref or "") else ""
-        raise GitError(f"no branch or tag {ref!r} in the repository{hint}", permanent=True)
+        found = (await self.resolve_all(url, [ref], seconds=seconds))[ref]
+        if isinstance(found, GitError):
+            raise found
+        return found
 
-    async def fetch(self, url: RepoUrl, ref: RemoteRef, mirror: Path, *, seconds: float = 600.0) -> str:
+    async def resolve_all(
+        self, url: RepoUrl, refs: Iterable[str | None], *, seconds: float = 60.0
+    ) -> Mapping[str | None, RemoteRef | GitError]:
+        """What each of several refs leads to, as `resolve` has it, asked for at once; the error of those that are not there.
+
+        `seconds` hold for each question; there is none where all refs are commit ids. Raises GitError where the remote cannot
+        be asked.
+        """
+        wanted = {ref: [] if ref is not None and is_commit_id(ref) else _candidates(ref) for ref in refs}
+        names = list(dict.fromkeys(name for candidates in wanted.values() for name in candidates))
+        found: dict[str, str] = {}
+        head = None
+        for some in (names[start : start + _ASKED_AT_ONCE] for start in range(0, len(names), _ASKED_AT_ONCE)):
+            output = bytearray()
+            patterns = [pattern for name in some for pattern in (name, f"{name}^{{}}")]
+            await self._remote(url, ["ls-remote", "--symref", "--", url.clone_url, *patterns], seconds, on_stdout=output.extend)
+            listed, symref = _parse_refs(bytes(output))
+            found |= listed
+            head = symref or head
+        return {ref: _leads_to(ref, candidates, found, head) for ref, candidates in wanted.items()}
+
+    async def fetch(self, url: RepoUrl, ref: RemoteRef, mirror: Path, *, seconds: float = 600.0, on_log: OnLog = no_log) -> str:
         """Bring one commit without its history into a mirror; the commit's id, which may be newer than `ref` said.
 
-        Raises GitError, LimitExceeded.
+        `on_log` is told what git says.         Raises GitError, LimitExceeded.
         """
         target = f"refs/gctd/{ref.commit_sha}"
         arguments = [
@@ -137,7 +150,11 @@ class Git:
             *("--", url.clone_url, f"+{ref.full or ref.commit_sha}:{target}"),
         ]
         limits = Limits(file_size=self.settings.transfer_bytes)
-        await self._remote(url, arguments, seconds, git_dir=mirror, limits=limits)
+        lines = Lines(lambda line: on_log(redact(line, self.settings.credentials.values())))
+        try:
+            await self._remote(url, arguments, seconds, git_dir=mirror, limits=limits, on_output=lines.feed)
+        finally:
+            lines.end()
         commit = await self.commit_of(mirror, target)
         if commit is None:
             raise GitError(f"{ref.name} is not a commit", permanent=True)
@@ -153,12 +170,20 @@ class Git:
         *,
         git_dir: Path | None = None,
         on_stdout: OnOutput | None = None,
+        on_output: OnOutput | None = None,
         limits: Limits | None = None,
     ) -> None:
         environment = self._environment(_PROTOCOLS[url.kind])
         config = await self._connection(url, environment)
         done = await self._git(
-            arguments, environment, seconds=seconds, git_dir=git_dir, config=config, on_stdout=on_stdout, limits=limits
+            arguments,
+            environment,
+            seconds=seconds,
+            git_dir=git_dir,
+            config=config,
+            on_stdout=on_stdout,
+            on_output=on_output,
+            limits=limits,
         )
         if done.ok:
             return
@@ -171,11 +196,11 @@ class Git:
                 seconds,
                 git_dir=git_dir,
                 on_stdout=on_stdout,
+                on_output=on_output,
                 limits=limits,
             )
             return
-        secrets = tuple(self.settings.credentials.values())
-        raise explain(done, mirror=git_dir, secrets=secrets, limit=self.settings.transfer_bytes)
+        raise explain(done, mirror=git_dir, secrets=self.settings.secrets(), limit=self.settings.transfer_bytes)
 
     async def _connection(self, url: RepoUrl, environment: dict[str, str]) -> dict[str, str]:
         """The settings for a connection to the URL's host and to no other."""
@@ -191,19 +216,21 @@ class Git:
                 ]
             )
             return {}
-        config = {"http.proxy": self.settings.proxy or ""}
+        config, secret = {"http.proxy": ""}, {}
         if self.settings.proxy is None:
             addresses = await public_addresses(url.host, port, self.settings.addresses)
             listed = ",".join(f"[{address}]" if address.version == 6 else str(address) for address in addresses)
             config["http.curloptResolve"] = f"{url.host}:{port}:{listed}"
+        else:
+            del config["http.proxy"]
+            secret["http.proxy"] = self.settings.proxy
         if self.settings.ca_file is not None:
             config["http.sslCAInfo"] = str(self.settings.ca_file)
-        credential = self.settings.credentials.get(url.host)
-        if credential is not None and url.kind == "https":  # in the environment, so that the list of processes does not show it
-            encoded = base64.b64encode(credential.encode()).decode()
-            environment["GIT_CONFIG_COUNT"] = "1"
-            environment["GIT_CONFIG_KEY_0"] = "http.extraHeader"
-            environment["GIT_CONFIG_VALUE_0"] = f"Authorization: Basic {encoded}"
+        known = self.settings.credentials
+        credential = known.get(f"{url.host}:{port}") or known.get(url.host)
+        if credential is not None and url.kind == "https":
+            secret["http.extraHeader"] = basic_authorization(credential)
+        environment.update(config_variables(secret))
         return config
 
     # The mirror's side
@@ -264,6 +291,7 @@ class Git:
         git_dir: Path | None = None,
         config: Mapping[str, str] = _NOTHING,
         on_stdout: OnOutput | None = None,
+        on_output: OnOutput | None = None,
         limits: Limits | None = None,
         cwd: Path | None = None,
     ) -> Finished:
@@ -277,6 +305,7 @@ class Git:
             env=environment,
             timeout=seconds,
             on_stdout=on_stdout,
+            on_output=on_output,
             limits=limits or (Limits() if git_dir is not None else _WRITES_NOTHING),
             grace=1.0,
         )
@@ -302,11 +331,11 @@ class Git:
         if self._program is None:
             program = shutil.which(self.settings.program, path=self.settings.search_path)
             if program is None:
-                raise GitError("git is not installed on the worker's machine")
+                raise GitError("git is not installed on the tracker's machine")
             done = await run([program, "--version"], cwd=_NOWHERE, env=self._environment(""), timeout=30, limits=_WRITES_NOTHING)
             version = re.search(r"version (\d+)\.(\d+)", done.output_tail)
             if version is None or (int(version[1]), int(version[2])) < OLDEST:
-                raise GitError(f"git 2.37 or newer is needed on the worker's machine; found: {done.output_tail.strip()}")
+                raise GitError(f"git 2.37 or newer is needed on the tracker's machine; found: {done.output_tail.strip()}")
             self._program = program
         return self._program
 
@@ -315,6 +344,22 @@ def _candidates(ref: str | None) -> list[str]:
     if ref is None or ref == "HEAD":
         return ["HEAD"]
     return [ref] if ref.startswith("refs/") else [f"refs/heads/{ref}", f"refs/tags/{ref}", f"refs/{ref}"]
+
+
+def _leads_to(ref: str | None, candidates: Sequence[str], found: Mapping[str, str], head: str | None) -> RemoteRef | GitError:
+    """Which of the names that a ref may stand for is there, given the full names that are and what HEAD points to."""
+    if ref is not None and not candidates:
+        return RemoteRef(name=ref, full=None, commit_sha=ref)
+    for name in candidates:
+        commit = found.get(f"{name}^{{}}") or found.get(name)
+        if commit is not None:
+            full = head if head and name == "HEAD" else name
+            short = full.removeprefix("refs/heads/") if ref is None or ref == "HEAD" else ref
+            return RemoteRef(name=short, full=full, commit_sha=commit)
+    if ref is None or ref == "HEAD":
+        return GitError("the repository is empty: it has no default branch with a commit", permanent=True)
+    hint = " (a commit id must be given in full)" if re.fullmatch(r"[0-9a-f]{7,63}", ref) else ""
+    return GitError(f"no branch or tag {ref!r} in the repository{hint}", permanent=True)
 
 
 def _parse_refs(output: bytes) -> tuple[dict[str, str], str | None]:

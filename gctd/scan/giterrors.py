@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import re
 from collections.abc import Iterable
 from pathlib import Path
@@ -71,12 +72,18 @@ def explain(
 
 def redact(text: str, secrets: Iterable[str] = ()) -> str:
     """The text without user names and passwords in URLs, without the given secrets, without control characters."""
+    text = conceal(text, secrets)
+    return re.sub(r"[^\n\x20-\x7e\xa0-\U0010ffff]", "", text)
+
+
+def conceal(text: str, secrets: Iterable[str] = ()) -> str:
+    """The text without user names, passwords and tokens in URLs, and without the given secrets."""
     for secret in secrets:
-        for part in (secret, secret.partition(":")[2]):
+        for part in (secret, secret.partition(":")[2], base64.b64encode(secret.encode()).decode()):
             text = text.replace(part, "***") if part else text
     text = re.sub(r"(?i)(authorization:\s*\S+\s+)\S+", r"\1***", text)
-    text = re.sub(r"//[^/@\s]+@", "//***@", text)
-    return re.sub(r"[^\n\x20-\x7e\xa0-\U0010ffff]", "", text)
+    text = re.sub(r"(?i)([?&](?:\w*token|\w*key|\w*secret|password)=)[^&\s]+", r"\1***", text)
+    return re.sub(r"//[^/@\s]+@", "//***@", text)
 
 
 def _detail(said: str) -> str:

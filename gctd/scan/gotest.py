@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+import time
 from collections import deque
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 
 import attrs
@@ -12,18 +13,23 @@ import attrs
 from gctd.domain.errors import BadInput
 from gctd.domain.options import format_duration, parse_duration
 from gctd.scan.errors import GoError
-from gctd.scan.gotestevents import REASON, GoTestEvents, OnLog, PackageResult
+from gctd.scan.giterrors import redact
+from gctd.scan.gotestevents import REASON, GoTestEvents, PackageResult
+from gctd.scan.output import Lines, OnLog, no_log
 from gctd.scan.process import MIB, Finished, Limits, run
-from gctd.scan.toolchain import GoPlaces, Toolchain, go_environment
+from gctd.scan.sandbox import NONE, Sandbox, View
+from gctd.scan.toolchain import TRUST, Downloads, GoPlaces, Toolchain, go_environment
 
 OnStage = Callable[[str], Awaitable[None]]
+Plant = Callable[[Sequence[str], float], Awaitable[None]]
+"""Called before anything is built, with the packages of the standard library that are needed and the seconds that are left."""
 
 _LOG = 64 * 1024
 _SPARE = 30.0
 _MARGIN = 15.0
 _OUTPUT = 4096 * MIB
 _PROFILE = 512 * MIB
-_LIST = '{{if not .ForTest}}{{.ImportPath}}\t{{.DepOnly}}\t{{with .Error}}{{printf "%q" .Err}}{{end}}{{end}}'
+_LIST = '{{if not .ForTest}}{{.ImportPath}}\t{{.DepOnly}}\t{{.Standard}}\t{{with .Error}}{{printf "%q" .Err}}{{end}}{{end}}'
 _DOWNLOAD = re.compile(
     r'(Get|Post) "?https?://|dial (tcp|udp)|no such host|i/o timeout|reading (https?|file)://|module lookup disabled'
     r"|unrecognized import path|git ls-remote|git fetch|terminal prompts disabled|verifying (module|go\.mod)|x509:|checksum"
@@ -54,7 +60,8 @@ class Plan:
     """What to run: a module, where its profile goes, flags (already checked), seconds for all of it.
 
     `job` and `cache` are directories (see `GoPlaces`); `workspace`: the go.work above the module is active. `cgo`: None leaves
-    it to Go.
+    it to Go. `downloads`: how modules are fetched. `sandbox`: where all of it runs; the tests have the network of the host where
+    there is none, or with `test_network`. `plant` may fill the cache beforehand.
     """
 
     module_dir: Path
@@ -66,14 +73,14 @@ class Plan:
     go_flags: tuple[str, ...] = ()
     workspace: bool = False
     cgo: bool | None = None
+    downloads: Downloads = attrs.field(factory=Downloads)
+    sandbox: Sandbox = NONE
+    test_network: bool = False
+    plant: Plant | None = None
     limits: Limits = attrs.field(factory=lambda: Limits(memory=8192 * MIB, processes=8192))
 
 
-def _no_log(_: str) -> None:
-    """The log is for nobody but `log_tail`."""
-
-
-async def run_tests(toolchain: Toolchain, plan: Plan, on_stage: OnStage, on_log: OnLog = _no_log) -> GoTestRun:
+async def run_tests(toolchain: Toolchain, plan: Plan, on_stage: OnStage, on_log: OnLog = no_log) -> GoTestRun:
     """Fetch the modules (stage `modules`), then run all tests of a module with coverage (stage `test`).
 
     Packages that do not build, fail, panic or take too long are told, not raised. A workspace that cannot be loaded is left
@@ -88,6 +95,7 @@ class _Loaded:
 
     finished: Finished
     packages: tuple[str, ...]
+    standard: tuple[str, ...]
     not_downloaded: tuple[str, ...]
 
     @property
@@ -125,6 +133,10 @@ class _Running:
         if not loaded.usable:
             raise _not_loaded(loaded)
         await self._on_stage("test")
+        if plan.plant is not None:
+            began = time.monotonic()
+            await plan.plant(loaded.standard, plan.timeout - spent)
+            spent += time.monotonic() - began
         return await self._test(loaded, plan.timeout - spent, workspace=workspace)
 
     def _untested(self, *, workspace: bool) -> GoTestRun:
@@ -143,24 +155,26 @@ class _Running:
 
     async def _load(self, seconds: float, *, workspace: bool) -> _Loaded:
         """Load the packages and what their tests need, which downloads just that; a broken package is no error yet."""
-        output = bytearray()
+        plan, output = self._plan, bytearray()
         finished = await self._go(
             ["list", "-e", "-deps", "-test", "-f", _LIST, "./..."],
             seconds,
             workspace=workspace,
-            online=True,
+            downloads=plan.downloads,
             on_stdout=output.extend,
         )
-        rows = [row.split("\t", 2) for row in bytes(output).decode(errors="replace").splitlines() if row.count("\t") == 2]
-        listed = {path for path, only_needed, _ in rows if only_needed == "false" and path != "./..."}
-        errors = dict.fromkeys(error[1:-1].replace('\\"', '"') for *_, error in rows if error)  # written with %q
+        finished = attrs.evolve(finished, output_tail=self._redacted(finished.output_tail))
+        rows = [row.split("\t", 3) for row in bytes(output).decode(errors="replace").splitlines() if row.count("\t") == 3]
+        listed = {path for path, only_needed, *_ in rows if only_needed == "false" and path != "./..."}
+        errors = dict.fromkeys(self._redacted(error[1:-1].replace('\\"', '"')) for *_, error in rows if error)  # written with %q
         failures = [error for error in errors if _DOWNLOAD.search(error)]
         for failure in failures:
             self._log(failure)
         packages = tuple(
             sorted(path for path in listed if path.removesuffix(".test") not in listed or not path.endswith(".test"))
         )
-        return _Loaded(finished, packages, tuple(failures))
+        standard = tuple(path for path, _, is_standard, _ in rows if is_standard == "true")
+        return _Loaded(finished, packages, standard, tuple(failures))
 
     async def _test(self, loaded: _Loaded, seconds: float, *, workspace: bool) -> GoTestRun:
         plan = self._plan
@@ -168,9 +182,7 @@ class _Running:
         flags, limit = _split_timeout(plan.test_args, seconds - min(_MARGIN, seconds / 10))
         events = GoTestEvents(loaded.packages, self._log)
         arguments = ["-json", "-vet=off", *flags, f"-timeout={limit}", f"-coverprofile={plan.profile}", "./..."]
-        finished = await self._go(
-            ["test", *arguments], seconds, workspace=workspace, online=_fetches(plan), on_stdout=events.feed
-        )
+        finished = await self._go(["test", *arguments], seconds, workspace=workspace, downloads=None, on_stdout=events.feed)
         ended_early = "" if finished.ended_by == "exit" else f"go test {finished.how()}"
         packages = events.results(ended_early=ended_early)
         if all(package.outcome == "build failed" for package in packages):
@@ -189,20 +201,29 @@ class _Running:
         )
 
     async def _go(
-        self, arguments: Sequence[str], seconds: float, *, workspace: bool, online: bool, on_stdout: Callable[[bytes], None]
+        self,
+        arguments: Sequence[str],
+        seconds: float,
+        *,
+        workspace: bool,
+        downloads: Downloads | None,
+        on_stdout: Callable[[bytes], None],
     ) -> Finished:
+        """Run go in the sandbox; with `downloads` it may fetch, and none of the repository's code runs."""
         plan = self._plan
+        network = downloads is not None or plan.test_network or plan.sandbox.kind == "none"
         environment = go_environment(
             self._toolchain,
             GoPlaces(job=plan.job, cache=plan.cache),
             flags=plan.go_flags,
             workspace=workspace,
-            online=online,
+            downloads=downloads,
+            network=network,
             cgo=plan.cgo,
         )
-        lines = _Lines(self._log)
+        lines = Lines(lambda line: self._log(self._redacted(line)) if downloads is not None else self._log(line))
         finished = await run(
-            [str(self._toolchain.go), *arguments],
+            plan.sandbox.around([str(self._toolchain.go), *arguments], self._view(environment, network=network)),
             cwd=plan.module_dir,
             env=environment,
             timeout=max(seconds, 1.0),
@@ -213,32 +234,28 @@ class _Running:
         lines.end()
         return finished
 
+    def _view(self, environment: Mapping[str, str], *, network: bool) -> View:
+        plan = self._plan
+        named = [environment[name] for name in (*TRUST, "NETRC") if name in environment]
+        proxies = re.findall(r"file://([^,|]+)", environment.get("GOPROXY", ""))
+        return View(
+            cwd=plan.module_dir,
+            scratch=plan.job,
+            readable=[self._toolchain.go.parents[1], *map(Path, named), *map(Path, proxies)],
+            writable=[plan.job, plan.cache],
+            network=network,
+        )
+
+    def _redacted(self, text: str) -> str:
+        secrets = self._plan.downloads.secrets()
+        return redact(text, secrets) if secrets else text
+
     def _log(self, line: str) -> None:
         self._tail.append(line[:_LOG])
         self._tail_size += len(self._tail[-1]) + 1
         while self._tail_size > _LOG:
             self._tail_size -= len(self._tail.popleft()) + 1
         self._on_log(line)
-
-
-class _Lines:
-    """Chunks of bytes to lines of text."""
-
-    def __init__(self, take: OnLog) -> None:
-        self._take = take
-        self._rest = b""
-
-    def feed(self, chunk: bytes) -> None:
-        *lines, self._rest = (self._rest + chunk).split(b"\n")
-        for line in lines:
-            self._take(line.decode(errors="replace"))
-        if len(self._rest) > _LOG:
-            self.end()
-
-    def end(self) -> None:
-        if self._rest:
-            self._take(self._rest.decode(errors="replace"))
-            self._rest = b""
 
 
 def _split_timeout(arguments: Sequence[str], longest: float) -> tuple[tuple[str, ...], str]:
@@ -252,11 +269,6 @@ def _split_timeout(arguments: Sequence[str], longest: float) -> tuple[tuple[str,
             except BadInput as error:
                 raise GoError(str(error), permanent=True) from error
     return rest, format_duration(max(1.0, min(asked)))
-
-
-def _fetches(plan: Plan) -> bool:
-    """Whether `go test` itself may fetch modules: only where it may change go.mod."""
-    return any(flag == "-mod=mod" for flag in (*plan.go_flags, *plan.test_args))
 
 
 def _checked(profile: Path) -> Path | None:

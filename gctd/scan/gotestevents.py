@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Literal
 
 import attrs
 import msgspec
 
+from gctd.scan.output import OnLog
+
 PackageOutcome = Literal["ok", "no tests", "failed", "build failed", "panicked", "timed out"]
-OnLog = Callable[[str], None]
-"""Called with a line of the log, without its line break."""
 
 REASON = 400
 """Characters that a reason may have."""

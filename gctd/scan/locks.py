@@ -40,6 +40,23 @@ class FileLock:
         os.close(descriptor)
         return None
 
+    def alone(self) -> bool:
+        """Hold it exclusively from now on, where nobody else holds it; whether that is so."""
+        try:
+            fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        return True
+
+    def write(self, text: str) -> None:
+        """Let the file say this, for whoever reads it."""
+        os.ftruncate(self._descriptor, 0)
+        os.pwrite(self._descriptor, text.encode(), 0)
+
+    def touch(self) -> None:
+        """Let the file's time of change be now."""
+        os.utime(self._descriptor)
+
     def remove(self) -> None:
         """Remove the file, while it is held."""
         self.path.unlink(missing_ok=True)
@@ -50,13 +67,13 @@ class FileLock:
 
 
 @asynccontextmanager
-async def locked(path: Path, *, shared: bool = False) -> AsyncIterator[None]:
+async def locked(path: Path, *, shared: bool = False) -> AsyncIterator[FileLock]:
     """Hold a lock, waiting for it as long as it takes without blocking the event loop."""
     pause = _FIRST_PAUSE
     while (lock := FileLock.try_acquire(path, shared=shared)) is None:
         await asyncio.sleep(pause)
         pause = min(_LONGEST_PAUSE, pause * 1.5)
     try:
-        yield
+        yield lock
     finally:
         lock.release()

@@ -7,8 +7,37 @@ import os
 from collections.abc import Callable
 
 OnOutput = Callable[[bytes], None]
+OnLog = Callable[[str], None]
+"""Called with a line of a log, without its line break."""
 
 _CHUNK = 64 * 1024
+_LONGEST_LINE = 64 * 1024
+
+
+def no_log(_: str) -> None:
+    """A log that nobody reads."""
+
+
+class Lines:
+    """Chunks of bytes to lines of text."""
+
+    def __init__(self, take: OnLog) -> None:
+        self._take = take
+        self._rest = b""
+
+    def feed(self, chunk: bytes) -> None:
+        """Take a chunk, and give the lines that it completes."""
+        *lines, self._rest = (self._rest + chunk).split(b"\n")
+        for line in lines:
+            self._take(line.decode(errors="replace"))
+        if len(self._rest) > _LONGEST_LINE:
+            self.end()
+
+    def end(self) -> None:
+        """Give what is left, though it has no line break."""
+        if self._rest:
+            self._take(self._rest.decode(errors="replace"))
+            self._rest = b""
 
 
 class Output:

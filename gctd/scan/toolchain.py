@@ -11,12 +11,15 @@ from pathlib import Path
 import attrs
 
 from gctd.scan.errors import NoToolchain, ProcessError
+from gctd.scan.gitconfig import basic_authorization, config_variables
 from gctd.scan.process import run
 
 _SOURCES = ("GOPROXY", "GOSUMDB", "GOPRIVATE", "GONOPROXY", "GONOSUMDB", "GOINSECURE", "GOVCS", "NETRC")
 _NETWORK = ("HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy")
-_TRUST = ("SSL_CERT_FILE", "SSL_CERT_DIR")
-
+TRUST = ("SSL_CERT_FILE", "SSL_CERT_DIR")
+"""Variables that name certificates to trust."""
+_PUBLIC = "https://proxy.golang.org"
+"""Where modules come from unless the operator says otherwise: with `direct`, as is Go's default, a go.mod names hosts to ask."""
 _SYSTEM_PATH = ("/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin")
 
 
@@ -34,6 +37,33 @@ class GoPlaces:
 
     job: Path
     cache: Path
+
+
+@attrs.frozen(kw_only=True)
+class Downloads:
+    """How the operator lets modules be downloaded, beside what the worker's environment says.
+
+    `credentials`: host to `user:password`, as in `netrc`, which is the file (netrc(5)) that they come from. `proxy`: the HTTP
+    proxy to go through.
+    """
+
+    credentials: Mapping[str, str] = attrs.field(factory=dict, repr=False)
+    netrc: Path | None = None
+    proxy: str | None = attrs.field(default=None, repr=False)
+
+    def variables(self) -> dict[str, str]:
+        """The environment variables for go, and for the git that it runs, which does not know NETRC."""
+        variables: dict[str, str] = {}
+        if self.netrc is not None:
+            variables["NETRC"] = str(self.netrc)
+        if self.proxy is not None:
+            variables |= dict.fromkeys(("HTTP_PROXY", "HTTPS_PROXY"), self.proxy)
+        headers = {f"http.https://{host}/.extraHeader": basic_authorization(one) for host, one in self.credentials.items()}
+        return variables | config_variables(headers)
+
+    def secrets(self) -> tuple[str, ...]:
+        """What must be seen nowhere."""
+        return (*self.credentials.values(), *((self.proxy,) if self.proxy else ()))
 
 
 async def find_toolchain(directory: Path) -> Toolchain:
@@ -70,14 +100,15 @@ def go_environment(
     *,
     flags: Sequence[str] = (),
     workspace: bool = False,
-    online: bool = False,
+    downloads: Downloads | None = None,
+    network: bool = True,
     cgo: bool | None = None,
 ) -> Mapping[str, str]:
     """The whole environment of a `go` process; nothing of the worker's is in it but what is named here.
 
-    `flags` are given to every go command (GOFLAGS). `workspace`: the go.work above the working directory is active. `online`:
-    modules are downloaded, from where and how the operator's environment says (GOPROXY, GOPRIVATE, NETRC, …); without it no
-    variable that may hold a password reaches the process. `cgo`: None leaves it to Go.
+    `flags` are given to every go command (GOFLAGS). `workspace`: the go.work above the working directory is active.
+    `downloads`: how modules are downloaded, from where and how the operator's environment says (GOPROXY, GOPRIVATE, NETRC, …);
+    without it no variable that may hold a password reaches the process. `network`: there is one. `cgo`: None leaves it to Go.
     """
     home, temporary = places.job / "home", places.job / "tmp"
     telemetry = home / ".config" / "go" / "telemetry"
@@ -103,8 +134,10 @@ def go_environment(
         environment["GOWORK"] = "off"
     if cgo is not None:
         environment["CGO_ENABLED"] = str(int(cgo))
-    passed_on = (*_TRUST, *_SOURCES, *_NETWORK) if online else (*_TRUST, "GOPROXY", "GOSUMDB")
-    environment |= {name: os.environ[name] for name in passed_on if name in os.environ}
-    if not online and "@" in environment.get("GOPROXY", ""):  # a credential; tests that run go themselves need the others
+    passed_on = (*TRUST, *_SOURCES, *_NETWORK) if downloads is not None else (*TRUST, "GOPROXY", "GOSUMDB")
+    environment |= {"GOPROXY": _PUBLIC, **{name: os.environ[name] for name in passed_on if name in os.environ}}
+    if downloads is not None:
+        return environment | downloads.variables()
+    if not network or "@" in environment.get("GOPROXY", ""):  # a credential; tests that run go themselves need the others
         environment["GOPROXY"] = "off"
     return environment

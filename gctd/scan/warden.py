@@ -33,6 +33,8 @@ KILLING = 2.5
 """Seconds for which processes are sent SIGKILL before the warden gives up on those that remain (blocked in the kernel)."""
 EVERY = 1.0
 """Seconds between two looks at memory, number of processes and disk."""
+COUNTING = 0.1
+"""Seconds between two looks at how many processes the host has: more than these can start in a second."""
 STOPPING = frozenset({signal.SIGTERM, signal.SIGINT, signal.SIGHUP})
 HAS_PROC = os.path.isdir("/proc/self")
 PAGE = os.sysconf("SC_PAGE_SIZE")
@@ -69,16 +71,17 @@ class _Warden:
     def watch(self) -> Report:
         """Watch the program until it ends, then end all that it started; how it ended."""
         look_at = time.monotonic() + EVERY
+        usual = _count()
         while self._status is None:
             now = time.monotonic()
             if self._kill_at is None and now >= self._deadline:
                 self._end("timeout")
             elif self._kill_at is not None and now >= self._kill_at:
                 break
-            elif self._kill_at is None and now >= look_at:
+            elif self._kill_at is None and (now >= look_at or _count() - usual > (self._order["processes"] or sys.maxsize)):
                 look_at = now + EVERY
                 self._check_limits()
-            next_at = self._kill_at or min(self._deadline, look_at)
+            next_at = self._kill_at or min(self._deadline, look_at, now + COUNTING)
             self._wait(max(0.0, next_at - time.monotonic()))
             self._reap()
         left = self._kill_all()
@@ -127,8 +130,10 @@ class _Warden:
 
     def _end(self, why: EndedBy) -> None:
         self._ended_by = why
-        self._kill_at = time.monotonic() + self._order["grace"]
-        _signal_group(self._program, signal.SIGTERM)
+        self._kill_at = time.monotonic()
+        if why in ("timeout", "stop"):  # what uses too much gets no time to go on with it
+            self._kill_at += self._order["grace"]
+            _signal_group(self._program, signal.SIGTERM)
 
     def _check_limits(self) -> None:
         memory, processes, free_space = self._order["memory"], self._order["processes"], self._order["free_space"]
@@ -160,6 +165,8 @@ class _Warden:
         """End every descendant; how many would not."""
         until = time.monotonic() + KILLING
         pause = 0.001
+        if self._status is None:  # at once: a sandbox ends with it
+            _signal_group(self._program, signal.SIGKILL)
         while self._has_children():
             family = _descendants()
             groups = {process.group for process in family} - {os.getpgrp()}
@@ -194,6 +201,14 @@ def _processes() -> list[_Process]:
             except (OSError, ValueError):  # it has ended meanwhile
                 continue
     return found
+
+
+def _count() -> int:
+    """How many threads the host has (proc_loadavg(5)); 0 where there is no /proc."""
+    if not HAS_PROC:
+        return 0
+    with open("/proc/loadavg", "rb") as file:
+        return int(file.read().split()[3].partition(b"/")[2])
 
 
 def _descendants() -> list[_Process]:

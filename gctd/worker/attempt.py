@@ -15,9 +15,16 @@ from eventlog.queue import Job
 
 T = TypeVar("T")
 
+UNWATCHED = 0.25
+"""Seconds from its beginning for which an attempt is not watched, which takes a consumer on the broker: many end before."""
+
 
 class AttemptOver(Exception):
-    """The attempt was ended from outside; nothing of it is to be reported."""
+    """The attempt was ended from outside; nothing of it is to be reported. `state` of the aggregate says how."""
+
+    def __init__(self, state: Any) -> None:
+        super().__init__("the attempt is over")
+        self.state = state
 
 
 async def attempt(
@@ -35,10 +42,12 @@ async def attempt(
     does not, after the work was cancelled and has cleaned up, and whatever the work raises.
     """
 
-    async def watch() -> None:
+    async def watch() -> Any:
+        await asyncio.sleep(UNWATCHED)
         async for commits in log.follow(after=after, aggregate=aggregate):
             if not held(commits[-1].state):
-                return
+                return commits[-1].state
+        raise RuntimeError("following a log has no end")
 
     watching = asyncio.create_task(watch())
     working = asyncio.ensure_future(work())
@@ -46,8 +55,7 @@ async def attempt(
         async with job.hold():
             await asyncio.wait({working, watching}, return_when=asyncio.FIRST_COMPLETED)
         if not working.done():
-            watching.result()
-            raise AttemptOver(aggregate.subject)
+            raise AttemptOver(watching.result())
         return working.result()
     finally:
         watching.cancel()

@@ -7,23 +7,27 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import AbstractContextManager
 from datetime import datetime, timedelta
 from typing import Any, Generic, Protocol, TypeVar
 
 import attrs
 import structlog
 
-from eventlog import Decider, EventLog
+from eventlog import Context, Decider, EventLog, EventLogError
 from eventlog.commands import Commands
 from eventlog.queue import Job
-from gctd.control.jobs import JobKind
+from eventlog.trace import Trace
+from gctd.control.jobs import JobKind, asked_by
 from gctd.domain import repo, task
 from gctd.domain.analysis import Analysis
 from gctd.domain.errors import NotFound, Refused
 from gctd.domain.lease import Lease
 from gctd.domain.repo import Repo
-from gctd.domain.task import Task
+from gctd.domain.task import AttemptLog, Task
+from gctd.scan.output import OnLog
 from gctd.worker.attempt import AttemptOver, attempt
+from gctd.worker.attemptlog import AttemptLogs, Recording
 from gctd.worker.reports import now, report
 from gctd.worker.work import Discovered, OnStage, Work, WorkFailed
 
@@ -41,6 +45,8 @@ class _Attempted(Protocol):
     def lease(self) -> Lease | None: ...
     @property
     def retry_at(self) -> datetime | None: ...
+    @property
+    def reason(self) -> str: ...
 
 
 S = TypeVar("S", bound=_Attempted)
@@ -52,11 +58,29 @@ class _Course(Generic[S, R]):
     """How one kind of job goes: its aggregate, the work, and the commands that report on it."""
 
     decider: Decider[S, Any, Any]
-    work: Callable[[S, OnStage], Awaitable[R]]
+    work: Callable[[S, OnStage, OnLog], Awaitable[R]]
     start: Callable[[], Any]
     stage: Callable[[S, str], Any] | None
-    finish: Callable[[S, R], Any]
-    fail: Callable[[S, str, bool, datetime], Any]
+    finish: Callable[[S, R, AttemptLog | None], Any]
+    fail: Callable[[S, str, bool, datetime, AttemptLog | None], Any]
+    store_log: Callable[[S, AttemptLog], Any] | None
+    """None: its attempts have no log."""
+
+
+@attrs.frozen(kw_only=True)
+class _Begun(Generic[S, R]):
+    """An attempt under way: `state` as it began, at that sequence of the log."""
+
+    course: _Course[S, R]
+    job: Job
+    state: S
+    sequence: int
+    context: Context
+    recording: Recording
+
+
+LATE = 5.0
+"""Seconds for which it is tried to say where the log of an attempt is that was ended from outside."""
 
 
 @attrs.frozen(kw_only=True)
@@ -73,103 +97,172 @@ class Retry:
 class Handlers:
     """Handles jobs under one worker's id and session."""
 
-    def __init__(self, *, worker: str, session: str, log: EventLog, commands: Commands, work: Work, retry: Retry) -> None:
+    def __init__(
+        self,
+        *,
+        worker: str,
+        session: str,
+        log: EventLog,
+        commands: Commands,
+        work: Work,
+        logs: AttemptLogs,
+        retry: Retry,
+    ) -> None:
         self._log = log
+        self._logs = logs
         self._commands = commands
         self._retry = retry
         self._discover = _discovery(work, worker, session)
         self._scan = _scan(work, worker, session)
+        self._acknowledging: set[asyncio.Task[None]] = set()
 
     async def handle(self, job: Job) -> None:
-        """See a job through; it is acknowledged, or handed back with a delay, when this returns.
+        """See a job through: when this returns it is handed back with a delay, or about to be acknowledged (see `settled`).
 
         Cancelled, it hands the attempt back: another one may begin at once.
         """
-        if job.kind == JobKind.SCAN:
-            await self._run(self._scan, job)
-        elif job.kind == JobKind.DISCOVER:
-            await self._run(self._discover, job)
-        else:
-            _log.error("job of an unknown kind dropped", kind=job.kind, id=job.id)
-            await job.ack()
+        asked = asked_by(job)
+        if asked.commit is not None:
+            self._commands.learn(asked.commit)
+        context = asked.context.in_new_span()
+        with _logged(context):
+            if job.kind == JobKind.SCAN:
+                await self._run(self._scan, job, context)
+            elif job.kind == JobKind.DISCOVER:
+                await self._run(self._discover, job, context)
+            else:
+                _log.error("job of an unknown kind dropped", kind=job.kind, id=job.id)
+                await job.ack()
 
-    async def _run(self, course: _Course[S, R], job: Job) -> None:
+    async def settled(self) -> None:
+        """Wait until the jobs that were seen through are acknowledged, or given up on."""
+        await asyncio.gather(*self._acknowledging)
+
+    def _acknowledge(self, job: Job) -> None:
+        """Let go of a job for good, beside what comes next: one that comes again is forgotten, its aggregate has moved on."""
+
+        async def acknowledge() -> None:
+            try:
+                await job.ack()
+            except EventLogError as error:
+                _log.warning("job not acknowledged", id=job.id, error=str(error))
+
+        task = asyncio.create_task(acknowledge())
+        self._acknowledging.add(task)
+        task.add_done_callback(self._acknowledging.discard)
+
+    async def _run(self, course: _Course[S, R], job: Job, context: Context) -> None:
         log = _log.bind(aggregate=course.decider.aggregate(job.id).subject)
         try:
-            started = await report(self._commands, course.decider, job.id, course.start)
+            started = await report(self._commands, course.decider, job.id, course.start, context)
         except (Refused, NotFound) as refusal:
             log.info("job not taken", reason=str(refusal))
             await self._hand_back(course, job)
             return
         state = started.state
-        log = log.bind(attempt=state.attempt)
+        recording = Recording() if course.store_log is None else self._logs.of(state.id, state.attempt)
+        async with recording.published():
+            begun = _Begun(course=course, job=job, state=state, sequence=started.sequence, context=context, recording=recording)
+            await self._work(begun, log.bind(attempt=state.attempt))
+
+    async def _work(self, begun: _Begun[S, R], log: structlog.stdlib.BoundLogger) -> None:
+        course, state, recording = begun.course, begun.state, begun.recording
         log.info("attempt started")
         delay = self._retry.after(state.attempt)
         try:
             result = await attempt(
                 self._log,
-                job,
+                begun.job,
                 course.decider.aggregate(state.id),
-                after=started.sequence,
+                after=begun.sequence,
                 held=lambda later: later.lease == state.lease,
-                work=lambda: course.work(state, self._stages(course, state)),
+                work=lambda: course.work(state, self._stages(begun), recording.line),
             )
-        except AttemptOver:
+        except AttemptOver as over:
             log.info("attempt was ended from outside")
-            await job.ack()
+            await begun.job.ack()
+            await self._ended_from_outside(begun, over.state)
         except WorkFailed as failure:
             log.info("attempt failed", reason=str(failure), permanent=failure.permanent)
-            await self._fail(course, job, state, str(failure), delay, permanent=failure.permanent)
+            await self._fail(begun, str(failure), delay, permanent=failure.permanent)
         except asyncio.CancelledError:
-            await asyncio.shield(self._fail(course, job, state, "the worker was stopped", 0, permanent=False))
+            await asyncio.shield(self._fail(begun, "the worker was stopped", 0, permanent=False))
             raise
         except Exception as error:
             log.exception("attempt failed in a way that is not the repository's")
-            await self._fail(course, job, state, f"internal error: {error!r}", delay, permanent=False)
+            await self._fail(begun, f"internal error: {error!r}", delay, permanent=False)
         else:
-            await self._report(course, job, state, lambda: course.finish(state, result))
+            recording.mark("completed")
+            stored = await recording.stored()
+            await self._report(begun, lambda: course.finish(state, result, stored))
             log.info("attempt finished")
 
-    def _stages(self, course: _Course[S, R], state: S) -> OnStage:
+    async def _ended_from_outside(self, begun: _Begun[S, R], after: S) -> None:
+        """Keep the log of an attempt that a user or the control plane has ended, unless nobody can look at it."""
+        state, make = begun.state, begun.course.store_log
+        if make is None or getattr(after, "deleted", False):
+            return
+        begun.recording.mark(f"ended from outside: {after.reason}" if after.reason else "ended from outside")
+        stored = await begun.recording.stored()
+        if stored is None:
+            return
+        try:
+            await report(
+                self._commands, begun.course.decider, state.id, lambda: make(state, stored), begun.context, patience=LATE
+            )
+        except (Refused, NotFound, EventLogError) as error:
+            _log.info("log of an attempt is not kept", id=state.id, attempt=state.attempt, reason=str(error))
+
+    def _stages(self, begun: _Begun[S, R]) -> OnStage:
+        state, make = begun.state, begun.course.stage
+
         async def on_stage(stage: str) -> None:
-            make = course.stage
+            begun.recording.mark(stage)
             if make is not None:
-                await report(self._commands, course.decider, state.id, lambda: make(state, stage))
+                await report(self._commands, begun.course.decider, state.id, lambda: make(state, stage), begun.context)
 
         return on_stage
 
-    async def _fail(self, course: _Course[S, R], job: Job, state: S, reason: str, delay: float, *, permanent: bool) -> None:
+    async def _fail(self, begun: _Begun[S, R], reason: str, delay: float, *, permanent: bool) -> None:
         retry_at = now() + timedelta(seconds=delay)
-        await self._report(course, job, state, lambda: course.fail(state, reason, permanent, retry_at))
+        begun.recording.failed(reason)
+        stored = await begun.recording.stored()
+        await self._report(begun, lambda: begun.course.fail(begun.state, reason, permanent, retry_at, stored))
 
-    async def _report(self, course: _Course[S, R], job: Job, state: S, command: Callable[[], Any]) -> None:
+    async def _report(self, begun: _Begun[S, R], command: Callable[[], Any]) -> None:
         """Say how the attempt ended, then let go of the job: for good, or until the next attempt is due."""
         try:
-            outcome = await report(self._commands, course.decider, state.id, command)
+            outcome = await report(self._commands, begun.course.decider, begun.state.id, command, begun.context)
         except (Refused, NotFound) as refusal:
-            _log.info("report refused", id=state.id, reason=str(refusal))
-            await job.ack()
+            _log.info("report refused", id=begun.state.id, reason=str(refusal))
+            self._acknowledge(begun.job)
             return
-        await self._release(job, outcome.state)
+        await self._release(begun.job, outcome.state)
 
     async def _hand_back(self, course: _Course[S, R], job: Job) -> None:
         """A job that cannot be taken up: forget it, or wait where its aggregate has an attempt due later."""
         last = await self._log.last(course.decider.aggregate(job.id), consistent=True)
         if last is None:
-            await job.ack()
+            self._acknowledge(job)
         else:
             await self._release(job, last.state)
 
-    @staticmethod
-    async def _release(job: Job, state: _Attempted) -> None:
+    async def _release(self, job: Job, state: _Attempted) -> None:
         if state.lease is None and state.retry_at is not None:
             await job.nak(max(0.0, (state.retry_at - now()).total_seconds()))
         else:
-            await job.ack()
+            self._acknowledge(job)
+
+
+def _logged(context: Context) -> AbstractContextManager[object]:
+    """The log lines of the block bear the ids of the trace and of the request that it is about."""
+    trace = Trace.parse(context.traceparent)
+    ids = {"trace_id": trace and trace.trace_id, "request_id": context.correlation}
+    return structlog.contextvars.bound_contextvars(**{name: id_ for name, id_ in ids.items() if id_ is not None})
 
 
 def _discovery(work: Work, worker: str, session: str) -> _Course[Repo, Discovered]:
-    async def discover(known: Repo, _: OnStage) -> Discovered:
+    async def discover(known: Repo, _: OnStage, __: OnLog) -> Discovered:
         return await work.discover(known)
 
     return _Course(
@@ -177,7 +270,7 @@ def _discovery(work: Work, worker: str, session: str) -> _Course[Repo, Discovere
         work=discover,
         start=lambda: repo.StartDiscovery(worker=worker, session=session, at=now()),
         stage=None,
-        finish=lambda known, found: repo.FinishDiscovery(
+        finish=lambda known, found, _: repo.FinishDiscovery(
             attempt=known.attempt,
             session=session,
             commit_sha=found.commit_sha,
@@ -185,7 +278,7 @@ def _discovery(work: Work, worker: str, session: str) -> _Course[Repo, Discovere
             projects=found.projects,
             at=now(),
         ),
-        fail=lambda known, reason, permanent, retry_at: repo.FailDiscovery(
+        fail=lambda known, reason, permanent, retry_at, _: repo.FailDiscovery(
             attempt=known.attempt,
             session=session,
             reason=reason,
@@ -193,6 +286,7 @@ def _discovery(work: Work, worker: str, session: str) -> _Course[Repo, Discovere
             retry_at=retry_at,
             at=now(),
         ),
+        store_log=None,
     )
 
 
@@ -202,13 +296,17 @@ def _scan(work: Work, worker: str, session: str) -> _Course[Task, Analysis]:
         work=work.scan,
         start=lambda: task.StartTask(worker=worker, session=session, at=now()),
         stage=lambda queued, stage: task.ReachStage(attempt=queued.attempt, session=session, stage=stage, at=now()),
-        finish=lambda queued, analysis: task.CompleteTask(attempt=queued.attempt, session=session, analysis=analysis, at=now()),
-        fail=lambda queued, reason, permanent, retry_at: task.FailTask(
+        finish=lambda queued, analysis, log: task.CompleteTask(
+            attempt=queued.attempt, session=session, analysis=analysis, at=now(), log=log
+        ),
+        fail=lambda queued, reason, permanent, retry_at, log: task.FailTask(
             attempt=queued.attempt,
             session=session,
             reason=reason,
             permanent=permanent,
             retry_at=retry_at,
             at=now(),
+            log=log,
         ),
+        store_log=lambda queued, log: task.StoreLog(attempt=queued.attempt, log=log, at=now()),
     )

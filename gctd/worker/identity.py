@@ -6,6 +6,7 @@ import fcntl
 import os
 import re
 import socket
+from hashlib import sha256
 from pathlib import Path
 from typing import IO
 from uuid import uuid4
@@ -33,10 +34,12 @@ class Identity:
         self.lock.close()
 
 
-def claim(directory: Path, wanted: str | None = None) -> Identity:
-    """Take the wanted id, or the first free one of `<host>`, `<host>-2` and so on.
+def claim(cache: Path, wanted: str | None = None) -> Identity:
+    """Take the wanted id, or the first free one of those made from the host's name and the worker's cache directory.
 
-    The locks are files in `directory`. Raises BadInput for an id that cannot be one, Refused where the wanted one is taken.
+    The same ones for the same cache, so that they last; others for another cache on the host, so that workers that cannot see
+    each other's locks, which are files in `workers` of the cache, do not meet. Raises BadInput for an id that cannot be one,
+    Refused where the wanted one is taken.
     """
     host = socket.gethostname()
     if wanted is not None:
@@ -44,8 +47,10 @@ def claim(directory: Path, wanted: str | None = None) -> Identity:
             raise BadInput("id", "an id has 1 to 64 characters out of A-Z a-z 0-9 _ -")
         names = [wanted]
     else:
-        base = re.sub(r"[^A-Za-z0-9_-]", "-", host)[:60] or "worker"
+        mark = sha256(os.fsencode(cache.resolve())).hexdigest()[:4]
+        base = f"{re.sub(r'[^A-Za-z0-9_-]', '-', host)[:54] or 'worker'}-{mark}"
         names = [base, *(f"{base}-{number}" for number in range(2, MOST_ON_ONE_HOST))]
+    directory = cache / "workers"
     directory.mkdir(parents=True, exist_ok=True)
     for name in names:
         if (lock := _lock(directory / f"{name}.lock")) is not None:

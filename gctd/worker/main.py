@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 from eventlog.commands import Commands
 from gctd.broker import Broker, open_broker
 from gctd.settings import Settings
+from gctd.worker.attemptlog import AttemptLogs
 from gctd.worker.handlers import Handlers, Retry
 from gctd.worker.identity import Identity, claim
 from gctd.worker.process import Pace, WorkerProcess
@@ -16,18 +17,20 @@ from gctd.worker.work import Work
 from httpkit.server import termination
 
 
-async def work(settings: Settings, *, instead: Work | None = None) -> None:
-    """Run a worker until SIGINT or SIGTERM, then let it drain. `instead` of the real work: another one, for tests.
+async def work(settings: Settings, *, once: bool = False, instead: Work | None = None) -> None:
+    """Run a worker until SIGINT or SIGTERM, then let it drain; `once`: until it has seen a job through.
+
+    `instead` of the real work: another one, for tests.
 
     Raises BadInput, Refused (the id is taken), Unavailable.
     """
-    identity = claim(settings.cache_directory / "workers", settings.worker_id)
+    identity = claim(settings.cache_directory, settings.worker_id)
     try:
         async with (
             open_broker(settings, name=f"gctd-worker {identity.id}") as broker,
             _chosen(settings, broker, instead) as chosen,
         ):
-            await _run(settings, identity, broker, chosen)
+            await _run(settings, identity, broker, chosen, once=once)
     finally:
         identity.release()
 
@@ -41,7 +44,7 @@ async def _chosen(settings: Settings, broker: Broker, instead: Work | None) -> A
         yield real
 
 
-async def _run(settings: Settings, identity: Identity, broker: Broker, chosen: Work) -> None:
+async def _run(settings: Settings, identity: Identity, broker: Broker, chosen: Work, *, once: bool) -> None:
     commands = Commands(broker.log)
     handlers = Handlers(
         worker=identity.id,
@@ -49,6 +52,7 @@ async def _run(settings: Settings, identity: Identity, broker: Broker, chosen: W
         log=broker.log,
         commands=commands,
         work=chosen,
+        logs=AttemptLogs(transcripts=broker.logs, blobs=broker.blobs),
         retry=Retry(delay=settings.retry_delay),
     )
     process = WorkerProcess(
@@ -58,7 +62,14 @@ async def _run(settings: Settings, identity: Identity, broker: Broker, chosen: W
         queue=broker.queue,
         presence=broker.presence,
         handlers=handlers,
-        pace=Pace(concurrency=settings.concurrency, announce=settings.presence_ttl / 3, drain=settings.drain_timeout),
+        equipment=chosen.equipment,
+        pace=Pace(
+            concurrency=1 if once else settings.concurrency,
+            once=once,
+            announce=settings.presence_ttl / 3,
+            news=min(0.5, settings.presence_ttl / 6),
+            drain=settings.drain_timeout,
+        ),
     )
     with termination() as signalled:
         signalled.add_done_callback(lambda _: process.stop())

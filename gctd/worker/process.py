@@ -5,21 +5,23 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager, suppress
+from importlib.metadata import version
 from typing import TypeVar
 
 import attrs
-import msgspec
-import psutil
 import structlog
 
 from eventlog import EventLog, EventLogError
 from eventlog.commands import Commands
 from eventlog.presence import Presence
 from eventlog.queue import Job, WorkQueue
+from gctd.control.heartbeat import Heartbeat, WorkerStatus
 from gctd.domain.worker import WORKER, StartWorker, StopWorker, Worker
 from gctd.worker.handlers import Handlers
 from gctd.worker.identity import Identity
 from gctd.worker.reports import now, report
+from gctd.worker.usage import UsageMeter
+from gctd.worker.work import Equipment
 
 _log = structlog.get_logger(__name__)
 
@@ -28,10 +30,15 @@ T = TypeVar("T")
 
 @attrs.frozen(kw_only=True)
 class Pace:
-    """How a worker goes about it: jobs at a time; seconds between announcements, for a fetch, for draining."""
+    """How a worker goes about it: jobs at a time; seconds between announcements, for a fetch, for draining.
+
+    `news` is the least time between two announcements where there is something new to say. `once`: end after a job.
+    """
 
     concurrency: int = 1
+    once: bool = False
     announce: float = 5.0
+    news: float = 0.5
     fetch: float = 1.0
     drain: float = 30.0
 
@@ -48,6 +55,7 @@ class WorkerProcess:
         queue: WorkQueue,
         presence: Presence,
         handlers: Handlers,
+        equipment: Equipment,
         pace: Pace,
     ) -> None:
         self._identity = identity
@@ -56,7 +64,11 @@ class WorkerProcess:
         self._queue = queue
         self._presence = presence
         self._handlers = handlers
+        self._equipment = equipment
         self._pace = pace
+        self._usage = UsageMeter()
+        self._version = version("gctd")
+        self._news = asyncio.Event()
         self._going = asyncio.Event()
         self._stopping = asyncio.Event()
         self._running: dict[str, Job] = {}
@@ -64,6 +76,7 @@ class WorkerProcess:
     def stop(self) -> None:
         """Take no more jobs; `run` returns when those under way have ended, or were handed back."""
         self._stopping.set()
+        self._news.set()
 
     async def run(self) -> None:
         """Work until told to stop. Raises Unavailable where the broker cannot be reached at the start."""
@@ -92,17 +105,37 @@ class WorkerProcess:
 
     # What others see
 
+    @property
+    def _status(self) -> WorkerStatus:
+        if self._stopping.is_set():
+            return WorkerStatus.DRAINING
+        if not self._going.is_set():
+            return WorkerStatus.PAUSED
+        return WorkerStatus.BUSY if self._running else WorkerStatus.IDLE
+
     async def _announce(self) -> None:
-        usage = psutil.Process()
-        with usage.oneshot():
-            figures = {"cpu": psutil.cpu_percent(), "memory": usage.memory_info().rss}
-        status = "draining" if self._stopping.is_set() else "online" if self._going.is_set() else "paused"
-        payload = {"session": self._identity.session, "status": status, "tasks": sorted(self._running), **figures}
-        await self._presence.announce(self._identity.id, msgspec.json.encode(payload))
+        usage = await asyncio.to_thread(self._usage.look)
+        beat = Heartbeat(
+            session=self._identity.session,
+            status=self._status,
+            tasks=tuple(sorted(self._running)),
+            cpu=usage.cpu,
+            memory=usage.memory,
+            concurrency=self._pace.concurrency,
+            version=self._version,
+            engines=dict(self._equipment.engines),
+            go_version=self._equipment.go_version,
+            sandbox=self._equipment.sandbox,
+        )
+        await self._presence.announce(self._identity.id, beat.encoded())
 
     async def _keep_announcing(self) -> None:
         while True:
-            await asyncio.sleep(self._pace.announce)
+            await asyncio.sleep(self._pace.news)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(self._pace.announce - self._pace.news):
+                    await self._news.wait()
+            self._news.clear()
             try:
                 await self._announce()
             except EventLogError as error:
@@ -129,6 +162,7 @@ class WorkerProcess:
             self._going.clear()
         else:
             self._going.set()
+        self._news.set()
 
     # Jobs
 
@@ -144,6 +178,7 @@ class WorkerProcess:
             for taker in takers:
                 taker.cancel()
             results = await asyncio.gather(*takers, return_exceptions=True)
+            await self._handlers.settled()
         for result in results:
             if isinstance(result, Exception):
                 raise result
@@ -164,14 +199,21 @@ class WorkerProcess:
             if self._stopping.is_set() or not self._going.is_set():
                 await job.nak(0)
                 continue
-            self._running[job.id] = job
-            try:
-                await self._handlers.handle(job)
-            except EventLogError as error:
-                # The job comes again when its lease lapses, or the control plane gives the task to another worker.
-                _log.error("job abandoned", id=job.id, error=str(error))
-            finally:
-                del self._running[job.id]
+            await self._see_through(job)
+            if self._pace.once:
+                self.stop()
+
+    async def _see_through(self, job: Job) -> None:
+        self._running[job.id] = job
+        self._news.set()
+        try:
+            await self._handlers.handle(job)
+        except EventLogError as error:
+            # The job comes again when its lease lapses, or the control plane gives the task to another worker.
+            _log.error("job abandoned", id=job.id, error=str(error))
+        finally:
+            del self._running[job.id]
+            self._news.set()
 
     async def _until_going_or_stopping(self) -> None:
         async with _alongside(self._going.wait()) as going, _alongside(self._stopping.wait()) as stopping:

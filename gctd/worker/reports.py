@@ -13,7 +13,7 @@ from typing import TypeVar
 
 import structlog
 
-from eventlog import Conflict, Unavailable
+from eventlog import Conflict, Context, Unavailable
 from eventlog.commands import Commands, Outcome
 from eventlog.decider import Decider
 
@@ -39,6 +39,7 @@ async def report(
     decider: Decider[S, C, E],
     id_: str,
     command: Callable[[], C],
+    context: Context | None = None,
     *,
     patience: float = PATIENCE,
 ) -> Outcome[S, E]:
@@ -49,7 +50,7 @@ async def report(
     until = asyncio.get_running_loop().time() + patience
     while True:
         try:
-            return await commands.execute(decider, id_, command())
+            return await commands.execute(decider, id_, command(), context)
         except (Unavailable, Conflict) as error:
             if asyncio.get_running_loop().time() > until:
                 raise

@@ -5,31 +5,84 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
+import tempfile
 from pathlib import Path
 
+import attrs
+import structlog
+
+from gctd.domain.analysis import analysis_id
 from gctd.engines import report as report_format
 from gctd.engines.__main__ import FAILED, Order
-from gctd.engines.engine import EngineInput
+from gctd.engines.engine import Engine, EngineInput
+from gctd.engines.parsecache import ALL, FILE, make_room
 from gctd.engines.report import Report
+from gctd.scan.output import Lines, OnLog
 from gctd.scan.process import MIB, Limits, run
+from gctd.scan.sandbox import Sandbox, View, python_files
 from gctd.worker.work import WorkFailed
 
+_log = structlog.get_logger(__name__)
+
 _LIMITS = Limits(memory=4096 * MIB, processes=64)
+_MOST_PROCESSES = 8
 
 
-async def score(engine: str, given: EngineInput, job: Path, seconds: float) -> Report:
-    """The engine's report on a module; `job` has the files in between. Raises WorkFailed."""
-    order, written = job / "order.json", job / "report.json"
-    await asyncio.to_thread(order.write_bytes, Order(engine=engine, given=given).written())
+def parse_cache(directory: Path, repo_id: str, project: str) -> Path:
+    """Where in a worker's cache directory engines keep what parsing a project gave: in a directory of its own."""
+    return directory.absolute() / "parsed" / analysis_id(repo_id, project) / FILE
+
+
+async def score(engine: Engine, given: EngineInput, job: Path, seconds: float, sandbox: Sandbox, on_log: OnLog) -> Report:
+    """The engine's report on a module, made in the sandbox by as many processes as are of use.
+
+    The files in between are in a new folder in `job`: the tests that ran there may have left links in the place of others.
+    `on_log` is told what the engine says. Of the directories with the caches of parsed files it sees only the project's own.
+    Raises WorkFailed.
+    """
+    place = Path(tempfile.mkdtemp(prefix="engine-", dir=job))
+    order, written = place / "order.json", place / "report.json"
+    given = attrs.evolve(given, processes=min(_cores(), _MOST_PROCESSES))
+    ordered = Order.to(engine, given)
+    await asyncio.to_thread(order.write_bytes, ordered.written())
+    writable = [job]
+    if given.cache is not None:
+        given.cache.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        writable.append(given.cache.parent)
+    programs = [ordered.program.program] if ordered.program else []
+    view = View(cwd=job, scratch=job, readable=[*python_files(), *programs], writable=writable)
+    lines = Lines(on_log)
     finished = await run(
-        [sys.executable, "-m", "gctd.engines", str(order), str(written)],
+        sandbox.around([sys.executable, "-m", "gctd.engines", str(order), str(written)], view),
         cwd=job,
-        env={"PATH": os.defpath, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path), "LANG": "C.UTF-8"},
+        env={
+            "PATH": os.defpath,
+            "PYTHONPATH": os.pathsep.join(path for path in sys.path if path),
+            "LANG": "C.UTF-8",
+            "TMPDIR": str(place),
+        },
         timeout=max(seconds, 1.0),
         limits=_LIMITS,
+        on_output=lines.feed,
     )
+    lines.end()
     if not finished.ok:
         reason = finished.output_tail.strip().rpartition("\n")[2][:500]
         permanent = finished.exit_code == FAILED
         raise WorkFailed(reason if permanent else f"the engine {finished.how()}: {reason}", permanent=permanent)
-    return report_format.decode(await asyncio.to_thread(written.read_bytes))
+    if finished.output_tail:
+        _log.warning("the engine has something to say", engine=engine.name, said=finished.output_tail)
+    if given.cache is not None:
+        await asyncio.to_thread(make_room, given.cache.parent.parent, ALL)
+    return report_format.decode(await asyncio.to_thread(_read, written))
+
+
+def _read(path: Path) -> bytes:
+    """The file itself, never what a link leads to."""
+    with os.fdopen(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC), "rb") as file:
+        return file.read()
+
+
+def _cores() -> int:
+    """The cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -9,8 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from projections.cli.options import examples, model_option, nats_option, opened_log, output_options, run
-from projections.cli.output import Output
+from clikit.command import command
+from clikit.exits import ExitCode
+from clikit.invocation import Invocation
+from clikit.options import examples
+from clikit.output import Output
+from projections.cli.options import model_option, nats_option, opened_log
 from projections.models import load
 
 if TYPE_CHECKING:
@@ -46,48 +50,35 @@ class _Aggregate(click.ParamType["AggregateId"]):
 @click.option("--follow", is_flag=True, help="Go on with what is new, until interrupted.")
 @click.option("--type", "types", multiple=True, metavar="NAME", help="Only events of that type; may be given again.")
 @click.option("--aggregate", type=_Aggregate(), metavar="SUBJECT", help="Only events of that aggregate: gctd.task.task-123.")
-@output_options
-def events(
-    output: Output,
+@command(logs=True)
+async def events(
+    invocation: Invocation,
+    *,
     model_name: str,
     nats_url: str,
     first: int | None,
     last: int | None,
     types: tuple[str, ...],
     aggregate: AggregateId | None,
-    *,
     follow: bool,
-) -> None:
+) -> int:
     """Print events in the order of the log, one per line; with --json one JSON object per line."""
     if follow and last is not None:
-        raise click.UsageError("--follow has no end: leave --to out")
-    run(output, _events(output, model_name, nats_url, first, last, frozenset(types), aggregate, follow=follow))
-
-
-async def _events(
-    output: Output,
-    model_name: str,
-    nats_url: str,
-    first: int | None,
-    last: int | None,
-    types: frozenset[str],
-    aggregate: AggregateId | None,
-    *,
-    follow: bool,
-) -> None:
+        raise click.UsageError("--follow has no end: leave --to out", click.get_current_context())
     model = load(model_name)
     async with opened_log(nats_url, model) as log:
         head = await log.head()
         after = (head.last if follow else head.first - 1) if first is None else first - 1
         until = None if follow else min(last or head.last, head.last)
         if until is not None and until <= after:
-            return
+            return ExitCode.OK
         batches: Any = log.follow(after=after, until=until, aggregate=aggregate)
         async with aclosing(batches):
             async for commits in batches:
                 for record in (record for commit in commits for record in _records(commit)):
                     if not types or record["type"] in types:
-                        _print(output, record)
+                        _print(invocation.output, record)
+    return ExitCode.OK
 
 
 def _print(output: Output, record: dict[str, Any]) -> None:
@@ -95,29 +86,26 @@ def _print(output: Output, record: dict[str, Any]) -> None:
         output.record(record)
         return
     data = json.dumps(record["data"], ensure_ascii=False)
-    output.line(record["position"], record["at"] or "-", record["aggregate"], record["type"] or "(unreadable)", data)
+    output.row([record["position"], record["at"] or "-", record["aggregate"], record["type"] or "(unreadable)", data])
 
 
 def _records(commit: Commit) -> Iterator[dict[str, Any]]:
-    """The events of a commit as they are stored: of old versions too, and of types that this program does not know."""
-    from eventlog import Position, UndecodableCommit  # noqa: PLC0415 - slow
+    from eventlog.records import records  # noqa: PLC0415 - slow
     from projections.model import timestamp_text  # noqa: PLC0415 - slow
 
-    place = {"sequence": commit.sequence, "aggregate": commit.subject}
-    try:
-        body = commit.body
-    except UndecodableCommit as error:
-        raw = commit.data.decode(errors="replace")
-        yield place | {"position": str(commit.sequence), "at": None, "type": None, "data": raw, "problem": str(error)}
-        return
-    for index, event in enumerate(body.events):
-        context = {name: getattr(event, name) for name in ("key", "fingerprint", "correlation", "causation")}
+    for record in records(commit):
+        place = {"sequence": commit.sequence, "aggregate": record.aggregate, "position": str(record.position)}
+        data = json.loads(bytes(record.data))
+        if record.problem is not None or record.at is None:
+            yield place | {"at": None, "type": None, "data": data, "problem": record.problem}
+            continue
+        names = ("key", "fingerprint", "correlation", "causation")
+        context = {name: value for name in names if (value := getattr(record.context, name)) is not None}
         yield place | {
-            "position": str(Position(commit.sequence, index)),
-            "commit": body.id,
-            "at": timestamp_text(body.at),
-            "type": event.type,
-            "version": event.version,
-            "data": json.loads(bytes(event.data)),
-            **{name: value for name, value in context.items() if value is not None},
+            "commit": record.commit,
+            "at": timestamp_text(record.at),
+            "type": record.type,
+            "version": record.version,
+            "data": data,
+            **context,
         }

@@ -8,8 +8,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from projections.cli.options import database_option, examples, model_option, output_options, run
-from projections.cli.output import Output
+from clikit.command import command
+from clikit.exits import ExitCode
+from clikit.invocation import Invocation
+from clikit.options import examples
+from projections.cli.options import database_option, model_option
 from projections.models import load
 
 if TYPE_CHECKING:
@@ -24,77 +27,69 @@ def migrate() -> None:
 @migrate.command(epilog=examples("projections migrate up --database sqlite:.data/gctd.db"))
 @model_option
 @database_option
-@output_options
-def up(output: Output, model_name: str, database: str) -> None:
+@command(logs=True)
+async def up(invocation: Invocation, *, model_name: str, database: str) -> int:
     """Apply all that are pending. Tables that this changes fill themselves again from the log when the service runs."""
-
-    async def work() -> None:
-        async with _opened(model_name, database) as migrations:
-            applied = [str(migration) for migration in await migrations.up()]
-        if output.json:
-            output.document(applied)
-        for migration in [] if output.json else applied:
-            output.line("applied", migration)
-        if not applied:
-            output.note("nothing to do")
-
-    run(output, work())
+    output = invocation.output
+    async with _opened(model_name, database) as migrations:
+        applied = [str(migration) for migration in await migrations.up()]
+    if output.json:
+        output.document(applied)
+    for migration in [] if output.json else applied:
+        output.row(["applied", migration])
+    if not applied:
+        output.note("nothing to do")
+    return ExitCode.OK
 
 
 @migrate.command(epilog=examples("projections migrate down --database sqlite:.data/gctd.db"))
 @model_option
 @database_option
-@output_options
-def down(output: Output, model_name: str, database: str) -> None:
+@command(logs=True)
+async def down(invocation: Invocation, *, model_name: str, database: str) -> int:
     """Take back the last one that was applied."""
-
-    async def work() -> None:
-        async with _opened(model_name, database) as migrations:
-            taken = await migrations.down()
-        if output.json:
-            output.document(None if taken is None else str(taken))
-        elif taken is not None:
-            output.line("taken back", str(taken))
-        else:
-            output.note("nothing to do")
-
-    run(output, work())
+    output = invocation.output
+    async with _opened(model_name, database) as migrations:
+        taken = await migrations.down()
+    if output.json:
+        output.document(None if taken is None else str(taken))
+    elif taken is not None:
+        output.row(["taken back", str(taken)])
+    else:
+        output.note("nothing to do")
+    return ExitCode.OK
 
 
 @migrate.command(epilog=examples("projections migrate version --json"))
 @model_option
 @database_option
-@output_options
-def version(output: Output, model_name: str, database: str) -> None:
+@command(logs=True)
+async def version(invocation: Invocation, *, model_name: str, database: str) -> int:
     """Print the version of the schema; also while the service runs."""
+    from projections.databases import reader_at  # noqa: PLC0415 - slow
 
-    async def work() -> None:
-        from projections.databases import reader_at  # noqa: PLC0415 - slow
-
-        load(model_name)
-        async with reader_at(database) as reader:
-            found = await reader.schema()
-        if output.json:
-            output.document({"version": found.version, "dirty": found.dirty})
-        else:
-            output.line(f"Current migration version: {found.version}{' (dirty)' if found.dirty else ''}")
-
-    run(output, work())
+    load(model_name)
+    async with reader_at(database) as reader:
+        found = await reader.schema()
+    output = invocation.output
+    if output.json:
+        output.document({"version": found.version, "dirty": found.dirty})
+    else:
+        output.line(f"Current migration version: {found.version}{' (dirty)' if found.dirty else ''}")
+    return ExitCode.OK
 
 
 @migrate.command(epilog=examples("projections migrate force 3      after the schema was repaired by hand"))
 @click.argument("number", type=click.IntRange(min=0))
 @model_option
 @database_option
-@output_options
-def force(output: Output, number: int, model_name: str, database: str) -> None:
+@command(logs=True)
+async def force(invocation: Invocation, *, number: int, model_name: str, database: str) -> int:
     """Say that the schema is that of version NUMBER, and clean. Nothing else is changed."""
-
-    async def work() -> None:
-        async with _opened(model_name, database) as migrations:
-            await migrations.force(number)
-
-    run(output, work())
+    async with _opened(model_name, database) as migrations:
+        await migrations.force(number)
+    invocation.output.note(f"the version is {number} now")
+    return ExitCode.OK
 
 
 @asynccontextmanager

@@ -1,49 +1,37 @@
-"""Options that several commands have, and what they lead to: how to write, which read model, where log and database are."""
+"""Options that several commands have, and what they lead to: which read model, where log and database are."""
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncIterator, Callable, Coroutine
+import os
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from functools import wraps
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING
 
 import click
 
-from projections.cli.output import Output
-from projections.models import names
+from projections.models import load, names
 
 if TYPE_CHECKING:
     from eventlog.jetstream.connection import Connection
     from eventlog.jetstream.log import JetStreamLog
     from projections.model import ReadModel
 
-T = TypeVar("T")
-Command = Callable[..., Any]
-
 _PATIENCE = 5.0
 """Seconds that the broker has to answer in: somebody sits in front of it."""
 NATS_URL = "nats://nats.infra.svc:4222"
 
 
-def examples(*lines: str) -> str:
-    """The end of a command's help: examples, a line each."""
-    return "\b\nExamples:\n" + "\n".join(f"  {line}" for line in lines)
+_VARIABLES = {"pantry": "PANTRY_DATABASE_URL"}
+_VARIABLE = "GCTD_DATABASE_URL"
 
 
-def output_options(command: Command) -> Command:
-    """Give a command the options that say how to write; it gets an `output`."""
-
-    @click.option("--json", "as_json", is_flag=True, help="Write JSON; errors too, on standard error.")
-    @click.option("-q", "--quiet", is_flag=True, help="No notes.")
-    @click.option("-v", "--verbose", is_flag=True, help="Where an error happened, on standard error.")
-    @click.option("--no-color", is_flag=True, help="No colour, whatever FORCE_COLOR says.")
-    @wraps(command)
-    def with_output(*args: Any, as_json: bool, quiet: bool, verbose: bool, no_color: bool, **kwargs: Any) -> Any:
-        output = Output(json=as_json, quiet=quiet, verbose=verbose, no_color=no_color)
-        return command(*args, output=output, **kwargs)
-
-    return with_output
+def _database(ctx: click.Context, option: click.Parameter, given: str | None) -> str:
+    """The address that is given, else the one that the service of the read model is told in the environment."""
+    named = ctx.params.get("model_name") or ctx.params.get("name")
+    variable = _VARIABLES.get(model_named(named).name, _VARIABLE)
+    if found := given or os.environ.get(variable):
+        return found
+    raise click.MissingParameter(f"It may also be set as {variable}.", ctx, option)
 
 
 nats_option = click.option(
@@ -51,29 +39,37 @@ nats_option = click.option(
 )
 database_option = click.option(
     "--database",
-    envvar="GCTD_DATABASE_URL",
-    show_envvar=True,
-    required=True,
-    metavar="sqlite:PATH",
-    help="Database of the read model.",
+    callback=_database,
+    metavar="ADDRESS",
+    help=(
+        "Database of the read model: sqlite:PATH, or postgresql://USER@HOST/NAME; "
+        f"else {_VARIABLE}, of the pantry {_VARIABLES['pantry']}."
+    ),
 )
 model_option = click.option(
-    "--model", "model_name", type=click.Choice(names()), default=names()[0], show_default=True, help="The read model."
+    "--model",
+    "model_name",
+    type=click.Choice(names()),
+    default=names()[0],
+    show_default=True,
+    is_eager=True,
+    help="The read model.",
 )
 
 
-def run(output: Output, work: Coroutine[Any, Any, T]) -> T:
-    """Run a command's work to its end; what it logs is shown on standard error with `--verbose` only."""
-    import logging  # noqa: PLC0415 - slow
-    import sys  # noqa: PLC0415 - with the one above
+def model_named(name: str | None) -> ReadModel:
+    """The read model of that name, or the one that a projection of that name belongs to; without a name the first.
 
-    import structlog  # noqa: PLC0415 - slow
-
-    structlog.configure(
-        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
-        wrapper_class=structlog.make_filtering_bound_logger(logging.DEBUG if output.verbose else logging.CRITICAL),
-    )
-    return asyncio.run(work)
+    Raises click.UsageError.
+    """
+    if name is None or name in names():
+        return load(name or names()[0])
+    known = [load(one) for one in names()]
+    for model in known:
+        if any(projection.name == name for projection in model.projections):
+            return model
+    every = ", ".join(f"{model.name} ({', '.join(p.name for p in model.projections)})" for model in known)
+    raise click.UsageError(f"{name!r} is neither a read model nor a projection; there are {every}", click.get_current_context())
 
 
 @asynccontextmanager

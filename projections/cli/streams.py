@@ -1,20 +1,25 @@
-"""`projections streams plan | apply`."""
+"""`projections streams plan | apply | backup | restore`."""
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import attrs
 import click
 
-from projections.cli.options import connected, examples, nats_option, output_options, run
-from projections.cli.output import Output
-from projections.cli.root import ExitCode
+from clikit.command import command
+from clikit.exits import ExitCode
+from clikit.invocation import Invocation
+from clikit.options import examples
+from clikit.output import Column, Output
+from projections.cli.options import connected, nats_option
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from eventlog.backup import Copied
     from eventlog.streams import Drift
 
 file_option = click.option(
@@ -29,45 +34,110 @@ replicas_option = click.option(
 
 @click.group()
 def streams() -> None:
-    """Compare streams, consumers and buckets with their declarations; bring them there."""
+    """Compare streams, consumers and buckets with their declarations; bring them there; copy them and restore copies."""
 
 
 @streams.command(epilog=examples("projections streams plan", "projections streams plan --replicas 3 --json"))
 @nats_option
 @file_option
 @replicas_option
-@output_options
-def plan(output: Output, nats_url: str, file: Path | None, replicas: int) -> int:
+@command(logs=True)
+async def plan(invocation: Invocation, *, nats_url: str, file: Path | None, replicas: int) -> int:
     """Show what differs on the server, without changing it. Exit code 5 where anything does."""
-    return run(output, _plan(output, nats_url, file, replicas))
+    from eventlog import declarations  # noqa: PLC0415 - slow
+    from eventlog import streams as server  # noqa: PLC0415 - slow
+
+    wanted = declarations.load(file, replicas=replicas)
+    async with connected(nats_url) as connection:
+        return _show(invocation.output, await server.plan(connection, wanted))
 
 
 @streams.command(epilog=examples("projections streams apply", "projections streams apply --replicas 3"))
 @nats_option
 @file_option
 @replicas_option
-@output_options
-def apply(output: Output, nats_url: str, file: Path | None, replicas: int) -> int:
+@command(logs=True)
+async def apply(invocation: Invocation, *, nats_url: str, file: Path | None, replicas: int) -> int:
     """Create what is missing, update what can be; never delete. Exit code 5 where something is left for a person to do."""
-    return run(output, _apply(output, nats_url, file, replicas))
-
-
-async def _plan(output: Output, nats_url: str, file: Path | None, replicas: int) -> int:
     from eventlog import declarations  # noqa: PLC0415 - slow
     from eventlog import streams as server  # noqa: PLC0415 - slow
 
     wanted = declarations.load(file, replicas=replicas)
     async with connected(nats_url) as connection:
-        return _show(output, await server.plan(connection, wanted))
+        return _show(invocation.output, await server.apply(connection, wanted))
 
 
-async def _apply(output: Output, nats_url: str, file: Path | None, replicas: int) -> int:
+directory_argument = click.argument("directory", type=click.Path(path_type=Path, file_okay=False))
+
+
+@streams.command(
+    epilog=examples(
+        "projections streams backup /backup/$(date +%F)",
+        "projections streams backup /keys/$(date +%F) --stream PANTRY_KEYS",
+        "projections streams backup /backup/now --json | jq '.[].last'",
+    )
+)
+@nats_option
+@file_option
+@click.option("--stream", "names", multiple=True, metavar="NAME", help="Only this one, or a key stream; may be given again.")
+@directory_argument
+@command(logs=True)
+async def backup(invocation: Invocation, *, nats_url: str, file: Path | None, names: tuple[str, ...], directory: Path) -> int:
+    """Copy the event streams and the blobs of a running server into DIRECTORY.
+
+    The keys of persons are left out: they are copied by their name, to another place, and kept for a short time. Queue, presence
+    and tables are made again from the rest.
+    """
     from eventlog import declarations  # noqa: PLC0415 - slow
-    from eventlog import streams as server  # noqa: PLC0415 - slow
+    from eventlog.backup import StreamNotThere, back_up  # noqa: PLC0415 - slow
 
-    wanted = declarations.load(file, replicas=replicas)
+    found = declarations.load(file)
+    chosen = [stream.name for stream in (found.only(*names).streams if names else found.lasting)]
+    await asyncio.to_thread(directory.mkdir, mode=0o700, parents=True, exist_ok=True)
+    copied = []
     async with connected(nats_url) as connection:
-        return _show(output, await server.apply(connection, wanted))
+        for name in chosen:
+            try:
+                copied.append(await back_up(connection, name, directory))
+            except StreamNotThere:
+                if names:
+                    raise
+                invocation.output.note(f"{name} is not there")
+            except FileExistsError as error:
+                raise click.UsageError(str(error), click.get_current_context()) from error
+    return _show_copies(invocation.output, copied)
+
+
+@streams.command(
+    epilog=examples("projections streams restore /backup/2026-11-22", "projections streams restore /backup/now --replicas 3")
+)
+@nats_option
+@replicas_option
+@directory_argument
+@command(logs=True)
+async def restore(invocation: Invocation, *, nats_url: str, replicas: int, directory: Path) -> int:
+    """Make the streams again that were copied into DIRECTORY, before anything else is started.
+
+    All copies are checked first. A stream that is there already is never replaced: exit code 5.
+    """
+    from eventlog import backup as of  # noqa: PLC0415 - slow
+
+    files = of.copies(directory)
+    if not files:
+        raise of.BackupInvalid(f"there is no copy of a stream in {directory}")
+    names = [of.described(one).stream for one in files]
+    async with connected(nats_url) as connection:
+        await of.check_free(connection, names)
+        return _show_copies(invocation.output, [await of.restore(connection, one, replicas=replicas) for one in files])
+
+
+def _show_copies(output: Output, copied: Sequence[Copied]) -> int:
+    if output.json:
+        output.document([{"stream": c.stream, "last": c.last, "messages": c.messages, "bytes": c.bytes} for c in copied])
+    else:
+        columns = [Column("STREAM", "id"), *map(Column, ("LAST", "MESSAGES", "BYTES"))]
+        output.table(columns, [(c.stream, str(c.last), str(c.messages), str(c.bytes)) for c in copied])
+    return ExitCode.OK
 
 
 def _show(output: Output, drifts: Sequence[Drift]) -> int:
@@ -75,7 +145,8 @@ def _show(output: Output, drifts: Sequence[Drift]) -> int:
         output.document([attrs.asdict(drift) for drift in drifts])
     elif drifts:
         rows = [(d.kind, d.name, d.field or "(all)", str(d.wanted), str(d.found), d.action) for d in drifts]
-        output.table(("KIND", "NAME", "FIELD", "DECLARED", "FOUND", "ACTION"), rows)
+        columns = [Column("KIND"), Column("NAME", "id"), *map(Column, ("FIELD", "DECLARED", "FOUND", "ACTION"))]
+        output.table(columns, rows)
     else:
         output.note("everything is as declared")
     return ExitCode.CONFLICT if drifts else ExitCode.OK

@@ -6,10 +6,11 @@ import sqlite3
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from datetime import datetime
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from projections.errors import ProjectionError, RowRefused, StoreDamaged, StoreUnavailable
+from projections.errors import ProjectionError, RowRefused, StoreDamaged, StoreForeign, StoreUnavailable
 from projections.model import timestamp_text
 
 APPLICATION_ID = 0x67637464
@@ -88,7 +89,7 @@ def connect_writer(path: Path, *, busy_timeout: float) -> sqlite3.Connection:
 def _check_ownership(connection: sqlite3.Connection, path: Path) -> None:
     found = connection.execute("PRAGMA application_id").fetchone()[0]
     if found != APPLICATION_ID and (found or connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0]):
-        raise StoreDamaged(f"{path} is a database of another program: choose another file")
+        raise StoreForeign(f"{path} is a database of another program: choose another file")
 
 
 CACHE_KIB = 16 * 1024
@@ -112,9 +113,14 @@ def connect_reader(path: Path, *, busy_timeout: float) -> sqlite3.Connection:
 def bound(arguments: tuple[Any, ...]) -> Mapping[str, Any]:
     """Arguments for a statement that names them `$1`, `$2` and so on."""
     return {
-        str(number): timestamp_text(value) if isinstance(value, datetime) else value
-        for number, value in enumerate(arguments, start=1)
+        name: timestamp_text(value) if isinstance(value, datetime) else value
+        for name, value in zip(_names(len(arguments)), arguments, strict=True)
     }
+
+
+@lru_cache
+def _names(count: int) -> tuple[str, ...]:
+    return tuple(str(number) for number in range(1, count + 1))
 
 
 @contextmanager

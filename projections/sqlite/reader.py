@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 import sqlite3
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, closing
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, closing, contextmanager
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
-from projections.errors import StoreUnavailable
+from projections.errors import StoreDamaged, StoreUnavailable
 from projections.model import Table
-from projections.sqlite import schema, writing
+from projections.sqlite import files, schema, writing
 from projections.sqlite.connection import bound, connect_reader, translated
-from projections.store import KEYS, Argument, Checkpoint, KeyRecord, Row, SchemaVersion, Snapshot, StoredColumn
+from projections.store import KEYS, Argument, Checkpoint, KeyRecord, Parked, Row, SchemaVersion, Snapshot, StoredColumn
 
 T = TypeVar("T")
 
@@ -22,17 +23,31 @@ T = TypeVar("T")
 class SQLiteReader:
     """Looks at a database file, also while another process writes to it: `projections.store.Reader`.
 
-    Queries run in the event loop's own thread, on one connection: they belong on an index. Whole tables are read through
-    `snapshot`, in another thread.
+    Queries run in the event loop's own thread, on one connection: they belong on an index. What reads much goes through
+    `fetch_beside`, whole tables through `snapshot`, each in a thread and on a connection of its own.
     """
 
     dialect = "sqlite"
 
-    def __init__(self, path: Path, *, read_timeout: float = 0.25) -> None:
-        """`read_timeout`: seconds that a query may wait for a lock, in the event loop (there is next to none in WAL mode)."""
+    def __init__(self, path: Path, *, read_timeout: float = 0.25, is_copy: bool = False) -> None:
+        """`read_timeout`: seconds that a query may wait for a lock, in the event loop (there is next to none in WAL mode).
+
+        `is_copy`: the file at `path` itself is meant, as `SQLiteCopies` does; else the one that is live there.
+        """
         self.path = path
+        self._is_copy = is_copy
+        self.damage: StoreDamaged | None = None
+        """What a query has found to be damaged, since it was opened."""
+        self.file = path
+        """The file that is live, since it was opened; `path` is what the database is known by."""
         self._read_timeout = read_timeout
         self._connection: sqlite3.Connection | None = None
+        self._beside = _Beside(path)
+
+    @property
+    def identity(self) -> str:
+        """Names the database: the machine and the real path."""
+        return f"{socket.gethostname()}:{self.path.absolute().resolve()}"
 
     async def __aenter__(self) -> Self:
         await self.open()
@@ -44,18 +59,36 @@ class SQLiteReader:
     async def open(self) -> None:
         """Open the file. Raises StoreUnavailable where there is none, StoreDamaged."""
         with translated(self.path):
-            if not self.path.exists():
-                raise StoreUnavailable(f"{self.path} does not exist: it is made by the service that fills it")
-            connection = connect_reader(self.path, busy_timeout=self._read_timeout)
-            try:
-                schema.read_version(connection)
-            except BaseException:
-                connection.close()
-                raise
-            self._connection = connection
+            self.file = self._live_file()
+            if not self.file.exists():
+                raise StoreUnavailable(f"{self.file} does not exist: it is made by the service that fills it")
+            self._connection = self._connect(self.file)
+            self.damage = None
+            self._beside = _Beside(self.file)
+
+    def _live_file(self) -> Path:
+        return self.path if self._is_copy else files.file_of(self.path, files.read(self.path).live)
+
+    def _connect(self, file: Path) -> sqlite3.Connection:
+        connection = connect_reader(file, busy_timeout=self._read_timeout)
+        try:
+            schema.read_version(connection)
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    async def _read_from(self, connection: sqlite3.Connection, file: Path) -> None:
+        """Read on another connection from now on: of a query everything comes from one of them."""
+        (before, self._connection), (beside, self._beside) = (self._connection, connection), (self._beside, _Beside(file))
+        self.file = file
+        if before is not None:
+            before.close()
+        await beside.close()
 
     async def close(self) -> None:
         """Close the file."""
+        await self._beside.close()
         if self._connection is not None:
             self._connection.close()
             self._connection = None
@@ -65,6 +98,11 @@ class SQLiteReader:
         with translated(self.path):
             return writing.read_checkpoints(self._opened())
 
+    async def parked(self) -> Sequence[Parked]:
+        """The aggregates that are parked, by projection and sequence."""
+        with translated(self.path):
+            return writing.read_parked(self._opened())
+
     async def find_key(self, key: str) -> KeyRecord | None:
         """Where an idempotency key took effect, as far as this read model has been brought."""
         row = await self.fetch_one(f"SELECT * FROM {KEYS.name} WHERE key = $1", key)  # noqa: S608 - a constant
@@ -72,16 +110,20 @@ class SQLiteReader:
 
     async def fetch(self, sql: str, *arguments: Argument) -> Sequence[Row]:
         """The rows of a query."""
-        with translated(self.path):
-            cursor = self._opened().execute(sql, bound(arguments))
-            names = [column[0] for column in cursor.description]
-            return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
+        with self._watched():
+            return _rows(self._opened(), sql, arguments)
 
     async def fetch_one(self, sql: str, *arguments: Argument) -> Row | None:
         """The first row of a query, or None."""
-        with translated(self.path), closing(self._opened().execute(sql, bound(arguments))) as cursor:
+        with self._watched(), closing(self._opened().execute(sql, bound(arguments))) as cursor:
             row = cursor.fetchone()
             return None if row is None else {column[0]: value for column, value in zip(cursor.description, row, strict=True)}
+
+    async def fetch_beside(self, sql: str, *arguments: Argument) -> Sequence[Row]:
+        """As `fetch`, in a thread of its own: one such query at a time."""
+        self._opened()
+        with self._watched():
+            return await self._beside.fetch(sql, arguments)
 
     async def schema(self) -> SchemaVersion:
         """The last migration applied."""
@@ -93,14 +135,74 @@ class SQLiteReader:
         with translated(self.path):
             return schema.read_columns(self._opened(), table)
 
+    async def problems(self, *, thorough: bool = False) -> Sequence[str]:
+        """What is broken in the file, the first ten; it reads all of it, beside the event loop.
+
+        By SQLite's quick_check, or `thorough` by its integrity_check, which takes ten times as long and looks into the indexes.
+        """
+        check = "integrity_check" if thorough else "quick_check"
+        self._opened()
+        with self._watched():
+            found = await asyncio.to_thread(self._check, f"PRAGMA {check}(10)")
+        return [] if found == ["ok"] else found
+
+    def _check(self, pragma: str) -> list[str]:
+        # A connection of its own: what others have read before would not be read from the disk again.
+        with closing(connect_reader(self.file, busy_timeout=5)) as connection:
+            return [str(text) for (text,) in connection.execute(pragma)]
+
     def snapshot(self) -> AbstractAsyncContextManager[Snapshot]:
         """Everything as it is now."""
-        return _snapshot(self.path)
+        return _snapshot(self.file)
+
+    @contextmanager
+    def _watched(self) -> Iterator[None]:
+        try:
+            with translated(self.path):
+                yield
+        except StoreDamaged as error:
+            self.damage = error
+            raise
 
     def _opened(self) -> sqlite3.Connection:
         if self._connection is None:
             raise StoreUnavailable(f"{self.path} is not open")
         return self._connection
+
+
+def _rows(connection: sqlite3.Connection, sql: str, arguments: tuple[Argument, ...]) -> Sequence[Row]:
+    cursor = connection.execute(sql, bound(arguments))
+    names = [column[0] for column in cursor.description]
+    return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
+
+
+class _Beside:
+    """A connection in a thread of its own, made when it is first asked."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._thread: ThreadPoolExecutor | None = None
+        self._connection: sqlite3.Connection | None = None
+
+    async def fetch(self, sql: str, arguments: tuple[Argument, ...]) -> Sequence[Row]:
+        if self._thread is None:
+            self._thread = ThreadPoolExecutor(1, thread_name_prefix="reports")
+
+        def run() -> Sequence[Row]:
+            if self._connection is None:
+                self._connection = connect_reader(self._path, busy_timeout=5)
+            return _rows(self._connection, sql, arguments)
+
+        with translated(self._path):
+            return await asyncio.get_running_loop().run_in_executor(self._thread, run)
+
+    async def close(self) -> None:
+        thread, self._thread = self._thread, None
+        if thread is not None:
+            await asyncio.to_thread(thread.shutdown)
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
 
 
 @asynccontextmanager

@@ -15,6 +15,10 @@ from projections.store import KEYS, SchemaVersion, StoredColumn
 
 CHECKPOINTS = "projection_checkpoints"
 MIGRATIONS = "schema_migrations"
+PARKED = "projection_parked"
+
+
+PARKED_COLUMNS = ("projection", "subject", "sequence", "types", "error", "traceback", "at", "waiting", "last")
 
 
 def create_system_tables(connection: sqlite3.Connection) -> None:
@@ -31,6 +35,14 @@ def create_system_tables(connection: sqlite3.Connection) -> None:
         {"key": str, "fingerprint": str, "subject": str, "sequence": int},
         pk="key",
         not_null={"key", "subject", "sequence"},
+        if_not_exists=True,
+        strict=True,
+    )
+    texts = ("projection", "subject", "types", "error", "traceback", "at")
+    database.table(PARKED).create(
+        {name: str if name in texts else int for name in PARKED_COLUMNS},
+        pk=("projection", "subject"),
+        not_null=set(PARKED_COLUMNS),
         if_not_exists=True,
         strict=True,
     )

@@ -5,20 +5,23 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from typing import TypeVar
 
 import structlog
 
-from projections.errors import MigrationError, RowRefused, StoreUnavailable
+from projections.batch import judge, last_changes
+from projections.errors import CopyRefused, MigrationError, RowRefused, StoreUnavailable
 from projections.model import Projection
-from projections.sqlite import schema, writing
+from projections.sqlite import files, schema, seal, writing
 from projections.sqlite.connection import APPLICATION_ID, connect_writer, damaged, transaction, translated
+from projections.sqlite.files import Files
 from projections.sqlite.lock import FileLock
 from projections.sqlite.reader import SQLiteReader
-from projections.store import Checkpoint, KeyRecord, Outcome, SchemaVersion, Step
+from projections.store import NOTHING_PARKED, Checkpoint, KeyRecord, Outcome, Parked, Place, SchemaVersion, Step
 
 T = TypeVar("T")
 
@@ -36,17 +39,31 @@ class SQLiteStore(SQLiteReader):
     """A database file that this process alone writes to: `projections.store.Store`.
 
     `patience`: seconds to wait for another process to give the file up; `write_timeout`: seconds that a transaction may
-    wait for a lock that some other program has on the file.
+    wait for a lock that some other program has on the file; `is_copy`: see `SQLiteCopies`.
     """
 
-    def __init__(self, path: Path, *, patience: float = 2.0, write_timeout: float = 5.0, read_timeout: float = 0.25) -> None:
-        super().__init__(path, read_timeout=read_timeout)
+    turns = None
+
+    def __init__(
+        self,
+        path: Path,
+        *,
+        patience: float = 2.0,
+        write_timeout: float = 5.0,
+        read_timeout: float = 0.25,
+        is_copy: bool = False,
+    ) -> None:
+        super().__init__(path, read_timeout=read_timeout, is_copy=is_copy)
+        self._locked = files.locked_as(path) if is_copy else path
         self._patience = patience
         self._write_timeout = write_timeout
         self._lock: FileLock | None = None
         self._thread: ThreadPoolExecutor | None = None
         self._writer: sqlite3.Connection | None = None
         self._copy_at = 0.0
+        self._opened_whole = False
+        self.set_aside_as: Path | None = None
+        """Where a damaged database went that was here before."""
 
     async def open(self) -> None:
         """Open the file, made where it is missing, and check it (SQLite's quick_check: about a second per GB).
@@ -73,17 +90,24 @@ class SQLiteStore(SQLiteReader):
         """The checkpoint of each projection that has one, when what is being written now has been."""
         return await self._run(lambda: writing.read_checkpoints(self._opened_writer()))
 
-    async def advance(self, steps: Sequence[Step], keys: Sequence[KeyRecord] = ()) -> Outcome:
+    async def parked(self) -> Sequence[Parked]:
+        """The aggregates that are parked, by projection and sequence, when what is being written now has been."""
+        return await self._run(lambda: writing.read_parked(self._opened_writer()))
+
+    async def advance(
+        self, steps: Sequence[Step], keys: Sequence[KeyRecord] = (), parked: Mapping[Place, Parked | None] = NOTHING_PARKED
+    ) -> Outcome:
         """Write the rows and move the checkpoints of all steps in one transaction, each compared with its `before`."""
 
         def advance() -> Outcome:
             writer = self._opened_writer()
-            tables = [pair for step in steps for pair in writing.last_changes(step)]
+            tables = [pair for step in steps for pair in last_changes(step)]
             with transaction(writer):
-                outcome = writing.judge(steps, writing.read_checkpoints(writer))
+                outcome = judge(steps, writing.read_checkpoints(writer))
                 if outcome is Outcome.STORED:
                     writing.write_rows(writer, tables)
                     writing.write_keys(writer, keys)
+                    writing.write_parked(writer, parked)
                     writing.write_checkpoints(writer, [step.after for step in steps])
             return outcome
 
@@ -92,7 +116,7 @@ class SQLiteStore(SQLiteReader):
         return outcome
 
     async def forget(self, projections: Sequence[Projection]) -> None:
-        """Empty the tables of these projections and remove their checkpoints, in one transaction."""
+        """Empty the tables of these projections, remove their checkpoints and what they have parked, in one transaction."""
 
         def forget() -> None:
             writer = self._opened_writer()
@@ -127,16 +151,86 @@ class SQLiteStore(SQLiteReader):
         except RowRefused as error:
             raise MigrationError(f"the rows there are do not allow the migration, nothing was changed: {error}") from error
 
+    async def switch(self, projections: Collection[str]) -> None:
+        """Have the copy that was made (`SQLiteCopies`) take the place of the live tables, which are kept as the old ones.
+
+        See `projections.copies.Switching`.
+        """
+        now = files.read(self.path)
+        await self._change(projections, now.new, Files(now.new, now.live))
+
+    async def rollback(self, projections: Collection[str]) -> None:
+        """As `switch`, with the tables that were live before; those that are live now are the copy then."""
+        now = files.read(self.path)
+        if now.old is None:
+            raise CopyRefused("there are no old tables to go back to")
+        await self._change(projections, now.old, Files(now.old))
+
+    async def _change(self, projections: Collection[str], number: int, then: Files) -> None:
+        # Who is cancelled meanwhile must not leave a writer on one file and readers on another.
+        await asyncio.shield(self._change_whole(projections, number, then))
+
+    async def _change_whole(self, projections: Collection[str], number: int, then: Files) -> None:
+        file = files.file_of(self.path, number)
+        reader = await self._run(lambda: self._adopt(projections, file, then))
+        await self._read_from(reader, file)
+
+    def _adopt(self, projections: Collection[str], file: Path, then: Files) -> sqlite3.Connection:
+        """Write to another file from now on; gives a connection to read from it."""
+        if not file.exists():
+            raise CopyRefused("there is no copy: `projections rebuild` makes one")
+        lock = FileLock.take(files.locked_as(file), patience=0)
+        try:
+            writer = connect_writer(file, busy_timeout=self._write_timeout)
+            try:
+                seal.unseal(file)
+                before = writing.read_checkpoints(self._opened_writer())
+                _check_as_far(projections, before, writing.read_checkpoints(writer))
+                with transaction(writer):
+                    writing.keep_checkpoints(writer, projections, before.values())
+                reader = self._connect(file)
+                files.write(self.path, then)
+            except BaseException:
+                writer.close()
+                raise
+            self._opened_writer().close()
+            self._writer = writer
+        finally:
+            lock.release()
+        files.remove_others(self.path, {then.live, then.new, then.live if then.old is None else then.old})
+        return reader
+
+    async def set_aside(self) -> Path:
+        """Move the files of a damaged database away, to be looked at; opening it makes a new one. It is not open.
+
+        Gives where they are. Raises StoreInUse, StoreUnavailable.
+        """
+        with translated(self.path):
+            self.set_aside_as = await asyncio.to_thread(self._set_aside)
+        return self.set_aside_as
+
+    def _set_aside(self) -> Path:
+        lock = FileLock.take(self._locked, patience=self._patience)
+        try:
+            return files.set_aside(self._live_file())
+        finally:
+            lock.release()
+
     def _open(self) -> None:
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        self._lock = FileLock.take(self.path, patience=self._patience)
-        writer = self._writer = connect_writer(self.path, busy_timeout=self._write_timeout)
+        self._lock = FileLock.take(self._locked, patience=self._patience)
+        self.file = self._live_file()
+        if seal.is_broken(self.file):
+            raise damaged(self.file, "its digest is not the one that it was closed with")
+        writer = self._writer = connect_writer(self.file, busy_timeout=self._write_timeout)
         (problem,) = writer.execute("PRAGMA quick_check(1)").fetchone()
         if problem != "ok":
-            raise damaged(self.path, problem.replace("\n", " "))
+            raise damaged(self.file, problem.replace("\n", " "))
+        seal.unseal(self.file)
         with transaction(writer):
             writer.execute(f"PRAGMA application_id = {APPLICATION_ID}")
             schema.create_system_tables(writer)
+        self._opened_whole = True
 
     def _copy_log_soon(self, changes: int) -> None:
         moment = time.monotonic()
@@ -155,11 +249,25 @@ class SQLiteStore(SQLiteReader):
 
     def _close(self) -> None:
         if self._writer is not None:
+            whole = self._opened_whole and self._copied_all(self._writer)
             self._writer.close()
             self._writer = None
+            if whole:
+                with suppress(OSError):  # then it is opened without being compared
+                    seal.seal(self.file)
+        self._opened_whole = False
         if self._lock is not None:
             self._lock.release()
             self._lock = None
+
+    @staticmethod
+    def _copied_all(writer: sqlite3.Connection) -> bool:
+        """Copy all of the write-ahead log; not possible while somebody reads, or on a full disk."""
+        try:
+            busy, _, _ = writer.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+        except sqlite3.Error:
+            return False
+        return bool(busy == 0)
 
     def _opened_writer(self) -> sqlite3.Connection:
         if self._writer is None:
@@ -171,6 +279,18 @@ class SQLiteStore(SQLiteReader):
             raise StoreUnavailable(f"{self.path} is not open")
         with translated(self.path):
             return await asyncio.get_running_loop().run_in_executor(self._thread, function)
+
+
+def _check_as_far(projections: Collection[str], live: Mapping[str, Checkpoint], copy: Mapping[str, Checkpoint]) -> None:
+    for name in projections:
+        ours, theirs = live.get(name), copy.get(name)
+        if ours is None:
+            continue
+        if theirs is None or theirs.sequence < ours.sequence:
+            reached = 0 if theirs is None else theirs.sequence
+            raise CopyRefused(f"projection {name!r} of the copy is at sequence {reached}, the live one at {ours.sequence}")
+        if theirs.incarnation != ours.incarnation:
+            raise CopyRefused(f"projection {name!r} of the copy was made from another stream")
 
 
 def _execute(writer: sqlite3.Connection, script: str) -> None:

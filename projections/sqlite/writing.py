@@ -3,44 +3,23 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from datetime import datetime
 from functools import lru_cache
 from itertools import chain
 from typing import Any
 
-from projections.model import Put, Table, timestamp_text
-from projections.sqlite.schema import CHECKPOINTS, quoted
-from projections.store import KEYS, Checkpoint, KeyRecord, Outcome, Step
+import attrs
 
-TOGETHER = 64
-"""Rows that one statement puts. SQLite's module gives the interpreter's lock away with each statement, and gets it back up to
-5 ms later where another thread is busy; and binding and resetting one by one cost a tenth of a replay."""
+from projections.batch import Rows
+from projections.model import Table, timestamp_text
+from projections.sqlite.schema import CHECKPOINTS, PARKED, PARKED_COLUMNS, quoted, read_columns
+from projections.store import KEYS, Checkpoint, KeyRecord, Parked, Place
 
-Rows = dict[Any, tuple[Any, ...] | None]
-"""By key: the row, or None where it goes."""
-
-
-def judge(steps: Iterable[Step], stored: Mapping[str, Checkpoint]) -> Outcome:
-    """Whether the steps may be written on the checkpoints there are."""
-    found = [(step, stored.get(step.projection.name)) for step in steps]
-    if all(checkpoint == step.before for step, checkpoint in found):
-        return Outcome.STORED
-    if all(checkpoint == step.after for step, checkpoint in found):
-        return Outcome.ALREADY
-    return Outcome.MISMATCH
-
-
-def last_changes(step: Step) -> Sequence[tuple[Table, Rows]]:
-    """The last change of each row that a step changes, by table in the projection's order."""
-    tables: dict[str, Rows] = {table.name: {} for table in step.projection.tables}
-    for change in step.changes:
-        table = change.table
-        rows = tables[table.name]
-        if isinstance(change, Put):
-            rows[table.key_of(change.row)] = change.row
-        else:
-            rows[change.key if len(change.key) > 1 else change.key[0]] = None
-    return [(table, tables[table.name]) for table in step.projection.tables if tables[table.name]]
+TOGETHER = (64, 16, 4, 1)
+"""Rows that one statement puts: as many as there are, in as few statements as these sizes allow. SQLite's module gives the
+interpreter's lock away with each statement, and gets it back up to 5 ms later where another thread is busy; and binding and
+resetting one by one cost a tenth of a replay."""
 
 
 def write_rows(connection: sqlite3.Connection, tables: Sequence[tuple[Table, Rows]]) -> None:
@@ -49,14 +28,16 @@ def write_rows(connection: sqlite3.Connection, tables: Sequence[tuple[Table, Row
         _put(connection, table, _stored([row for row in rows.values() if row is not None], table.timestamps))
     for table, rows in reversed(tables):
         gone = [key if len(table.key) > 1 else (key,) for key, row in rows.items() if row is None]
-        connection.executemany(_delete(table), gone)
+        if gone:
+            connection.executemany(_delete(table), gone)
 
 
 def _put(connection: sqlite3.Connection, table: Table, rows: list[Any]) -> None:
-    whole = len(rows) - len(rows) % TOGETHER
-    for start in range(0, whole, TOGETHER):
-        connection.execute(_upsert(table, TOGETHER), list(chain.from_iterable(rows[start : start + TOGETHER])))
-    connection.executemany(_upsert(table, 1), rows[whole:])
+    start = 0
+    for size in TOGETHER:
+        while len(rows) - start >= size:
+            connection.execute(_upsert(table, size), list(chain.from_iterable(rows[start : start + size])))
+            start += size
 
 
 def _stored(rows: list[tuple[Any, ...]], timestamps: tuple[int, ...]) -> list[Any]:
@@ -75,10 +56,11 @@ def _stored(rows: list[tuple[Any, ...]], timestamps: tuple[int, ...]) -> list[An
 
 def write_keys(connection: sqlite3.Connection, keys: Sequence[KeyRecord]) -> None:
     """Record idempotency keys: the first use of each stays."""
-    connection.executemany(
-        f"INSERT INTO {KEYS.name} VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING",  # noqa: S608 - a constant
-        [(record.key, record.fingerprint, record.subject, record.sequence) for record in keys],
-    )
+    if keys:
+        connection.executemany(
+            f"INSERT INTO {KEYS.name} VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING",  # noqa: S608 - a constant
+            [(record.key, record.fingerprint, record.subject, record.sequence) for record in keys],
+        )
 
 
 def read_checkpoints(connection: sqlite3.Connection) -> dict[str, Checkpoint]:
@@ -100,11 +82,44 @@ def write_checkpoints(connection: sqlite3.Connection, checkpoints: Iterable[Chec
     )
 
 
+def keep_checkpoints(connection: sqlite3.Connection, own: Collection[str], others: Iterable[Checkpoint]) -> None:
+    """Keep the checkpoints of some projections, and have those of all others be these."""
+    gone = [(name,) for name in read_checkpoints(connection) if name not in own]
+    connection.executemany(f"DELETE FROM {CHECKPOINTS} WHERE projection = ?", gone)  # noqa: S608 - a constant
+    write_checkpoints(connection, [checkpoint for checkpoint in others if checkpoint.projection not in own])
+
+
+def read_parked(connection: sqlite3.Connection) -> Sequence[Parked]:
+    """What is parked, by projection and sequence; nothing in a database that an older program has made."""
+    if not read_columns(connection, PARKED):
+        return []
+    columns = ", ".join(PARKED_COLUMNS)
+    rows = connection.execute(f"SELECT {columns} FROM {PARKED} ORDER BY projection, sequence")  # noqa: S608 - constants
+    named = (dict(zip(PARKED_COLUMNS, row, strict=True)) for row in rows.fetchall())
+    return [Parked(**values | {"at": datetime.fromisoformat(values["at"])}) for values in named]
+
+
+def write_parked(connection: sqlite3.Connection, parked: Mapping[Place, Parked | None]) -> None:
+    """Park aggregates, or take them away where there is None."""
+    places = ", ".join("?" * len(PARKED_COLUMNS))
+    connection.executemany(
+        f"INSERT OR REPLACE INTO {PARKED} ({', '.join(PARKED_COLUMNS)}) VALUES ({places})",  # noqa: S608 - constants
+        [
+            [timestamp_text(value) if name == "at" else value for name, value in attrs.asdict(one).items()]
+            for one in parked.values()
+            if one is not None
+        ],
+    )
+    gone = [place for place, one in parked.items() if one is None]
+    connection.executemany(f"DELETE FROM {PARKED} WHERE projection = ? AND subject = ?", gone)  # noqa: S608 - a constant
+
+
 def forget(connection: sqlite3.Connection, projection: str, tables: Iterable[str]) -> None:
-    """Remove a checkpoint and empty the tables, which are given in an order in which they may be."""
+    """Remove a checkpoint and what is parked, and empty the tables, which are given in an order in which they may be."""
     for table in tables:
         connection.execute(f"DELETE FROM {quoted(table)}")  # noqa: S608 - quoted
-    connection.execute(f"DELETE FROM {CHECKPOINTS} WHERE projection = ?", (projection,))  # noqa: S608 - a constant
+    for table in (CHECKPOINTS, PARKED):
+        connection.execute(f"DELETE FROM {table} WHERE projection = ?", (projection,))  # noqa: S608 - a constant
 
 
 @lru_cache

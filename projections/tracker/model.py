@@ -51,8 +51,8 @@ MODEL = ReadModel(
     registry=REGISTRY,
     projections=(
         Projection("repos", 1, (REPOS,), {repo.CATEGORY: _repo}, latest=frozenset({repo.CATEGORY})),
-        Projection("tasks", 1, (TASKS,), {task.CATEGORY: _task}, latest=frozenset({task.CATEGORY})),
-        Projection("analyses", 1, (ANALYSES,), {task.CATEGORY: _analysis}),
+        Projection("tasks", 3, (TASKS,), {task.CATEGORY: _task}, latest=frozenset({task.CATEGORY})),
+        Projection("analyses", 3, (ANALYSES,), {task.CATEGORY: _analysis}),
         Projection("workers", 1, (WORKERS,), {worker.CATEGORY: _worker}, latest=frozenset({worker.CATEGORY})),
     ),
     migrations="projections.tracker.migrations",

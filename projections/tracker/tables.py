@@ -64,6 +64,9 @@ TASKS = Table(
         Column("created_at", "timestamp"),
         Column("updated_at", "timestamp"),
         Column("sequence", "integer"),
+        Column("attempts", "json"),
+        Column("commit_sha"),
+        Column("rescored_from"),
     ),
     key=("id",),
 )
@@ -96,6 +99,9 @@ ANALYSES = Table(
         Column("duration_ms", "integer"),
         Column("sequence", "integer"),
         Column("analysis_id"),
+        Column("rescored_from"),
+        Column("measured", "integer"),
+        Column("sandbox"),
     ),
     key=("task_id",),
 )
@@ -168,11 +174,14 @@ def task_row(task: Task, sequence: int) -> tuple[Any, ...]:
         task.created_at,
         task.updated_at,
         sequence,
+        _text(task.attempts),
+        task.commit_sha,
+        task.rescores.task if task.rescores else None,
     )
 
 
 def analysis_row(task: Task, analysis: Analysis, sequence: int) -> tuple[Any, ...]:
-    """The result of a task as a row of `analyses`."""
+    """The result of a task as a row of `analyses`; `measured` is the sequence of the result of the test run behind it."""
     summary = analysis.summary
     return (
         task.id,
@@ -200,6 +209,9 @@ def analysis_row(task: Task, analysis: Analysis, sequence: int) -> tuple[Any, ..
         analysis.duration_ms,
         sequence,
         analysis.id,
+        task.rescores.task if task.rescores else None,
+        task.rescores.sequence if task.rescores else sequence,
+        analysis.sandbox,
     )
 
 

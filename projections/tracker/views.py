@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 import attrs
@@ -13,7 +13,7 @@ from gctd.domain.config import ProjectConfig
 from gctd.domain.project import Project
 from gctd.domain.repo import Repo
 from gctd.domain.task import Task
-from projections.model import Table
+from projections.model import Table, timestamp_text
 from projections.store import Row
 from projections.tracker.tables import REPOS, TASKS, repo_row, task_row
 
@@ -60,7 +60,7 @@ class RepoView:
 
 @attrs.frozen(kw_only=True)
 class TaskView:
-    """A task."""
+    """A task; `attempts` is JSON (see `projections.tracker.attempts`)."""
 
     id: str
     repo_id: str
@@ -84,6 +84,9 @@ class TaskView:
     created_at: str
     updated_at: str
     sequence: int
+    attempts: str
+    commit_sha: str | None
+    rescored_from: str | None
 
     @classmethod
     def of(cls, row: Row) -> TaskView:
@@ -122,6 +125,9 @@ class AnalysisView:
     analyzed_at: str
     duration_ms: int
     sequence: int
+    rescored_from: str | None
+    measured: int
+    sandbox: str
 
     @classmethod
     def of(cls, row: Row) -> AnalysisView:
@@ -159,9 +165,4 @@ def _decoded(text: str, type_: Any) -> Any:
 
 
 def _as_read(table: Table, row: tuple[Any, ...]) -> Row:
-    return dict(zip(table.names, (rfc3339(value) if isinstance(value, datetime) else value for value in row), strict=True))
-
-
-def rfc3339(time: datetime) -> str:
-    """A time as the read model has it: RFC 3339 in UTC with six decimals."""
-    return time.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    return dict(zip(table.names, (timestamp_text(value) if isinstance(value, datetime) else value for value in row), strict=True))

@@ -1,9 +1,13 @@
-"""Replay of a stream into the tracker's read model in SQLite: events per second and memory, beside only reading the stream.
+"""Replay of a stream into the tracker's read model: events per second and memory, beside only reading the stream.
 
-python scripts/bench/replay.py [--events 1000000] [--under-way 500] [--runs 3] [--data-dir DIR]
+python scripts/bench/replay.py [--store sqlite|postgres] [--events 1000000] [--under-way 500] [--runs 3] [--peer-events 0]
+    [--data-dir DIR]
 
 Each measurement is a process of its own, which begins with an empty database. `--under-way` is how many tasks have begun and not
-ended at any moment: the more, the fewer rows are written once for several events. `--data-dir` keeps the stream for another run.
+ended at any moment: the more, the fewer rows are written once for several events. `--peer-events` of them, from the first on, are
+also given to the Python library `eventsourcing`, on the same kind of database; it is installed for that in an environment of its
+own and writes the same rows, which are worked out for it. `--data-dir` keeps the stream for another run. Processor time is that
+of the process itself and of Postgres, so that it can be compared on a machine that does other things too.
 """
 
 from __future__ import annotations
@@ -18,12 +22,14 @@ import subprocess
 import sys
 import tempfile
 import time
-from contextlib import aclosing
+from collections.abc import Mapping, Sequence
+from contextlib import AsyncExitStack, aclosing
 from pathlib import Path
 from statistics import median
 from typing import Any
 
 import psutil
+import replay_peer
 import uvloop
 from tracker import TrackerLog
 
@@ -33,13 +39,14 @@ from eventlog.embedded import EmbeddedServer
 from eventlog.jetstream.batch import MOST_MESSAGES
 from eventlog.jetstream.connection import Connection
 from eventlog.jetstream.log import JetStreamLog
+from projections.databases import store_at
 from projections.fold import dump
 from projections.migrations import Migrations
+from projections.postgres.server import PostgresServer
 from projections.projector import BATCH, Projector
-from projections.sqlite import SQLiteStore
 from projections.tracker import MODEL
 
-MEASUREMENTS = {"bare": "reading the stream only", "model": "into the read model"}
+MEASUREMENTS = {"bare": "reading the stream only", "model": "into the read model", "peer": "eventsourcing, as many rows"}
 
 
 async def generate(log: JetStreamLog, events: int, under_way: int) -> None:
@@ -73,10 +80,11 @@ class Memory:
         return [round(max(self.samples[count * n // 10 : max(count * (n + 1) // 10, count * n // 10 + 1)])) for n in range(10)]
 
 
-async def measure(what: str, url: str) -> dict[str, Any]:
+async def measure(what: str, url: str, database: str) -> dict[str, Any]:
     """One replay: events, seconds, memory."""
     memory = Memory()
     with tempfile.TemporaryDirectory(prefix="replay-") as directory:
+        address = database or f"sqlite:{Path(directory) / 'read.db'}"
         async with Connection.open(url, name="bench-replay") as connection:
             log = JetStreamLog(connection, MODEL.stream, MODEL.registry)
             head = await log.head()
@@ -87,7 +95,7 @@ async def measure(what: str, url: str) -> dict[str, Any]:
                 seconds = await read_only(log, head.last, start)
                 found = {}
             else:
-                async with SQLiteStore(Path(directory) / "read.db") as store:
+                async with store_at(address) as store:
                     await Migrations(store, MODEL).up()
                     before, start = time.process_time(), time.perf_counter()
                     await Projector(log, store, MODEL).run(until=head.last)
@@ -110,56 +118,108 @@ async def read_only(log: JetStreamLog, last: int, start: float) -> float:
     return time.perf_counter() - start
 
 
-def in_its_own_process(what: str, url: str) -> dict[str, Any]:
+def in_its_own_process(what: str, url: str, database: str) -> dict[str, Any]:
     """Measure in a process that has done nothing else."""
-    command = [sys.executable, __file__, "--measure", what, "--url", url]
+    command = [sys.executable, __file__, "--measure", what, "--url", url, "--database", database]
     output = subprocess.run(command, check=True, stdout=subprocess.PIPE, env=os.environ).stdout
     result: dict[str, Any] = json.loads(output.splitlines()[-1])
     return result
 
 
-async def main(events: int, under_way: int, runs: int, data_dir: Path) -> None:
+class Databases:
+    """Empty databases of one kind, one after the other, and the processor time that their server has taken."""
+
+    def __init__(self, server: PostgresServer | None) -> None:
+        self._server = server
+        self._made = 0
+
+    async def empty(self) -> str:
+        """The address of one; an empty text for a file that the measurement makes itself."""
+        if self._server is None:
+            return ""
+        self._made += 1
+        name = f"replay_{self._made}"
+        await self._server.drop(name)
+        await self._server.create(name)
+        return self._server.url(name)
+
+    def busy(self) -> float:
+        """Seconds of the server's processes up to now, those that have ended among them."""
+        if self._server is None:
+            return 0.0
+        postmaster = psutil.Process(self._server.pid)
+        own = postmaster.cpu_times()
+        ended = own.children_user + own.children_system
+        return sum((sum(child.cpu_times()[:2]) for child in postmaster.children()), own.user + own.system + ended)
+
+
+async def main(given: argparse.Namespace, data_dir: Path) -> None:
     """Write the stream, replay it, print."""
     print(f"{platform.processor() or platform.machine()}, {os.cpu_count()} cores, CPython {platform.python_version()}", end=", ")
     print(f"SQLite {sqlite3.sqlite_version}, load {os.getloadavg()[0]:.1f}")
-    async with EmbeddedServer(data_dir) as server, Connection.open(server.url, name="bench") as connection:
+    async with AsyncExitStack() as stack:
+        server = await stack.enter_async_context(EmbeddedServer(data_dir / "nats"))
+        connection = await stack.enter_async_context(Connection.open(server.url, name="bench"))
         info = connection.client.connected_server_version
-        print(f"nats-server {info.major}.{info.minor}.{info.patch}")
+        print(f"nats-server {info.major}.{info.minor}.{info.patch}, read model in {given.store}")
+        postgres = PostgresServer(data_dir / "postgres") if given.store == "postgres" else None
+        if postgres is not None:
+            await stack.enter_async_context(postgres)
+        databases = Databases(postgres)
         await streams.apply(connection, load().only(MODEL.stream))
         log = JetStreamLog(connection, MODEL.stream, MODEL.registry)
         if not (await log.head()).last:
-            await generate(log, events, under_way)
-        total = (await log.head()).last
-        rates: dict[str, list[float]] = {what: [] for what in MEASUREMENTS}
-        for run in range(runs):
-            for what, description in MEASUREMENTS.items():
-                result = await asyncio.to_thread(in_its_own_process, what, server.url)
-                rate = result["events"] / result["seconds"]
-                rates[what].append(rate)
+            await generate(log, given.events, given.under_way)
+        peer = await replay_peer.prepared(log, given.store, given.peer_events, data_dir) if given.peer_events else None
+        rates: dict[str, list[float]] = {what: [] for what in MEASUREMENTS if what != "peer" or peer is not None}
+        frugal: dict[str, list[float]] = {what: [] for what in rates}
+        for run in range(given.runs):
+            for what, found in rates.items():
+                database, before = await databases.empty(), databases.busy()
+                if what == "peer":
+                    assert peer is not None
+                    result = await asyncio.to_thread(peer.measure, database)
+                else:
+                    result = await asyncio.to_thread(in_its_own_process, what, server.url, database)
+                busy = result["busy"] + databases.busy() - before
+                found.append(result["events"] / result["seconds"])
+                frugal[what].append(result["events"] / busy)
                 print(
-                    f"run {run + 1}, {description}: {rate:,.0f} events/s, {result['busy'] / result['seconds']:.2f} cores, "
-                    f"memory per tenth of the time {result['memory']} MB {result['rows'] or ''}",
+                    f"run {run + 1}, {MEASUREMENTS[what]}: {found[-1]:,.0f} events/s, {frugal[what][-1]:,.0f} in a second of "
+                    f"processor time, memory per tenth of the time {result.get('memory')} MB {result.get('rows') or ''}",
                     flush=True,
                 )
-    for what, values in rates.items():
-        print(f"{MEASUREMENTS[what]:24} {median(values):>9,.0f} events/s  ({min(values):,.0f} to {max(values):,.0f})")
-    ratios = sorted(model / bare for model, bare in zip(rates["model"], rates["bare"], strict=True))
-    print(f"ratio {median(ratios):.2f} ({ratios[0]:.2f} to {ratios[-1]:.2f}) over {total:,} events")
+        report(rates, frugal, (await log.head()).last)
+
+
+def report(rates: Mapping[str, Sequence[float]], frugal: Mapping[str, Sequence[float]], total: int) -> None:
+    """Print medians, lowest and highest, and how they compare."""
+    for unit, values in (("events/s", rates), ("events in a second of processor time", frugal)):
+        for what, found in values.items():
+            print(f"{MEASUREMENTS[what]:28} {median(found):>9,.0f} {unit} ({min(found):,.0f} to {max(found):,.0f})")
+        for other in ("bare", "peer"):
+            if other in values:
+                ratios = sorted(model / beside for model, beside in zip(values["model"], values[other], strict=True))
+                print(f"ratio to {other} {median(ratios):.2f} ({ratios[0]:.2f} to {ratios[-1]:.2f}), {total:,} events")
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--store", choices=("sqlite", "postgres"), default="sqlite")
     parser.add_argument("--events", type=int, default=1_000_000)
     parser.add_argument("--under-way", type=int, default=500)
     parser.add_argument("--runs", type=int, default=3)
+    parser.add_argument("--peer-events", type=int, default=0)
     parser.add_argument("--data-dir", type=Path)
     parser.add_argument("--measure", choices=MEASUREMENTS, help=argparse.SUPPRESS)
     parser.add_argument("--url", help=argparse.SUPPRESS)
-    given = parser.parse_args()
-    if given.measure:
-        print(json.dumps(uvloop.run(measure(given.measure, given.url))))
-    elif given.data_dir:
-        uvloop.run(main(given.events, given.under_way, given.runs, given.data_dir))
+    parser.add_argument("--database", help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.measure:
+        print(json.dumps(uvloop.run(measure(arguments.measure, arguments.url, arguments.database))))
+    elif arguments.data_dir:
+        uvloop.run(main(arguments, arguments.data_dir))
     else:
         with tempfile.TemporaryDirectory(prefix="replay-") as temporary:
-            uvloop.run(main(given.events, given.under_way, given.runs, Path(temporary)))
+            Path(temporary).chmod(0o755)  # where root starts Postgres, somebody else runs it
+            uvloop.run(main(arguments, Path(temporary)))

@@ -6,17 +6,17 @@ import asyncio
 
 import pytest
 
-from gctd.client.api import Client
-from gctd.client.errors import (
+from clikit.client.errors import (
     ClientError,
     Conflicting,
-    ExitCode,
     NotAllowed,
     NotFound,
     Rejected,
     TimedOut,
     Unavailable,
 )
+from clikit.exits import ExitCode
+from gctd.client.api import Client
 from tests.support.fakeapi import REPO_URL, FakeApi, Reply, analysis_document, problem, repo_document, task_document
 
 

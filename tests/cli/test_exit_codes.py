@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from gctd.cli.failure import EXIT_CODES
-from gctd.client.errors import ExitCode
+from clikit.exits import MEANINGS, ExitCode
+from gctd.cli.root import PROGRAM
 from tests.cli.conftest import Here
 from tests.support.cli import Result, environment, gctd, gctd_on_terminal, running
 from tests.support.fakeapi import REPO_URL, FakeApi, Reply, problem, repo_document, task_document
@@ -106,6 +106,16 @@ def test_a_wrong_command_line_is_2(here: Here, arguments: tuple[str, ...], hint:
         assert (machine.code, machine.out, machine.error["code"]) == (2, "", "usage")
 
 
+@pytest.mark.parametrize("command", ["history", "diff"])
+async def test_one_of_several_projects_has_to_be_named(api: FakeApi, tmp_path: Path, command: str) -> None:
+    api.repos[REPO_URL] = repo_document(projects=[".", "cmd/tool"])
+    told = await gctd("repo", command, REPO_URL, url=api.url, home=tmp_path)
+    assert (told.code, told.out) == (2, "")
+    assert "there are 2 projects: name one with --project: ., cmd/tool" in told.err
+    named = await gctd("repo", command, REPO_URL, "--project", "cmd/tool", url=api.url, home=tmp_path)
+    assert named.code == 3  # this server has no analyses
+
+
 def test_a_group_without_a_command_shows_its_help_and_is_2(here: Here) -> None:
     for arguments in ((), ("repo",), ("task",)):
         result = here(*arguments)
@@ -139,7 +149,7 @@ async def test_a_signal_before_anything_has_begun_is_reported_the_same(api: Fake
 def test_a_second_signal_ends_a_command_that_does_not_end(tmp_path: Path) -> None:
     script = (
         "import asyncio, os, signal\n"
-        "from gctd.cli.run import run\n"
+        "from clikit.run import run\n"
         "async def stubborn():\n"
         "    while True:\n"
         "        os.kill(os.getpid(), signal.SIGINT)\n"
@@ -247,7 +257,7 @@ async def test_a_defect_is_reported_as_one_and_shown_on_demand(api: FakeApi, tmp
 
 def test_the_help_has_every_exit_code(here: Here) -> None:
     result = here("--help")
-    assert set(EXIT_CODES) == set(ExitCode)
-    for code, meaning in EXIT_CODES.items():
+    assert set(MEANINGS) == set(ExitCode)
+    for code, meaning in PROGRAM.exit_codes.items():
         assert f"  {int(code)} " in result.out
         assert meaning.split(";")[0].split(":")[0] in result.out

@@ -5,41 +5,44 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
 from importlib.metadata import version
 from pathlib import Path
 
 import click
 import pytest
 
-from gctd.cli.root import COMMANDS
-from gctd.cli.root import gctd as program
+from gctd.cli.root import PROGRAM as GCTD
+from pantry.cli.root import PROGRAM as PANTRY
 from tests.cli.conftest import Here
 from tests.support.cli import environment, gctd
+from tests.support.commands import commands, leaves
 from tests.support.fakeapi import REPO_URL, FakeApi, Reply, analysis_document, task_document
 
 HEAVY = {"aiohttp", "rich", "nats", "msgspec", "yaml", "cattrs", "structlog", "sqlite3", "httpkit", "eventlog", "asyncio"}
 
 
-def commands(group: click.Group, *names: str) -> Iterator[tuple[tuple[str, ...], click.Command]]:
-    """Every command, with its path."""
-    for name in group.list_commands(click.Context(group)):
-        command = group.get_command(click.Context(group), name)
-        assert command is not None
-        yield (*names, name), command
-        if isinstance(command, click.Group):
-            yield from commands(command, *names, name)
-
-
-EVERY = dict(commands(program))
+PROGRAMS = {"gctd": GCTD, "pantry": PANTRY}
+EVERY = {(name, *path): command for name, program in PROGRAMS.items() for path, command in commands(program.group)}
 
 
 def test_the_commands_are_those_of_the_specification_and_ours() -> None:
-    assert {" ".join(path) for path, command in EVERY.items() if not isinstance(command, click.Group)} == {
-        *("serve", "completion", "config show"),
+    assert leaves(GCTD.group) == {
+        *("serve", "completion", "config show", "doctor", "gate"),
         *("repo add", "repo show", "repo list", "repo analyze"),
-        *("task list", "task show", "task result", "task watch", "task delete", "task hide-all"),
+        *("repo check-updates", "repo rescore", "repo history", "repo diff", "repo export"),
+        *("repo config set", "repo config get", "repo config rm"),
+        *("task list", "task show", "task result", "task watch"),
+        *("task attempts", "task log", "task export", "task cancel", "task retry", "task delete", "task hide-all"),
         *("worker list", "worker pause", "worker unpause"),
+    }
+    assert leaves(PANTRY.group) == {
+        *("serve", "run", "completion", "config show", "scan", "stock", "watch"),
+        *("migrate up", "migrate down", "migrate version", "migrate force"),
+        *("product list", "product show", "product add", "product edit"),
+        *("product deactivate", "product activate", "product count"),
+        *("category list", "category add", "category edit"),
+        *("movement add", "movement list", "movement show", "movement undo", "movement import"),
+        *("person erase", "report stock", "report low-stock", "report consumption", "report shopping-list"),
     }
 
 
@@ -56,19 +59,24 @@ def test_every_command_has_help_with_examples_of_itself(path: tuple[str, ...]) -
     if not isinstance(command, click.Group):
         lines = (command.epilog or "").splitlines()
         assert lines[1] == "Examples:"
-        assert sum(f"gctd {' '.join(path)}" in line for line in lines) >= 3
+        named = ("pantry", "serve") if path == ("pantry", "run") else path  # the same command
+        assert sum(" ".join(named) in line for line in lines) >= 3
 
 
 def test_the_help_of_the_program_says_of_each_command_what_its_own_help_says() -> None:
-    for name, (_, summary) in COMMANDS.items():
-        assert EVERY[name,].help is not None
-        assert (EVERY[name,].help or "").split("\n\n")[0].replace("\n", " ") == summary
+    same = {("pantry", "run"): "The same as `serve`."}
+    for program in PROGRAMS.values():
+        for name, command in program.commands.items():
+            own = EVERY[program.name, name].help
+            assert own is not None
+            assert same.get((program.name, name), own.split("\n\n")[0].replace("\n", " ")) == command.summary
 
 
 @pytest.mark.parametrize("arguments", [("--help",), ("-h",), ("--version",)])
-def test_help_imports_nothing_heavy(tmp_path: Path, arguments: tuple[str, ...]) -> None:
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_help_imports_nothing_heavy(tmp_path: Path, program: str, arguments: tuple[str, ...]) -> None:
     script = (
-        "import sys; from gctd.cli import main; code = main(sys.argv[1:]);"
+        f"import sys; from {program}.cli import main; code = main(sys.argv[1:]);"
         "print(*{name.partition('.')[0] for name in sys.modules}, file=sys.stderr); sys.exit(code)"
     )
     done = subprocess.run(
@@ -76,6 +84,25 @@ def test_help_imports_nothing_heavy(tmp_path: Path, arguments: tuple[str, ...]) 
     )
     assert done.stdout
     assert set(done.stderr.split()) & HEAVY == set()
+
+
+@pytest.mark.parametrize(("program", "arguments"), [("gctd", ["task", "list"]), ("pantry", ["product", "list"])])
+def test_a_command_that_asks_the_server_imports_no_server(tmp_path: Path, program: str, arguments: list[str]) -> None:
+    """It has to be there in a third of a second."""
+    script = (
+        f"import sys; from {program}.cli import main; code = main({arguments});"
+        "print(*sys.modules, file=sys.stderr); sys.exit(code)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        capture_output=True,
+        text=True,
+        env=environment("http://127.0.0.1:1", tmp_path, {"PANTRY_URL": "http://127.0.0.1:1"}),
+        check=False,
+    )
+    assert done.returncode == 6
+    assert {f"{program}.client.api"} <= set(done.stderr.split())
+    assert set(done.stderr.split()) & {"aiohttp.web", "yaml", "rich", "nats", "structlog", "sqlite3", "eventlog"} == set()
 
 
 def test_the_version_is_the_package_s(here: Here) -> None:
@@ -94,7 +121,7 @@ def test_completion_scripts(here: Here, shell: str) -> None:
     ("words", "offered"),
     [
         ("gctd re", ["repo"]),
-        ("gctd task ", ["delete", "hide-all", "list", "result", "show", "watch"]),
+        ("gctd task ", ["attempts", "cancel", "delete", "export", "hide-all", "list", "log", "result", "retry", "show", "watch"]),
         ("gctd task list --status f", ["failed"]),
         ("gctd task show task-1", ["task-1", "task-10"]),
         ("gctd repo show ", [REPO_URL]),

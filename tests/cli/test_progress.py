@@ -7,11 +7,12 @@ from datetime import UTC, datetime
 
 import pytest
 
+from clikit.invocation import Invocation
+from clikit.output import Output
 from gctd.cli import progress as module
 from gctd.cli import session as session_module
-from gctd.cli.invocation import Invocation
-from gctd.cli.output import Output
 from gctd.cli.progress import Item, progress
+from gctd.cli.root import PROGRAM
 from gctd.cli.session import Session
 from gctd.client.api import Client
 from tests.support.fakeapi import FakeApi, problem, worker_document
@@ -86,7 +87,7 @@ async def test_who_waits_without_a_worker_is_told(
     api.workers = workers
     to = output(verbose=True)
     async with Client(api.url, trace=to.detail) as client:
-        session = Session(client, to, Invocation(to))
+        session = Session(client, to, Invocation(to, PROGRAM.explainer))
         async with session.missing_worker_told(lambda: True):
             await wait_until(lambda: "/api/workers 200" in written(to) and note in written(to))
     assert ("note:" in written(to)) is bool(note)
@@ -102,7 +103,7 @@ async def test_who_does_not_wait_any_more_is_told_nothing(monkeypatch: pytest.Mo
         asked += 1
         return False
 
-    async with Client(api.url) as client, Session(client, to, Invocation(to)).missing_worker_told(waiting):
+    async with Client(api.url) as client, Session(client, to, Invocation(to, PROGRAM.explainer)).missing_worker_told(waiting):
         await wait_until(lambda: asked)
     assert (written(to), api.requests) == ("", [])
 
@@ -111,5 +112,8 @@ async def test_workers_that_cannot_be_had_do_not_end_the_wait(monkeypatch: pytes
     monkeypatch.setattr(session_module, "WAITED", 0.0)
     api.always["GET", "/api/workers"] = problem(503, "the broker is away")
     to = output(verbose=True)
-    async with Client(api.url) as client, Session(client, to, Invocation(to)).missing_worker_told(lambda: True):
+    async with (
+        Client(api.url) as client,
+        Session(client, to, Invocation(to, PROGRAM.explainer)).missing_worker_told(lambda: True),
+    ):
         await wait_until(lambda: "the workers are not known: the broker is away" in written(to))

@@ -8,7 +8,16 @@ from pathlib import Path
 import pytest
 
 from tests.support.cli import gctd, gctd_on_terminal
-from tests.support.fakeapi import REPO_URL, FakeApi, Reply, analysis_document, repo_document, task_document, worker_document
+from tests.support.fakeapi import (
+    REPO_URL,
+    FakeApi,
+    Reply,
+    analysis_document,
+    attempt_document,
+    repo_document,
+    task_document,
+    worker_document,
+)
 
 READING = (
     ("repo", "show", REPO_URL),
@@ -16,6 +25,7 @@ READING = (
     ("task", "list"),
     ("task", "show", "task-1"),
     ("task", "result", "task-1"),
+    ("task", "attempts", "task-1"),
     ("worker", "list"),
 )
 
@@ -31,8 +41,9 @@ def fill(api: FakeApi) -> None:
         uncovered=[{"path": "example.com/module/gen", "reason": "no tests"}],
         warnings=[{"kind": "unreadable", "path": "big.go", "reason": "larger than 4 MiB"}],
     )
+    api.attempts["task-1"] = [attempt_document(1, "failed", reason="no network"), attempt_document(2, None)]
     api.analyses = [analysis_document(), analysis_document("cmd/tool")]
-    api.workers = [worker_document(), worker_document("worker-2", "gone", cpu=0.0, memory=0, tasks=[])]
+    api.workers = [worker_document(), worker_document("worker-2", "gone")]
 
 
 @pytest.mark.parametrize("command", READING, ids=" ".join)
@@ -44,6 +55,7 @@ async def test_json_is_the_server_s_own_document(api: FakeApi, tmp_path: Path, c
         ("task", "list"): list(api.tasks.values()),
         ("task", "show"): api.tasks["task-1"],
         ("task", "result"): api.results["task-1"],
+        ("task", "attempts"): api.attempts["task-1"],
         ("worker", "list"): api.workers,
     }
     result = await gctd(*command, "--json", url=api.url, home=tmp_path)
@@ -132,11 +144,19 @@ async def test_json_is_the_server_s_own_document(api: FakeApi, tmp_path: Path, c
             ],
         ),
         (
+            ("task", "attempts", "task-1"),
+            [
+                ["ATTEMPT", "OUTCOME", "WORKER", "STARTED", "TOOK", "STAGES", "LOG", "REASON"],
+                ["1", "failed", "worker-1", "2026-11-20T10:00:00Z", "1m05s", "clone 1.5s, test 1m02s", "2.0 KiB", "no network"],
+                ["2", "running", "worker-1", "2026-11-20T10:00:00Z", "", "clone 1.5s, test", "", ""],
+            ],
+        ),
+        (
             ("worker", "list"),
             [
-                ["WORKER", "STATUS", "HOST", "PID", "CPU", "MEMORY", "TASKS"],
-                ["worker-1", "online", "build-7", "4711", "12.5%", "256.0 MiB", "task-1"],
-                ["worker-2", "gone", "build-7", "4711", "n/a", "n/a", ""],
+                ["WORKER", "STATUS", "HOST", "PID", "CPU", "MEMORY", "JOBS", "VERSION", "GO", "SANDBOX", "TASKS"],
+                ["worker-1", "busy", "build-7", "4711", "12.5%", "256.0 MiB", "1/2", "0.1.0", "go1.26.6", "bubblewrap", "task-1"],
+                ["worker-2", "gone", "build-7", "4711", "n/a", "n/a", "n/a", "", "", "", ""],
             ],
         ),
     ],
@@ -189,7 +209,7 @@ async def test_colour_on_a_terminal(
     api: FakeApi, tmp_path: Path, arguments: tuple[str, ...], env: dict[str, str], coloured: bool
 ) -> None:
     result = await gctd_on_terminal("worker", "list", "--verbose", *arguments, url=api.url, home=tmp_path, env=env)
-    assert ("\x1b[32monline" in result.out) is coloured
+    assert ("\x1b[36mbusy" in result.out) is coloured
     assert ("\x1b" in result.out) is coloured
 
 
@@ -198,7 +218,7 @@ async def test_colour_on_a_pipe_is_only_where_it_is_forced(api: FakeApi, tmp_pat
     forced = await gctd("worker", "list", url=api.url, home=tmp_path, env={"FORCE_COLOR": "1"})
     assert "\x1b" not in plain.out
     assert forced.rows[0] == plain.rows[0]
-    assert forced.rows[1][1] == "\x1b[32monline\x1b[0m"
+    assert forced.rows[1][1] == "\x1b[36mbusy\x1b[0m"
 
 
 async def test_lists_ask_for_what_the_options_say_and_tell_that_there_is_more(api: FakeApi, tmp_path: Path) -> None:
@@ -236,6 +256,7 @@ async def test_verbose_shows_requests_without_the_token_and_quiet_drops_notes(ap
     ("arguments", "method", "path"),
     [
         (("task", "delete", "task-1"), "DELETE", "/api/tasks/task-1"),
+        (("task", "cancel", "task-1"), "POST", "/api/tasks/task-1/cancel"),
         (("task", "hide-all"), "POST", "/api/tasks/hide-all"),
         (("worker", "pause", "worker-1"), "POST", "/api/workers/worker-1/pause"),
         (("worker", "unpause", "worker-1"), "POST", "/api/workers/worker-1/unpause"),
@@ -249,6 +270,25 @@ async def test_commands_that_change_something_say_so_on_standard_error(
     assert (result.code, result.out) == (0, "")
     assert result.err.count("\n") == 1
     assert len(api.seen(method, path)) == 1
+
+
+async def test_a_retry_shows_the_tasks_as_they_are_then(api: FakeApi, tmp_path: Path) -> None:
+    fill(api)
+    result = await gctd("task", "retry", "task-2", url=api.url, home=tmp_path)
+    assert (result.code, result.rows[1][0]) == (0, "task-2")
+    document = await gctd("task", "retry", "task-2", "task-1", "--json", url=api.url, home=tmp_path)
+    assert document.json == [api.tasks["task-2"], api.tasks["task-1"]]
+    assert len({request.headers["Idempotency-Key"] for request in api.requests}) == 3
+
+
+async def test_a_log_cannot_steer_the_terminal_and_keeps_its_tabs(api: FakeApi, tmp_path: Path) -> None:
+    fill(api)
+    api.logs["task-1", 1] = "one\ttwo\n\x1b[31mthree\x9b\n"
+    result = await gctd("task", "log", "task-1", url=api.url, home=tmp_path)
+    assert (result.code, result.out) == (0, "one\ttwo\n\\x1b[31mthree\\x9b\n")
+    missing = await gctd("task", "log", "task-1", "--attempt", "2", url=api.url, home=tmp_path)
+    assert (missing.code, missing.out) == (3, "")
+    assert "hint: gctd task attempts task-1" in missing.err
 
 
 async def test_what_a_repository_says_cannot_steer_the_terminal(api: FakeApi, tmp_path: Path) -> None:

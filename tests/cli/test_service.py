@@ -65,7 +65,8 @@ def test_serve_says_where_it_listens_and_has_the_settings(
 def test_worker_alone_runs_a_worker(here: Here, monkeypatch: pytest.MonkeyPatch, configured: list[dict[str, str]]) -> None:
     seen: list[Settings] = []
 
-    async def work(settings: Settings) -> None:
+    async def work(settings: Settings, *, once: bool) -> None:
+        assert not once
         seen.append(settings)
 
     stand_in(monkeypatch, "gctd.worker.main", "work", work)
@@ -91,7 +92,8 @@ def test_worker_alone_runs_a_worker(here: Here, monkeypatch: pytest.MonkeyPatch,
 def test_a_program_that_cannot_run_ends_with_the_code_for_it(
     here: Here, monkeypatch: pytest.MonkeyPatch, error: Exception, code: int, said: str
 ) -> None:
-    async def work(settings: Settings) -> None:
+    async def work(settings: Settings, *, once: bool) -> None:
+        assert not once
         raise error
 
     stand_in(monkeypatch, "gctd.worker.main", "work", work)

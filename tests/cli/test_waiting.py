@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from clikit.client.errors import Unavailable
 from gctd.cli.follow import follow_tasks
 from gctd.client.api import Client
-from gctd.client.errors import Unavailable
 from tests.support.cli import gctd, running, running_on_terminal
 from tests.support.fakeapi import REPO_URL, FakeApi, analysis_document, problem, repo_document, task_document
 from tests.support.waiting import wait_until
@@ -315,7 +315,7 @@ async def test_a_server_that_stays_away_ends_the_wait_with_unavailable(api: Fake
 
 async def test_what_takes_longer_than_allowed_goes_on_without_the_command(api: FakeApi, tmp_path: Path) -> None:
     schedule(api)
-    result = await gctd("repo", "analyze", REPO_URL, "--timeout", "1s", "--json", url=api.url, home=tmp_path)
+    result = await gctd("repo", "analyze", REPO_URL, "--timeout", "3s", "--json", url=api.url, home=tmp_path)
     assert (result.code, result.out, result.error["code"]) == (124, "", "timeout")
-    assert result.error["message"] == "repo analyze: not done within 1.0s; 2 tasks go on"
+    assert result.error["message"] == "repo analyze: not done within 3.0s; 2 tasks go on"
     assert result.error["hint"] == "gctd task watch task-1 task-2"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from decimal import Decimal
 
 import pytest
 from hypothesis import given
@@ -138,6 +139,13 @@ def test_options_of_the_report() -> None:
     assert options == CrapOptions(threshold=20, missing="skip", exclude=("gen_.*", "x"), include_tests=True, least=1.5, top=9)
     assert parse_crap_args(options.argv()) == options
     assert parse_crap_args([]) == CrapOptions()
+    assert CrapOptions().argv() == ()
+
+
+@given(st.decimals(0, 999_999_999, places=3), st.decimals(0, 999_999_999, places=9))
+def test_numbers_are_written_as_they_are_read(threshold: Decimal, least: Decimal) -> None:
+    options = parse_crap_args([f"--threshold={threshold:f}", f"--min={least:f}"])
+    assert parse_crap_args(options.argv()) == options
 
 
 @pytest.mark.parametrize(
@@ -156,6 +164,9 @@ def test_options_of_the_report() -> None:
         ["--threshold=inf"],
         ["--missing=x"],
         ["--exclude=("],
+        ["--exclude=(?=x)"],
+        ["--exclude=(x)\\1"],
+        ["--exclude=((x{1000}){1000}){1000}"],
         ["--exclude=" + "x" * 201],
         ["--top"],
         ["./core"],

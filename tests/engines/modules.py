@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from gctd.engines.engine import EngineInput, Options
+from gctd.domain.options import CrapOptions
+from gctd.engines.engine import EngineInput
 
 FIXTURE = Path(__file__).parent / "fixture" / "gocrap"
 MODULE = "example.com/fx"
@@ -24,7 +25,7 @@ def write_module(directory: Path, files: Mapping[str, str], *, profile: str | No
 
 
 def engine_input(
-    directory: Path, *, profiled: bool = True, nested: tuple[str, ...] = (), options: Options | None = None
+    directory: Path, *, profiled: bool = True, nested: tuple[str, ...] = (), options: CrapOptions | None = None
 ) -> EngineInput:
     """The input for a module that `write_module` wrote, alone in its repository."""
     return EngineInput(
@@ -33,7 +34,7 @@ def engine_input(
         module_path=MODULE,
         profile=directory / PROFILE if profiled else None,
         nested=nested,
-        options=options or Options(),
+        options=options or CrapOptions(),
     )
 
 

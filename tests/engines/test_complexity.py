@@ -220,6 +220,23 @@ def test_new_and_make_may_take_values(call: str) -> None:
     assert (function.name, function.cyclomatic) == ("new", 2 if "&&" in call else 1)
 
 
+@pytest.mark.parametrize(
+    ("head", "receiver", "name"),
+    [
+        ("func (o Option[T]) Map[U any](f func(T) U)", "Option[T]", "Map"),
+        ("func (o *Pair[A, B]) Zip [\n\tK comparable,\n\tV ~[]K | [2]int,\n](k K)", "*Pair[A, B]", "Zip"),
+        ("func (Option[T]) Get()", "Option[T]", "Get"),
+    ],
+)
+def test_methods_may_have_type_parameters(head: str, receiver: str, name: str) -> None:
+    source = f"package p\n\nfunc (o Option[T]) First[A any]() {{}}\n{head} bool {{ return a && b }}\n\nfunc Last() {{}}\n"
+    first, method, last = analyse_source("f.go", source.encode()).declarations
+    assert first.name == "First"
+    assert (method.receiver and method.receiver.text, method.name, method.cyclomatic) == (receiver, name, 2)
+    assert (method.start, method.end[0]) == ((4, 1), 4 + head.count("\n"))
+    assert last.start[0] == 6 + head.count("\n")
+
+
 def test_a_tree_up_to_the_limit_is_counted_right_and_a_deeper_one_is_refused() -> None:
     depth = 15_000
     (function,) = functions("func F() {" + "if a {" * depth + "}" * depth + "}")
@@ -253,8 +270,21 @@ def test_the_limit_on_nesting_counts_each_level() -> None:
         b"/**/" * 100_000 + b"//go-crap:ignore\nfunc F() {}",
         b"//line x.go:1\n" * 100_000 + b"func F() {}",
         b"func F() {}\n" * 50_000,
+        b"\nfunc (t T) F[" * 100_000,
     ],
-    ids=["open", "chain", "unary", "receiver", "garbage", "unterminated", "ignores", "comments", "directives", "functions"],
+    ids=[
+        "open",
+        "chain",
+        "unary",
+        "receiver",
+        "garbage",
+        "unterminated",
+        "ignores",
+        "comments",
+        "directives",
+        "functions",
+        "parameters",
+    ],
 )
 def test_hostile_sources_end_soon(hostile: bytes) -> None:
     started = time.process_time()

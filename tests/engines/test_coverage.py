@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -65,10 +66,28 @@ def test_a_printed_line_that_one_declaration_has_is_its_own(all_spans: list[list
     def claimants(line: int) -> list[int]:
         return [index for index, own in enumerate(all_spans) if any(first <= line <= last for first, last in own)]
 
+    found = [block._replace(start_col=0) for block in found]
     counted, left_out = coverage.attribute_printed(candidates, found)
     for index, own in enumerate(counted):
         assert own == coverage.count(block for block in found if claimants(block.start_line) == [index])
     assert left_out == sum(len(claimants(block.start_line)) != 1 for block in found)
+
+
+@given(st.lists(file_of_declarations(), max_size=3), blocks)
+def test_a_place_that_one_declaration_has_is_its_own_where_the_profile_has_physical_ones(
+    files: list[list[Declaration]], found: list[Block]
+) -> None:
+    far_off = Printed("f.y", 1000, 1000, 1000, 1000, ((1000, 1000),))
+    candidates = [msgspec.structs.replace(own, printed=far_off) for declarations in files for own in declarations]
+
+    def claimants(block: Block) -> list[int]:
+        place = block.start_line, block.start_col
+        return [index for index, own in enumerate(candidates) if own.start <= place < own.end]
+
+    counted, left_out = coverage.attribute_printed(candidates, found)
+    for index, own in enumerate(counted):
+        assert own == coverage.count(block for block in found if claimants(block) == [index])
+    assert left_out == sum(len(claimants(block)) != 1 for block in found)
 
 
 bodies = st.lists(st.tuples(st.integers(1, 9), st.integers(0, 6)), max_size=8)

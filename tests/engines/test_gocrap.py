@@ -7,8 +7,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from gctd.domain.options import CrapOptions
 from gctd.engines import differences
-from gctd.engines.engine import EngineFailed, EngineInput, Limits, Options
+from gctd.engines.engine import EngineFailed, EngineInput, Limits
 from gctd.engines.gocrap_coverage import gocrap_module_path
 from gctd.engines.gocrap_walk import BadPattern, is_seen_by_gocrap, matches, select_like_gocrap
 from gctd.engines.native import NativeEngine
@@ -121,7 +122,7 @@ def test_what_go_crap_finds_no_coverage_for_is_scored_by_the_policy(
     tmp_path: Path, missing: str, coverage: int, crap: int
 ) -> None:
     write_gocrap_fixture(tmp_path)
-    options = msgspec.convert({"missing": missing}, Options)
+    options = msgspec.convert({"missing": missing}, CrapOptions)
     report = compat(engine_input(tmp_path, options=options))
     by_name = {entry.function: entry for entry in report.entries}
     assert (by_name["Under"].coverage, by_name["Under"].crap) == (coverage, crap)

@@ -44,7 +44,7 @@ class KeysInTheLog:
     def __init__(self, log: MemoryLog) -> None:
         self._log = log
 
-    async def find(self, key: str, reached: int) -> Use | None:
+    async def find(self, key: str, subject: str, reached: int) -> Use | None:
         head = await self._log.head()
         assert reached <= head.last
         async for commits in self._log.follow(after=0, until=head.last):
@@ -133,6 +133,13 @@ async def test_commands_that_wait_share_a_commit_and_are_judged_one_by_one(comma
     assert [len(commit.events) for commit in await history(log)] == [1, 2]
 
 
+async def test_commands_given_in_order_are_judged_in_order_and_share_commits(commands: Commands, log: Slow) -> None:
+    amounts = (2, -3, -2, 1)
+    answers = await commands.execute_in_order(COUNTER, "one", [(Add(amount=amount), Context()) for amount in amounts])
+    assert [answer.state.total if isinstance(answer, Outcome) else type(answer) for answer in answers] == [2, Short, 0, 1]
+    assert [len(commit.events) for commit in await history(log)] == [3]
+
+
 async def test_more_commands_than_fit_one_commit_are_all_answered(commands: Commands, log: Slow) -> None:
     many = 3 * MOST_IN_ONE_COMMIT
     outcomes = await asyncio.gather(*(add(commands, 1) for _ in range(many)))
@@ -162,6 +169,39 @@ async def test_a_refusal_is_never_based_on_what_this_process_remembers(commands:
     await add(commands, 1)
     await other_writer(log, 10)
     assert (await add(commands, -5)).state.total == 6
+
+
+async def test_what_was_learnt_of_an_aggregate_need_not_be_read(log: Slow, monkeypatch: pytest.MonkeyPatch) -> None:
+    await Commands(log).execute(COUNTER, "one", Add(amount=1))
+    commit = await log.last(ONE)
+    assert commit is not None
+    reads = 0
+    last = log.last
+
+    async def counting(*arguments: Any, **named: Any) -> Commit | None:
+        nonlocal reads
+        reads += 1
+        return await last(*arguments, **named)
+
+    monkeypatch.setattr(log, "last", counting)
+    commands = Commands(log)
+    commands.learn(commit)
+    outcome = await commands.execute(COUNTER, "one", Add(amount=2))
+    assert (outcome.state.total, outcome.sequence, reads, commands.conflicts) == (3, 2, 0, 0)
+    commands.learn(commit)
+    assert (await commands.execute(COUNTER, "one", Add(amount=1))).sequence == 3
+    assert (reads, commands.conflicts) == (0, 0), "a later state is not forgotten for an earlier one"
+
+
+async def test_what_was_learnt_and_is_outdated_does_no_harm(commands: Commands, log: Slow) -> None:
+    await commands.execute(COUNTER, "one", Add(amount=1))
+    commit = await log.last(ONE)
+    assert commit is not None
+    await commands.execute(COUNTER, "one", Add(amount=2))
+    late = Commands(log)
+    late.learn(commit)
+    assert (await late.execute(COUNTER, "one", Add(amount=4))).state.total == 7
+    assert late.conflicts == 1
 
 
 async def test_five_lost_races_are_the_callers(log: Slow) -> None:

@@ -16,7 +16,7 @@ from gctd.domain import task as t
 from gctd.domain import worker as w
 from gctd.domain.analysis import Analysis, Blob, Summary, analysis_id, profile_path
 from gctd.domain.config import ProjectConfig, effective
-from gctd.domain.errors import GctdError, NotFound, Refused
+from gctd.domain.errors import GctdError, NotFound, Overtaken, Refused
 from gctd.domain.project import Project
 from gctd.domain.registry import REGISTRY
 
@@ -48,8 +48,16 @@ QUEUED = t.TaskQueued(
     config=ProjectConfig(),
     at=AT,
 )
+LOG = t.AttemptLog(digest="e", size=3, cut=0, cut_at=3)
 STARTED = t.TaskStarted(attempt=1, worker="w", session="s", at=AT)
 COMPLETE = t.CompleteTask(attempt=1, session="s", analysis=ANALYSIS, at=LATER)
+
+ENDED = (
+    t.TaskCompleted(attempt=1, analysis=ANALYSIS, at=AT),
+    t.TaskFailed(attempt=1, reason="no", at=AT),
+    t.TaskExpired(attempt=1, reason="gone", at=AT),
+    t.TaskCancelled(attempt=1, at=AT),
+)
 
 
 def task(*events: t.TaskEvent) -> Any:
@@ -129,6 +137,46 @@ class TestTask:
         task(STARTED, done).when(delete).then(t.TaskDeleted(at=AT))
         task(STARTED, done, t.TaskDeleted(at=AT)).when(delete).then_refused(NotFound)
 
+    def test_is_cancelled_until_it_has_ended(self) -> None:
+        cancel = t.CancelTask(at=AT)
+        task().when(cancel).then(t.TaskCancelled(attempt=0, at=AT))
+        task(STARTED).when(cancel).then(t.TaskCancelled(attempt=1, at=AT))
+        task(STARTED, lost(1)).when(cancel).then(t.TaskCancelled(attempt=1, at=AT))
+        for ended in ENDED:
+            task(STARTED, ended).when(cancel).then_refused(Refused, match="has ended already")
+
+    def test_what_failed_or_expired_is_retried_with_attempts_that_count_on(self) -> None:
+        retry = t.RetryTask(attempts=3, at=LATER)
+        for ended in ENDED[1:]:
+            task(STARTED, ended).when(retry).then(t.TaskRetried(max_attempts=4, at=LATER))
+        task(t.TaskExpired(attempt=0, reason="nobody", at=AT)).when(retry).then(t.TaskRetried(max_attempts=3, at=LATER))
+        for other in ((), (STARTED,), (STARTED, lost(1)), (STARTED, ENDED[0])):
+            task(*other).when(retry).then_refused(Refused, match="only a task that failed or expired")
+        often = (attrs.evolve(STARTED, attempt=100), t.TaskFailed(attempt=100, reason="no", at=AT))
+        task(*often).when(retry).then_refused(Refused, match="schedule a new task")
+        again = task(STARTED, t.TaskHidden(at=AT), ENDED[1], t.TaskRetried(max_attempts=4, at=LATER))
+        again.when(t.StartTask(worker="w", session="s", at=LATER)).then(attrs.evolve(started(2), at=LATER))
+        state = t.TASK.fold([QUEUED, STARTED, t.TaskHidden(at=AT), ENDED[1], t.TaskRetried(max_attempts=4, at=LATER)])
+        assert state is not None
+        assert (state.status, state.hidden, state.reason, state.waiting_since) == (t.TaskStatus.QUEUED, False, "", LATER)
+
+    def test_the_log_of_an_attempt_comes_with_its_end(self) -> None:
+        stored = t.TaskLogStored(attempt=1, log=LOG, at=AT)
+        task(STARTED).when(attrs.evolve(fail(permanent=True), log=LOG)).then(stored, t.TaskFailed(attempt=1, reason="no", at=AT))
+        completed = t.TaskCompleted(attempt=1, analysis=ANALYSIS, at=LATER)
+        task(STARTED).when(attrs.evolve(COMPLETE, log=LOG)).then(attrs.evolve(stored, at=LATER), completed)
+
+    def test_the_log_of_an_attempt_that_was_ended_from_outside_comes_after_its_end(self) -> None:
+        store = t.StoreLog(attempt=1, log=LOG, at=AT)
+        stored = t.TaskLogStored(attempt=1, log=LOG, at=AT)
+        task(STARTED, t.TaskCancelled(attempt=1, at=AT)).when(store).then(stored)
+        task(STARTED, lost(1), started(2)).when(store).then(stored)
+        task(STARTED).when(store).then_refused(Refused, match="has not ended")
+        task().when(store).then_refused(Refused, match="has not ended")
+
+    def test_an_unknown_stage_is_refused(self) -> None:
+        task(STARTED).when(t.ReachStage(attempt=1, session="s", stage="lunch", at=AT)).then_refused(Refused, match="no stage")
+
     def test_marks_are_set_once(self) -> None:
         task().when(t.MarkTask(hide=False, at=AT)).then(t.TaskSeen(at=AT))
         task(t.TaskSeen(at=AT)).when(t.MarkTask(hide=False, at=AT)).then()
@@ -150,6 +198,9 @@ COMMANDS = st.sampled_from(
         *(attrs.evolve(COMPLETE, attempt=attempt, session=session) for attempt in (1, 2, 3) for session in "sz"),
         t.ExpireTask(attempt=0, reason="nobody", at=AT),
         t.ExpireTask(attempt=1, reason="nobody", at=AT),
+        *(t.StoreLog(attempt=attempt, log=LOG, at=AT) for attempt in (1, 2)),
+        t.CancelTask(at=AT),
+        t.RetryTask(attempts=2, at=AT),
         t.DeleteTask(at=AT),
         t.MarkTask(hide=True, at=AT),
     ]
@@ -159,7 +210,7 @@ TERMINAL = (t.TaskCompleted, t.TaskFailed, t.TaskExpired, t.TaskCancelled)
 
 @for_all(st.lists(COMMANDS, max_size=40))
 def test_whatever_is_asked_a_task_ends_once_with_one_analysis_at_most(commands: list[t.TaskCommand]) -> None:
-    """Promise I4: one terminal event, at most three attempts, an analysis exactly where it completed."""
+    """Promise I4: it ends once for each time that it was queued, with bounded attempts, and one analysis where it completed."""
     events: list[t.TaskEvent] = [QUEUED]
     for command in commands:
         state = t.TASK.fold(events)
@@ -169,7 +220,9 @@ def test_whatever_is_asked_a_task_ends_once_with_one_analysis_at_most(commands: 
             continue
     state = t.TASK.fold(events)
     assert state is not None
-    assert sum(isinstance(event, TERMINAL) for event in events) == int(state.status.terminal)
+    retried = sum(isinstance(event, t.TaskRetried) for event in events)
+    assert sum(isinstance(event, TERMINAL) for event in events) == int(state.status.terminal) + retried
+    assert sum(isinstance(event, t.TaskCompleted) for event in events) <= 1
     assert state.attempt <= state.max_attempts
     assert (state.analysis is not None) == (state.status is t.TaskStatus.COMPLETED)
     assert (state.lease is not None) == (state.status is t.TaskStatus.RUNNING)
@@ -187,6 +240,15 @@ def repo(*events: r.RepoEvent) -> Any:
 
 
 class TestRepo:
+    def test_an_analysis_that_was_decided_on_before_another_was_asked_for_is_refused(self) -> None:
+        request = r.RequestAnalysis(tasks=("task-2",), at=LATER, commits={".": "b" * 40}, requests=0)
+        asked = r.AnalysisRequested(tasks=("task-2",), at=LATER, commits={".": "b" * 40})
+        repo(DISCOVERY, READY).when(request).then(asked)
+        before = r.AnalysisRequested(tasks=("task-1",), at=AT)
+        repo(DISCOVERY, READY, before).when(request).then_refused(Overtaken)
+        repo(DISCOVERY, READY, before).when(attrs.evolve(request, requests=1)).then(asked)
+        repo(DISCOVERY, READY, before).when(attrs.evolve(request, requests=None)).then(asked)
+
     def test_is_registered_once(self) -> None:
         given(r.REPO, registry=REGISTRY).when(REGISTER).then(REGISTERED)
         repo().when(REGISTER).then()
@@ -228,6 +290,28 @@ class TestRepo:
         after = r.ProjectConfigured(subdir="", config=ProjectConfig(ref="dev", timeout="5m"), at=AT)
         repo(before).when(change).then(after)
         repo(after).when(change).then()
+
+    def test_settings_that_are_removed_leave_no_trace(self) -> None:
+        before = r.ProjectConfigured(subdir="", config=ProjectConfig(ref="main", timeout="5m"), at=AT)
+        remove = r.ConfigureProject(subdir="", changes=ProjectConfig(), without=frozenset({"ref"}), at=AT)
+        repo(before).when(remove).then(r.ProjectConfigured(subdir="", config=ProjectConfig(timeout="5m"), at=AT))
+        every = attrs.evolve(remove, without=frozenset({"ref", "timeout"}))
+        repo(before).when(every).then(r.ProjectConfigRemoved(subdir="", at=AT))
+        repo().when(every).then()
+
+    def test_settings_are_for_the_root_and_for_projects_that_were_found(self) -> None:
+        root = r.ConfigureProject(subdir="", changes=ProjectConfig(ref="dev"), at=AT)
+        project = attrs.evolve(root, subdir="api")
+        repo().when(root).then(r.ProjectConfigured(subdir="", config=ProjectConfig(ref="dev"), at=AT))
+        repo().when(project).then_refused(Refused, match="still registering")
+        repo(FAILED).when(project).then_refused(NotFound, match="has no project 'api'")
+        repo(READY).when(project).then_refused(NotFound, match="has no project 'api'")
+        found = attrs.evolve(READY, projects=(Project(name="api", module_path="example.com/api"),))
+        configured = r.ProjectConfigured(subdir="api", config=ProjectConfig(ref="dev"), at=AT)
+        repo(found).when(project).then(configured)
+        remove = r.RemoveProjectConfig(subdir="api", at=AT)
+        repo(found, configured, READY).when(remove).then(r.ProjectConfigRemoved(subdir="api", at=AT))
+        repo(READY).when(remove).then_refused(NotFound, match="has no project 'api'")
 
     def test_a_project_falls_back_to_the_root(self) -> None:
         configs = {"": ProjectConfig(ref="main", timeout="5m"), "api": ProjectConfig(ref="dev")}

@@ -5,8 +5,13 @@ from __future__ import annotations
 import re
 
 import pytest
+import structlog.testing
 
+from httpkit.application import build_application
+from httpkit.edge import Edge
 from httpkit.guards import Guard, allowed_hosts, is_loopback
+from httpkit.health import Health
+from httpkit.server import serving
 from tests.httpkit.raw import ask, parse, send
 from tests.httpkit.shop import open_shop
 
@@ -28,7 +33,7 @@ async def test_the_services_own_hosts_are_served(host: str) -> None:
 )
 async def test_a_foreign_host_is_421_so_that_no_page_can_rebind_its_name(host: str) -> None:
     async with open_shop(guard=LOOPBACK) as shop:
-        for path in "/things", "/livez", "/nope", "/openapi.json", "/events":
+        for path in "/things", "/livez", "/nope", "/api/openapi.json", "/events":
             assert (await ask(shop.port, f"GET {path}", host=host)).status == 421
 
 
@@ -103,7 +108,7 @@ async def test_own_pages_programs_and_allowed_origins_may_make_changes() -> None
 )
 async def test_without_the_token_everything_but_the_probes_is_401(given: str) -> None:
     async with open_shop(guard=TOKEN) as shop:
-        for path in "/things", "/events", "/openapi.json", "/metrics", "/nope":
+        for path in "/things", "/events", "/api/openapi.json", "/metrics", "/nope":
             reply = await ask(shop.port, f"GET {path}{given}")
             assert (reply.status, reply.headers["www-authenticate"]) == (401, "Bearer")
             assert "t0p" not in str(reply)
@@ -123,6 +128,36 @@ async def test_the_token_opens_and_buys_a_cookie_that_opens_too() -> None:
         assert (await ask(shop.port, f"GET /things\nCookie: {cookie.partition(';')[0]}")).status == 200
         gone = await ask(shop.port, "DELETE /api/session")
         assert (gone.status, "Max-Age=0" in gone.headers["set-cookie"]) == (204, True)
+
+
+async def test_an_event_stream_opens_with_the_cookie_alone() -> None:
+    """An EventSource cannot send a header of its own."""
+    async with open_shop(guard=TOKEN) as shop:
+        reply = await ask(shop.port, "POST /api/session\nAuthorization: Bearer t0p-secret")
+        cookie = reply.headers["set-cookie"].partition(";")[0]
+        async with shop.http.get("/events", headers={"Cookie": cookie}) as response:
+            assert (response.status, response.content_type) == (200, "text/event-stream")
+            assert (await response.content.readline()).startswith(b"retry: ")
+
+
+@pytest.mark.parametrize("path", ["/things", "/things/t1", "/events", "/nope"])
+async def test_no_page_of_another_origin_is_ever_given_leave(path: str) -> None:
+    asked = "Origin: https://evil.example\nAccess-Control-Request-Method: POST\nAccess-Control-Request-Headers: content-type"
+    async with open_shop() as shop:
+        for method in "OPTIONS", "POST", "DELETE":
+            reply = await ask(shop.port, f"{method} {path}\n{asked}")
+            assert [name for name in reply.headers if name.startswith("access-control")] == []
+
+
+@pytest.mark.parametrize(
+    ("host", "token", "warned"), [("0.0.0.0", None, True), ("0.0.0.0", "t0p", False), ("127.0.0.1", None, False)]
+)
+async def test_an_open_address_without_a_token_is_warned_of(host: str, token: str | None, *, warned: bool) -> None:
+    edge = Edge(title="x", version="1", guard=Guard(token=token))
+    with structlog.testing.capture_logs() as logs:
+        async with serving(build_application([], None, edge, health=Health({})), edge, host=host, port=0):
+            pass
+    assert ([line["log_level"] for line in logs if "no token is set" in line["event"]] == ["warning"]) == warned
 
 
 async def test_refusals_are_counted_by_reason() -> None:

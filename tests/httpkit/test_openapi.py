@@ -12,7 +12,7 @@ from openapi_spec_validator import OpenAPIV31SpecValidator
 
 from httpkit.application import build_application
 from httpkit.edge import Edge
-from httpkit.fields import member, message
+from httpkit.fields import PRINTABLE, member, message
 from httpkit.guards import Guard, allowed_hosts
 from httpkit.health import Health
 from httpkit.routes import Call, Nothing, Route
@@ -20,7 +20,7 @@ from tests.httpkit.shop import TABLE, Running, open_shop
 
 
 async def document_of(shop: Running) -> dict[str, Any]:
-    async with shop.http.get("/openapi.json", headers={"Authorization": "Bearer x"}) as response:
+    async with shop.http.get("/api/openapi.json", headers={"Authorization": "Bearer x"}) as response:
         found: dict[str, Any] = await response.json()
     return found
 
@@ -54,6 +54,7 @@ async def test_parameters_and_members_are_described_with_their_limits() -> None:
         "type": "string",
         "minLength": 1,
         "maxLength": 20,
+        "pattern": PRINTABLE,
         "description": "What it is called.",
         "examples": ["nail"],
     }
@@ -62,6 +63,7 @@ async def test_parameters_and_members_are_described_with_their_limits() -> None:
     assert "Idempotency-Key" in {one["name"] for one in make["parameters"]}
     answer = document["components"]["schemas"]["Thing"]
     assert answer["required"] == ["id", "name", "StatusReason", "made_at"], "what may be left out is not required"
+    assert "pattern" not in answer["properties"]["name"], "what is taken is limited, not what is answered"
     assert (
         "additionalProperties"
         not in document["paths"]["/things/{id}"]["patch"]["requestBody"]["content"]["application/json"]["schema"]
@@ -69,7 +71,7 @@ async def test_parameters_and_members_are_described_with_their_limits() -> None:
 
 
 STATUSES = {
-    ("get", "/things/{id}"): {"200", "304", "400", "404", "500", "503"},
+    ("get", "/things/{id}"): {"200", "304", "400", "404", "409", "500", "503"},
     ("delete", "/things/{id}"): {"204", "400", "403", "404", "500", "503"},
     ("post", "/things"): {"201", "400", "403", "408", "413", "415", "422", "500", "503"},
     ("post", "/do/{what}"): {"200", "400", "403", "409", "422", "500", "503"},

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import AsyncIterator
 from enum import StrEnum
 from http import HTTPStatus
@@ -166,8 +167,11 @@ async def test_absent_null_and_given_members_are_told_apart(shop: Running) -> No
             assert (await response.json())["given"] == given
 
 
-async def test_a_body_whose_members_are_all_optional_may_be_left_out(shop: Running) -> None:
+async def test_a_body_whose_members_are_all_optional_may_be_left_out_and_is_an_object_where_it_is_not(shop: Running) -> None:
     assert (await ask(shop.port, "PATCH /things/t1")).json["given"] == []
+    for body in (b"null", b"[]"):
+        reply = await ask(shop.port, "PATCH /things/t1\nContent-Type: application/json", body)
+        assert (reply.status, reply.json["errors"][0]["detail"]) == (400, "must be an object")
 
 
 async def test_unknown_members_are_ignored_where_the_route_does_not_refuse_them(shop: Running) -> None:
@@ -286,12 +290,46 @@ async def test_a_key_that_is_none_is_400(shop: Running, key: str) -> None:
     assert (reply.status, reply.json["errors"][0]["parameter"]) == (400, "Idempotency-Key")
 
 
-async def test_the_trace_context_reaches_the_handler_where_it_is_one(shop: Running) -> None:
-    trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
-    for given, expected in (trace, trace), ("nonsense", None):
-        await ask(shop.port, f"POST /things\ntraceparent: {given}", json.dumps(GOOD).encode())
-        assert shop.shop.last_call is not None
-        assert shop.shop.last_call.traceparent == expected
+TRACE_ID = "0af7651916cd43dd8448eb211c80319c"
+
+
+@pytest.mark.parametrize("flags", ["00", "01"])
+async def test_a_request_is_a_span_of_its_own_in_the_trace_of_its_client(shop: Running, flags: str) -> None:
+    given = f"00-{TRACE_ID}-b7ad6b7169203331-{flags}"
+    reply = await ask(shop.port, f"POST /things\ntraceparent: {given}", json.dumps(GOOD).encode())
+    assert shop.shop.last_call is not None
+    span = shop.shop.last_call.traceparent
+    assert re.fullmatch(f"00-{TRACE_ID}-[0-9a-f]{{16}}-{flags}", span or "")
+    assert span != given
+    assert reply.headers["server-timing"] == f'traceparent;desc="{span}"'
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        "",
+        "\ntraceparent: nonsense",
+        f"\ntraceparent: 00-{TRACE_ID}-b7ad6b7169203331",
+        f"\ntraceparent: ff-{TRACE_ID}-b7ad6b7169203331-01",
+        f"\ntraceparent: 00-{TRACE_ID}-b7ad6b7169203331-01-more",
+        f"\ntraceparent: 00-{TRACE_ID}-0000000000000000-01",
+        f"\ntraceparent: 00-{TRACE_ID.upper()}-b7ad6b7169203331-01",
+        f"\ntraceparent: 00-{TRACE_ID}-b7ad6b7169203331-01" * 2,
+    ],
+)
+async def test_a_new_trace_begins_where_the_client_names_none(shop: Running, given: str) -> None:
+    await ask(shop.port, f"POST /things{given}", json.dumps(GOOD).encode())
+    assert shop.shop.last_call is not None
+    span = shop.shop.last_call.traceparent or ""
+    assert re.fullmatch("00-[0-9a-f]{32}-[0-9a-f]{16}-01", span)
+    assert TRACE_ID not in span
+
+
+async def test_a_later_version_of_the_trace_context_is_read_as_far_as_it_is_known(shop: Running) -> None:
+    given = f"cc-{TRACE_ID}-b7ad6b7169203331-01-what-the-future-will-be-like"
+    await ask(shop.port, f"POST /things\ntraceparent: {given}", json.dumps(GOOD).encode())
+    assert shop.shop.last_call is not None
+    assert TRACE_ID in (shop.shop.last_call.traceparent or "")
 
 
 async def test_a_parameter_in_the_path_may_be_refused_with_another_status(shop: Running) -> None:
@@ -300,7 +338,7 @@ async def test_a_parameter_in_the_path_may_be_refused_with_another_status(shop: 
 
 
 async def test_numbers_come_back_as_exactly_as_they_went_in(shop: Running) -> None:
-    for number in b"0.1", b"123456.789", b"7", b"1000000":
+    for number in b"0.1", b"123456.789", b"7", b"1000000", b"5E-324":
         reply = await ask(shop.port, "POST /things/sum", b'{"amounts":[' + number + b"]}")
         assert (reply.status, reply.body) == (200, number)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from datetime import timedelta
 from pathlib import Path
@@ -15,16 +15,17 @@ import pytest_asyncio
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from eventlog import Commit, Head, IncarnationChanged, LogTruncated, SequenceGap, Unavailable, UndecodableCommit
+from eventlog import Commit, Head, IncarnationChanged, LogTruncated, SequenceGap, Unavailable
 from eventlog.memory import MemoryLog
-from projections.errors import Behind, CheckpointMoved, PoisonedCommit, ProjectorStopped, StoreUnavailable
+from projections.errors import Behind, CheckpointMoved, ProjectorStopped, StoreUnavailable
 from projections.fold import compare, dump, folded
+from projections.keys import CommandKeys
 from projections.migrations import Migrations
 from projections.model import Put, ReadModel
-from projections.projector import CommandKeys, Projector
+from projections.projector import Projector
 from projections.sqlite import SQLiteStore
 from projections.status import State
-from projections.store import KeyRecord, Outcome, Step
+from projections.store import NOTHING_PARKED, KeyRecord, Outcome, Parked, Place, Step
 from tests.support import ledger
 from tests.support.ledger import Book, Booked, Closed, Opened
 from tests.support.waiting import wait_until
@@ -66,12 +67,14 @@ class FaultyStore(SQLiteStore):
         self.gate.set()
         self.sizes: list[int] = []
 
-    async def advance(self, steps: Sequence[Step], keys: Sequence[KeyRecord] = ()) -> Outcome:
+    async def advance(
+        self, steps: Sequence[Step], keys: Sequence[KeyRecord] = (), parked: Mapping[Place, Parked | None] = NOTHING_PARKED
+    ) -> Outcome:
         self.tries += 1
         await self.gate.wait()
         if self.away:
             raise StoreUnavailable("the disk is full")
-        outcome = await super().advance(steps, keys)
+        outcome = await super().advance(steps, keys, parked)
         self.sizes.append(steps[0].after.applied - (steps[0].before.applied if steps[0].before else 0))
         return outcome
 
@@ -195,12 +198,14 @@ async def test_idempotency_keys_are_found_when_their_commit_is_applied(log: Faul
     keys = CommandKeys(projector, store, timeout=0.05)
     await book.append("a", Opened("ann"), key="k1", fingerprint="f1")
     with pytest.raises(Unavailable, match="not reached within"):
-        await keys.find("k1", 1)
+        await keys.find("k1", "ledger.account.a", 1)
     async with running(projector):
-        assert await CommandKeys(projector, store).find("k1", 1) == KeyRecord("k1", "f1", "ledger.account.a", 1)
-        assert await keys.find("k2", 0) is None
+        assert await CommandKeys(projector, store).find("k1", "ledger.account.a", 1) == KeyRecord(
+            "k1", "f1", "ledger.account.a", 1
+        )
+        assert await keys.find("k2", "ledger.account.a", 0) is None
     with pytest.raises(Unavailable, match="ended"):
-        await keys.find("k1", 2)
+        await keys.find("k1", "ledger.account.a", 2)
 
 
 # Waiting
@@ -328,49 +333,7 @@ async def test_two_projectors_on_one_database_cannot_both_go_on(log: FaultyLog, 
     assert await equals_a_fold(log, store)
 
 
-# Poison
-
-
-async def test_a_commit_that_a_handler_cannot_apply_stops_it_there(log: FaultyLog, book: Book, store: FaultyStore) -> None:
-    """What comes before it is applied; the text names sequence, aggregate, projection and reason."""
-    await book.append_randomly(30, accounts=10, seed=1)
-    await book.append("bad", Opened("eve"), Booked(1, "poison"))
-    await book.append("good", Opened("gus"))
-    projector = Projector(log, store, ledger.MODEL)
-    error = await stopped(projector)
-    assert isinstance(error, PoisonedCommit)
-    assert error.sequence == 31
-    assert "sequence 31 (ledger.account.bad)" in str(error)
-    assert "projection 'accounts'" in str(error)
-    assert "this entry cannot be applied" in str(error)
-    assert projector.position == 30
-
-
-@pytest.mark.parametrize(
-    "body", [b"\xff", b"{}", b'{"id":"1","at":"2026-01-01T00:00:00Z","events":[],"state":{"d":{"owner":1}}}']
-)
-async def test_a_commit_that_cannot_be_read_stops_it_there(log: FaultyLog, book: Book, store: FaultyStore, body: bytes) -> None:
-    await book.append_randomly(30, accounts=10, seed=1)
-    log._commits[9] = Commit(10, "ledger.account.bad", body, ledger.REGISTRY)
-    projector = Projector(log, store, ledger.MODEL)
-    error = await stopped(projector)
-    assert isinstance(error, PoisonedCommit)
-    assert isinstance(error.__cause__, UndecodableCommit)
-    assert "sequence 10" in str(error)
-    assert projector.position == 9
-
-
-async def test_a_row_that_the_database_refuses_stops_it_at_its_commit(log: FaultyLog, book: Book, store: FaultyStore) -> None:
-    """In the middle of a batch: the commit is found, those before it are applied."""
-    await book.append_randomly(30, accounts=10, seed=1)
-    await book.append("bad", Opened("eve"), Booked(-1))
-    await book.append_randomly(30, accounts=10, seed=2)
-    projector = Projector(log, store, ledger.MODEL)
-    error = await stopped(projector)
-    assert isinstance(error, PoisonedCommit)
-    assert error.sequence == 31
-    assert "balance >= 0" in str(error)
-    assert projector.position == 30
+# Faults of the database
 
 
 async def test_names_that_change_hands_within_a_batch_are_no_poison(log: FaultyLog, book: Book, store: FaultyStore) -> None:

@@ -8,20 +8,22 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from types import SimpleNamespace
 
 import attrs
 import pytest
 
-from gctd.scan.cache import Cache
+from gctd.scan.cache import Cache, CacheLimits
 from gctd.scan.checkout import CheckoutLimits, Checkouts
 from gctd.scan.errors import GitError, LimitExceeded
 from gctd.scan.git import Git, GitSettings
 from gctd.scan.locks import FileLock
 from gctd.scan.process import MIB
-from tests.scan.conftest import LOOPBACK, local, url_of
+from tests.scan.conftest import LOOPBACK, local, url_of, web
 from tests.support import gorepo
-from tests.support.githttp import counting_git
+from tests.support.githttp import GitServer, counting_git, serve
 
 
 def listing(directory: Path) -> list[str]:
@@ -75,6 +77,21 @@ async def test_a_branch_a_tag_and_a_commit_are_checked_out(tmp_path: Path, check
     for ref, commit, count in [("v1", first, 3), (second, second, 4), (first, first, 3), ("side/branch", third, 5)]:
         async with checkouts.checkout(url_of(repo.path), ref) as checkout:
             assert (checkout.ref, checkout.commit_sha, len(listing(checkout.path))) == (ref, commit, count)
+
+
+async def test_a_commit_is_checked_out_under_the_name_of_a_branch_that_has_moved_on_or_is_gone(
+    tmp_path: Path, counted: Counted
+) -> None:
+    repo = gorepo.make(tmp_path / "repo")
+    repo.git("branch", "gone")
+    seen = repo.head()
+    repo.write({"second.go": "package single\n"}).commit()
+    repo.git("branch", "--delete", "--force", "gone")
+    for name in ("main", "gone"):
+        async with counted.checkouts.checkout(url_of(repo.path), name, commit=seen) as checkout:
+            assert (checkout.ref, checkout.commit_sha) == (name, seen)
+            assert not (checkout.path / "second.go").exists()
+    assert counted.calls()["ls-remote"] == 0
 
 
 async def test_a_commit_that_is_not_there(tmp_path: Path, checkouts: Checkouts, cache: Path) -> None:
@@ -158,6 +175,62 @@ async def test_the_second_scan_of_a_repository_transfers_nothing(tmp_path: Path,
     assert counted.calls() == {"ls-remote": 3, "fetch": 1, "init": 1, "read-tree": 3}
 
 
+@attrs.frozen
+class Served:
+    """A repository behind a server that counts what is asked of it."""
+
+    server: GitServer
+    repo: gorepo.GoRepo
+
+    @property
+    def url(self) -> str:
+        return f"{self.server.url}/repo"
+
+
+@pytest.fixture
+def served(tmp_path: Path) -> Iterator[Served]:
+    repo = gorepo.make(tmp_path / "served" / "repo")
+    with serve(tmp_path / "served") as server:
+        yield Served(server, repo)
+
+
+async def test_a_host_is_asked_for_objects_once_and_then_only_where_the_branch_is(served: Served, checkouts: Checkouts) -> None:
+    for _ in range(3):
+        async with checkouts.checkout(web(served.url)) as checkout:
+            assert checkout.commit_sha == served.repo.head()
+    assert served.server.commands == ["ls-refs", "ls-refs", "fetch", "ls-refs", "ls-refs"]
+    served.repo.write({"new.go": "package single\n"}).commit()
+    async with checkouts.checkout(web(served.url)) as checkout:
+        assert (checkout.path / "new.go").exists()
+    assert served.server.commands.count("fetch") == 2
+
+
+def test_two_workers_at_the_same_moment_clone_once(served: Served, tmp_path: Path, cache: Path) -> None:
+    workers = [start_worker(cache, Path("git"), served.url) for _ in range(2)]
+    for worker in workers:
+        output, _ = worker.communicate(timeout=60)
+        assert output.splitlines() == [f"{served.repo.head()} 3"]
+    assert served.server.commands.count("fetch") == 1
+
+
+async def test_a_mirror_that_has_grown_is_made_anew(tmp_path: Path, counted: Counted, cache: Path) -> None:
+    """After fifty fetches; the packs of old commits are not kept for ever."""
+    repo = gorepo.make(tmp_path / "repo")
+    async with counted.checkouts.checkout(url_of(repo.path)):
+        pass
+    (packs,) = (cache / "clones").glob("*.git/objects/pack")
+    for number in range(50):
+        (packs / f"pack-{number}.pack").touch()
+    old = repo.head()
+    repo.write({"new.go": "package single\n"}).commit()
+    async with counted.checkouts.checkout(url_of(repo.path)) as checkout:
+        assert (checkout.path / "new.go").exists()
+    assert len(list(packs.glob("*.pack"))) == 1
+    async with counted.checkouts.checkout(url_of(repo.path), old) as checkout:
+        assert not (checkout.path / "new.go").exists()
+    assert counted.calls()["init"] == 2
+
+
 async def test_a_new_commit_is_fetched_into_the_same_mirror(tmp_path: Path, counted: Counted) -> None:
     repo = gorepo.make(tmp_path / "repo")
     old = repo.head()
@@ -197,15 +270,16 @@ import asyncio, sys
 from pathlib import Path
 from gctd.scan.checkout import Checkouts
 from gctd.scan.git import Git, GitSettings
-from tests.scan.conftest import url_of
+from tests.scan.conftest import LOOPBACK, local, web
 
 async def main(cache, program, *repos):
-    checkouts = Checkouts(Path(cache), Git(GitSettings(program=program)))
-    for repo in repos:
-        async with checkouts.checkout(url_of(Path(repo))) as checkout:
+    checkouts = Checkouts(Path(cache), Git(GitSettings(addresses=LOOPBACK, program=program)))
+    urls = [web(repo) if repo.startswith("http") else local(repo) for repo in repos]
+    for url in urls:
+        async with checkouts.checkout(url) as checkout:
             print(checkout.commit_sha, len(list(checkout.path.iterdir())), flush=True)
-    if repos[-1:] == repos[:1]:
-        async with checkouts.checkout(url_of(Path(repo))) as checkout:
+    if repos[1:] == repos[:1]:
+        async with checkouts.checkout(url) as checkout:
             print("held", flush=True)
             await asyncio.sleep(60)
 
@@ -213,7 +287,7 @@ asyncio.run(main(*sys.argv[1:]))
 """
 
 
-def start_worker(cache: Path, program: Path, *repos: Path) -> subprocess.Popen[str]:
+def start_worker(cache: Path, program: Path, *repos: Path | str) -> subprocess.Popen[str]:
     arguments = [str(argument) for argument in (cache, program, *repos)]
     return subprocess.Popen([sys.executable, "-c", OTHER_WORKER, *arguments], stdout=subprocess.PIPE, text=True)
 
@@ -251,7 +325,7 @@ async def test_what_a_killed_worker_left_is_swept_and_what_a_living_one_has_is_n
             dead.communicate()
         (left,) = [path for path in (cache / "jobs").iterdir() if path.is_dir() and path != living.job]
         (left / "src" / ".go-crap-cover.out").write_text("mode: set\n")
-        assert await Checkouts(cache, Git()).sweep() == 1
+        await Checkouts(cache, Git()).upkeep()
         assert living.path.exists()
         assert len(folders(cache)) == 2
     assert folders(cache) == []
@@ -278,7 +352,7 @@ async def test_a_fetch_that_was_killed_does_not_stop_the_next(tmp_path: Path, ch
     repo = gorepo.make(tmp_path / "repo")
     async with checkouts.checkout(url_of(repo.path)):
         pass
-    (mirror,) = (cache / "repos").glob("*.git")
+    (mirror,) = (cache / "clones").glob("*.git")
     for name in ("shallow.lock", "HEAD.lock", "refs/gctd/x.lock", "objects/pack/tmp_pack_x"):
         (mirror / name).touch()
     repo.write({"new.go": "package single\n"}).commit()
@@ -293,7 +367,7 @@ async def test_a_damaged_mirror_is_made_anew(tmp_path: Path, checkouts: Checkout
     repo = gorepo.make(tmp_path / "repo")
     async with checkouts.checkout(url_of(repo.path)):
         pass
-    (mirror,) = (cache / "repos").glob("*.git")
+    (mirror,) = (cache / "clones").glob("*.git")
     for path in list(mirror.glob("objects/pack/*.pack")) if damage != "head gone" else [mirror / "HEAD"]:
         path.chmod(0o600)
         if damage == "pack garbled":
@@ -304,35 +378,97 @@ async def test_a_damaged_mirror_is_made_anew(tmp_path: Path, checkouts: Checkout
         assert listing(checkout.path) == sorted(gorepo.KINDS["single"])
 
 
-async def test_the_repository_used_longest_ago_goes_first(tmp_path: Path, cache: Path, git: Git) -> None:
-    """Its mirror and its Go caches; one that a job uses stays."""
-    checkouts = Checkouts(cache, git)
-    repos = [gorepo.make(tmp_path / name, files={"big": os.urandom(300_000).hex()}) for name in ("a", "b", "c")]
-    ids = []
-    for age, repo in zip((300, 200, 100), repos, strict=True):
-        async with checkouts.checkout(url_of(repo.path)) as checkout:
-            (checkout.go_cache / "build").mkdir(parents=True)
-            (checkout.go_cache / "build" / "x").write_bytes(bytes(MIB))
-            ids.append(checkout.repo_id)
-        use = cache / "repos" / f"{ids[-1]}.use"
-        os.utime(use, (time.time() - age, time.time() - age))
-    places = Cache(cache)
-    async with places.using(ids[0]):
-        os.utime(places.of(ids[0]).use, (1, 1))
-        freed = await places.make_room(3 * MIB)
-    assert MIB < freed < 2 * MIB
-    assert [places.of(id_).mirror.exists() for id_ in ids] == [True, False, True]
-    assert [places.of(id_).go.exists() for id_ in ids] == [True, False, True]
-    assert await places.make_room(0) > 2 * MIB
-    async with checkouts.checkout(url_of(repos[0].path)) as checkout:
+async def scanned(checkouts: Checkouts, cache: Path, repo: gorepo.GoRepo, *, age: float) -> str:
+    """Scan a repository so many seconds ago, with 1 MiB of builds; its id."""
+    async with checkouts.checkout(url_of(repo.path)) as checkout:
+        checkout.go_cache.mkdir(parents=True, exist_ok=True)
+        (checkout.go_cache / "x").write_bytes(bytes(MIB))
+    for use in (f"clones/{checkout.repo_id}.git.use", f"builds/{checkout.repo_id}.use"):
+        os.utime(cache / use, (time.time() - age, time.time() - age))
+    return checkout.repo_id
+
+
+def kept(cache: Path, ids: Sequence[str]) -> tuple[list[bool], list[bool]]:
+    """Of which repositories there are clones, and of which builds."""
+    return [(cache / "clones" / f"{id_}.git").exists() for id_ in ids], [(cache / "builds" / id_).exists() for id_ in ids]
+
+
+@pytest.fixture
+def three(tmp_path: Path) -> list[gorepo.GoRepo]:
+    """Repositories whose clones have some 350 kB each."""
+    return [gorepo.make(tmp_path / name, files={"big": os.urandom(300_000).hex()}) for name in ("a", "b", "c")]
+
+
+PLENTY = CacheLimits(keep_free=0)
+
+
+async def test_what_was_used_longest_ago_goes_first(cache: Path, git: Git, three: list[gorepo.GoRepo]) -> None:
+    """Clones and builds each to their own limit; what a job uses stays."""
+    checkouts = Checkouts(cache, git, cache_limits=PLENTY)
+    ids = [await scanned(checkouts, cache, repo, age=age) for age, repo in zip((300, 200, 100), three, strict=True)]
+    assert await Cache(cache, PLENTY).make_room() == 0
+    tight = Cache(cache, CacheLimits(builds=2 * MIB + MIB // 2, keep_free=0))
+    assert MIB <= await tight.make_room() < 2 * MIB
+    assert kept(cache, ids) == ([True] * 3, [False, True, True])
+    tight = Cache(cache, CacheLimits(clones=MIB // 2, keep_free=0))
+    async with tight.clones.using(f"{ids[0]}.git"):
+        os.utime(cache / "clones" / f"{ids[0]}.git.use", (1, 1))
+        assert await tight.make_room() > 0
+    assert kept(cache, ids) == ([True, False, False], [False, True, True])
+    assert not (cache / "clones" / f"{ids[1]}.git.use").exists()
+    await Cache(cache, CacheLimits(clones=0, builds=0, keep_free=0)).make_room()
+    assert kept(cache, ids) == ([False] * 3, [False] * 3)
+    async with checkouts.checkout(url_of(three[0].path)) as checkout:
         assert checkout.transferred
+
+
+async def test_caches_go_until_enough_is_free_on_the_disk(
+    cache: Path, git: Git, three: list[gorepo.GoRepo], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Clones and builds, whichever was used longest ago; and when a disk is short, room is made before a checkout."""
+    checkouts = Checkouts(cache, git, cache_limits=PLENTY)
+    ids = [await scanned(checkouts, cache, repo, age=age) for age, repo in zip((300, 200, 100), three, strict=True)]
+
+    def free(_: object) -> SimpleNamespace:
+        clones, builds = kept(cache, ids)
+        return SimpleNamespace(free=(6 - sum(clones) - sum(builds)) * MIB)
+
+    monkeypatch.setattr("shutil.disk_usage", free)
+    short = Checkouts(cache, git, cache_limits=CacheLimits(keep_free=3 * MIB))
+    async with short.checkout(url_of(three[2].path)) as checkout:
+        assert not checkout.transferred
+    clones, builds = kept(cache, ids)
+    assert sum(clones) + sum(builds) == 3
+    assert (clones[0], builds[0], clones[2], builds[2]) == (False, False, True, True)
+
+
+@pytest.mark.fault
+async def test_what_a_killed_worker_has_fetched_counts(tmp_path: Path, cache: Path, three: list[gorepo.GoRepo]) -> None:
+    """It had no time to say how much that is; it is measured, and can be removed."""
+    dead = start_worker(cache, Path("git"), three[0].path, three[0].path)
+    assert dead.stdout is not None
+    try:
+        while (await asyncio.to_thread(dead.stdout.readline)) != "held\n":
+            assert dead.poll() is None
+        clones = Cache(cache).clones
+        (item,) = await clones.items()
+        assert item.size > 300_000
+        assert await item.forget() == 0
+    finally:
+        dead.kill()
+        dead.communicate()
+    assert (cache / "clones" / f"{item.name}.use").read_text() == ""
+    assert await clones.items() == [item]
+    assert (cache / "clones" / f"{item.name}.use").read_text() == str(item.size)
+    assert await item.forget() == item.size
+    assert await clones.items() == []
 
 
 async def test_a_waiting_job_does_not_hold_up_the_others(tmp_path: Path, cache: Path, checkouts: Checkouts) -> None:
     """A mirror that another process holds is waited for; the event loop goes on, and the wait can be cancelled."""
     repos = [gorepo.make(tmp_path / name) for name in ("a", "b")]
     async with checkouts.checkout(url_of(repos[0].path)) as checkout:
-        lock = Cache(cache).of(checkout.repo_id).lock
+        lock = Cache(cache).clones.lock(f"{checkout.repo_id}.git")
     holder = FileLock.try_acquire(lock)
     assert holder is not None
     try:

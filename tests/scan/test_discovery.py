@@ -99,6 +99,46 @@ def test_a_workspace_may_name_directories_that_are_not_there(tmp_path: Path) -> 
     assert [name for name, project in found(tree(tmp_path, files)).items() if project.in_workspace] == ["lib"]
 
 
+def test_a_module_where_nobody_looks_is_a_project_where_a_workspace_uses_it(tmp_path: Path) -> None:
+    """Go looks into such a directory when it is told to; and into what is below it as usual."""
+    files = {
+        **gorepo.KINDS["nested"],
+        "go.work": "go 1.21\nuse (\n\t.\n\t./_old\n\t./.hidden\n\t./testdata/ignored\n)\n",
+        **gorepo.under("_old/more", {"go.mod": gorepo.module("x/more"), **gorepo.tested("more")}),
+        **gorepo.under("_old/testdata", {"go.mod": gorepo.module("x/data"), **gorepo.tested("data")}),
+    }
+    projects = found(tree(tmp_path, files))
+    assert list(projects) == [".", ".hidden", "_old", "_old/more", "plugin", "plugin/deep", "testdata/ignored"]
+    assert [name for name, project in projects.items() if project.in_workspace] == [".", ".hidden", "_old", "testdata/ignored"]
+    assert all(project.problem is None for project in projects.values())
+    assert (projects["_old"].packages, projects["."].packages) == (1, 2)
+
+
+def test_modules_with_names_that_look_alike_are_told_apart(tmp_path: Path) -> None:
+    """`lib` is no parent of `lib2`, in the workspace or out of it."""
+    names = ("lib", "lib2", "lib-x", "lib.d/inner", "lib/inner")
+    files = {"go.work": "go 1.21\nuse ./lib\n"}
+    for name in names:
+        files |= gorepo.under(name, {"go.mod": gorepo.module(f"example.com/{name}"), **gorepo.tested("p")})
+    projects = found(tree(tmp_path, files))
+    assert set(projects) == set(names)
+    assert [name for name, project in projects.items() if project.in_workspace] == ["lib"]
+    assert all(project.packages == 1 for project in projects.values())
+    assert nested_modules("lib", tuple(projects)) == ("inner",)
+    assert nested_modules("lib2", tuple(projects)) == ()
+
+
+@pytest.mark.parametrize(("target", "outside"), [("../x", True), ("/x", True), ("./lib", False), ("example.com/y v1.0.0", False)])
+def test_a_workspace_that_replaces_a_module_by_one_outside_is_a_problem_of_its_members(
+    tmp_path: Path, target: str, outside: bool
+) -> None:
+    files = {**gorepo.KINDS["workspace"]}
+    files["go.work"] += f"\nreplace example.com/x => {target}\n"
+    projects = found(tree(tmp_path / "repo", files))
+    problem = f"go.work replaces a module by {target}, which is outside the repository" if outside else None
+    assert {name: project.problem for name, project in projects.items()} == {"api": problem, "lib": problem, "tools": None}
+
+
 @pytest.mark.parametrize(
     ("files", "problem"),
     [
@@ -140,14 +180,19 @@ def test_an_empty_go_mod_keeps_its_directory_out_and_is_no_project(tmp_path: Pat
     assert projects["."].packages == 1
 
 
-def test_submodules_are_looked_into_only_where_they_are_asked_for(tmp_path: Path) -> None:
-    files = {
-        **gorepo.KINDS["single"],
-        ".gitmodules": '[submodule "s"]\n\tpath = third/party\n\turl = https://example.com/x\n',
-        **gorepo.under("third/party", {"go.mod": gorepo.module("example.com/sub"), **gorepo.tested("sub")}),
-    }
-    assert list(found(tree(tmp_path, files))) == ["."]
-    assert list(found(tmp_path, submodules=True)) == [".", "third/party"]
+async def test_submodules_are_projects_only_where_they_are_asked_for(tmp_path: Path, checkouts: Checkouts) -> None:
+    """A directory that .gitmodules names and that is none is looked into like any other."""
+    sub = gorepo.make(tmp_path / "sub")
+    repo = gorepo.make(tmp_path / "repo")
+    modules = '[submodule "s"]\n\tpath = third/party\n\turl = ../sub\n[submodule "gone"]\n\tpath = cmd\n\turl = ../sub\n'
+    repo.write({".gitmodules": modules, **gorepo.under("cmd", gorepo.KINDS["single"])})
+    repo.git("add", "--all")
+    repo.git("update-index", "--add", "--cacheinfo", f"160000,{sub.head()},third/party")
+    repo.git("commit", "--quiet", "--message", "submodule")
+    async with checkouts.checkout(url_of(repo.path)) as checkout:
+        assert list(found(checkout.path)) == [".", "cmd"]
+    async with checkouts.checkout(url_of(repo.path), submodules=True) as checkout:
+        assert list(found(checkout.path)) == [".", "cmd", "third/party"]
 
 
 # Links

@@ -18,7 +18,7 @@ from gctd.scan.git import Git, GitSettings, RemoteRef
 from gctd.scan.giterrors import redact
 from tests.scan.conftest import LOOPBACK, url_of, web
 from tests.support import gorepo
-from tests.support.githttp import GitServer, serve
+from tests.support.githttp import GitServer, counting_git, serve
 
 
 @pytest.fixture
@@ -90,6 +90,25 @@ async def test_an_empty_repository_and_one_that_is_not_there(tmp_path: Path, git
         await git.resolve(url_of(tmp_path / "empty"))
     with pytest.raises(GitError, match="no such repository"):
         await git.resolve(url_of(tmp_path / "missing"))
+
+
+async def test_all_refs_of_a_repository_are_asked_for_at_once(repo: gorepo.GoRepo, tmp_path: Path) -> None:
+    first = repo.head()
+    repo.git("tag", "-a", "-m", "x", "v1")
+    second = repo.commit()
+    program = counting_git(tmp_path / "counting")
+    git = Git(GitSettings(addresses=LOOPBACK, program=str(program)))
+    found = await git.resolve_all(url_of(repo.path), [None, "main", "v1", "none", "a" * 40])
+    error = found["none"]
+    assert isinstance(error, GitError)
+    assert "no branch or tag 'none'" in str(error)
+    assert {ref: one.commit_sha for ref, one in found.items() if isinstance(one, RemoteRef)} == {
+        None: second,
+        "main": second,
+        "v1": first,
+        "a" * 40: "a" * 40,
+    }
+    assert (program.parent / "calls").read_text().split() == ["ls-remote"]
 
 
 # What git is not given

@@ -128,7 +128,9 @@ async def test_a_package_that_takes_too_long_is_told_and_the_others_count(make: 
 async def test_go_is_given_less_time_than_there_is(make: Any, tmp_path: Path, asked: str, given: float) -> None:
     """So it tells itself which test took too long, the others count, and there is time left for what follows."""
     go = tmp_path / "fakego"
-    go.write_text(f'#!/bin/sh\necho "$@" >> {tmp_path}/calls\n[ "$1" = test ] || printf "example.com/single\\tfalse\\t\\n"\n')
+    go.write_text(
+        f'#!/bin/sh\necho "$@" >> {tmp_path}/calls\n[ "$1" = test ] || printf "example.com/single\\tfalse\\tfalse\\t\\n"\n'
+    )
     go.chmod(0o755)
     project = attrs.evolve(make("single"), toolchain=Toolchain(go, "go1"))
     await project.run(timeout=1800.0, test_args=(asked,) if asked else ())
@@ -140,7 +142,9 @@ async def test_go_is_given_less_time_than_there_is(make: Any, tmp_path: Path, as
 async def test_a_run_that_tests_nothing_in_its_time_has_failed(make: Any, tmp_path: Path) -> None:
     go = tmp_path / "fakego"
     event = '{"Action":"start","Package":"example.com/single"}'
-    go.write_text(f"#!/bin/sh\n[ $1 = test ] || exec printf 'example.com/single\\tfalse\\t\\n'\necho '{event}'\nexec sleep 60\n")
+    go.write_text(
+        f"#!/bin/sh\n[ $1 = test ] || exec printf 'example.com/single\\tfalse\\tfalse\\t\\n'\necho '{event}'\nexec sleep 60\n"
+    )
     go.chmod(0o755)
     project = attrs.evolve(make("single"), toolchain=Toolchain(go, "go1"))
     with pytest.raises(GoError, match=r"its time was over, before a package was tested") as caught:
@@ -237,6 +241,21 @@ async def test_a_workspace_that_cannot_be_loaded_is_left_aside(make: Any) -> Non
     assert outcomes(run) == {"lib": "ok"}
     assert not run.workspace
     assert any("gone" in line for line in project.log)
+
+
+async def test_a_vendored_workspace_needs_no_network(make: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As `go work vendor` makes it; the directory is that of the workspace."""
+    monkeypatch.setenv("GOPROXY", "http://127.0.0.1:9")
+    files = {
+        "go.work": "go 1.22\n\nuse ./one\n",
+        "vendor/modules.txt": "## workspace\n# example.org/dep v1.0.0\n## explicit; go 1.21\nexample.org/dep\n",
+        "vendor/example.org/dep/dep.go": "package dep\n\n// X is 1.\nvar X = 1\n",
+        "one/go.mod": gorepo.module("example.com/one", go="1.22") + "\nrequire example.org/dep v1.0.0\n",
+        **gorepo.under("one", gorepo.with_test("one", "if dep.X != 1 {\n\tt.Fail()\n}", "example.org/dep")),
+    }
+    run = await make(files, "one").run(workspace=True)
+    assert outcomes(run) == {"one": "ok"}
+    assert run.workspace
 
 
 async def test_nested_modules_are_not_tested_with_their_parent(make: Any) -> None:

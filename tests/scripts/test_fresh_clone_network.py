@@ -44,7 +44,7 @@ async def test_up_demo_sets_everything_up_shows_scores_and_leaves_nothing_behind
     began = time.monotonic()
     with supervised([*up, "--demo"], tmp_path / "first.txt", environment) as running:
         ready = await running.ready(300)
-        await wait_until(lambda: "Ctrl-C ends all" in running.said or running.process.poll() is not None, 120)
+        await wait_until(lambda: "Ctrl-C ends all" in running.said or running.process.poll() is not None, 240)
         print(f"first start with the demonstration: {time.monotonic() - began:.1f} s")
         assert "Check" in running.said, "the function that is most at risk"
         assert f"open {ready['gctd']} in a browser" in running.said.splitlines()[-1]

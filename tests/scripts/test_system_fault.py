@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import socket
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -39,11 +41,13 @@ def _gctd(ready: Mapping[str, Any], *arguments: str) -> Any:
 async def test_the_ready_file_is_all_that_the_command_line_needs(tmp_path: Path) -> None:
     with _system(tmp_path, "--workers", "2") as running:
         ready = await running.ready()
-        assert set(ready) == {"gctd", "nats", "env"}
+        assert set(ready) == {"gctd", "pantry", "graphql", "nats", "env"}
         assert _get(f"{ready['gctd']}/readyz")["status"] == "ok"
+        greeting = {"data": {"hello": "Hello world! from OpenFaaS"}}
+        assert _get(f"{ready['graphql']}/function/graphql?query=%7Bhello%7D") == greeting
         assert {worker["id"]: worker["status"] for worker in _gctd(ready, "worker", "list")} == {
-            "worker-1": "online",
-            "worker-2": "online",
+            "worker-1": "idle",
+            "worker-2": "idle",
         }
         children = list(running.descendants().values())
         assert await running.end(signal.SIGINT) == 130
@@ -75,6 +79,29 @@ async def test_what_is_killed_comes_back_at_the_same_address(tmp_path: Path, par
         assert listed == ["worker-1"]
 
 
+async def test_the_tables_may_be_in_a_postgres_that_belongs_to_the_system() -> None:
+    """It comes back when it is killed, ends with the system, also when that is killed, and the next start goes on with it."""
+    directory = Path(tempfile.mkdtemp(prefix="system-"))
+    os.chmod(directory, 0o755)  # noqa: PTH101 - Postgres does not run as root: then somebody else has to get there
+    try:
+        with _system(directory, "--postgres") as running:
+            ready = await running.ready()
+            assert ready["env"]["GCTD_DATABASE_URL"].startswith("postgresql://")
+            assert [worker["id"] for worker in _gctd(ready, "worker", "list")] == ["worker-1"]
+            running.find("cluster").kill()
+            await wait_until(lambda: "postgres runs again" in running.said, 30)
+            assert await wait_until(lambda: _online(ready), 60) == ["worker-1"]
+            children = list(running.descendants().values())
+            await running.end(signal.SIGKILL)
+            await wait_until(lambda: not alive(children), 30)
+        running.ready_file.unlink()
+        with _system(directory, "--postgres") as running:
+            assert _gctd(await running.ready(), "worker", "list")[0]["id"] == "worker-1"
+            assert await running.end(signal.SIGTERM) == 143
+    finally:
+        shutil.rmtree(directory)
+
+
 async def test_a_port_that_is_taken_is_named(tmp_path: Path) -> None:
     with (
         socket.create_server(("127.0.0.1", 0)) as taken,
@@ -86,7 +113,7 @@ async def test_a_port_that_is_taken_is_named(tmp_path: Path) -> None:
 
 def _online(ready: Mapping[str, Any]) -> list[str]:
     try:
-        return [worker["id"] for worker in _get(f"{ready['gctd']}/api/workers") if worker["status"] == "online"]
+        return [worker["id"] for worker in _get(f"{ready['gctd']}/api/workers") if worker["status"] in {"idle", "busy"}]
     except OSError:
         return []
 

@@ -1,4 +1,4 @@
-"""Running `gctd` as a process of its own, on pipes or on a terminal, and waiting for what it writes."""
+"""Running one of the programs as a process of its own, on pipes or on a terminal, and waiting for what it writes."""
 
 from __future__ import annotations
 
@@ -62,6 +62,17 @@ class Run:
         """Send a signal."""
         self._process.send_signal(number)
 
+    async def type(self, text: str) -> None:
+        """Write to its standard input."""
+        assert self._process.stdin is not None, "a run that is `typed` to has one"
+        self._process.stdin.write(text.encode())
+        await self._process.stdin.drain()
+
+    def end_input(self) -> None:
+        """End its standard input."""
+        assert self._process.stdin is not None, "a run that is `typed` to has one"
+        self._process.stdin.close()
+
     async def until(self, text: str) -> None:
         """Wait until a text was written, to either stream."""
         wanted = text.encode()
@@ -91,11 +102,16 @@ def environment(url: str | None, home: Path, more: Mapping[str, str] | None = No
 
 
 @asynccontextmanager
-async def running(*arguments: str, url: str | None, home: Path, env: Mapping[str, str] | None = None) -> AsyncIterator[Run]:
-    """`gctd` with these arguments, standard output and error on pipes; killed at the end where it still runs."""
+async def running(
+    *arguments: str, url: str | None, home: Path, env: Mapping[str, str] | None = None, program: str = "gctd", typed: bool = False
+) -> AsyncIterator[Run]:
+    """A program with these arguments, standard output and error on pipes; killed at the end where it still runs.
+
+    `typed`: its standard input is a pipe that `Run.type` writes to, else there is none.
+    """
     process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "gctd", *arguments),
-        stdin=asyncio.subprocess.DEVNULL,
+        *(sys.executable, "-m", program, *arguments),
+        stdin=asyncio.subprocess.PIPE if typed else asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
         cwd=home,
@@ -116,6 +132,15 @@ async def running(*arguments: str, url: str | None, home: Path, env: Mapping[str
 async def gctd(*arguments: str, url: str | None, home: Path, env: Mapping[str, str] | None = None) -> Result:
     """How `gctd` with these arguments ends."""
     async with running(*arguments, url=url, home=home, env=env) as run:
+        return await run.result()
+
+
+async def pantry(*arguments: str, home: Path, env: Mapping[str, str], typed: str | None = None) -> Result:
+    """How `pantry` with these arguments and this standard input ends."""
+    async with running(*arguments, url=None, home=home, env=env, program="pantry", typed=typed is not None) as run:
+        if typed is not None:
+            await run.type(typed)
+            run.end_input()
         return await run.result()
 
 

@@ -94,6 +94,24 @@ def task_document(number: int = 1, status: str = "queued", *, second: int = 0, *
     } | more
 
 
+def attempt_document(number: int = 1, outcome: str | None = "completed", **more: Any) -> Document:
+    """An attempt that began with the task and took two stages."""
+    running = outcome is None
+    return {
+        "attempt": number,
+        "worker": "worker-1",
+        "started_at": T0,
+        "ended_at": None if running else "2026-11-20T10:01:05.000000Z",
+        "outcome": outcome,
+        "reason": "",
+        "stages": [
+            {"stage": "clone", "started_at": T0, "duration_ms": 1500},
+            {"stage": "test", "started_at": T0, "duration_ms": None if running else 62_000},
+        ],
+        "log": None if running else {"size": 2048, "cut": 0},
+    } | more
+
+
 def analysis_document(
     project: str = ".", *, entries: Sequence[tuple[str, float]] = (("Parse", 42.5), ("Get", 2.0)), **more: Any
 ) -> Document:
@@ -141,16 +159,20 @@ def analysis_document(
     } | more
 
 
-def worker_document(id_: str = "worker-1", status: str = "online", **more: Any) -> Document:
+def worker_document(id_: str = "worker-1", status: str = "busy", **more: Any) -> Document:
     """A worker."""
     return {
         "id": id_,
         "host": "build-7",
         "pid": 4711,
-        "cpu": 12.5,
-        "memory": 256 * 1024**2,
+        "cpu": None if status == "gone" else 0.125,
+        "memory": None if status == "gone" else 256 * 1024**2,
         "status": status,
-        "tasks": ["task-1"],
+        "tasks": [] if status == "gone" else ["task-1"],
+        "concurrency": None if status == "gone" else 2,
+        "version": "" if status == "gone" else "0.1.0",
+        "go_version": "" if status == "gone" else "go1.26.6",
+        "sandbox": "" if status == "gone" else "bubblewrap",
         "started_at": T0,
     } | more
 
@@ -168,6 +190,8 @@ class FakeApi:
         self.repos: dict[str, Document] = {}
         self.tasks: dict[str, Document] = {}
         self.scheduled: Sequence[Document] = ()
+        self.attempts: dict[str, list[Document]] = {}
+        self.logs: dict[tuple[str, int], str] = {}
         self.results: dict[str, Document] = {}
         self.analyses: list[Document] = []
         self.workers: list[Document] = [worker_document()]
@@ -178,6 +202,7 @@ class FakeApi:
         self.after_post: Script | None = None
         self.frames: list[tuple[str, str, str]] = []
         self.resumed_from: list[str | None] = []
+        self._begun_at: int | None = None
         self.cut_after: int | None = None
         self._grown = asyncio.Condition()
         self._sequence = 0
@@ -293,6 +318,15 @@ class FakeApi:
                 return Reply(200, self.results[id_]) if id_ in self.results else problem(409, f"{id_} has not completed")
             case ("DELETE", id_):
                 return Reply(204) if self.tasks.pop(id_, None) else problem(404, f"there is no {id_}")
+            case ("GET", id_, "attempts", number, "log"):
+                text = self.logs.get((id_, int(number)))
+                return Reply(200, text.encode(), {"Content-Type": "text/plain"}) if text is not None else problem(404, "no log")
+            case ("GET", id_, "attempts"):
+                return Reply(200, self.attempts[id_]) if id_ in self.attempts else problem(404, f"there is no {id_}")
+            case ("POST", id_, "cancel"):
+                return Reply(204) if id_ in self.tasks else problem(404, f"there is no {id_}")
+            case ("POST", id_, "retry"):
+                return Reply(202, self.tasks[id_]) if id_ in self.tasks else problem(404, f"there is no {id_}")
             case ("POST", "hide-all") | ("POST", _, "seen"):
                 return Reply(204)
         return None
@@ -317,8 +351,10 @@ class FakeApi:
     async def _stream(self, request: web.Request) -> web.StreamResponse:
         last = request.headers.get("Last-Event-ID")
         self.resumed_from.append(last)
+        if self._begun_at is None or self.cut_after is None:
+            self._begun_at = len(self.frames)
         place = (
-            len(self.frames)
+            self._begun_at  # also of the next one where it is cut off before the first event arrives
             if last is None
             else next((index for index, (id_, _, _) in enumerate(self.frames) if int(id_) > int(last)), len(self.frames))
         )

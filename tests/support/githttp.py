@@ -2,8 +2,16 @@
 
 from __future__ import annotations
 
+import atexit
+import base64
+import functools
+import gzip
 import os
+import re
+import shutil
+import ssl
 import subprocess
+import tempfile
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,27 +19,60 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import attrs
+import trustme
 
 from tests.support.gorepo import GIT_ENVIRONMENT
+
+_COMMAND = re.compile(r"command=([a-z-]+)")
+
+
+@functools.cache
+def certificate() -> Path:
+    """A file with the certificate and the key of 127.0.0.1 and the authority that signed it; made anew for each run."""
+    directory = tempfile.mkdtemp(prefix="certificate-")
+    atexit.register(shutil.rmtree, directory)
+    authority = trustme.CA()
+    server = authority.issue_cert("127.0.0.1")
+    file = Path(directory) / "loopback.pem"
+    parts = [server.private_key_pem, *server.cert_chain_pems, authority.cert_pem]
+    file.write_bytes(b"".join(part.bytes() for part in parts))
+    return file
+
+
+def _basic(credential: str) -> str:
+    return f"Basic {base64.b64encode(credential.encode()).decode()}"
 
 
 @attrs.define
 class GitServer:
     """`url` serves the repositories below a directory. `requests` are the lines that came in, `headers` those of the last one.
 
-    `redirect`: paths that begin with a key are sent to the value. `status`: every request is answered with it.
+    `commands` are those of git's protocol that came in (gitprotocol-v2): `ls-refs`, and `fetch` where objects are asked for.
+    `redirect`: paths that begin with a key are sent to the value, a path or a URL. `status`: every request is answered with it.
+    `credential`: `user:password` that is asked for.
     """
 
     url: str = ""
     requests: list[str] = attrs.field(factory=list)
     headers: dict[str, str] = attrs.field(factory=dict)
+    commands: list[str] = attrs.field(factory=list)
     redirect: dict[str, str] = attrs.field(factory=dict)
     status: int | None = None
+    credential: str | None = None
+
+
+def _server(handler: type[BaseHTTPRequestHandler], *, tls: bool) -> ThreadingHTTPServer:
+    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    if tls:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(certificate())
+        server.socket = context.wrap_socket(server.socket, server_side=True)
+    return server
 
 
 @contextmanager
-def serve(directory: Path) -> Iterator[GitServer]:
-    """Serve the repositories below a directory until the end of the context."""
+def serve(directory: Path, *, tls: bool = False) -> Iterator[GitServer]:
+    """Serve the repositories below a directory until the end of the context; with `tls`, with `certificate()`."""
     state = GitServer()
 
     class Handler(BaseHTTPRequestHandler):
@@ -43,18 +84,22 @@ def serve(directory: Path) -> Iterator[GitServer]:
 
         def _answer(self, body: bytes) -> None:
             state.requests.append(self.requestline)
+            plain = gzip.decompress(body) if body.startswith(b"\x1f\x8b") else body
+            state.commands += _COMMAND.findall(plain.decode(errors="replace"))
             state.headers = {name.lower(): value for name, value in self.headers.items()}
             path, _, query = self.path.partition("?")
             for source, target in state.redirect.items():
                 if path.startswith(source):
                     self.send_response(301)
                     self.send_header("Location", self.path.replace(source, target, 1))
+                    self.send_header("Content-Length", "0")
                     self.end_headers()
                     return
-            if state.status is not None:
-                self.send_error(state.status)
-                return
-            self._backend(path, query, body)
+            refused = 401 if state.credential and self.headers.get("Authorization") != _basic(state.credential) else None
+            if state.status or refused:
+                self.send_error(state.status or 401)
+            else:
+                self._backend(path, query, body)
 
         def _backend(self, path: str, query: str, body: bytes) -> None:
             environment = {
@@ -82,10 +127,10 @@ def serve(directory: Path) -> Iterator[GitServer]:
         def log_message(self, *_: object) -> None:
             """Nothing on standard error."""
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server = _server(Handler, tls=tls)
     thread = threading.Thread(target=server.serve_forever, args=(0.02,))
     thread.start()
-    state.url = f"http://127.0.0.1:{server.server_address[1]}"
+    state.url = f"http{'s' if tls else ''}://127.0.0.1:{server.server_address[1]}"
     try:
         yield state
     finally:

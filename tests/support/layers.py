@@ -15,10 +15,11 @@ from pathlib import Path
 import attrs
 
 SERVICES = ("gctd", "pantry", "graphql_fn")
-PACKAGES = (*SERVICES, "httpkit", "projections", "eventlog")
+PACKAGES = (*SERVICES, "clikit", "httpkit", "projections", "eventlog")
 
-_VALUES = ("eventlog", "eventlog.commit", "eventlog.decider", "eventlog.errors", "eventlog.registry")
-_BELOW = ("httpkit.*", "projections.*", "eventlog.*")
+_VALUES = ("eventlog", "eventlog.commit", "eventlog.decider", "eventlog.errors", "eventlog.personal", "eventlog.registry")
+_BELOW = ("clikit.*", "httpkit.*", "projections.*", "eventlog.*")
+_DOMAINS = ("gctd.domain.*", "pantry.domain.*")
 
 
 @attrs.frozen
@@ -32,9 +33,14 @@ class Layer:
 
 LAYERS = (  # the first that matches counts
     Layer("eventlog.*", ()),
-    Layer("projections.*", ("eventlog.*", "gctd.domain.*", "pantry.domain.*")),
-    Layer("httpkit.*", ("projections.*", "eventlog.*")),
-    Layer("graphql_fn.*", ("httpkit.*", "projections.*")),
+    Layer("projections.cli.*", ("clikit.*", "projections.*", "eventlog.*", *_DOMAINS)),
+    Layer("projections.*", ("eventlog.*", *_DOMAINS), ("projections.cli.*",)),
+    Layer("httpkit.*", ("projections.*", "eventlog.*"), ("projections.cli.*",)),
+    Layer("clikit.*", ("httpkit.*",)),
+    Layer("graphql_fn.core.*", ()),  # this and the next are deployed without the rest
+    Layer("graphql_fn.handlers.*", ("graphql_fn.core.*",)),
+    Layer("graphql_fn.readmodels.*", ("graphql_fn.core.*", "httpkit.*", "projections.*", *_DOMAINS)),
+    Layer("graphql_fn.*", ("clikit.*", "httpkit.*", "projections.*")),
     *(
         layer
         for service in ("gctd", "pantry")
@@ -50,8 +56,10 @@ LAYERS = (  # the first that matches counts
 
 RESERVED = {
     "nats": ("eventlog.*",),
-    "aiohttp": ("httpkit.*", "*.http.*", "*.client.*", "*.cli.*"),
+    "aiohttp": ("httpkit.*", "*.http.*", "*.client.*", "*.cli.*", "gctd.hosts.*"),
     "aiohttp_sse": ("httpkit.*", "*.http.*"),
+    "click": ("clikit.*", "*.cli.*"),
+    "rich": ("clikit.*", "*.cli.*"),
     "asyncpg": ("projections.*",),
     "sqlite3": ("projections.*",),
     "sqlite_utils": ("projections.*",),
@@ -62,7 +70,7 @@ DOMAIN = "*.domain.*"
 
 PURE_LIBRARIES = re.compile(
     r"__future__|abc|attrs|base64|bisect|collections|collections\.abc|dataclasses|datetime|decimal|enum|fractions|functools|hashlib"
-    r"|heapq|http|ipaddress|itertools|json|math|operator|posixpath|re|string|textwrap|types|typing|unicodedata|urllib\.parse"
+    r"|heapq|http|ipaddress|itertools|json|math|operator|posixpath|re|re2|string|textwrap|types|typing|unicodedata|urllib\.parse"
 )
 """What a domain may import that is not ours: nothing with I/O, clock or random in it, but for the calls below."""
 

@@ -23,9 +23,11 @@ class _Watch:
         if report.skipped or hasattr(report, "wasxfail"):
             self._skipped.append(report.nodeid)
 
+    @pytest.hookimpl(tryfirst=True)
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
-        if report.skipped:
-            self._skipped.append(report.nodeid)
+        if report.skipped:  # of what its processes collect, pytest-xdist is told failures alone
+            report.outcome = "failed"
+            report.longrepr = f"not allowed here: {report.nodeid} was skipped"
 
 
 @pytest.hookimpl(trylast=True)

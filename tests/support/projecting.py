@@ -16,10 +16,11 @@ from eventlog.declarations import Declarations, Stream
 from eventlog.jetstream.connection import Connection
 from eventlog.jetstream.log import JetStreamLog
 from eventlog.streams import apply
+from projections.databases import store_at
 from projections.fold import compare, dump, folded
 from projections.migrations import Migrations
 from projections.projector import Projector
-from projections.sqlite import SQLiteReader, SQLiteStore
+from projections.store import Reader
 from tests.support.ledger import CATEGORY, MODEL, REGISTRY
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -38,13 +39,13 @@ async def ledger_log(url: str) -> AsyncIterator[JetStreamLog]:
         yield JetStreamLog(connection, MODEL.stream, REGISTRY)
 
 
-def start_projector(url: str, database: Path, batch: int) -> subprocess.Popen[bytes]:
+def start_projector(url: str, database: str, batch: int) -> subprocess.Popen[bytes]:
     """A process that projects for ever."""
-    command = [sys.executable, "-m", "tests.support.projecting", url, str(database), str(batch)]
+    command = [sys.executable, "-m", "tests.support.projecting", url, database, str(batch)]
     return subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL)
 
 
-async def assert_equals_a_fold(log: JetStreamLog, store: SQLiteReader) -> None:
+async def assert_equals_a_fold(log: JetStreamLog, store: Reader) -> None:
     """I3: rows, keys and counts are those of a clean fold up to the end of the log, bit for bit."""
     head = await log.head()
     assert {checkpoint.sequence for checkpoint in (await store.checkpoints()).values()} == {head.last}
@@ -55,12 +56,12 @@ async def assert_equals_a_fold(log: JetStreamLog, store: SQLiteReader) -> None:
         assert set(ours.applied.values()) == {head.last}
 
 
-async def project(url: str, database: Path, batch: int) -> None:
+async def project(url: str, database: str, batch: int) -> None:
     """Bring a database up to date and keep it so."""
-    async with Connection.open(url, name="projector") as connection, SQLiteStore(database) as store:
+    async with Connection.open(url, name="projector") as connection, store_at(database) as store:
         await Migrations(store, MODEL).up()
         await Projector(JetStreamLog(connection, MODEL.stream, REGISTRY), store, MODEL, batch=batch).run()
 
 
 if __name__ == "__main__":
-    asyncio.run(project(sys.argv[1], Path(sys.argv[2]), int(sys.argv[3])))
+    asyncio.run(project(sys.argv[1], sys.argv[2], int(sys.argv[3])))

@@ -25,6 +25,7 @@ from projections.fold import compare, folded
 from projections.projector import Projector
 from projections.sqlite import SQLiteStore
 from projections.tracker import MODEL
+from tests.support import golibrary
 from tests.support.waiting import wait_until
 
 ROOT = Path(__file__).parents[2]
@@ -63,7 +64,7 @@ class TrackerSystem:
     def __init__(self, directory: Path, environment: Mapping[str, str]) -> None:
         self.directory = directory
         self.nats = EmbeddedServer(directory / "nats")
-        self.port = _free_port()
+        self.port = free_port()
         self.url = f"http://127.0.0.1:{self.port}"
         self.database = directory / "gctd.db"
         self._added = environment
@@ -114,6 +115,8 @@ class TrackerSystem:
     async def start_worker(self, number: int = 1, *, program: tuple[str, ...] = FAKE_WORKER, **environment: str) -> Program:
         """Start a worker `worker-<number>` and wait until it is present."""
         id_ = f"worker-{number}"
+        if program == REAL_WORKER:
+            await asyncio.to_thread(golibrary.give, self.directory / "cache")
         worker = await self.start(id_, *program, GCTD_WORKER_ID=id_, **environment)
         await wait_until(lambda: self._is_present(id_, worker), timeout=30, every=0.05)
         return worker
@@ -166,7 +169,7 @@ class TrackerSystem:
 
         return await wait_until(ready, timeout=60, every=0.02)
 
-    async def until_task(self, id_: str, *statuses: str, timeout: float = 30.0) -> Any:  # noqa: ASYNC109 - the bound of a promise
+    async def until_task(self, id_: str, *statuses: str, timeout: float = 60.0) -> Any:  # noqa: ASYNC109 - the bound of a promise
         """Wait until a task is in one of these states."""
 
         async def reached() -> Any:
@@ -174,6 +177,23 @@ class TrackerSystem:
             return task if status == 200 and task["status"] in statuses else None
 
         return await wait_until(reached, timeout=timeout, every=0.02)
+
+    async def until_repo(self, url: str, status: str) -> Any:
+        """Wait until a repository is in this state."""
+
+        async def reached() -> Any:
+            repo = await self.get(f"/api/repos/status?url={url}")
+            return repo if repo["Status"] == status else None
+
+        return await wait_until(reached, timeout=30, every=0.02)
+
+    async def until_worker(self, id_: str, status: str) -> None:
+        """Wait until a worker has heard that it is to pause, or to go on."""
+
+        async def heard() -> bool:
+            return any(worker["id"] == id_ and worker["status"] == status for worker in await self.get("/api/workers"))
+
+        await wait_until(heard, timeout=30, every=0.05)
 
     # The log and the tables
 
@@ -210,9 +230,11 @@ class TrackerSystem:
             if program.process.returncode is None:
                 program.signal(signal.SIGCONT)
             await program.kill()
+        await asyncio.to_thread(golibrary.keep, self.directory / "cache")
 
 
-def _free_port() -> int:
+def free_port() -> int:
+    """A port that nobody listens on."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
+from contextlib import AsyncExitStack
 from pathlib import Path
 from random import Random
 
@@ -66,3 +68,15 @@ async def test_frames_tell_the_task_as_it_was_after_each_event(tmp_path: Path) -
     assert all(named <= frame.keys() for frame in frames)
     assert ["analysis_id" in frame for frame in frames] == [False] * 4 + [True] * 2
     assert [frame["seen"] for frame in frames] == [False] * 5 + [True]
+
+
+async def test_the_server_ends_at_once_however_many_follow_its_events(tmp_path: Path) -> None:
+    async with tracker_system(tmp_path) as system, AsyncExitStack() as clients:
+        assert system.serve is not None
+        streams = [await clients.enter_async_context(system.http.get(f"{system.url}/api/sse")) for _ in range(50)]
+        assert {stream.status for stream in streams} == {200}
+        started = time.monotonic()
+        assert await system.serve.stop() == 0
+        assert time.monotonic() - started < 5, "it is under 2 s unless the machine is busy, and 30 s where streams are waited for"
+        ends = await asyncio.gather(*(stream.read() for stream in streams))
+        assert all(end.endswith(b"\n\n") for end in ends), "a clean end, not a broken connection"

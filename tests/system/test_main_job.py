@@ -45,6 +45,7 @@ func TestAdd(t *testing.T) {
     "broken/broken_test.go": 'package broken\n\nimport "testing"\n\nfunc TestBroken(t *testing.T) { undefined() }\n',
     "tool/go.mod": "module example.com/sums/tool\n\ngo 1.21\n",
     "tool/tool.go": "package tool\n\nfunc Run() {}\n",
+    "LICENSE": "// SPDX-License-Identifier: BSD-3-Clause\n",
 }
 
 
@@ -96,7 +97,7 @@ def check_result(result: dict[str, Any], commit: str) -> None:
     """The fields of the specification, and scores that can be worked out by hand."""
     info = result["repo_info"]
     assert info["commit_sha"] == commit
-    assert set(info["metadata"]) == {"stars", "forks", "language", "license"}
+    assert info["metadata"] == {"stars": 0, "forks": 0, "language": "Go", "license": "BSD-3-Clause"}
     entries = {entry["function"]: entry for entry in result["entries"]}
     assert set(entries) == {"Add", "Risky", "Broken"}
     assert (entries["Add"]["cyclomatic"], entries["Add"]["coverage"], entries["Add"]["crap"]) == (1, 100, 1)
@@ -122,6 +123,12 @@ async def test_what_cannot_be_analysed_says_why(tmp_path: Path) -> None:
         code, _, errors = await gctd(system, "repo", "add", str(tmp_path / "nothing"))
         assert code == 1
         assert "error:" in errors
+        leaving = make(tmp_path / "leaving", files={"go.mod": ADD["go.mod"], "go.work": "go 1.21\n\nuse ../outside\n"})
+        code, _, errors = await gctd(system, "repo", "add", leaving.url)
+        assert code == 1
+        assert "go.work uses ../outside, which is outside the repository" in errors
+        repo = await system.get(f"/api/repos/status?url={leaving.url}")
+        assert (repo["Status"], "outside the repository" in repo["StatusReason"]) == ("error", True)
         code, _, errors = await gctd(system, "repo", "analyze", "https://example.com/never/registered")
         assert code == 3
         assert "not registered" in errors

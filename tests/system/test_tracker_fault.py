@@ -31,7 +31,7 @@ DECIDERS: dict[str, Decider[Any, Any, Any]] = {decider.category: decider for dec
 FINAL = [status.value for status in TaskStatus if status.terminal]
 
 
-async def schedule(system: TrackerSystem, *, tries: int = 200) -> list[str]:
+async def schedule(system: TrackerSystem, *, tries: int = 600) -> list[str]:
     """Schedule an analysis, repeating the same request with its key until it is answered; the ids of its tasks."""
     key = uuid4().hex
     for _ in range(tries):

@@ -2,10 +2,8 @@
 
 const ICONS = { pending: "○", queued: "◷", running: "◐", completed: "✓", failed: "✕", expired: "⧗" };
 const MOST = 200;
-const WORST = 20;
 
 const tasks = new Map();
-const scores = new Map();
 const body = document.querySelector("#tasks tbody");
 const live = document.querySelector("#live");
 
@@ -26,19 +24,10 @@ function row(task) {
   const element = document.createElement("tr");
   const status = cell(`${ICONS[task.status]} ${task.status}`, task.status);
   status.title = task.reason;
-  const project = document.createElement("td");
-  if (task.status === "completed") {
-    const button = document.createElement("button");
-    button.textContent = projectName(task);
-    button.title = task.repo_url;
-    button.addEventListener("click", () => show(task));
-    project.append(button);
-  } else {
-    project.textContent = projectName(task);
-  }
+  const project = cell(projectName(task));
+  project.title = task.repo_url;
   const when = cell(new Date(task.updated_at).toLocaleTimeString());
   when.title = task.updated_at;
-  const score = scores.get(task.id);
   element.append(
     status,
     project,
@@ -47,7 +36,6 @@ function row(task) {
     cell(task.status === "running" ? task.stage : task.status === "failed" || task.status === "expired" ? task.reason : "", "wide"),
     cell(task.worker),
     when,
-    cell(score === undefined ? "" : score.toFixed(2)),
   );
   return element;
 }
@@ -75,37 +63,6 @@ async function read(path) {
   return document;
 }
 
-async function score(task) {
-  if (task.status !== "completed" || scores.has(task.id)) return;
-  const result = await read(`api/tasks/${task.id}/result?entries=0`);
-  scores.set(task.id, result.summary.average);
-  draw();
-}
-
-async function show(task) {
-  const result = await read(`api/tasks/${task.id}/result?entries=${WORST}`);
-  document.querySelector("#worst-title").textContent = projectName(task);
-  document.querySelector("#summary").textContent =
-    `average ${result.summary.average.toFixed(2)}, ${result.summary.exceeded} of ${result.summary.total_funcs} functions over 30, ` +
-    `${result.repo_info.commit_sha.slice(0, 12)}, ${result.go_version}, ${result.engine} ${result.engine_version}`;
-  const percent = (value) => (value === null || value === undefined ? "n/a" : `${value.toFixed(1)} %`);
-  document.querySelector("#worst").replaceChildren(
-    ...result.entries.map((entry) => {
-      const element = document.createElement("tr");
-      element.append(
-        cell(entry.crap.toFixed(2)),
-        cell(String(entry.cyclomatic)),
-        cell(percent(entry.coverage)),
-        cell(entry.function, "code"),
-        cell(`${entry.file}:${entry.line}`, "code"),
-      );
-      return element;
-    }),
-  );
-  document.querySelector("#result").hidden = false;
-  document.querySelector("#worst-title").scrollIntoView({ block: "start" });
-}
-
 function problem(error) {
   const element = document.querySelector("#problem");
   element.textContent = error ? String(error.message ?? error) : "";
@@ -113,7 +70,7 @@ function problem(error) {
 }
 
 async function refresh() {
-  const known = await read(`api/tasks?limit=${MOST}`);
+  const known = await read(`/api/tasks?limit=${MOST}`);
   const before = new Map(tasks);
   tasks.clear();
   for (const task of known) {
@@ -122,7 +79,6 @@ async function refresh() {
     tasks.set(task.id, other && other.updated_at > task.updated_at ? other : task);
   }
   draw();
-  await Promise.all(known.slice(0, 50).map(score));
 }
 
 function state(text, name) {
@@ -131,7 +87,7 @@ function state(text, name) {
 }
 
 function listen() {
-  const source = new EventSource("api/sse");
+  const source = new EventSource("/api/sse");
   source.addEventListener("open", () => {
     state("live", "on");
     refresh().then(() => problem(null), problem);
@@ -141,7 +97,6 @@ function listen() {
     const task = JSON.parse(event.data);
     tasks.set(task.id, task);
     draw();
-    score(task).catch(problem);
   });
   source.addEventListener("stage", (event) => {
     const stage = JSON.parse(event.data);

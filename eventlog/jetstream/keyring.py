@@ -1,0 +1,119 @@
+"""The keys of persons in a stream of their own, one message each: `eventlog.people.Keyring` on JetStream.
+
+The stream allows what no event stream does: a message in it can be deleted, and the server then writes over its bytes. Which
+person a key belongs to is in its subject, as a digest (HMAC-SHA-256) under the stream's own random id.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+from collections.abc import Sequence
+
+import attrs
+import msgspec
+
+from eventlog.errors import Unavailable
+from eventlog.jetstream.api import NO_MESSAGE, WRONG_LAST_SEQUENCE, Refused, answer_of, call, persist
+from eventlog.jetstream.connection import Connection
+from eventlog.jetstream.reads import Reads, Stored
+from eventlog.people import Key
+from eventlog.streams import incarnation_of
+
+PATIENCE = 1.5
+"""Seconds for which a broker that is away is waited for."""
+_AT_ONCE = 256
+_DIGEST = 32
+_DELETE_FAILED = 10057
+
+
+class _Entry(msgspec.Struct):
+    id: str
+    secret: bytes
+
+
+class JetStreamKeyring:
+    """The keys in the stream `stream`, whose subjects are `<prefix>.*`."""
+
+    def __init__(self, connection: Connection, stream: str, prefix: str) -> None:
+        self._connection = connection
+        self._stream = stream
+        self._prefix = prefix
+        self._reads = Reads(connection, stream)
+        self._digesting: bytes | None = None
+
+    async def key_of(self, person: str) -> Key:
+        """See `eventlog.people.Keyring.key_of`."""
+        subject = await self._subject(person)
+
+        async def attempt() -> Key:
+            if (found := await self._reads.leader({"last_by_subj": subject})) is not None:
+                return _key(found)
+            new = Key.new(0)
+            payload = msgspec.json.encode(_Entry(new.id, new.secret))
+            guard = b"Nats-Expected-Last-Subject-Sequence: 0\r\n"
+            reply = await self._connection.request(subject, payload, headers=guard)
+            try:
+                stored = answer_of(f"to store a key in {self._stream}", reply.data)
+            except Refused as error:
+                if error.number != WRONG_LAST_SEQUENCE:
+                    raise
+                raise Unavailable("another process made the person's key at the same moment") from error
+            return attrs.evolve(new, place=stored["seq"])
+
+        return await persist(self._connection, attempt, PATIENCE)
+
+    async def find(self, person: str) -> Key | None:
+        """See `eventlog.people.Keyring.find`."""
+        request = {"last_by_subj": await self._subject(person)}
+        found = await persist(self._connection, lambda: self._reads.leader(request), PATIENCE)
+        return None if found is None else _key(found)
+
+    async def after(self, place: int) -> Sequence[Key]:
+        """See `eventlog.people.Keyring.after`."""
+        keys: list[Key] = []
+
+        def request() -> dict[str, object]:
+            return {"next_by_subj": f"{self._prefix}.*", "seq": (keys[-1].place if keys else place) + 1}
+
+        async def attempt() -> None:
+            while True:
+                some = await self._reads.several({"batch": _AT_ONCE, **request()})
+                keys.extend(map(_key, some))
+                if not some:  # a replica may be behind: the leader knows
+                    last = await self._reads.leader(request())
+                    if last is None:
+                        return
+                    keys.append(_key(last))
+
+        await persist(self._connection, attempt, PATIENCE)
+        return keys
+
+    async def destroy(self, key: Key) -> None:
+        """See `eventlog.people.Keyring.destroy`."""
+
+        async def attempt() -> None:
+            try:
+                await call(self._connection, f"STREAM.MSG.DELETE.{self._stream}", {"seq": key.place, "no_erase": False})
+            except Refused as error:
+                if error.number not in {NO_MESSAGE, _DELETE_FAILED}:
+                    raise
+                if await self._reads.leader({"seq": key.place}) is not None:
+                    raise
+
+        await persist(self._connection, attempt, PATIENCE)
+
+    async def _subject(self, person: str) -> str:
+        if self._digesting is None:
+            info = await persist(self._connection, lambda: call(self._connection, f"STREAM.INFO.{self._stream}"), PATIENCE)
+            self._digesting = incarnation_of(info).encode()
+        digest = hmac.new(self._digesting, person.encode(), hashlib.sha256).hexdigest()
+        return f"{self._prefix}.{digest[:_DIGEST]}"
+
+
+def _key(stored: Stored) -> Key:
+    entry = msgspec.json.decode(stored.data, type=_Entry)
+    return Key(entry.id, entry.secret, stored.seq)
+
+
+__all__ = ["JetStreamKeyring"]

@@ -1,0 +1,68 @@
+"""Scoring stored coverage profiles again, by another engine or a newer one: which test runs, and a task for each."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+
+import attrs
+
+from eventlog import Context, EventLog
+from eventlog.commands import Outcome
+from gctd.control.tracker import MOST_PROJECTS, Measured, Tracker
+from gctd.domain.errors import Refused
+from gctd.domain.refs import parse_subdir
+from gctd.domain.task import TASK, Task, TaskEvent
+from projections.tracker.queries import TrackerQueries
+from projections.tracker.views import AnalysisView
+
+
+class Rescoring:
+    """Queues the tasks. `caught_up` waits until the read model has all that is in the log now."""
+
+    def __init__(
+        self, log: EventLog, queries: TrackerQueries, tracker: Tracker, *, caught_up: Callable[[], Awaitable[None]]
+    ) -> None:
+        self._log = log
+        self._queries = queries
+        self._tracker = tracker
+        self._caught_up = caught_up
+
+    async def rescore(
+        self,
+        repo_url: str,
+        *,
+        project: str | None = None,
+        engine: str | None = None,
+        all_history: bool = False,
+        context: Context,
+    ) -> Sequence[Outcome[Task, TaskEvent]]:
+        """Score the last test run of each project again (of one project), or each that there ever was.
+
+        Raises BadInput, NotFound, and Refused where no tests were ever run.
+        """
+        known = await self._tracker.registered(repo_url)
+        name = None if project is None else parse_subdir(project)
+        await self._caught_up()
+        found = await self._queries.measured_analyses(known.id, name)
+        if not found:
+            what = known.url if name is None else f"project {name!r} of {known.url}"
+            raise Refused(f"{what} has no analysis that could be scored again: analyse it first")
+        if not all_history:
+            found = list({analysis.project: analysis for analysis in reversed(found)}.values())
+        outcomes: list[Outcome[Task, TaskEvent]] = []
+        for start in range(0, len(found), MOST_PROJECTS):
+            measured = [await self._measured(analysis) for analysis in found[start : start + MOST_PROJECTS]]
+            outcomes += await self._tracker.rescore(known, measured, engine=engine, context=_part(context, start))
+        return outcomes
+
+    async def _measured(self, stored: AnalysisView) -> Measured:
+        commit = await self._log.last(TASK.aggregate(stored.task_id))
+        assert commit is not None, "an analysis in the read model comes from the log"
+        before: Task = commit.state
+        assert before.analysis is not None, "a task with an analysis has completed"
+        return Measured(task=before, analysis=before.analysis, sequence=stored.sequence)
+
+
+def _part(context: Context, start: int) -> Context:
+    """The context of one batch of several: each takes effect once under a key of its own."""
+    return context if start == 0 or context.key is None else attrs.evolve(context, key=f"{context.key}+{start}")

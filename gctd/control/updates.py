@@ -1,0 +1,202 @@
+"""The check for updates: which projects track a ref that has moved past their latest analysis, and an analysis for each of those.
+
+Remote refs are looked up; no object is transferred. Nothing is scheduled twice for one commit: the repository remembers for which
+commit of a project a check last queued a task, whatever became of it, and the tasks are queued under the guard that nobody asked
+for another analysis since the ones under way were looked at. So any number of checks may run at the same time, on any servers.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+
+import attrs
+
+from eventlog import Context, EventLog
+from gctd.control.tracker import MOST_PROJECTS, Seen, Tracker
+from gctd.domain.config import effective
+from gctd.domain.errors import BadInput, NotFound, Overtaken
+from gctd.domain.options import parse_duration
+from gctd.domain.repo import REPO, Repo, RepoStatus
+from gctd.scan.errors import GitError, ScanError
+from gctd.scan.git import Git, RemoteRef
+from projections.tracker.queries import TrackerQueries
+from projections.tracker.views import TaskView
+
+PROBES = 8
+"""Repositories that are asked at the same time."""
+LONGEST_PROBE = 30.0
+"""Seconds that a repository has to answer, unless the git timeout is shorter."""
+_TRIES = 5
+
+
+@attrs.frozen(kw_only=True)
+class Update:
+    """What a check found about one project, or, with `project` None, about a repository that has none to check.
+
+    `ref` is what the project tracks. `recorded_sha` is the commit of its latest analysis, None where there is none yet;
+    `remote_sha` the commit that `ref` leads to now. `moved`: they differ. `scheduled`: this check has queued `task_id` for it.
+    `note` says why nothing was done, `error` why the ref could not be looked up.
+    """
+
+    repo_url: str
+    project: str | None = None
+    ref: str | None = None
+    recorded_sha: str | None = None
+    remote_sha: str | None = None
+    moved: bool = False
+    scheduled: bool = False
+    task_id: str | None = None
+    note: str | None = None
+    error: str | None = None
+
+
+@attrs.frozen(kw_only=True)
+class Checked:
+    """What a check found, by repository and project. `after`: URL and id to go on after, None where there are no more.
+
+    `sequence` is that of the last commit which the check stored, 0 where it stored none.
+    """
+
+    updates: tuple[Update, ...]
+    sequence: int = 0
+    after: tuple[str, str] | None = None
+
+
+class Updates:
+    """Checks repositories. `caught_up` waits until the read model has all that is in the log now."""
+
+    def __init__(
+        self,
+        log: EventLog,
+        queries: TrackerQueries,
+        tracker: Tracker,
+        git: Git,
+        *,
+        caught_up: Callable[[], Awaitable[None]],
+        git_timeout: float,
+    ) -> None:
+        self._log = log
+        self._queries = queries
+        self._tracker = tracker
+        self._git = git
+        self._caught_up = caught_up
+        self._git_timeout = git_timeout
+        self._probing = asyncio.Semaphore(PROBES)
+
+    async def check_one(self, repo_url: str, *, schedule: bool, context: Context | None = None) -> Checked:
+        """Check one repository. Raises BadInput, NotFound, and what storing a commit raises."""
+        known = await self._tracker.registered(repo_url)
+        return await self._check(known.id, schedule=schedule, context=context)
+
+    async def check_all(
+        self, *, schedule: bool, after: tuple[str, str] = ("", ""), limit: int, context: Context | None = None
+    ) -> Checked:
+        """Check at most `limit` repositories, by URL, those behind `after`. Raises what storing a commit raises."""
+        found = await self._queries.repos_by_url(after=after, limit=limit + 1)
+        page = found[:limit]
+        parts = await asyncio.gather(*(self._check(repo.id, schedule=schedule, context=context) for repo in page))
+        return Checked(
+            updates=tuple(update for part in parts for update in part.updates),
+            sequence=max((part.sequence for part in parts), default=0),
+            after=(page[-1].url, page[-1].id) if len(found) > len(page) else None,
+        )
+
+    async def _check(self, id_: str, *, schedule: bool, context: Context | None) -> Checked:
+        known = await self._load(id_)
+        if known.status is not RepoStatus.READY:
+            reason = "it is still registering" if known.status is RepoStatus.REGISTERING else f"it is in error: {known.reason}"
+            return Checked(updates=(Update(repo_url=known.url, note=f"skipped: {reason}"),))
+        remote = await self._probe(known)
+        for _ in range(_TRIES):
+            await self._caught_up()
+            updates = await self._compared(known, remote)
+            due = [update for update in updates if update.moved and update.note is None][:MOST_PROJECTS]
+            if not schedule or not due:
+                return Checked(updates=updates)
+            try:
+                return await self._scheduled(known, updates, due, context)
+            except Overtaken:
+                known = await self._load(id_)
+        raise Overtaken(f"analyses of {known.url} are asked for all the time")
+
+    async def _load(self, id_: str) -> Repo:
+        commit = await self._log.last(REPO.aggregate(id_), consistent=True)
+        if commit is None:
+            raise NotFound("the repository is not registered")
+        known: Repo = commit.state
+        return known
+
+    async def _probe(self, known: Repo) -> Mapping[str, RemoteRef | str]:
+        """What the ref of each project leads to, or why that is not known."""
+        tracked = {project.name: effective(known.configs, project.name).ref for project in known.projects if not project.problem}
+        default = known.default_ref or None
+        # A default branch that was renamed is followed: so the repository's own is asked for beside the one that is known.
+        asked = {ref or default for ref in tracked.values()} | ({None} if None in tracked.values() else set())
+        root = effective(known.configs, "")
+        seconds = parse_duration(root.git_timeout) if root.git_timeout else self._git_timeout
+        try:
+            async with self._probing, asyncio.timeout(min(seconds, LONGEST_PROBE)):
+                url = self._tracker.parse_url(known.clone_url)
+                found = await self._git.resolve_all(url, asked, seconds=seconds)
+        except TimeoutError:
+            return dict.fromkeys(tracked, f"no answer within {min(seconds, LONGEST_PROBE):g} s")
+        except (ScanError, BadInput) as error:
+            return dict.fromkeys(tracked, str(error))
+        return {project: _answer(found, ref, default) for project, ref in tracked.items()}
+
+    async def _compared(self, known: Repo, remote: Mapping[str, RemoteRef | str]) -> tuple[Update, ...]:
+        """Each project's ref beside its latest analysis; `note` where there is nothing to schedule though it moved."""
+        recorded = await self._queries.latest_commits(known.id)
+        under_way = await self._queries.tasks_under_way(known.id)
+        updates = []
+        for project in known.projects:
+            update = Update(repo_url=known.url, project=project.name, recorded_sha=recorded.get(project.name))
+            found = remote.get(project.name)
+            if isinstance(found, RemoteRef):
+                update = attrs.evolve(update, ref=found.name, remote_sha=found.commit_sha)
+                if found.commit_sha != update.recorded_sha:
+                    update = _explained(known, update, under_way)
+            else:
+                ref = effective(known.configs, project.name).ref or known.default_ref
+                problem = f"cannot be analysed: {project.problem}" if project.problem else None
+                update = attrs.evolve(update, ref=ref, note=problem, error=found)
+            updates.append(update)
+        return tuple(updates)
+
+    async def _scheduled(self, known: Repo, updates: Sequence[Update], due: Sequence[Update], context: Context | None) -> Checked:
+        seen = [
+            Seen(project=update.project, ref=update.ref, commit_sha=update.remote_sha)
+            for update in due
+            if update.project is not None and update.ref is not None and update.remote_sha is not None
+        ]
+        outcomes = await self._tracker.rescan(known, seen, context)
+        tasks = {outcome.state.project: outcome.state.id for outcome in outcomes}
+        return Checked(
+            updates=tuple(
+                attrs.evolve(update, scheduled=True, task_id=tasks[update.project]) if update.project in tasks else update
+                for update in updates
+            ),
+            sequence=outcomes[-1].sequence,
+        )
+
+
+def _answer(found: Mapping[str | None, RemoteRef | GitError], ref: str | None, default: str | None) -> RemoteRef | str:
+    """What was found for a project that tracks this ref, None for the default branch."""
+    answer = found[ref or default]
+    if ref is None and isinstance(answer, GitError):
+        answer = found[None]
+    return str(answer) if isinstance(answer, GitError) else answer
+
+
+def _explained(known: Repo, update: Update, under_way: Sequence[TaskView]) -> Update:
+    """What is known of a ref that moved, with a note where its commit is taken care of."""
+    for task in under_way:
+        bound = task.commit_sha == update.remote_sha
+        free = task.commit_sha is None and task.ref == update.ref
+        if task.project == update.project and (bound or free):
+            return attrs.evolve(update, moved=True, task_id=task.id, note=f"{task.id} is {task.status}")
+    if known.checked.get(update.project or "") == update.remote_sha:
+        note = "a task for this commit was queued before: to try it again, ask for an analysis"
+        return attrs.evolve(update, moved=True, note=note)
+    return attrs.evolve(update, moved=True)

@@ -1,0 +1,171 @@
+"""What a task is, and how events change it."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from enum import StrEnum
+
+import attrs
+
+from gctd.domain.analysis import Analysis, Measurement
+from gctd.domain.config import ProjectConfig
+from gctd.domain.lease import Lease
+from gctd.domain.registry import REGISTRY
+from gctd.domain.task.attempts import Attempt, attempts_after
+from gctd.domain.task.events import (
+    TaskAttemptFailed,
+    TaskAttemptLost,
+    TaskCancelled,
+    TaskCompleted,
+    TaskDeleted,
+    TaskEvent,
+    TaskExpired,
+    TaskFailed,
+    TaskHidden,
+    TaskLogStored,
+    TaskQueued,
+    TaskRetried,
+    TaskSeen,
+    TaskStageReached,
+    TaskStarted,
+)
+
+CATEGORY = "gctd.task"
+
+
+class TaskStatus(StrEnum):
+    """The states of a task (specification, section 3).
+
+    `queued`: waits for a worker since it was scheduled or retried; `pending`: an attempt ended without a result and another
+    follows; `failed`: the last attempt failed, or the task was cancelled; `expired`: no worker took it up, or saw it through,
+    in time.
+    """
+
+    PENDING = "pending"
+    QUEUED = "queued"
+    RUNNING = "running"
+    COMPLETED = "completed"
+    FAILED = "failed"
+    EXPIRED = "expired"
+
+    @property
+    def waiting(self) -> bool:
+        """Whether an attempt may be started."""
+        return self in {TaskStatus.QUEUED, TaskStatus.PENDING}
+
+    @property
+    def terminal(self) -> bool:
+        """Whether nothing more will happen to it."""
+        return self in {TaskStatus.COMPLETED, TaskStatus.FAILED, TaskStatus.EXPIRED}
+
+
+@REGISTRY.state(CATEGORY, version=4)
+@attrs.frozen(kw_only=True)
+class Task:
+    """A task. `attempt` is 0 until a worker starts one; `waiting_since` is when it last began to wait for a worker."""
+
+    id: str
+    repo_id: str
+    repo_url: str
+    project: str
+    ref: str
+    status: TaskStatus
+    engine: str
+    max_attempts: int
+    config: ProjectConfig
+    created_at: datetime
+    updated_at: datetime
+    waiting_since: datetime
+    attempt: int = 0
+    lease: Lease | None = None
+    worker: str = ""
+    stage: str = ""
+    reason: str = ""
+    retry_at: datetime | None = None
+    seen: bool = False
+    hidden: bool = False
+    deleted: bool = False
+    analysis: Analysis | None = None
+    commit_sha: str | None = None
+    rescores: Measurement | None = None
+    attempts: tuple[Attempt, ...] = ()
+
+
+REGISTRY.upcast(CATEGORY, 1)(lambda fields: fields)
+REGISTRY.upcast(CATEGORY, 2)(lambda fields: fields)
+REGISTRY.upcast(CATEGORY, 3)(lambda fields: fields)
+
+
+def evolve(state: Task | None, event: TaskEvent) -> Task:
+    """The task after an event."""
+    if isinstance(event, TaskQueued):
+        return Task(
+            id=event.id,
+            repo_id=event.repo_id,
+            repo_url=event.repo_url,
+            project=event.project,
+            ref=event.ref,
+            status=TaskStatus.QUEUED,
+            engine=event.engine,
+            max_attempts=event.max_attempts,
+            config=event.config,
+            created_at=event.at,
+            updated_at=event.at,
+            waiting_since=event.at,
+            commit_sha=event.commit_sha,
+            rescores=event.rescores,
+        )
+    assert state is not None, "a task begins with TaskQueued"
+    task = attrs.evolve(state, updated_at=event.at, attempts=attempts_after(state.attempts, event))
+    match event:
+        case TaskStarted():
+            lease = Lease(worker=event.worker, session=event.session, since=event.at)
+            return attrs.evolve(
+                task,
+                status=TaskStatus.RUNNING,
+                attempt=event.attempt,
+                lease=lease,
+                worker=event.worker,
+                stage="",
+                reason="",
+                retry_at=None,
+            )
+        case TaskStageReached():
+            return attrs.evolve(task, stage=event.stage)
+        case TaskLogStored():
+            return task
+        case TaskAttemptFailed():
+            return _waits(task, event.reason, event.retry_at, event.at)
+        case TaskAttemptLost():
+            return _waits(task, event.reason, None, event.at)
+        case TaskCompleted():
+            return attrs.evolve(task, status=TaskStatus.COMPLETED, lease=None, stage="", analysis=event.analysis)
+        case TaskFailed():
+            return attrs.evolve(task, status=TaskStatus.FAILED, lease=None, reason=event.reason)
+        case TaskExpired():
+            return attrs.evolve(task, status=TaskStatus.EXPIRED, lease=None, reason=event.reason, retry_at=None)
+        case TaskCancelled():
+            return attrs.evolve(task, status=TaskStatus.FAILED, lease=None, reason="cancelled", retry_at=None)
+        case TaskRetried():
+            return attrs.evolve(
+                task,
+                status=TaskStatus.QUEUED,
+                max_attempts=event.max_attempts,
+                stage="",
+                reason="",
+                waiting_since=event.at,
+                seen=False,
+                hidden=False,
+            )
+        case TaskDeleted():
+            return attrs.evolve(task, deleted=True)
+        case TaskSeen():
+            return attrs.evolve(task, seen=True)
+        case TaskHidden():
+            return attrs.evolve(task, hidden=True)
+
+
+def _waits(task: Task, reason: str, retry_at: datetime | None, since: datetime) -> Task:
+    return attrs.evolve(
+        task, status=TaskStatus.PENDING, lease=None, stage="", reason=reason, retry_at=retry_at, waiting_since=since
+    )

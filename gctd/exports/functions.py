@@ -1,0 +1,49 @@
+"""The functions of an analysis as lines, for spreadsheets."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from gctd.engines.report import FunctionEntry
+from gctd.engines.score import coverage_needed
+from httpkit.csv_form import encode_csv
+from httpkit.fields import member, message
+
+
+@message
+class FunctionRow:
+    """A function; coverage in per cent, empty where it is not known."""
+
+    file: str = member(description="relative to the project")
+    line: int = member()
+    end_line: int = member()
+    package: str = member()
+    function: str = member(description="receiver and name")
+    crap: float = member()
+    cyclomatic: int = member()
+    coverage: float | None = member(description="of blocks")
+    stmt_coverage: float | None = member(description="of statements, as `go tool cover -func` counts")
+    exceeded: bool = member(description="whether the value is over the project's threshold")
+    coverage_needed: float | None = member(description="with which it would not be; empty where no coverage is enough")
+
+
+def functions_csv(entries: Sequence[FunctionEntry], threshold: float) -> bytes:
+    """The functions as CSV (RFC 4180), one on a line, the worst first."""
+    return encode_csv(FunctionRow, [_row(entry, threshold) for entry in entries])
+
+
+def _row(entry: FunctionEntry, threshold: float) -> FunctionRow:
+    return FunctionRow(
+        # A spreadsheet would take a path that begins so for a formula.
+        file=f"./{entry.file}" if entry.file.startswith(("=", "+", "-", "@")) else entry.file,
+        line=entry.line,
+        end_line=entry.end_line,
+        package=entry.package,
+        function=entry.function,
+        crap=entry.crap,
+        cyclomatic=entry.cyclomatic,
+        coverage=entry.coverage,
+        stmt_coverage=entry.stmt_coverage,
+        exceeded=entry.crap > threshold,
+        coverage_needed=coverage_needed(entry.cyclomatic, threshold),
+    )

@@ -1,0 +1,201 @@
+"""An analysis as a comment for a pull request (GitHub Flavored Markdown): what changed, what the gate says, what is risky."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+import attrs
+
+from gctd.domain.options import threshold_of
+from gctd.engines.comparison import Comparison, Status
+from gctd.engines.gate import Check, CheckName, Limits, Verdict
+from gctd.engines.report import FunctionEntry
+from projections.tracker.views import AnalysisView
+
+MEDIA_TYPE = "text/markdown"
+ROWS = 25
+"""Functions that a table of a comment has at most."""
+
+_UNSAFE = re.compile(r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]")
+_ORDER = (Status.NEW, Status.WORSE, Status.FIXED, Status.BETTER, Status.GONE)
+
+Link = Callable[[FunctionEntry], str | None]
+
+
+@attrs.frozen(kw_only=True)
+class Comment:
+    """What a comment says: an analysis with its functions, the worst first, and what it is compared with, where there is such.
+
+    `breaks` are the parts of the measuring that differ, with their old and new values; `link` gives the address of a function's
+    source, where it is known; `limits` and `verdict` where a gate has judged.
+    """
+
+    after: AnalysisView
+    entries: Sequence[FunctionEntry]
+    before: AnalysisView | None = None
+    changes: Comparison | None = None
+    breaks: Sequence[tuple[str, str, str]] = ()
+    link: Link = lambda _: None
+    limits: Limits | None = None
+    verdict: Verdict | None = None
+
+    def markdown(self) -> str:
+        """The text. Its first line tells the comments of different projects apart, for who replaces the one from before."""
+        parts = [
+            f"<!-- gctd {self.after.analysis_id} -->",
+            f"### {self._heading()}",
+            *self._gate(),
+            *self._figures(),
+            *self._notes(),
+            *self._changes(),
+            *self._worst(),
+            *self._gaps(),
+            self._made_by(),
+        ]
+        return "\n\n".join(parts) + "\n"
+
+    def _heading(self) -> str:
+        project = "" if self.after.project == "." else f" of {code(self.after.project)}"
+        mark = "" if self.verdict is None else "✅ " if self.verdict.passed else "❌ "
+        return f"{mark}CRAP{project} at {code(self.after.commit_sha[:12])}"
+
+    def _gate(self) -> Iterator[str]:
+        if self.verdict is None or self.limits is None:
+            return
+        checks = self.verdict.checks
+        failed = sum(check.passed is False for check in checks)
+        said = f"**The gate is not passed: {failed} of {len(checks)} checks failed.**"
+        yield "The gate is passed." if self.verdict.passed else said
+        if checks:
+            rows = [(_MARKS[check.passed], says(check, self.limits), value_of(check), f"{check.limit:g}") for check in checks]
+            yield table(("", "Check", "Found", "Limit"), rows, numbers=(2, 3))
+
+    def _figures(self) -> Iterator[str]:
+        new = self.after.summary
+        old = self.before.summary if self.before else None
+        over = f"Over {threshold_of(self.after.flags):g}"
+        if old is None:
+            figures = [("Functions", f"{new.total_funcs}"), (over, f"{new.exceeded}"), ("Average", f"{new.average:.2f}")]
+            yield table(("", "Now"), [*figures, ("Total", f"{new.combined:.2f}")], numbers=(1,))
+            return
+        rows = [
+            _change("Functions", old.total_funcs, new.total_funcs, 0),
+            _change(over, old.exceeded, new.exceeded, 0),
+            _change("Average", old.average, new.average, 2),
+            _change("Total", old.combined, new.combined, 2),
+        ]
+        yield table(("", "Before", "Now", "Change"), rows, numbers=(1, 2, 3))
+
+    def _notes(self) -> Iterator[str]:
+        if self.before is None:
+            yield "There is no analysis before this one to compare with."
+        if self.breaks:
+            listed = ", ".join(f"{what} {code(old or 'none')} → {code(new or 'none')}" for what, old, new in self.breaks)
+            yield f"> Measured otherwise than before: {listed}. A difference of the numbers need not be the code's."
+
+    def _changes(self) -> Iterator[str]:
+        if self.changes is None:
+            return
+        counts = self.changes.counts()
+        said = ", ".join(f"{counts[status.value]} {status.value}" for status in _ORDER if counts[status.value])
+        yield f"**Functions:** {said or 'none changed'}; {counts['unchanged']} unchanged."
+        shown = self.changes.changes[:ROWS]
+        if shown:
+            rows = [
+                (
+                    change.status.value,
+                    self._function(change.entry, linked=change.after is not None),
+                    f"{change.before.crap:.2f}" if change.before else "",
+                    f"{change.after.crap:.2f}" if change.after else "",
+                    f"{change.delta:+.2f}",
+                )
+                for change in shown
+            ]
+            yield table(("", "Function", "Before", "Now", "Change"), rows, numbers=(2, 3, 4))
+        if len(self.changes.changes) > len(shown):
+            yield f"{len(self.changes.changes) - len(shown)} more changed."
+
+    def _worst(self) -> Iterator[str]:
+        threshold = threshold_of(self.after.flags)
+        worst = [entry for entry in self.entries if entry.crap > threshold][:ROWS]
+        if worst:
+            rows = [
+                (
+                    self._function(entry, linked=True),
+                    f"{entry.crap:.2f}",
+                    str(entry.cyclomatic),
+                    "n/a" if entry.coverage is None else f"{entry.coverage:.1f}%",
+                )
+                for entry in worst
+            ]
+            text = table(("Function", "CRAP", "Complexity", "Coverage"), rows, numbers=(1, 2, 3))
+            yield _folded(f"{self.after.summary.exceeded} over {threshold:g}, the worst first", text)
+
+    def _gaps(self) -> Iterator[str]:
+        if self.after.uncovered:
+            rows = [(code(package.path), plain(package.reason)) for package in self.after.uncovered[:ROWS]]
+            more = len(self.after.uncovered) - len(rows)
+            text = table(("Package", "Without coverage"), [*rows, *([(f"{more} more", "")] if more > 0 else [])])
+            yield _folded(f"{len(self.after.uncovered)} packages without coverage: their functions count as not covered", text)
+
+    def _made_by(self) -> str:
+        one = self.after
+        return f"<sub>gctd, engine {code(f'{one.engine} {one.engine_version}')}, {code(one.go_version)}, {one.task_id}</sub>"
+
+    def _function(self, entry: FunctionEntry, *, linked: bool) -> str:
+        place = f"{entry.file}:{entry.line}"
+        address = self.link(entry) if linked else None
+        where = code(place) if address is None else f"[{code(place)}]({address})"
+        return f"{code(entry.function)} {where}"
+
+
+def _change(name: str, was: float, now: float, places: int) -> tuple[str, str, str, str]:
+    return name, f"{was:.{places}f}", f"{now:.{places}f}", f"{now - was:+.{places}f}" if now != was else ""
+
+
+_MARKS = {True: "✅", False: "❌", None: "n/a"}
+
+
+def says(check: Check, limits: Limits) -> str:
+    """What a check looks at, in words."""
+    risky = f"over {limits.threshold:g}"
+    return {
+        CheckName.MAX_CRAP: "highest CRAP value of a function",
+        CheckName.MAX_EXCEEDED: f"functions {risky}",
+        CheckName.MAX_AVERAGE: "average CRAP value",
+        CheckName.MIN_COVERAGE: "covered statements, at least",
+        CheckName.MAX_UNCOVERED: "packages without coverage",
+        CheckName.MAX_NEW: f"new functions {risky}",
+        CheckName.MAX_WORSE: f"functions that are worse and {risky}" if limits.worse == "risky" else "functions that are worse",
+    }[check.name]
+
+
+def value_of(check: Check) -> str:
+    """What was found, as a text."""
+    if check.value is None:
+        return "not known" if check.passed is False else "nothing to compare with"
+    return f"{check.value:.2f}".rstrip("0").rstrip(".")
+
+
+def table(titles: Sequence[str], rows: Iterable[Sequence[str]], *, numbers: Sequence[int] = ()) -> str:
+    """A table; the columns `numbers` are set to the right."""
+    lines = [titles, ["---:" if index in numbers else "---" for index in range(len(titles))], *rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def code(text: str) -> str:
+    """A code span that holds the text as it is, also in a table, whatever is in it."""
+    shown = _UNSAFE.sub("\ufffd", text).replace("|", "\\|")
+    fence = "`" * (max((len(run) for run in re.findall("`+", shown)), default=0) + 1)
+    space = " " if shown.startswith("`") or shown.endswith("`") or not shown.strip() else ""
+    return f"{fence}{space}{shown}{space}{fence}"
+
+
+def plain(text: str) -> str:
+    """Text in which nothing is markup, a mention or a link."""
+    return re.sub(r"([\\`*_{}\[\]()#+!|<>~@&:.-])", lambda match: f"&#{ord(match[1])};", _UNSAFE.sub(" ", text))
+
+
+def _folded(title: str, text: str) -> str:
+    return f"<details><summary>{title}</summary>\n\n{text}\n\n</details>"

@@ -1,0 +1,40 @@
+"""What an analysis says about its repository: from the host's API where it answers, else from the files."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+from gctd.domain.analysis import Metadata
+from gctd.domain.urls import RepoUrl
+from gctd.hosts.answers import Answers
+from gctd.hosts.apis import parse_apis
+from gctd.hosts.asking import Hosts
+from gctd.hosts.facts import Facts
+from gctd.hosts.languages import language_of
+from gctd.hosts.licenses import license_of
+from gctd.scan.git import GitSettings
+from gctd.settings import Settings
+
+
+def open_hosts(settings: Settings, git: GitSettings) -> Hosts:
+    """The git hosts that the settings name, asked through the proxy that git uses. Raises BadInput."""
+    answers = Answers(settings.cache_directory / "hosts")
+    answers.tidy()
+    return Hosts(
+        apis=parse_apis(settings.git_hosts, settings.git_host_tokens, git.addresses) if settings.git_metadata else {},
+        answers=answers,
+        addresses=git.addresses,
+        proxy=git.proxy,
+        ca_file=git.ca_file,
+    )
+
+
+async def metadata_of(hosts: Hosts, url: RepoUrl, root: Path) -> Metadata:
+    """What is known about a repository. `root` is a checkout of it in which nothing has run yet."""
+    files = await asyncio.to_thread(_from_files, root)
+    return (await hosts.facts(url)).or_else(files).metadata()
+
+
+def _from_files(root: Path) -> Facts:
+    return Facts(language=language_of(root), license=license_of(root))

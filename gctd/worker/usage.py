@@ -1,0 +1,41 @@
+"""What a process and all its descendants use."""
+
+from __future__ import annotations
+
+import time
+from contextlib import suppress
+
+import attrs
+import psutil
+
+
+@attrs.frozen
+class Usage:
+    """Cores used since the look before (1.5: one and a half), and resident bytes now."""
+
+    cpu: float
+    memory: int
+
+
+class UsageMeter:
+    """Looks at this process and its descendants: those that have ended since are counted too, once their parent knows it."""
+
+    def __init__(self) -> None:
+        self._process = psutil.Process()
+        self._looked = self._process.create_time()
+        self._spent = 0.0
+
+    def look(self) -> Usage:
+        """The use since the look before, or since the process began. It takes some milliseconds."""
+        spent, memory = 0.0, 0
+        for process in (self._process, *self._process.children(recursive=True)):
+            with suppress(psutil.Error), process.oneshot():  # it may have ended just now
+                times = process.cpu_times()
+                spent += times.user + times.system + times.children_user + times.children_system
+                memory += process.memory_info().rss
+        now = time.time()
+        passed = max(now - self._looked, 1e-3)
+        # What ended without its parent knowing takes its time along: a sum that shrinks means no use, not a negative one.
+        cpu = max(spent - self._spent, 0.0) / passed
+        self._looked, self._spent = now, spent
+        return Usage(round(cpu, 3), memory)

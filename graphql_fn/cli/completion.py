@@ -1,0 +1,7 @@
+"""`graphql-fn completion`: the scripts for shells."""
+
+from __future__ import annotations
+
+from clikit.completion import completion_command
+
+completion = completion_command("graphql-fn", "commands and options")

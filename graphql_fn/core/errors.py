@@ -1,0 +1,35 @@
+"""The root of the package's errors, and the two that are told to whoever asked."""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+
+from graphql import GraphQLError
+
+
+class GraphqlFnError(Exception):
+    """Root of the package's errors: `status` of the answer, `str(error)` for a user."""
+
+    status: HTTPStatus = HTTPStatus.INTERNAL_SERVER_ERROR
+
+
+class BadRequest(GraphqlFnError):
+    """What came cannot be read as a GraphQL request."""
+
+    status = HTTPStatus.BAD_REQUEST
+
+
+class NotAcceptable(GraphqlFnError):
+    """The client takes none of the media types that results have."""
+
+    status = HTTPStatus.NOT_ACCEPTABLE
+
+
+class NotAllowed(GraphqlFnError):
+    """The method is not one that queries come by."""
+
+    status = HTTPStatus.METHOD_NOT_ALLOWED
+
+
+class Shown(GraphQLError):
+    """An error of a resolver whose text is meant for the client. Any other is masked."""

@@ -1,0 +1,189 @@
+"""Runs requests on a function: bounded, with the errors of its resolvers masked."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import secrets
+from collections.abc import AsyncGenerator, AsyncIterable, Awaitable, Sequence
+from typing import Any
+
+import structlog
+from graphql import (
+    DocumentNode,
+    ExecutionResult,
+    GraphQLError,
+    OperationDefinitionNode,
+    OperationType,
+    create_source_event_stream,
+    execute,
+)
+from graphql.execution.executor_throwing_on_incremental import ExecutorThrowingOnIncremental
+
+from graphql_fn.core.cost import cost, has_pages
+from graphql_fn.core.documents import Documents, Refused
+from graphql_fn.core.errors import Shown
+from graphql_fn.core.function import Function
+from graphql_fn.core.limits import Limits
+from graphql_fn.core.plain import Plan
+from graphql_fn.core.request import Request
+from graphql_fn.core.result import Outcome, Result
+from graphql_fn.core.subscribing import NOTHING, Event, Update
+
+log = structlog.get_logger(__name__)
+
+MASKED = "internal server error"
+"""What is told of an exception in a resolver."""
+
+
+class Evaluator:
+    """Evaluates requests on one function.
+
+    `introspection` off: the schema cannot be asked for. `suggestions` (None: as introspection) off: messages name no fields that
+    the client did not. Both keep a schema from being read; neither hides what a known query gets.
+    """
+
+    def __init__(
+        self,
+        function: Function,
+        limits: Limits | None = None,
+        *,
+        introspection: bool = True,
+        suggestions: bool | None = None,
+    ) -> None:
+        self.function = function
+        self.limits = limits or Limits()
+        self._suggestions = introspection if suggestions is None else suggestions
+        self._has_pages = has_pages(function.schema)
+        self.documents = Documents(
+            function.schema, self.limits, introspection=introspection, suggestions=self._suggestions, root=function.root
+        )
+
+    async def evaluate(self, request: Request) -> Result:
+        """The result of a request. Raises only what is no `Exception` of a resolver: a defect of the engine or of the context."""
+        try:
+            document, operation, plan = self._admitted(request)
+        except Refused as refused:
+            return self._refusal(refused.errors, Outcome.OVER_LIMIT if refused.over_limit else Outcome.REFUSED)
+        if plan is not None:
+            data = plan.run(self.function.context(request))
+            if data is not None:
+                return Result({"data": data}, Outcome.EXECUTED)
+        elif operation is not None and operation.operation is not OperationType.QUERY:
+            if operation.operation is OperationType.SUBSCRIPTION:
+                hint = "a subscription has no single result: ask for it with Accept: text/event-stream"
+                return self._refusal([GraphQLError(hint, operation)], Outcome.REFUSED)
+            if request.only_queries:
+                return self._refusal([GraphQLError("only queries are taken this way; use POST")], Outcome.CHANGES)
+        return await self._execute(document, request)
+
+    async def subscribe(self, request: Request) -> Result | AsyncGenerator[Update, None]:
+        """The results of a subscription as its events come; or the one result of any other request, or of one that is refused.
+
+        The generator is to be closed. It raises what its source raises, but for what is to be shown, which is its last result.
+        Otherwise as `evaluate`.
+        """
+        try:
+            document, operation, _ = self._admitted(request)
+        except Refused as refused:
+            return self._refusal(refused.errors, Outcome.OVER_LIMIT if refused.over_limit else Outcome.REFUSED)
+        if operation is None or operation.operation is not OperationType.SUBSCRIPTION:
+            return await self.evaluate(request)
+        executor = ExecutorThrowingOnIncremental.build(
+            self.function.schema,
+            document,
+            self.function.root,
+            self.function.context(request),
+            None if request.variables is None else dict(request.variables),
+            request.operation,
+            max_coercion_errors=self.limits.errors,
+            hide_suggestions=not self._suggestions,
+        )
+        if isinstance(executor, list):
+            return self._refusal(executor, Outcome.REFUSED)
+        source = create_source_event_stream(executor)
+        if inspect.isawaitable(source):
+            source = await source
+        if isinstance(source, ExecutionResult):
+            return self._result(source, request)
+        return self._updates(document, request, source)
+
+    async def _updates(
+        self, document: DocumentNode, request: Request, source: AsyncIterable[Event]
+    ) -> AsyncGenerator[Update, None]:
+        events = aiter(source)
+        try:
+            async for event in events:
+                has_value = event.value is not NOTHING
+                yield Update(event.id, await self._execute(document, request, event.value) if has_value else None)
+        except Shown as error:
+            yield Update(None, self._refusal([error], Outcome.EXECUTED))
+        finally:
+            if isinstance(events, AsyncGenerator):
+                await events.aclose()
+
+    def _admitted(self, request: Request) -> tuple[DocumentNode, OperationDefinitionNode | None, Plan | None]:
+        """The document of a request, the operation that it asks for, where it is clear which, and its plan. Raises Refused."""
+        document = self.documents.get(request.query)
+        operation, plan = document.operation(request.operation)
+        if self._has_pages and operation is not None:
+            found, limit = cost(self.function.schema, document.node, operation, request.variables), self.limits.cost
+            if found > limit:
+                text = f"the query may come to {found} objects, {limit} are the most: ask for smaller pages"
+                raise Refused([GraphQLError(text)], over_limit=True)
+        return document.node, operation, plan
+
+    async def _execute(self, document: DocumentNode, request: Request, root: Any = NOTHING) -> Result:
+        running = execute(
+            self.function.schema,
+            document,
+            self.function.root if root is NOTHING else root,
+            self.function.context(request),
+            None if request.variables is None else dict(request.variables),
+            request.operation,
+            max_coercion_errors=self.limits.errors,
+            executor_class=ExecutorThrowingOnIncremental,
+            hide_suggestions=not self._suggestions,
+        )
+        if not inspect.isawaitable(running):
+            return self._result(running, request)
+        limit = asyncio.timeout(self.limits.seconds)
+        try:
+            async with limit:
+                found = await _completed(running)
+        except TimeoutError:
+            if not limit.expired():
+                raise
+            error = GraphQLError(f"the query took longer than {self.limits.seconds:g} s")
+            return self._refusal([error], Outcome.OUT_OF_TIME)
+        return self._result(found, request)
+
+    def _result(self, found: ExecutionResult, request: Request) -> Result:
+        if not found.errors:
+            return Result({"data": found.data}, Outcome.EXECUTED)
+        if found.data is None and all(error.path is None for error in found.errors):
+            return self._refusal(found.errors, Outcome.REFUSED)
+        request_id = request.request_id or secrets.token_hex(8)
+        told = [self._told(error, request_id) for error in found.errors[: self.limits.errors]]
+        return Result({"errors": told + self._left_out(found.errors), "data": found.data}, Outcome.EXECUTED)
+
+    def _refusal(self, errors: Sequence[GraphQLError], outcome: Outcome) -> Result:
+        """The result of a request that was not run: errors and no data (specification, section 7)."""
+        return Result({"errors": [dict(error.formatted) for error in errors]}, outcome)
+
+    def _left_out(self, errors: Sequence[GraphQLError]) -> list[dict[str, Any]]:
+        left = len(errors) - self.limits.errors
+        return [{"message": f"{left} further errors are not shown"}] if left > 0 else []
+
+    def _told(self, error: GraphQLError, request_id: str) -> dict[str, Any]:
+        """An error of a field as the client sees it: as it is where the engine made it of the request, else masked and logged."""
+        cause = error.original_error
+        # The engine's own errors name a place in the query, but for those about values that resolvers gave.
+        if cause is None or isinstance(cause, Shown) or (isinstance(cause, GraphQLError) and cause.nodes):
+            return dict(error.formatted)
+        log.error("resolver failed", function=self.function.name, path=error.path, request_id=request_id, exc_info=cause)
+        return {**error.formatted, "message": MASKED, "extensions": {"requestId": request_id}}
+
+
+async def _completed(running: Awaitable[ExecutionResult]) -> ExecutionResult:
+    return await running

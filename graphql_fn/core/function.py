@@ -1,0 +1,29 @@
+"""A function: a schema under a name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import attrs
+from graphql import GraphQLSchema
+
+from graphql_fn.core.request import Request
+
+
+def _no_context(_: Request) -> None:
+    return None
+
+
+@attrs.frozen(kw_only=True)
+class Function:
+    """What is served under one name.
+
+    `root` is the value whose methods resolve the fields of `Query`; `context` makes, for each request, what resolvers find in
+    `info.context`: connections, loaders, whatever must not outlive the request.
+    """
+
+    name: str
+    schema: GraphQLSchema
+    root: Any = None
+    context: Callable[[Request], Any] = _no_context

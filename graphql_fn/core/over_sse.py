@@ -1,0 +1,64 @@
+"""GraphQL over Server-Sent Events: the protocol of graphql-sse in distinct connections mode, one operation for each connection.
+
+Each result is an event `next`, the end an event `complete` (with an empty `data`, without which an EventSource leaves it out);
+what is wrong with the operation comes as a result, too. Events of subscriptions have ids: `Last-Event-ID` goes on after one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from functools import lru_cache
+
+import attrs
+
+from graphql_fn.core.evaluator import Evaluator
+from graphql_fn.core.over_http import JSON, RESPONSE, HttpRequest, read, weights
+from graphql_fn.core.result import Outcome, Result
+from graphql_fn.core.subscribing import Update
+
+EVENTS = "text/event-stream"
+COMPLETE = b"event: complete\ndata:\n\n"
+
+
+@attrs.frozen
+class Stream:
+    """What is sent, and what became of the request when it began."""
+
+    frames: AsyncGenerator[bytes, None]
+    outcome: Outcome
+
+
+@lru_cache(maxsize=256)
+def wants_stream(accept: str | None) -> bool:
+    """Whether a client asks for events: names their type, and likes none of the others that it names as well."""
+    if accept is None or EVENTS not in accept.lower():
+        return False
+    liked = weights(accept)
+    return liked.get(EVENTS, 0) > max(liked.get(JSON, 0), liked.get(RESPONSE, 0))
+
+
+async def stream(evaluator: Evaluator, request: HttpRequest) -> Stream:
+    """Answer a request with events. Raises what cannot be read as a GraphQL request, and what `Evaluator.subscribe` raises."""
+    found = await evaluator.subscribe(read(request))
+    if isinstance(found, Result):
+        return Stream(_once(found), found.outcome)
+    return Stream(_all(found), Outcome.SUBSCRIBED)
+
+
+async def _once(result: Result) -> AsyncGenerator[bytes, None]:
+    yield _frame(Update(None, result)) + COMPLETE
+
+
+async def _all(updates: AsyncGenerator[Update, None]) -> AsyncGenerator[bytes, None]:
+    async with aclosing(updates):
+        async for update in updates:
+            yield _frame(update)
+    yield COMPLETE
+
+
+def _frame(update: Update) -> bytes:
+    place = b"" if update.id is None else b"id: %b\n" % update.id.encode()
+    if update.result is None:
+        return place + b"\n"
+    return b"%bevent: next\ndata: %b\n\n" % (place, update.result.encoded())

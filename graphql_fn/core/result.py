@@ -1,0 +1,43 @@
+"""What became of a request."""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Any
+
+import attrs
+import msgspec
+
+
+class Outcome(Enum):
+    """How far a request came."""
+
+    EXECUTED = "executed"
+    """It was run: there is `data`, perhaps null, and `errors` where fields failed."""
+    SUBSCRIBED = "subscribed"
+    """It is a subscription, and its events are sent as they come."""
+    REFUSED = "refused"
+    """The engine found a problem before anything was run: a syntax error, an unknown field, variables of the wrong type."""
+    OVER_LIMIT = "over_limit"
+    """It asks for more than is given."""
+    OUT_OF_TIME = "out_of_time"
+    """It was given up after the longest time that one may take."""
+    CHANGES = "changes"
+    """It would change something, and came by a way on which nothing is changed."""
+
+
+@attrs.frozen
+class Result:
+    """A result: `document` is the JSON object of the answer (values that JSON has), `outcome` says how far the request came."""
+
+    document: dict[str, Any]
+    outcome: Outcome
+
+    @property
+    def failed(self) -> bool:
+        """Whether there are errors."""
+        return "errors" in self.document
+
+    def encoded(self) -> bytes:
+        """The JSON text, in UTF-8."""
+        return msgspec.json.encode(self.document)

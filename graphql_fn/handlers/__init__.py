@@ -1,0 +1,1 @@
+"""The ways in which function platforms call a function in Python."""

@@ -1,0 +1,70 @@
+"""The event style: `handle(event, context)` with `context.status(...).succeed(...)` and `.fail(...)` (section 4, rule 2)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from http import HTTPStatus
+from typing import Any, Protocol
+
+import structlog
+
+from graphql_fn.core.errors import BadRequest
+from graphql_fn.core.evaluator import MASKED, Evaluator
+from graphql_fn.core.hello import HELLO
+from graphql_fn.core.request import Request, from_members, from_text, text_of
+from graphql_fn.handlers.background import BACKGROUND
+
+log = structlog.get_logger(__name__)
+
+
+class Event(Protocol):
+    """What the platform gives: a text, bytes, or the value of a JSON body, which it has decoded."""
+
+    @property
+    def body(self) -> Any: ...
+
+
+class Context(Protocol):
+    """How the platform is answered."""
+
+    def status(self, code: int, /) -> Context: ...
+    def succeed(self, value: Any, /) -> object: ...
+    def fail(self, value: Any, /) -> object: ...
+
+
+def handler(evaluator: Evaluator) -> Callable[[Event, Context], object]:
+    """The handler of a function in this style.
+
+    A result is a success with status 200, also where it has errors; a body that is no query fails with 400, an exception in the
+    engine with 500, both with `errors` as a result has them.
+    """
+
+    def handle(event: Event, context: Context) -> object:
+        try:
+            result = BACKGROUND.run(evaluator.evaluate(_request(event.body)))
+        except BadRequest as error:
+            return context.status(error.status).fail(_errors(str(error)))
+        except Exception:
+            log.exception("function failed", function=evaluator.function.name)
+            return context.status(HTTPStatus.INTERNAL_SERVER_ERROR).fail(_errors(MASKED))
+        return context.status(HTTPStatus.OK).succeed(result.document)
+
+    return handle
+
+
+def _errors(message: str) -> dict[str, Any]:
+    return {"errors": [{"message": message}]}
+
+
+def _request(body: Any) -> Request:
+    if isinstance(body, bytes | bytearray):
+        return from_text(text_of(bytes(body)))
+    if isinstance(body, str):
+        return from_text(body)
+    if body is None:
+        return from_text("")
+    return from_members(dict(body) if isinstance(body, Mapping) else body)
+
+
+handle = handler(Evaluator(HELLO))
+"""The function of the specification in this style."""

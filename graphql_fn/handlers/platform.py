@@ -1,0 +1,74 @@
+"""The platform's Python form: `handle(event, context)` gives status, headers and body.
+
+It is that of the OpenFaaS template `python3-http`, which sends a `str` as it is and anything else as Python shows it, and calls a
+text `text/html` unless told otherwise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from http import HTTPStatus
+from typing import Protocol, TypedDict
+
+import msgspec
+import structlog
+
+from graphql_fn.core.evaluator import MASKED, Evaluator
+from graphql_fn.core.hello import HELLO
+from graphql_fn.core.over_http import JSON, HttpRequest, answer
+from graphql_fn.handlers.background import BACKGROUND
+
+log = structlog.get_logger(__name__)
+
+
+class Event(Protocol):
+    """What the platform gives of a request: the body as bytes, headers in any case, the parameters of the query string."""
+
+    @property
+    def body(self) -> bytes: ...
+    @property
+    def headers(self) -> Mapping[str, str]: ...
+    @property
+    def method(self) -> str: ...
+    @property
+    def query(self) -> Mapping[str, str]: ...
+
+
+class Response(TypedDict):
+    """What the platform takes."""
+
+    statusCode: int
+    headers: dict[str, str]
+    body: str
+
+
+def handler(evaluator: Evaluator) -> Callable[[Event, object], Response]:
+    """The handler of a function in this form: GraphQL over HTTP, as the gateway speaks it."""
+
+    def handle(event: Event, context: object) -> Response:
+        del context
+        try:
+            found = BACKGROUND.run(answer(evaluator, _request(event)))
+        except Exception:
+            log.exception("function failed", function=evaluator.function.name)
+            body = msgspec.json.encode({"errors": [{"message": MASKED}]}).decode()
+            return {"statusCode": HTTPStatus.INTERNAL_SERVER_ERROR, "headers": {"Content-Type": JSON}, "body": body}
+        return {"statusCode": found.status, "headers": dict(found.headers), "body": found.body.decode()}
+
+    return handle
+
+
+def _request(event: Event) -> HttpRequest:
+    headers = {name.lower(): value for name, value in event.headers.items()}
+    return HttpRequest(
+        method=event.method,
+        parameters=dict(event.query.items()),
+        content_type=headers.get("content-type"),
+        accept=headers.get("accept"),
+        body=event.body,
+        request_id=headers.get("x-call-id"),
+    )
+
+
+handle = handler(Evaluator(HELLO))
+"""The function of the specification in this form."""

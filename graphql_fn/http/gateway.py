@@ -1,0 +1,234 @@
+"""The gateway: `/function/<name>` on the edge that the other services have, too."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from http import HTTPStatus
+from math import inf
+
+import attrs
+from aiohttp import web
+from prometheus_client import CollectorRegistry
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+from prometheus_client.registry import Collector
+
+from graphql_fn.core.errors import GraphqlFnError
+from graphql_fn.core.evaluator import Evaluator
+from graphql_fn.core.over_http import HTML, JSON, RESPONSE, HttpRequest, answer, refusal, wants_page
+from graphql_fn.core.over_sse import EVENTS, stream, wants_stream
+from graphql_fn.core.result import Outcome
+from httpkit.fields import member, message, path, payload, query
+from httpkit.pages import Asset, Pages
+from httpkit.routes import Call, Nothing, Route
+from httpkit.streams import Streams
+
+_PRODUCES = (JSON, RESPONSE)
+_NOTHING_RUN = "unreadable"
+
+
+class NoSuchFunction(GraphqlFnError):
+    """No function of this name is served."""
+
+    status = HTTPStatus.NOT_FOUND
+
+
+@message
+class Post:
+    """A request as a body: the text of a query, or a JSON object with `query`, `variables` and `operationName`."""
+
+    name: str = path(description="The name of the function.", example="graphql")
+    body: bytes = payload("*/*")
+
+
+@message
+class Get:
+    """A query in the parameters."""
+
+    name: str = path(description="The name of the function.", example="graphql")
+    text: str | None = query(name="query", default=None, multiline=True, description="The text of the query.")
+    variables: str | None = query(default=None, multiline=True, description="A JSON object.")
+    operation: str | None = query(name="operationName", default=None, description="Which operation of the text is run.")
+    extensions: str | None = query(default=None, multiline=True, description="A JSON object.")
+
+
+@message
+class Functions:
+    """The names of the functions that are served."""
+
+    functions: tuple[str, ...] = member(example=["graphql", "pantry", "tracker"])
+
+
+class Gateway:
+    """The functions that are served, by name, and how many requests came to what.
+
+    `page` is what a browser gets that asks for the address of a function, `streams` sends events.
+    """
+
+    def __init__(
+        self, evaluators: Sequence[Evaluator], registry: CollectorRegistry, *, page: Asset, streams: Streams | None = None
+    ) -> None:
+        self._evaluators = {evaluator.function.name: evaluator for evaluator in evaluators}
+        self._page = page
+        self.streams = streams or Streams()
+        self._outcomes: dict[tuple[str, Outcome | None], int] = {}
+        for collector in (_Requests(self._outcomes), _Caches(self._evaluators), _Subscribers(self.streams)):
+            registry.register(collector)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the functions."""
+        return tuple(self._evaluators)
+
+    async def answer(self, name: str, request: HttpRequest) -> web.Response:
+        """The answer of a function. Raises NoSuchFunction."""
+        found = await answer(self._evaluator(name), request)
+        self._count(name, found.outcome)
+        return web.Response(status=found.status, headers=found.headers, body=found.body)
+
+    async def stream(self, name: str, request: HttpRequest, http: web.Request) -> web.StreamResponse:
+        """The answer of a function as events. Raises NoSuchFunction, Busy."""
+        try:
+            found = await stream(self._evaluator(name), request)
+        except GraphqlFnError as error:
+            refused = refusal(error)
+            self._count(name, None)
+            return web.Response(status=refused.status, headers=refused.headers, body=refused.body)
+        self._count(name, found.outcome)
+        return await self.streams.answer(http, found.frames)
+
+    async def page(self, name: str, http: web.Request) -> web.Response:
+        """The page of a function. Raises NoSuchFunction."""
+        self._evaluator(name)
+        response = await self._page.answer(http)
+        response.headers["Vary"] = "Accept, Accept-Encoding"
+        return response
+
+    def _evaluator(self, name: str) -> Evaluator:
+        evaluator = self._evaluators.get(name)
+        if evaluator is None:
+            raise NoSuchFunction(f"no function is called {name!r}; there are: {', '.join(sorted(self._evaluators))}")
+        return evaluator
+
+    def _count(self, name: str, outcome: Outcome | None) -> None:
+        self._outcomes[name, outcome] = self._outcomes.get((name, outcome), 0) + 1
+
+
+@attrs.frozen(eq=False)
+class _Requests(Collector):
+    """What became of requests."""
+
+    _outcomes: Mapping[tuple[str, Outcome | None], int]
+
+    def collect(self) -> Sequence[CounterMetricFamily]:
+        text = "Requests of functions, by what became of them."
+        found = CounterMetricFamily("graphql_requests", text, labels=["function", "outcome"])
+        for (name, outcome), count in self._outcomes.items():
+            found.add_metric([name, outcome.value if outcome else _NOTHING_RUN], count)
+        return [found]
+
+
+@attrs.frozen(eq=False)
+class _Caches(Collector):
+    """What the functions remember of documents."""
+
+    _evaluators: Mapping[str, Evaluator]
+
+    def collect(self) -> Sequence[CounterMetricFamily | GaugeMetricFamily]:
+        kept = GaugeMetricFamily("graphql_documents", "Documents that are remembered.", labels=["function"])
+        asked = CounterMetricFamily("graphql_document_lookups", "Documents looked up.", labels=["function", "result"])
+        for name, evaluator in self._evaluators.items():
+            documents = evaluator.documents
+            kept.add_metric([name], len(documents))
+            asked.add_metric([name, "hit"], documents.hits)
+            asked.add_metric([name, "miss"], documents.misses)
+        return [kept, asked]
+
+
+@attrs.frozen(eq=False)
+class _Subscribers(Collector):
+    """Who follows something."""
+
+    _streams: Streams
+
+    def collect(self) -> Sequence[GaugeMetricFamily]:
+        return [GaugeMetricFamily("graphql_subscribers", "Open event streams.", value=self._streams.open)]
+
+
+async def invoke(request: Post, call: Call[Gateway]) -> web.StreamResponse:
+    """Evaluate the request in the body."""
+    asked = _http_request(call, {}, request.body)
+    if _is_stream(call.http):
+        return await call.services.stream(request.name, asked, call.http)
+    return await call.services.answer(request.name, asked)
+
+
+async def ask(request: Get, call: Call[Gateway]) -> web.StreamResponse:
+    """Evaluate the query in the parameters; mutations are refused. A browser gets a page to write queries on."""
+    asked = _http_request(call, call.http.query)
+    if _is_page(call.http):
+        return await call.services.page(request.name, call.http)
+    if _is_stream(call.http):
+        return await call.services.stream(request.name, asked, call.http)
+    return await call.services.answer(request.name, asked)
+
+
+async def list_functions(_: Nothing, call: Call[Gateway]) -> Functions:
+    """The functions that are served."""
+    return Functions(functions=call.services.names)
+
+
+def _http_request(call: Call[Gateway], parameters: Mapping[str, str], body: bytes = b"") -> HttpRequest:
+    http = call.http
+    return HttpRequest(
+        method=http.method,
+        parameters=parameters,
+        content_type=http.headers.get("Content-Type"),
+        accept=http.headers.get("Accept"),
+        body=body,
+        request_id=call.request_id,
+        after=http.headers.get("Last-Event-ID") or (http.query.get("last_event_id") if http.query_string else None),
+    )
+
+
+def _is_stream(request: web.Request) -> bool:
+    return request.method != "HEAD" and wants_stream(request.headers.get("Accept"))
+
+
+def _is_page(request: web.Request) -> bool:
+    return wants_page(request.headers.get("Accept"))
+
+
+_STATUSES = (400, 405, 406, 504)
+
+_PATH = "/function/{name}"
+TABLE: tuple[Route[Gateway], ...] = (
+    Route("GET", "/api/functions", list_functions, summary="Functions"),
+    Route(
+        "POST",
+        _PATH,
+        invoke,
+        summary="Evaluate a query",
+        also=_STATUSES,
+        errors=(404,),
+        produces=(*_PRODUCES, EVENTS),
+        streams=_is_stream,
+        time_limit=inf,  # the evaluator has its own
+    ),
+    Route(
+        "GET",
+        _PATH,
+        ask,
+        summary="Evaluate a query in the address",
+        also=_STATUSES,
+        errors=(404,),
+        produces=(*_PRODUCES, EVENTS, HTML),
+        streams=_is_stream,
+        time_limit=inf,
+        open=_is_page,
+    ),
+)
+
+
+def pages() -> Pages:
+    """The page for writing queries, and its assets; it is at `/`, too."""
+    return Pages("graphql_fn.http", "page", prefix="/static/")

@@ -1,0 +1,89 @@
+"""A schema in the schema language, and the functions that resolve its fields."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncIterator, Callable, Mapping
+from datetime import datetime
+from importlib.resources import files
+from operator import attrgetter
+from typing import Any, cast
+
+from graphql import (
+    GraphQLError,
+    GraphQLField,
+    GraphQLObjectType,
+    GraphQLScalarType,
+    GraphQLSchema,
+    StringValueNode,
+    ValueNode,
+    build_schema,
+)
+
+from graphql_fn.core.subscribing import Event
+
+Resolver = Callable[..., Any]
+Source = Callable[..., AsyncIterator[Event]]
+
+_CAPITAL = re.compile(r"(?<!^)(?=[A-Z])")
+
+
+def bound(file: str, resolvers: Mapping[str, Resolver], sources: Mapping[str, Source] | None = None) -> GraphQLSchema:
+    """The schema in a file of this package, with a resolver for each field that is named (`Type.field`).
+
+    Any other field is the attribute of that name; resolvers get their arguments under the names that Python has for them.
+    `sources` are the events of the fields of `Subscription`, each of which resolves to the value of its event.
+    """
+    schema = build_schema(files(__package__).joinpath(file).read_text(encoding="utf-8"))
+    left = dict(resolvers)
+    for type_ in schema.type_map.values():
+        if isinstance(type_, GraphQLObjectType) and not type_.name.startswith("__"):
+            for name, field in type_.fields.items():
+                _bind(field, name, left.pop(f"{type_.name}.{name}", None))
+    if left:
+        raise LookupError(f"{file} has no {', '.join(left)}")
+    for name, source in (sources or {}).items():
+        assert schema.subscription_type is not None
+        field = schema.subscription_type.fields[name]
+        field.subscribe, field.resolve = source, _itself
+    times = schema.type_map.get("DateTime")
+    if isinstance(times, GraphQLScalarType):
+        # The methods of the scalar are its own attributes, to be set (graphql-core, GraphQLScalarType).
+        methods = cast("Any", times)
+        methods.coerce_input_value, methods.coerce_input_literal = _time, _time_literal
+    return schema
+
+
+def _bind(field: GraphQLField, name: str, resolver: Resolver | None) -> None:
+    field.resolve = resolver or attribute(_snake(name))
+    for argument, given in field.args.items():
+        given.out_name = _snake(argument)
+
+
+def attribute(name: str) -> Resolver:
+    """Resolves to an attribute of the object."""
+    get = attrgetter(name)
+    return lambda source, _info: get(source)
+
+
+def _itself(source: Any, _info: Any, **_arguments: Any) -> Any:
+    return source
+
+
+def _snake(name: str) -> str:
+    return _CAPITAL.sub("_", name).lower()
+
+
+def _time(value: Any) -> datetime:
+    """A time with its offset from UTC (RFC 3339). Raises GraphQLError."""
+    try:
+        found = datetime.fromisoformat(value) if isinstance(value, str) and "T" in value.upper() else None
+    except ValueError:
+        found = None
+    if found is None or found.tzinfo is None:
+        raise GraphQLError("DateTime must be a time in RFC 3339 form, with its offset from UTC")
+    return found
+
+
+def _time_literal(node: ValueNode) -> datetime:
+    return _time(node.value if isinstance(node, StringValueNode) else None)

@@ -1,0 +1,42 @@
+"""The events of a log as the source of a subscription."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import aclosing
+from typing import Any
+
+import msgspec
+
+from graphql_fn.core.errors import Shown
+from graphql_fn.core.subscribing import Event
+from graphql_fn.readmodels.asking import Asking
+from httpkit.problems import Busy
+from httpkit.sse import CannotResume
+
+_MARK_EVERY = 1000
+"""Events that are passed over until a client is told how far it has come, so that it need not be given them again."""
+
+
+async def followed(asking: Asking[Any], name: str, kind: type, wanted: Callable[[Any], bool]) -> AsyncIterator[Event]:
+    """The events of this name whose values, of class `kind`, are wanted. The first has none and says where it goes on from.
+
+    Raises Shown where there are none now, or where it cannot go on after the event that the request names.
+    """
+    passed = 0
+    decoder: Any = msgspec.json.Decoder(kind)
+    try:
+        async with aclosing(asking.hub.follow(asking.after, only=frozenset({name}))) as passages:
+            yield Event(str((await anext(passages)).position))
+            async for passage in passages:
+                for frame in passage.frames:
+                    value = decoder.decode(frame.data)
+                    passed += 1
+                    if wanted(value):
+                        passed = 0
+                        yield Event(str(frame.position), value)
+                if passed >= _MARK_EVERY:
+                    passed = 0
+                    yield Event(str(passage.position))
+    except (CannotResume, Busy) as error:
+        raise Shown(str(error)) from error

@@ -1,0 +1,92 @@
+"""The settings of the gateway: flag over environment (`GRAPHQL_*`) over `.graphql-fn.yaml` over default."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+from graphql_fn.core.limits import Limits
+from httpkit import settings as layers
+from httpkit.settings import About, Loaded, setting, settings
+
+PREFIX = "GRAPHQL"
+FILE = ".graphql-fn.yaml"
+_LIMITS = Limits()
+
+
+@settings
+class Settings:
+    """What can be set. Durations are in seconds inside, and written as in `90s`, `10m`, `1h30m`."""
+
+    host: str = setting(default="127.0.0.1", min_length=1, help="Address to listen on.")
+    port: int = setting(default=8080, ge=0, le=65_535, help="Port to listen on; 0 for a free one.")
+    allowed_hosts: tuple[str, ...] = setting(default=(), help="Host names under which the gateway may be asked, beside loopback.")
+    auth_token: str | None = setting(default=None, secret=True, min_length=8, help="Bearer token that the gateway wants.")
+    read_timeout: float = setting(default=15.0, duration=True, ge=0.1, le=3600, help="Longest that a request may take to arrive.")
+    write_timeout: float = setting(default=15.0, duration=True, ge=0.1, le=3600, help="Longest that a client may take an answer.")
+    idle_timeout: float = setting(default=60.0, duration=True, ge=0.1, le=86_400, help="When a connection without requests ends.")
+    shutdown_timeout: float = setting(default=30.0, duration=True, ge=0, le=3600, help="Time for open requests at the end.")
+    max_body: int = setting(default=_LIMITS.source, ge=1, le=16 * 1024**2, help="Longest body, in bytes.")
+    max_tokens: int = setting(default=_LIMITS.tokens, ge=1, le=100_000, help="Tokens that a query may have.")
+    max_depth: int = setting(default=_LIMITS.depth, ge=1, le=50, help="How deep fields may stand inside fields.")
+    max_aliases: int = setting(default=_LIMITS.aliases, ge=0, le=10_000, help="Fields that a query may rename.")
+    max_root_fields: int = setting(default=_LIMITS.root_fields, ge=1, le=10_000, help="Fields that an operation itself may have.")
+    max_errors: int = setting(default=_LIMITS.errors, ge=1, le=10_000, help="Errors that a result tells of.")
+    query_timeout: float = setting(default=_LIMITS.seconds, duration=True, ge=0.01, le=600, help="Longest that a query may take.")
+    max_cost: int = setting(default=_LIMITS.cost, ge=1, le=1_000_000, help="Objects that a query may come to.")
+    max_subscribers: int = setting(default=500, ge=0, le=1900, help="Clients that may follow events at a time.")
+    pantry_database: str | None = setting(
+        default=None,
+        help="Database of the pantry's read model, sqlite:PATH or postgresql:; without it no function pantry.",
+    )
+    tracker_database: str | None = setting(
+        default=None,
+        help="Database of the tracker's read model, sqlite:PATH or postgresql:; without it no function tracker.",
+    )
+    nats_url: str | None = setting(default=None, help="Address of the broker; without it there are no subscriptions.")
+    max_lag: float = setting(
+        default=30.0, duration=True, ge=1, help="Lag of a read model from which on the gateway is not ready."
+    )
+    introspection: bool = setting(default=True, help="Whether the schema may be asked for.")
+    suggestions: bool | None = setting(
+        default=None, help="Whether messages suggest names that are close; as introspection where it is not set."
+    )
+    log_level: Literal["debug", "info", "warning", "error"] = setting(default="info", help="Least level that is logged.")
+    log_format: Literal["auto", "json", "text"] = setting(
+        default="auto", help="Form of the log; auto: text on a terminal, else JSON."
+    )
+
+    @property
+    def limits(self) -> Limits:
+        """The limits of a request."""
+        return Limits(
+            source=self.max_body,
+            tokens=self.max_tokens,
+            depth=self.max_depth,
+            aliases=self.max_aliases,
+            root_fields=self.max_root_fields,
+            fields=self.max_tokens,
+            errors=self.max_errors,
+            cost=self.max_cost,
+            seconds=self.query_timeout,
+        )
+
+
+def load(flags: Mapping[str, Any] | None = None, *, file: Path | None = None) -> Loaded[Settings]:
+    """The settings of this process: `flags` by name (None: not given), environment, `file` or the one that is found, defaults.
+
+    Raises httpkit.settings.SettingsError, which names every value that cannot be right and where it stands.
+    """
+    return layers.load(Settings, prefix=PREFIX, flags=flags or {}, env=os.environ, file=file or _found())
+
+
+def _found() -> Path | None:
+    """The settings file of the working directory, else of the home directory, where there is one."""
+    return next((place for place in (Path(FILE), Path.home() / FILE) if place.is_file()), None)
+
+
+def describe(name: str) -> About:
+    """What is to be said of a setting in the help of a command."""
+    return layers.describe(Settings, name, prefix=PREFIX)

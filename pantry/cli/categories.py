@@ -1,0 +1,80 @@
+"""`pantry category`: what products are sorted by."""
+
+from __future__ import annotations
+
+import click
+
+from clikit.exits import ExitCode
+from clikit.options import examples
+from pantry.cli.completion import category_names
+from pantry.cli.session import Session, client_command
+from pantry.cli.tables import show_categories
+from pantry.client.resources import Category
+
+
+@click.group()
+def category() -> None:
+    """List, create and change categories."""
+
+
+@category.command(
+    "list",
+    epilog=examples(
+        "pantry category list", "pantry category list --json", "pantry category list --json | jq -r '.[] | [.id, .name] | @tsv'"
+    ),
+)
+@client_command()
+async def list_categories(session: Session) -> int:
+    """List categories by name."""
+    found = await session.client.categories()
+    if session.output.json:
+        session.output.document([one.document for one in found])
+    else:
+        show_categories(session.output, found)
+    return ExitCode.OK
+
+
+@category.command(
+    "add",
+    epilog=examples(
+        "pantry category add Baking",
+        "pantry category add Baking --description 'flour, sugar, yeast'",
+        "pantry category add Baking --json | jq -r .id",
+    ),
+)
+@click.argument("name")
+@click.option("--description", default="", help="What belongs to it.")
+@client_command()
+async def add(session: Session, *, name: str, description: str) -> int:
+    """Create a category with a NAME that no other has."""
+    _show(session, await session.client.add_category(name, description))
+    return ExitCode.OK
+
+
+@category.command(
+    "edit",
+    epilog=examples(
+        "pantry category edit Baking --name 'Baking goods'",
+        "pantry category edit Baking --description 'flour, sugar, yeast'",
+        "pantry category edit Baking --name Cakes --json",
+    ),
+)
+@click.argument("which", metavar="CATEGORY", shell_complete=category_names)
+@click.option("--name", help="What it is called from now on; the old name is free then.")
+@click.option("--description", help="What belongs to it.")
+@client_command(not_found="pantry category list")
+async def edit(session: Session, *, which: str, name: str | None, description: str | None) -> int:
+    """Change the category with the name or id CATEGORY. What is not named stays."""
+    changes = {key: value for key, value in {"name": name, "description": description}.items() if value is not None}
+    if not changes:
+        raise click.UsageError("nothing to change: give --name or --description")
+    id_ = await session.category_id(which)
+    _show(session, await session.client.edit_category(id_ or "", changes))
+    return ExitCode.OK
+
+
+def _show(session: Session, category: Category) -> None:
+    if session.output.json:
+        session.output.document(category.document)
+    else:
+        show_categories(session.output, [category])

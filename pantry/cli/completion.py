@@ -1,0 +1,43 @@
+"""`pantry completion`: the scripts for shells, and values that the server knows."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable
+from typing import TYPE_CHECKING
+
+from clikit.completion import Complete, completes, completion_command
+
+if TYPE_CHECKING:
+    from pantry.client.api import Client
+
+_MOST = 1000
+
+completion = completion_command("pantry", "commands, products and categories")
+
+
+def _completes(values: Callable[[Client], Awaitable[Iterable[str]]]) -> Complete:
+    def prepare() -> Callable[[], Awaitable[Iterable[str]]]:
+        from pantry.client.api import Client  # noqa: PLC0415 - slow, and seldom wanted
+        from pantry.settings import load  # noqa: PLC0415 - as above
+
+        settings = load().values
+
+        async def ask() -> Iterable[str]:
+            async with Client(settings.url, token=settings.auth_token) as client:
+                return await values(client)
+
+        return ask
+
+    return completes(prepare)
+
+
+async def _product_codes(client: Client) -> Iterable[str]:
+    return [product.ean13 for product in await client.products(limit=_MOST)]
+
+
+async def _category_names(client: Client) -> Iterable[str]:
+    return [category.name for category in await client.categories()]
+
+
+product_codes = _completes(_product_codes)
+category_names = _completes(_category_names)

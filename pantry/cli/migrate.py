@@ -1,0 +1,106 @@
+"""`pantry migrate up | down | version | force` (specification, section 8)."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
+
+import click
+
+from clikit.command import command
+from clikit.exits import ExitCode
+from clikit.invocation import Invocation
+from clikit.options import examples
+from pantry.cli.options import Sources, setting_options
+
+if TYPE_CHECKING:
+    from projections.migrations import Migrations
+
+
+@click.group()
+def migrate() -> None:
+    """Apply and take back migrations of the tables.
+
+    `serve` applies those that are pending when it starts.
+    """
+
+
+@migrate.command(epilog=examples("pantry migrate up", "pantry migrate up --json", "pantry migrate up --verbose"))
+@setting_options("database_url")
+@command(logs=True)
+async def up(invocation: Invocation, *, sources: Sources) -> int:
+    """Apply all that are pending. Tables that this changes fill themselves again from the log when the service runs."""
+    async with _opened(sources) as migrations:
+        applied = [str(migration) for migration in await migrations.up()]
+    if invocation.output.json:
+        invocation.output.document(applied)
+    for migration in [] if invocation.output.json else applied:
+        invocation.output.line(f"applied {migration}")
+    if not applied:
+        invocation.output.note("nothing to do")
+    return ExitCode.OK
+
+
+@migrate.command(epilog=examples("pantry migrate down", "pantry migrate down --json", "pantry migrate down --verbose"))
+@setting_options("database_url")
+@command(logs=True)
+async def down(invocation: Invocation, *, sources: Sources) -> int:
+    """Take back the last one that was applied."""
+    async with _opened(sources) as migrations:
+        taken = await migrations.down()
+    if invocation.output.json:
+        invocation.output.document(None if taken is None else str(taken))
+    elif taken is not None:
+        invocation.output.line(f"taken back {taken}")
+    else:
+        invocation.output.note("nothing to do")
+    return ExitCode.OK
+
+
+@migrate.command(
+    epilog=examples(
+        "pantry migrate version", "pantry migrate version --database-url sqlite:pantry.db", "pantry migrate version --json"
+    )
+)
+@setting_options("database_url")
+@command(logs=True)
+async def version(invocation: Invocation, *, sources: Sources) -> int:
+    """Print the number of the last migration applied, and whether it was left half done; also while the service runs."""
+    from projections.databases import reader_at  # noqa: PLC0415 - slow
+
+    async with reader_at(sources.load().values.database_url) as reader:
+        found = await reader.schema()
+    if invocation.output.json:
+        invocation.output.document({"version": found.version, "dirty": found.dirty})
+    else:
+        invocation.output.line(f"Current migration version: {found.version}{' (dirty)' if found.dirty else ''}")
+    return ExitCode.OK
+
+
+@migrate.command(
+    epilog=examples(
+        "pantry migrate force 4     once the tables were repaired by hand",
+        "pantry migrate force 0 && pantry migrate up     once all of them were dropped",
+        "pantry migrate force 4 --database-url sqlite:pantry.db",
+    )
+)
+@click.argument("number", type=click.IntRange(min=0))
+@setting_options("database_url")
+@command(logs=True)
+async def force(invocation: Invocation, *, number: int, sources: Sources) -> int:
+    """Say that the tables are those of version NUMBER, and clean. Nothing else is changed."""
+    async with _opened(sources) as migrations:
+        await migrations.force(number)
+    invocation.output.note(f"the tables are taken for those of version {number}")
+    return ExitCode.OK
+
+
+@asynccontextmanager
+async def _opened(sources: Sources) -> AsyncIterator[Migrations]:
+    from projections.databases import store_at  # noqa: PLC0415 - slow
+    from projections.migrations import Migrations  # noqa: PLC0415 - slow
+    from projections.pantry import MODEL  # noqa: PLC0415 - slow
+
+    async with store_at(sources.load().values.database_url) as store:
+        yield Migrations(store, MODEL)

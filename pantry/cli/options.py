@@ -1,0 +1,40 @@
+"""The flags that the pantry's settings make."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from clikit import settings
+from clikit.settings import SettingFlags
+
+if TYPE_CHECKING:
+    from httpkit.settings import About, Loaded
+    from pantry.settings import Settings
+
+Sources: TypeAlias = "settings.Sources[Loaded[Settings]]"
+
+
+def _load(flags: Mapping[str, Any], file: Path | None) -> Loaded[Settings]:
+    from pantry.settings import load  # noqa: PLC0415 - only where a command runs
+
+    return load(flags, file=file)
+
+
+def _describe(name: str) -> About:
+    from pantry.settings import describe  # noqa: PLC0415 - only for the help
+
+    return describe(name)
+
+
+_FLAGS = SettingFlags(
+    load=_load,
+    describe=_describe,
+    file=".pantry.yaml here, else in the home directory",
+    numbers=frozenset({"port", "replicas"}),
+    lists=frozenset({"allowed_hosts"}),
+)
+
+setting_options = _FLAGS.options
+"""Gives a command the flags of the settings that it names, and `--config`; it gets the `sources` of its settings."""

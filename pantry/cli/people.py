@@ -1,0 +1,32 @@
+"""`pantry person`: those who book."""
+
+from __future__ import annotations
+
+import click
+
+from clikit.exits import ExitCode
+from clikit.options import examples
+from pantry.cli.session import Session, client_command
+
+
+@click.group()
+def person() -> None:
+    """Erase what is known of a person."""
+
+
+@person.command(
+    "erase",
+    epilog=examples(
+        "pantry person erase anna", "pantry person erase 'Anna Example'", "pantry person erase anna && pantry movement list"
+    ),
+)
+@click.argument("name")
+@client_command()
+async def erase(session: Session, *, name: str) -> int:
+    """Make who booked and what was noted with it unreadable, of all that NAME has booked; what was booked stays.
+
+    For good: nothing brings it back. It may be repeated, also for a NAME that has booked nothing.
+    """
+    await session.client.erase_person(name)
+    session.output.note(f"{name} is erased")
+    return ExitCode.OK

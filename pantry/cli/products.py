@@ -1,0 +1,194 @@
+"""`pantry product`: what is kept."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from clikit.exits import ExitCode
+from clikit.options import examples
+from pantry.cli.completion import category_names, product_codes
+from pantry.cli.quantities import AMOUNT, remark_options, shown
+from pantry.cli.session import Session, client_command
+from pantry.cli.tables import show_product, show_products
+from pantry.client.resources import Product
+
+NO_SUCH_PRODUCT = "pantry product add {ean13} --name NAME --unit UNIT"
+LISTED = 100
+"""How many products or movements are listed, unless the user says otherwise."""
+
+limit_option = click.option(
+    "--limit", type=click.IntRange(min=0), default=LISTED, show_default=True, help="At most so many; 0 for all."
+)
+as_of_option = click.option("--as-of", metavar="TIME", help="As it was then: a time in RFC 3339 form.")
+category_option = click.option("--category", shell_complete=category_names, help="A category's name or id.")
+ean13_argument = click.argument("ean13", metavar="EAN", shell_complete=product_codes)
+
+
+@click.group()
+def product() -> None:
+    """List, show, create and change products, and count what is there."""
+
+
+@product.command(
+    "list",
+    epilog=examples(
+        "pantry product list", "pantry product list --low", "pantry product list --search flour --json | jq -r '.[].ean13'"
+    ),
+)
+@click.option("--search", help="Part of the name, or beginning of the code.")
+@category_option
+@click.option("--low", "low_stock", is_flag=True, default=None, help="Only what has come down to its minimum.")
+@click.option("--active/--inactive", default=None, help="Only what is kept, or is not kept any more.")
+@as_of_option
+@limit_option
+@client_command()
+async def list_products(session: Session, *, category: str | None, limit: int, **which: Any) -> int:
+    """List products by name."""
+    category_id = await session.category_id(category)
+    found = await session.client.products(category=category_id, limit=limit + 1 if limit else None, **which)
+    listed = found[:limit] if limit else found
+    if session.output.json:
+        session.output.document([one.document for one in listed])
+    else:
+        show_products(session.output, listed)
+    if len(found) > len(listed):
+        session.output.note(f"there are more than these {limit}: see --limit")
+    return ExitCode.OK
+
+
+@product.command(
+    "show",
+    epilog=examples(
+        "pantry product show 4006381333931",
+        "pantry product show 4006381333931 --as-of 2026-11-01T00:00:00Z",
+        "pantry product show 4006381333931 --json | jq .current_stock",
+    ),
+)
+@ean13_argument
+@as_of_option
+@client_command(not_found=NO_SUCH_PRODUCT)
+async def show(session: Session, *, ean13: str, as_of: str | None) -> int:
+    """Show the product with the code EAN."""
+    await _show(session, await session.client.product(ean13, as_of=as_of))
+    return ExitCode.OK
+
+
+@product.command(
+    "add",
+    epilog=examples(
+        "pantry product add 4006381333931 --name Flour --unit kg",
+        "pantry product add 4006381333931 --name Flour --unit kg --min 2 --category Baking",
+        "pantry product add 4006381333931 --name Flour --unit kg --json",
+    ),
+)
+@ean13_argument
+@click.option("--name", required=True, help="What it is called.")
+@click.option("--unit", required=True, help="What it is counted in: kg, l, piece.")
+@click.option("--min", "min_stock", type=AMOUNT, default="0", show_default=True, help="From this stock down it is low.")
+@category_option
+@click.option("--description", default="", help="Anything else about it.")
+@client_command()
+async def add(session: Session, *, ean13: str, category: str | None, **details: Any) -> int:
+    """Create the product with the code EAN, without stock."""
+    body = details | {"category_id": await session.category_id(category)}
+    await _show(session, await session.client.add_product(ean13, body))
+    return ExitCode.OK
+
+
+@product.command(
+    "edit",
+    epilog=examples(
+        "pantry product edit 4006381333931 --min 3",
+        "pantry product edit 4006381333931 --name 'Wheat flour' --unit kg",
+        "pantry product edit 4006381333931 --category ''     it has none then",
+    ),
+)
+@ean13_argument
+@click.option("--name", help="What it is called.")
+@click.option("--unit", help="What it is counted in.")
+@click.option("--min", "min_stock", type=AMOUNT, help="From this stock down it is low.")
+@category_option
+@click.option("--description", help="Anything else about it.")
+@client_command(not_found=NO_SUCH_PRODUCT)
+async def edit(session: Session, *, ean13: str, category: str | None, **details: Any) -> int:
+    """Change what is known of the product with the code EAN. What is not named stays."""
+    changes = {name: value for name, value in details.items() if value is not None}
+    if category is not None:
+        changes["category_id"] = await session.category_id(category)
+    if not changes:
+        raise click.UsageError("nothing to change: name what is to be different")
+    await _show(session, await session.client.edit_product(ean13, changes))
+    return ExitCode.OK
+
+
+@product.command(
+    "deactivate",
+    epilog=examples(
+        "pantry product deactivate 4006381333931",
+        "pantry product deactivate 4006381333931 --json",
+        "pantry product deactivate 4006381333931 && pantry product list --inactive",
+    ),
+)
+@ean13_argument
+@client_command(not_found=NO_SUCH_PRODUCT)
+async def deactivate(session: Session, *, ean13: str) -> int:
+    """Keep the product with the code EAN no more. Nothing of it is deleted, what is left can be taken out."""
+    await session.client.deactivate(ean13)
+    if session.output.json:
+        session.output.document((await session.client.product(ean13)).document)
+    session.output.note(f"{ean13} is not kept any more")
+    return ExitCode.OK
+
+
+@product.command(
+    "activate",
+    epilog=examples(
+        "pantry product activate 4006381333931",
+        "pantry product activate 4006381333931 --json",
+        "pantry product activate 4006381333931 --quiet",
+    ),
+)
+@ean13_argument
+@client_command(not_found=NO_SUCH_PRODUCT)
+async def activate(session: Session, *, ean13: str) -> int:
+    """Keep the product with the code EAN again."""
+    await _show(session, await session.client.activate(ean13))
+    return ExitCode.OK
+
+
+@product.command(
+    "count",
+    epilog=examples(
+        "pantry product count 4006381333931 7",
+        "pantry product count 4006381333931 0.75 --by anna --reason stocktake",
+        "pantry product count 4006381333931 7 --json | jq .difference",
+    ),
+)
+@ean13_argument
+@click.argument("counted", metavar="QUANTITY", type=AMOUNT)
+@remark_options
+@client_command(not_found=NO_SUCH_PRODUCT)
+async def count(session: Session, *, ean13: str, counted: float, remarks: dict[str, str]) -> int:
+    """Say that QUANTITY of the product with the code EAN is there: the difference is booked."""
+    found = await session.client.count(ean13, counted, remarks)
+    if session.output.json:
+        session.output.document(found.document)
+    else:
+        booked = (
+            f"booked {'+' if found.difference > 0 else ''}{shown(found.difference)}"
+            if found.difference
+            else "as the books have it"
+        )
+        session.output.row([ean13, shown(found.current_stock), booked])
+    return ExitCode.OK
+
+
+async def _show(session: Session, product: Product) -> None:
+    if session.output.json:
+        session.output.document(product.document)
+        return
+    categories = await session.client.categories() if product.category_id else ()
+    names = {category.id: category.name for category in categories}
+    show_product(session.output, product, names.get(product.category_id or "", ""))

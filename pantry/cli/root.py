@@ -1,0 +1,52 @@
+"""The program `pantry`: its commands and what it says of itself."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from clikit.exits import ExitCode
+from clikit.program import Command, Program
+
+PROGRAM = Program(
+    name="pantry",
+    distribution="gctd",
+    summary="Keep the stock of a pantry: products by their barcodes, what goes in and out, what is low.",
+    epilog="""\b
+Examples:
+  pantry serve --port 8080                                       run the ledger
+  pantry product add 4006381333931 --name Flour --unit kg        keep a product
+  pantry movement add --ean 4006381333931 --in 10.3              what comes in
+  pantry scan                                                    each code that is scanned goes out
+  pantry report shopping-list                                    what to buy
+
+\b
+Settings come from flags, then PANTRY_* in the environment, then .pantry.yaml: see `pantry config show`.""",
+    commands={
+        "serve": Command("pantry.cli.service", "Run the ledger: API, event stream and page."),
+        "run": Command("pantry.cli.service", "The same as `serve`."),
+        "scan": Command("pantry.cli.scanning", "Read codes from standard input, one on a line, and book each at once."),
+        "stock": Command("pantry.cli.stock", "Say how much is there of the product with the code EAN."),
+        "product": Command("pantry.cli.products", "List, show, create and change products, and count what is there."),
+        "category": Command("pantry.cli.categories", "List, create and change categories."),
+        "movement": Command("pantry.cli.movements", "Book, list, show, undo and import movements."),
+        "person": Command("pantry.cli.people", "Erase what is known of a person."),
+        "report": Command("pantry.cli.reports", "What is there, what is low, what was used, what to buy."),
+        "watch": Command("pantry.cli.watching", "Follow what happens, event by event."),
+        "migrate": Command("pantry.cli.migrate", "Apply and take back migrations of the tables."),
+        "config": Command("pantry.cli.configuration", "Show the settings and where each comes from."),
+        "completion": Command(
+            "pantry.cli.completion", "Print the script that lets SHELL complete commands, products and categories."
+        ),
+    },
+    meanings={ExitCode.PARTIAL: "done in part: rows of an import, or lines of a scan, were refused"},
+    hints={
+        ExitCode.UNAVAILABLE: "is the server running? start it with: pantry serve; say where it is with --url or PANTRY_URL",
+        ExitCode.NOT_ALLOWED: "set PANTRY_AUTH_TOKEN to the server's token",
+        ExitCode.TIMEOUT: "allow more time with --timeout",
+    },
+)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the program with these arguments (None: those of the process) and give its exit code."""
+    return PROGRAM.run(argv)

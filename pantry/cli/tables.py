@@ -1,0 +1,104 @@
+"""Products, categories and movements as tables."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from clikit.output import Cell, Column, Output, Painted
+from clikit.text import moment
+from pantry.cli.quantities import low_cell, shown, stock_cell
+from pantry.client.resources import Category, Movement, Product
+
+
+def show_products(output: Output, products: Sequence[Product]) -> None:
+    """Products, one on a line."""
+    columns = [
+        Column("EAN13", "id"),
+        Column("NAME"),
+        Column("STOCK", "number"),
+        Column("UNIT"),
+        Column("MINIMUM", "number"),
+        Column("STATE"),
+    ]
+    output.table(
+        columns,
+        [
+            [
+                product.ean13,
+                product.name,
+                stock_cell(product.current_stock, low=product.is_low),
+                product.unit,
+                shown(product.min_stock),
+                state(product),
+            ]
+            for product in products
+        ],
+    )
+
+
+def state(product: Product) -> Cell:
+    """What is remarkable about a product."""
+    return low_cell(low=product.is_low) if product.active else Painted("inactive", "yellow")
+
+
+def show_product(output: Output, product: Product, category: str) -> None:
+    """One product; `category` is its category's name."""
+    output.fields(
+        [
+            ("ean13", product.ean13),
+            ("name", product.name),
+            ("stock", f"{shown(product.current_stock)} {product.unit}"),
+            ("minimum", f"{shown(product.min_stock)} {product.unit}"),
+            ("state", state(product)),
+            ("category", category),
+            ("description", product.description),
+        ]
+    )
+
+
+def show_categories(output: Output, categories: Sequence[Category]) -> None:
+    """Categories, one on a line."""
+    columns = [Column("NAME"), Column("DESCRIPTION"), Column("ID", "id")]
+    output.table(columns, [[category.name, category.description, category.id] for category in categories])
+
+
+def show_movements(output: Output, movements: Sequence[Movement]) -> None:
+    """Movements, one on a line."""
+    columns = [
+        Column("TIME", "number"),
+        Column("EAN13", "id"),
+        Column("TYPE"),
+        Column("QUANTITY", "number"),
+        Column("STOCK", "number"),
+        Column("WHY"),
+        Column("BY"),
+        Column("ID", "id"),
+    ]
+    output.table(
+        columns,
+        [
+            [
+                moment(movement.created_at),
+                movement.product_ean13,
+                movement.type,
+                shown(movement.quantity),
+                shown(movement.stock_after),
+                why(movement),
+                movement.created_by,
+                movement.id,
+            ]
+            for movement in movements
+        ],
+    )
+
+
+def why(movement: Movement) -> str:
+    """Why a movement happened, and what became of it, in a few words."""
+    said = [movement.reason]
+    if movement.counted is not None:
+        said.append(f"counted {shown(movement.counted)}")
+    if movement.reverses:
+        said.append("undoes another")
+    if movement.reversed_by:
+        said.append("undone")
+    return ", ".join(word for word in said if word)

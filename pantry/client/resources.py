@@ -1,0 +1,128 @@
+"""What the pantry's API answers with. Quantities are JSON numbers with at most three decimal places."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+
+import msgspec
+
+from clikit.client.resources import Resource
+
+
+class Category(Resource, frozen=True, kw_only=True):
+    """A category of products; its name is unique."""
+
+    id: str
+    name: str
+    description: str = ""
+
+
+class Product(Resource, frozen=True, kw_only=True):
+    """A product; `category_id` is None where it has no category."""
+
+    ean13: str
+    name: str
+    unit: str
+    current_stock: float
+    min_stock: float = 0
+    description: str = ""
+    category_id: str | None = None
+    active: bool = True
+
+    @property
+    def is_low(self) -> bool:
+        """Whether its stock has come down to the minimum."""
+        return self.current_stock <= self.min_stock
+
+
+class Stock(Resource, frozen=True, kw_only=True):
+    """The stock of a product."""
+
+    ean13: str
+    current_stock: float
+    min_stock: float
+    is_low_stock: bool
+
+
+class Movement(Resource, frozen=True, kw_only=True):
+    """What went in or out; `stock_after` is what was there then, `reverses` what it undoes, `reversed_by` what undid it."""
+
+    id: str
+    product_ean13: str
+    type: str
+    quantity: float
+    stock_after: float
+    created_at: datetime
+    reason: str = ""
+    notes: str = ""
+    created_by: str = ""
+    reverses: str | None = None
+    reversed_by: str | None = None
+    counted: float | None = None
+
+
+class Count(Resource, frozen=True, kw_only=True):
+    """What came of a stocktake: `difference` is what was booked."""
+
+    ean13: str
+    counted: float
+    difference: float
+    current_stock: float
+
+
+class Row(msgspec.Struct, frozen=True, kw_only=True):
+    """What became of a row of an import; `error` says why it was refused."""
+
+    row: int
+    status: int
+    error: str | None = None
+
+
+class Imported(Resource, frozen=True, kw_only=True):
+    """What became of all rows of an import."""
+
+    dry_run: bool
+    accepted: int
+    refused: int
+    results: Sequence[Row]
+
+
+class StockItem(msgspec.Struct, frozen=True, kw_only=True):
+    """A product in the stock report."""
+
+    product: Product
+    is_low_stock: bool
+
+
+class StockReport(Resource, frozen=True, kw_only=True):
+    """The stock of all products that are kept."""
+
+    total_products: int
+    low_stock_products: int
+    items: Sequence[StockItem]
+
+
+class Consumption(Resource, frozen=True, kw_only=True, rename={"total_in": "in", "total_out": "out"}):
+    """What went in and out of a product in a period; `days_left` is None where nothing went out."""
+
+    ean13: str
+    name: str
+    unit: str
+    total_in: float
+    total_out: float
+    net: float
+    per_day: float
+    current_stock: float
+    days_left: float | None
+
+
+class ToBuy(Resource, frozen=True, kw_only=True):
+    """A product that is low, and how much of it to buy."""
+
+    ean13: str
+    name: str
+    unit: str
+    current_stock: float
+    min_stock: float
+    suggested: float

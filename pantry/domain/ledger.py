@@ -1,0 +1,253 @@
+"""What can be asked of a product, and the rules by which it is decided (specification, section 4, in their order)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+
+import attrs
+
+from eventlog import Decider
+from pantry.domain import ean13 as ean
+from pantry.domain import product as p
+from pantry.domain.errors import BadInput, Changed, InsufficientStock, NotFound, Taken, UndoneAlready, UndosMoved
+from pantry.domain.product import Details, MovementRecorded, MovementType, Product, ProductEvent, StockConfirmed
+from pantry.domain.quantity import LARGEST, text
+
+# Commands (quantities are in thousandths)
+
+
+@attrs.frozen(kw_only=True)
+class CreateProduct:
+    """A new product; its category, where it has one, is there."""
+
+    ean13: str
+    details: Details
+    at: datetime
+
+
+@attrs.frozen(kw_only=True)
+class EditProduct:
+    """Replace what is known of a product; `version` is the one that the caller has seen, where that matters to him."""
+
+    ean13: str
+    details: Details
+    at: datetime
+    version: int | None = None
+
+
+@attrs.frozen(kw_only=True)
+class SetActive:
+    """Deactivate a product, or activate it again."""
+
+    ean13: str
+    active: bool
+    at: datetime
+    version: int | None = None
+
+
+@attrs.frozen(kw_only=True)
+class RecordMovement:
+    """Something goes in or out. `id` is a new one."""
+
+    id: str
+    ean13: str
+    type: MovementType
+    quantity: int
+    at: datetime
+    reason: str = ""
+    notes: str = ""
+    created_by: str = ""
+
+
+@attrs.frozen(kw_only=True)
+class UndoMovement:
+    """Make up for a movement by one of the opposite type.
+
+    `type` and `quantity` are those of the movement `undoes`; `undone` says whether it had been undone before, as known when
+    the product had had `undos` of them.
+    """
+
+    id: str
+    ean13: str
+    undoes: str
+    type: MovementType
+    quantity: int
+    undone: bool
+    undos: int
+    at: datetime
+    reason: str = ""
+    notes: str = ""
+    created_by: str = ""
+
+
+@attrs.frozen(kw_only=True)
+class CountStock:
+    """A stocktake found this amount: the difference is booked."""
+
+    id: str
+    ean13: str
+    counted: int
+    at: datetime
+    reason: str = ""
+    notes: str = ""
+    created_by: str = ""
+
+
+ProductCommand = CreateProduct | EditProduct | SetActive | RecordMovement | UndoMovement | CountStock
+
+
+def decide(command: ProductCommand, state: Product | None) -> Sequence[ProductEvent]:
+    """The events that a command leads to.
+
+    Raises BadInput, NotFound, Taken, Changed, InsufficientStock, UndoneAlready, UndosMoved.
+    """
+    match command:
+        case CreateProduct():
+            return _create(command, state)
+        case EditProduct():
+            return _edit(command, state)
+        case SetActive():
+            return _set_active(command, state)
+        case RecordMovement():
+            _check_movement(command)
+            return [_booked(command, _existing(command.ean13, state), command.type, command.quantity)]
+        case UndoMovement():
+            return _undo(command, _existing(command.ean13, state))
+        case CountStock():
+            return _count(command, _existing(command.ean13, state))
+
+
+def _create(command: CreateProduct, state: Product | None) -> Sequence[ProductEvent]:
+    _check_product(command)
+    if state is not None:
+        raise Taken(f"there is a product {command.ean13} already")
+    return [p.ProductCreated(ean13=command.ean13, details=command.details, at=command.at)]
+
+
+def _edit(command: EditProduct, state: Product | None) -> Sequence[ProductEvent]:
+    _check_product(command)
+    product = _existing(command.ean13, state)
+    _check_version(product, command.version)
+    if command.details == product.details:
+        return []
+    return [p.ProductEdited(details=command.details, at=_later(command.at, product))]
+
+
+def _set_active(command: SetActive, state: Product | None) -> Sequence[ProductEvent]:
+    product = _existing(command.ean13, state)
+    _check_version(product, command.version)
+    if product.active == command.active:
+        return []
+    at = _later(command.at, product)
+    event = p.ProductActivated if command.active else p.ProductDeactivated
+    return [event(details=product.details, at=at)]
+
+
+def _undo(command: UndoMovement, product: Product) -> Sequence[ProductEvent]:
+    if command.undone:
+        raise UndoneAlready(f"movement {command.undoes} has been undone already")
+    if command.undos != product.undos:
+        raise UndosMoved
+    return [_booked(command, product, command.type.opposite, command.quantity, reverses=command.undoes)]
+
+
+def _count(command: CountStock, product: Product) -> Sequence[ProductEvent]:
+    if not 0 <= command.counted <= LARGEST:
+        raise BadInput("counted", f"must be from 0 to {text(LARGEST)}")
+    _check_texts(command)
+    difference = command.counted - product.stock
+    if difference:
+        type_ = MovementType.IN if difference > 0 else MovementType.OUT
+        return [_booked(command, product, type_, abs(difference), counted=command.counted)]
+    return [
+        StockConfirmed(
+            counted=command.counted,
+            reason=command.reason,
+            notes=command.notes,
+            created_by=command.created_by,
+            at=_later(command.at, product),
+        )
+    ]
+
+
+def _booked(
+    command: RecordMovement | UndoMovement | CountStock,
+    product: Product,
+    type_: MovementType,
+    quantity: int,
+    *,
+    reverses: str | None = None,
+    counted: int | None = None,
+) -> MovementRecorded:
+    """The movement, where the stock allows it."""
+    stock = product.stock + (quantity if type_ is MovementType.IN else -quantity)
+    if stock < 0:
+        raise InsufficientStock(available=product.stock, requested=quantity)
+    if stock > LARGEST:
+        raise BadInput("quantity", f"the stock would be more than {text(LARGEST)}")
+    return MovementRecorded(
+        id=command.id,
+        type=type_,
+        quantity=quantity,
+        stock=stock,
+        reason=command.reason,
+        notes=command.notes,
+        created_by=command.created_by,
+        at=_later(command.at, product),
+        reverses=reverses,
+        counted=counted,
+    )
+
+
+def _existing(ean13: str, state: Product | None) -> Product:
+    if state is None:
+        raise NotFound(f"there is no product {ean13}")
+    return state
+
+
+def _later(at: datetime, product: Product) -> datetime:
+    """The time of an event: never before that of the one before it, so that the past of a product has one order."""
+    return max(at, product.updated_at)
+
+
+def _check_version(product: Product, version: int | None) -> None:
+    if version is not None and version != product.version:
+        raise Changed(f"product {product.ean13} is in version {product.version}, not {version}")
+
+
+def _check_product(command: CreateProduct | EditProduct) -> None:
+    if (wrong := ean.problem(command.ean13)) is not None:
+        raise BadInput("ean13", wrong)
+    details = command.details
+    if not details.name.strip():
+        raise BadInput("name", "product name cannot be empty")
+    if not details.unit.strip():
+        raise BadInput("unit", "product unit cannot be empty")
+    _check_length("name", details.name, p.NAME_LENGTH)
+    _check_length("unit", details.unit, p.UNIT_LENGTH)
+    if details.min_stock < 0:
+        raise BadInput("min_stock", "min stock cannot be negative")
+    if details.min_stock > LARGEST:
+        raise BadInput("min_stock", f"must be at most {text(LARGEST)}")
+
+
+def _check_movement(command: RecordMovement) -> None:
+    if command.quantity <= 0:
+        raise BadInput("quantity", "stock level must be greater than 0")
+    if command.quantity > LARGEST:
+        raise BadInput("quantity", f"must be at most {text(LARGEST)}")
+    _check_texts(command)
+
+
+def _check_texts(command: RecordMovement | CountStock) -> None:
+    _check_length("reason", command.reason, p.REASON_LENGTH)
+    _check_length("created_by", command.created_by, p.CREATED_BY_LENGTH)
+
+
+def _check_length(field: str, value: str, longest: int) -> None:
+    if len(value) > longest:
+        raise BadInput(field, f"must have at most {longest} characters")
+
+
+PRODUCT: Decider[Product, ProductCommand, ProductEvent] = Decider(p.CATEGORY, decide, p.evolve)

@@ -1,0 +1,25 @@
+"""The whole route table of the pantry, and its page."""
+
+from __future__ import annotations
+
+from httpkit.pages import Pages
+from httpkit.projections import projections_route
+from httpkit.routes import Route
+from pantry.http import categories, events, imports, movements, people, products, reports
+from pantry.http.services import Services
+
+TABLE: tuple[Route[Services], ...] = (
+    *categories.ROUTES,
+    *products.ROUTES,
+    *movements.ROUTES,
+    *imports.ROUTES,
+    *reports.ROUTES,
+    *people.ROUTES,
+    *events.ROUTES,
+    projections_route("/api/v1/projections"),
+)
+
+
+def pages() -> Pages:
+    """The page at `/` and its assets."""
+    return Pages("pantry.http", "page", prefix="/static/")

@@ -1,0 +1,115 @@
+"""What the pantry's API answers with: the resources of the specification, section 2, and what we add to them."""
+
+from __future__ import annotations
+
+from httpkit.fields import UNSET, Unset, member, message
+from pantry.domain.quantity import number
+from pantry.http.values import or_unset
+from projections.pantry.views import CategoryView, MovementView, ProductView
+
+_TIME = "RFC 3339, UTC"
+
+
+@message
+class CategoryBody:
+    """A category."""
+
+    id: str = member(description="UUID")
+    name: str = member()
+    description: str = member()
+    created_at: str = member(description=_TIME)
+
+    @classmethod
+    def of(cls, category: CategoryView) -> CategoryBody:
+        """The category of a row."""
+        return cls(id=category.id, name=category.name, description=category.description, created_at=category.created_at)
+
+
+@message
+class ProductBody:
+    """A product. `category_id` is there where it has one, `counted_at` once a stocktake was booked."""
+
+    ean13: str = member()
+    name: str = member()
+    description: str = member()
+    unit: str = member()
+    min_stock: float = member()
+    current_stock: float = member()
+    category_id: str | Unset = member(default=UNSET)
+    active: bool = member()
+    created_at: str = member(description=_TIME)
+    updated_at: str = member(description=_TIME)
+    counted_at: str | Unset = member(default=UNSET, description="time of the last stocktake; " + _TIME)
+
+    @classmethod
+    def of(cls, product: ProductView) -> ProductBody:
+        """The product of a row."""
+        return cls(
+            ean13=product.ean13,
+            name=product.name,
+            description=product.description,
+            unit=product.unit,
+            min_stock=number(product.min_stock),
+            current_stock=number(product.current_stock),
+            category_id=or_unset(product.category_id),
+            active=product.active,
+            created_at=product.created_at,
+            updated_at=product.updated_at,
+            counted_at=or_unset(product.counted_at),
+        )
+
+
+@message
+class StockBody:
+    """The stock of a product."""
+
+    current_stock: float = member()
+    ean13: str = member()
+    is_low_stock: bool = member(description="whether it has come down to the minimum")
+    min_stock: float = member()
+
+    @classmethod
+    def of(cls, product: ProductView) -> StockBody:
+        """The stock of a product of a row."""
+        return cls(
+            current_stock=number(product.current_stock),
+            ean13=product.ean13,
+            is_low_stock=product.is_low,
+            min_stock=number(product.min_stock),
+        )
+
+
+@message
+class MovementBody:
+    """A movement. Optional texts are left out where they are empty."""
+
+    id: str = member(description="UUID v4")
+    product_ean13: str = member()
+    type: str = member(description="in or out")
+    quantity: float = member()
+    reason: str | Unset = member(default=UNSET)
+    notes: str | Unset = member(default=UNSET)
+    created_by: str | Unset = member(default=UNSET)
+    created_at: str = member(description=_TIME)
+    stock_after: float = member(description="the stock once it was booked")
+    reverses: str | Unset = member(default=UNSET, description="the movement that this one undoes")
+    reversed_by: str | Unset = member(default=UNSET, description="the movement that undid this one")
+    counted: float | Unset = member(default=UNSET, description="what a stocktake found, where this is the difference")
+
+    @classmethod
+    def of(cls, movement: MovementView) -> MovementBody:
+        """The movement of a row."""
+        return cls(
+            id=movement.id,
+            product_ean13=movement.product_ean13,
+            type=movement.type,
+            quantity=number(movement.quantity),
+            reason=or_unset(movement.reason),
+            notes=or_unset(movement.notes),
+            created_by=or_unset(movement.created_by),
+            created_at=movement.created_at,
+            stock_after=number(movement.stock_after),
+            reverses=or_unset(movement.reverses),
+            reversed_by=or_unset(movement.reversed_by),
+            counted=UNSET if movement.counted is None else number(movement.counted),
+        )

@@ -1,0 +1,116 @@
+"""Routes of categories (specification, section 4)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from httpkit.commands import context, replayed
+from httpkit.fields import member, message, path, query
+from httpkit.paging import decode_cursor, encode_cursor
+from httpkit.routes import Answer, Call, Route
+from pantry.domain.category import NAME_LENGTH
+from pantry.domain.errors import NotFound
+from pantry.http.bodies import CategoryBody
+from pantry.http.services import Services, version_wanted
+from pantry.http.values import CURSOR, naming
+from pantry.pantry import CategoryOutcome
+from projections.pantry.views import CategoryView
+
+PAGE = 1000
+"""The longest page of a list, and the length where none is asked for."""
+LONGEST_TEXT = 10_000
+_ID = "^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$"
+
+
+@message
+class ListCategories:
+    """A page of the list of categories."""
+
+    limit: int = query(default=PAGE, ge=1, le=PAGE)
+    cursor: str | None = query(default=None, schema=CURSOR, max_length=4096, description="goes on after the page before")
+
+
+@message
+class OneCategory:
+    """Names a category."""
+
+    id: str = path(pattern=_ID)
+
+
+@message
+class NewCategory:
+    """A category to be."""
+
+    name: str = naming(NAME_LENGTH, description="unique", example="Baking")
+    description: str = member(default="", max_length=LONGEST_TEXT, multiline=True)
+
+
+@message
+class EditedCategory:
+    """What a category is to be: all of it, a description that is left out is empty then."""
+
+    id: str = path(pattern=_ID)
+    name: str = naming(NAME_LENGTH, description="unique", example="Baking")
+    description: str = member(default="", max_length=LONGEST_TEXT, multiline=True)
+
+
+async def list_categories(request: ListCategories, call: Call[Services]) -> Answer[Sequence[CategoryBody]]:
+    """Categories by name."""
+    found = await call.services.queries.categories(
+        after=decode_cursor(request.cursor, tuple[str, str]) if request.cursor is not None else None, limit=request.limit + 1
+    )
+    page = found[: request.limit]
+    more = encode_cursor((page[-1].name_key, page[-1].id)) if len(found) > len(page) else None
+    return Answer([CategoryBody.of(category) for category in page], cursor=more)
+
+
+async def create_category(request: NewCategory, call: Call[Services]) -> Answer[CategoryBody]:
+    """Create a category. Its name must be free."""
+    outcome = await call.services.pantry.create_category(request.name, request.description, context(call))
+    return await _answer(outcome, call, {"Location": f"/api/v1/categories/{outcome.state.id}"})
+
+
+async def get_category(request: OneCategory, call: Call[Services]) -> Answer[CategoryBody]:
+    """A category."""
+    category = await call.services.queries.category(request.id)
+    if category is None:
+        raise NotFound(f"there is no category {request.id}")
+    return Answer(CategoryBody.of(category), etag=str(category.version))
+
+
+async def edit_category(request: EditedCategory, call: Call[Services]) -> Answer[CategoryBody]:
+    """Replace name and description. The old name is free then."""
+    outcome = await call.services.pantry.edit_category(
+        request.id, request.name, request.description, version=version_wanted(call), context=context(call)
+    )
+    return await _answer(outcome, call, {})
+
+
+async def _answer(outcome: CategoryOutcome, call: Call[Services], headers: dict[str, str]) -> Answer[CategoryBody]:
+    sequence = await call.services.side.seen(outcome.sequence)
+    category = CategoryView.of_state(outcome.state)
+    return Answer(CategoryBody.of(category), sequence=sequence, headers=headers | replayed(outcome), etag=str(category.version))
+
+
+ROUTES = (
+    Route("GET", "/api/v1/categories", list_categories, summary="List categories", tags=("categories",), csv=CategoryBody),
+    Route(
+        "POST",
+        "/api/v1/categories",
+        create_category,
+        summary="Create a category",
+        tags=("categories",),
+        status=201,
+        errors=(409,),
+        idempotent=True,
+    ),
+    Route("GET", "/api/v1/categories/{id}", get_category, summary="Look at a category", tags=("categories",), errors=(404,)),
+    Route(
+        "PUT",
+        "/api/v1/categories/{id}",
+        edit_category,
+        summary="Replace a category",
+        tags=("categories",),
+        errors=(404, 409, 412),
+    ),
+)

@@ -1,0 +1,119 @@
+"""The events that clients follow: the stock, crossings of the minimum in both directions, and products as they are edited.
+
+A frame's place in the log is the sequence of its commit and, since an event may make two of them, twice the index of the event.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from aiohttp import web
+
+from eventlog import EventLog, Position
+from httpkit.encoding import encode
+from httpkit.feed import CommitFrames, Happened
+from httpkit.fields import member, message, query
+from httpkit.frames import Frame
+from httpkit.routes import Call, Route
+from pantry.domain.category import Category
+from pantry.domain.product import MovementRecorded, Product, StockConfirmed
+from pantry.domain.quantity import number
+from pantry.http.bodies import CategoryBody, MovementBody, ProductBody
+from pantry.http.services import Services
+from projections.pantry.changes import DECIDERS, crosses_minimum, edits
+from projections.pantry.views import CategoryView, MovementView, ProductView
+
+NAMES = ("stock", "low_stock", "product", "category")
+
+
+@message
+class StockEvent:
+    """The stock of a product has changed."""
+
+    ean13: str = member()
+    name: str = member()
+    unit: str = member()
+    current_stock: float = member()
+    min_stock: float = member()
+    is_low_stock: bool = member()
+    movement: MovementBody = member()
+
+
+@message
+class LowStockEvent:
+    """A product has come down to its minimum, or has more than that again."""
+
+    ean13: str = member()
+    name: str = member()
+    unit: str = member()
+    current_stock: float = member()
+    min_stock: float = member()
+    is_low_stock: bool = member(description="true: it is low now; false: it is not any more")
+
+
+@message
+class Follow:
+    """Which events to follow."""
+
+    events: str | None = query(
+        default=None, pattern=f"^({'|'.join(NAMES)})(,({'|'.join(NAMES)}))*$", max_length=100, example="stock,low_stock"
+    )
+
+
+async def follow_events(request: Follow, call: Call[Services]) -> web.StreamResponse:
+    """What happens, as it happens. `Last-Event-ID` resumes after an event: each one once, in order."""
+    only = None if request.events is None else frozenset(request.events.split(","))
+    return await call.services.side.hub.stream(call.http, only=only)
+
+
+def frames(log: EventLog) -> CommitFrames:
+    """The frames of the pantry's commits."""
+    return CommitFrames(log, DECIDERS, _frames, asks_before=edits)
+
+
+def _frames(happened: Happened) -> Iterable[Frame]:
+    for place, (name, body) in enumerate(_shown(happened)):
+        position = Position(happened.sequence, 2 * happened.event.position.index + place)
+        yield Frame(position, name, encode(body))
+
+
+def _shown(happened: Happened) -> Iterator[tuple[str, object]]:
+    state, event = happened.after, happened.event.data
+    if isinstance(state, Category):
+        yield "category", CategoryBody.of(CategoryView.of_state(state))
+    elif isinstance(state, Product):
+        if isinstance(event, MovementRecorded):
+            yield "stock", _stock(state, event)
+        elif not isinstance(event, StockConfirmed):
+            yield "product", ProductBody.of(ProductView.of_state(state))
+        if crosses_minimum(happened.before, event, state):
+            yield "low_stock", _low_stock(state)
+
+
+def _stock(state: Product, event: MovementRecorded) -> StockEvent:
+    return StockEvent(
+        ean13=state.ean13,
+        name=state.details.name,
+        unit=state.details.unit,
+        current_stock=number(state.stock),
+        min_stock=number(state.details.min_stock),
+        is_low_stock=state.is_low,
+        movement=MovementBody.of(MovementView.of_event(state.ean13, event)),
+    )
+
+
+def _low_stock(state: Product) -> LowStockEvent:
+    return LowStockEvent(
+        ean13=state.ean13,
+        name=state.details.name,
+        unit=state.details.unit,
+        current_stock=number(state.stock),
+        min_stock=number(state.details.min_stock),
+        is_low_stock=state.is_low,
+    )
+
+
+_EVENTS: dict[str, Any] = {"stock": StockEvent, "low_stock": LowStockEvent, "product": ProductBody, "category": CategoryBody}
+
+ROUTES = (Route("GET", "/api/v1/events", follow_events, summary="Follow the events", tags=("events",), events=_EVENTS),)

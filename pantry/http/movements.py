@@ -1,0 +1,227 @@
+"""Routes of movements: what went in and out, undoing it, and counting what is there (specification, section 4)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from httpkit.commands import context, replayed
+from httpkit.fields import UNSET, Unset, member, message, path, query
+from httpkit.moments import moment
+from httpkit.paging import decode_cursor, encode_cursor
+from httpkit.routes import Answer, Call, Route
+from pantry.domain.errors import NotFound
+from pantry.domain.product import CREATED_BY_LENGTH, REASON_LENGTH, MovementRecorded, MovementType
+from pantry.domain.quantity import number
+from pantry.http.bodies import MovementBody
+from pantry.http.categories import LONGEST_TEXT, PAGE
+from pantry.http.services import Services
+from pantry.http.values import EAN13_SCHEMA, EXAMPLE, MOVEMENT_CURSOR, amount, checked_ean13, quantity
+from pantry.pantry import NewMovement, ProductOutcome, Remarks
+from projections.pantry.views import MovementView
+
+
+@message
+class ListMovements:
+    """Which movements to list."""
+
+    ean13: str | None = query(default=None, max_length=13, description="only those of this product")
+    type: MovementType | None = query(default=None)
+    since: datetime | None = moment(name="from", description="not before")
+    until: datetime | None = moment(name="to", description="not after")
+    limit: int = query(default=PAGE, ge=1, le=PAGE)
+    cursor: str | None = query(default=None, schema=MOVEMENT_CURSOR, max_length=4096, description="goes on after the page before")
+
+
+@message
+class ListMovementsOfProduct:
+    """Which movements of a product to list."""
+
+    ean13: str = path(parse=checked_ean13, schema=EAN13_SCHEMA, example=EXAMPLE)
+    type: MovementType | None = query(default=None)
+    since: datetime | None = moment(name="from", description="not before")
+    until: datetime | None = moment(name="to", description="not after")
+    limit: int = query(default=PAGE, ge=1, le=PAGE)
+    cursor: str | None = query(default=None, schema=MOVEMENT_CURSOR, max_length=4096, description="goes on after the page before")
+
+
+@message
+class OneMovement:
+    """Names a movement."""
+
+    id: str = path(pattern="^[0-9a-f-]{36}$")
+
+
+@message
+class GivenRemarks:
+    """What may be said with whatever books a movement."""
+
+    reason: str | None = member(default=None, max_length=REASON_LENGTH)
+    notes: str | None = member(default=None, max_length=LONGEST_TEXT, multiline=True, personal=True)
+    created_by: str | None = member(default=None, max_length=CREATED_BY_LENGTH, personal=True)
+
+    @property
+    def remarks(self) -> Remarks:
+        """The same as the write side takes it."""
+        return Remarks(reason=self.reason or "", notes=self.notes or "", created_by=self.created_by or "")
+
+
+@message
+class GivenMovement(GivenRemarks):
+    """A movement to be booked."""
+
+    product_ean13: str = member(parse=checked_ean13, schema=EAN13_SCHEMA, example=EXAMPLE)
+    type: MovementType = member(example="in")
+    quantity: int = quantity(example=1.5)
+
+    @property
+    def movement(self) -> NewMovement:
+        """The same as the write side takes it."""
+        return NewMovement(
+            ean13=self.product_ean13,
+            type=self.type,
+            quantity=self.quantity,
+            reason=self.reason or "",
+            notes=self.notes or "",
+            created_by=self.created_by or "",
+        )
+
+
+@message
+class Undo(GivenRemarks):
+    """Names a movement that is to be undone, and what may be said with that."""
+
+    id: str = path(pattern="^[0-9a-f-]{36}$")
+
+
+@message
+class Count(GivenRemarks):
+    """What a stocktake found."""
+
+    ean13: str = path(parse=checked_ean13, schema=EAN13_SCHEMA, example=EXAMPLE)
+    counted: int = amount(example=7)
+
+
+@message
+class CountBody:
+    """What came of a stocktake: the difference, and the movement that books it where there is one."""
+
+    ean13: str = member()
+    counted: float = member()
+    difference: float = member()
+    current_stock: float = member()
+    movement: MovementBody | Unset = member(default=UNSET)
+
+
+async def list_movements(request: ListMovements, call: Call[Services]) -> Answer[Sequence[MovementBody]]:
+    """Movements, newest first."""
+    return await _list(request, request.ean13, call)
+
+
+async def list_movements_of_product(request: ListMovementsOfProduct, call: Call[Services]) -> Answer[Sequence[MovementBody]]:
+    """Movements of a product, newest first."""
+    if await call.services.queries.product(request.ean13) is None:
+        raise NotFound(f"there is no product {request.ean13}")
+    return await _list(request, request.ean13, call)
+
+
+async def _list(
+    request: ListMovements | ListMovementsOfProduct, ean13: str | None, call: Call[Services]
+) -> Answer[Sequence[MovementBody]]:
+    found = await call.services.queries.movements(
+        ean13=ean13,
+        type=request.type.value if request.type else None,
+        since=request.since,
+        until=request.until,
+        before=decode_cursor(request.cursor, tuple[str, int, int]) if request.cursor is not None else None,
+        limit=request.limit + 1,
+    )
+    page = found[: request.limit]
+    last = page[-1] if len(found) > len(page) else None
+    more = None if last is None else encode_cursor((last.created_at, last.sequence, last.position))
+    return Answer([MovementBody.of(movement) for movement in page], cursor=more)
+
+
+async def record_movement(request: GivenMovement, call: Call[Services]) -> Answer[MovementBody]:
+    """Book what goes in or out. Nothing goes out that is not there."""
+    return await _answer(await call.services.pantry.move(request.movement, context(call)), call)
+
+
+async def get_movement(request: OneMovement, call: Call[Services]) -> MovementBody:
+    """A movement."""
+    movement = await call.services.queries.movement(request.id)
+    if movement is None:
+        raise NotFound(f"there is no movement {request.id}")
+    return MovementBody.of(movement)
+
+
+async def undo_movement(request: Undo, call: Call[Services]) -> Answer[MovementBody]:
+    """Undo a movement, once, by one that makes up for it: the history stays as it was."""
+    return await _answer(await call.services.pantry.undo(request.id, request.remarks, context(call)), call)
+
+
+async def count_stock(request: Count, call: Call[Services]) -> Answer[CountBody]:
+    """Book what a stocktake found: the difference to what was expected, or that there is none."""
+    outcome = await call.services.pantry.count(request.ean13, request.counted, request.remarks, context(call))
+    sequence = await call.services.side.seen(outcome.sequence)
+    movement = _movement(outcome)
+    sign = 0 if movement is None else 1 if movement.type == MovementType.IN else -1
+    body = CountBody(
+        ean13=request.ean13,
+        counted=number(request.counted),
+        difference=number(0 if movement is None else sign * movement.quantity),
+        current_stock=number(outcome.state.stock),
+        movement=UNSET if movement is None else MovementBody.of(movement),
+    )
+    return Answer(body, sequence=sequence, headers=replayed(outcome))
+
+
+async def _answer(outcome: ProductOutcome, call: Call[Services]) -> Answer[MovementBody]:
+    movement = _movement(outcome)
+    assert movement is not None, "the command led to a movement"
+    sequence = await call.services.side.seen(outcome.sequence)
+    headers = {"Location": f"/api/v1/movements/{movement.id}", **replayed(outcome)}
+    return Answer(MovementBody.of(movement), sequence=sequence, headers=headers)
+
+
+def _movement(outcome: ProductOutcome) -> MovementView | None:
+    [event] = outcome.events
+    return MovementView.of_event(outcome.state.ean13, event) if isinstance(event, MovementRecorded) else None
+
+
+_ALL = "/api/v1/movements"
+_TAGS = ("movements",)
+
+ROUTES = (
+    Route("GET", _ALL, list_movements, summary="List movements", tags=_TAGS, csv=MovementBody),
+    Route("POST", _ALL, record_movement, summary="Book a movement", tags=_TAGS, status=201, errors=(404,), idempotent=True),
+    Route("GET", f"{_ALL}/{{id}}", get_movement, summary="Look at a movement", tags=_TAGS, errors=(404,)),
+    Route(
+        "POST",
+        f"{_ALL}/{{id}}/undo",
+        undo_movement,
+        summary="Undo a movement",
+        tags=_TAGS,
+        status=201,
+        errors=(404, 409),
+        idempotent=True,
+    ),
+    Route(
+        "GET",
+        "/api/v1/products/{ean13}/movements",
+        list_movements_of_product,
+        summary="Movements of a product",
+        tags=_TAGS,
+        errors=(404,),
+        csv=MovementBody,
+    ),
+    Route(
+        "POST",
+        "/api/v1/products/{ean13}/count",
+        count_stock,
+        summary="Book a stocktake",
+        tags=_TAGS,
+        errors=(404,),
+        idempotent=True,
+    ),
+)

@@ -1,0 +1,169 @@
+"""Routes of products and their stock (specification, section 4)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from http import HTTPStatus
+
+from httpkit.commands import context, replayed
+from httpkit.fields import member, message, path, query
+from httpkit.moments import moment
+from httpkit.paging import decode_cursor, encode_cursor
+from httpkit.routes import Answer, Call, Route
+from pantry.domain.errors import NotFound
+from pantry.domain.product import CATEGORY_ID_LENGTH, NAME_LENGTH, UNIT_LENGTH, Details
+from pantry.http.bodies import ProductBody, StockBody
+from pantry.http.categories import LONGEST_TEXT, PAGE
+from pantry.http.services import Services, version_wanted
+from pantry.http.values import CATEGORY_ID, CURSOR, EAN13_SCHEMA, EXAMPLE, amount, checked_ean13, naming
+from pantry.pantry import ProductOutcome
+from projections.pantry.tables import name_key
+from projections.pantry.views import ProductView
+
+_WRONG = HTTPStatus.UNPROCESSABLE_ENTITY
+
+
+@message
+class ListProducts:
+    """Which products to list."""
+
+    category: str | None = query(default=None, max_length=CATEGORY_ID_LENGTH, description="only those of this category")
+    active: bool | None = query(default=None, description="only those that are kept, or are not kept any more")
+    low_stock: bool | None = query(default=None, description="only those whose stock has come down to the minimum, or has not")
+    search: str | None = query(default=None, min_length=1, max_length=100, description="part of a name, or beginning of a code")
+    as_of: datetime | None = moment(description="as it was then")
+    limit: int = query(default=PAGE, ge=1, le=PAGE)
+    cursor: str | None = query(default=None, schema=CURSOR, max_length=4096, description="goes on after the page before")
+
+
+@message
+class OneProduct:
+    """Names a product."""
+
+    ean13: str = path(parse=checked_ean13, schema=EAN13_SCHEMA, example=EXAMPLE)
+
+
+@message
+class ProductAt:
+    """Names a product, now or at some time."""
+
+    ean13: str = path(parse=checked_ean13, schema=EAN13_SCHEMA, example=EXAMPLE)
+    as_of: datetime | None = moment(description="as it was then")
+
+
+@message
+class GivenProduct:
+    """What a product is to be: all of it, what is left out is empty, or 0, then."""
+
+    ean13: str = path(parse=checked_ean13, schema=EAN13_SCHEMA, example=EXAMPLE, otherwise=_WRONG)
+    name: str = naming(NAME_LENGTH, example="Flour")
+    unit: str = naming(UNIT_LENGTH, example="kg")
+    min_stock: int = amount(default=0, description="from this stock down it is low")
+    category_id: str | None = member(default=None, max_length=CATEGORY_ID_LENGTH, schema=CATEGORY_ID)
+    description: str = member(default="", max_length=LONGEST_TEXT, multiline=True)
+
+    @property
+    def details(self) -> Details:
+        """The same as the domain has it: an empty category is none."""
+        return Details(
+            name=self.name,
+            description=self.description,
+            unit=self.unit,
+            min_stock=self.min_stock,
+            category_id=self.category_id or None,
+        )
+
+
+async def list_products(request: ListProducts, call: Call[Services]) -> Answer[Sequence[ProductBody]]:
+    """Products by name."""
+    found = await call.services.queries.products(
+        category=request.category,
+        active=request.active,
+        low_stock=request.low_stock,
+        search=name_key(request.search) if request.search is not None else None,
+        as_of=request.as_of,
+        after=decode_cursor(request.cursor, tuple[str, str]) if request.cursor is not None else None,
+        limit=request.limit + 1,
+    )
+    page = found[: request.limit]
+    more = encode_cursor((page[-1].name_key, page[-1].ean13)) if len(found) > len(page) else None
+    return Answer([ProductBody.of(product) for product in page], cursor=more)
+
+
+async def create_product(request: GivenProduct, call: Call[Services]) -> Answer[ProductBody]:
+    """Create a product, without stock."""
+    outcome = await call.services.pantry.create_product(request.ean13, request.details, context(call))
+    return await _answer(outcome, call, {"Location": f"/api/v1/products/{request.ean13}"})
+
+
+async def get_product(request: ProductAt, call: Call[Services]) -> Answer[ProductBody]:
+    """A product, also one that is not kept any more."""
+    product = await _product(request, call)
+    return Answer(ProductBody.of(product), etag=None if product.version is None else str(product.version))
+
+
+async def edit_product(request: GivenProduct, call: Call[Services]) -> Answer[ProductBody]:
+    """Replace what is known of a product. Its stock only movements change."""
+    outcome = await call.services.pantry.edit_product(
+        request.ean13, request.details, version=version_wanted(call), context=context(call)
+    )
+    return await _answer(outcome, call, {})
+
+
+async def deactivate_product(request: OneProduct, call: Call[Services]) -> Answer[None]:
+    """Keep a product no more. Nothing of it is deleted, and what is left of it can still be taken out."""
+    outcome = await call.services.pantry.set_active(
+        request.ean13, active=False, version=version_wanted(call), context=context(call)
+    )
+    return Answer(None, sequence=await call.services.side.seen(outcome.sequence))
+
+
+async def activate_product(request: OneProduct, call: Call[Services]) -> Answer[ProductBody]:
+    """Keep a product again."""
+    outcome = await call.services.pantry.set_active(
+        request.ean13, active=True, version=version_wanted(call), context=context(call)
+    )
+    return await _answer(outcome, call, {})
+
+
+async def get_stock(request: ProductAt, call: Call[Services]) -> Answer[StockBody]:
+    """The stock of a product."""
+    product = await _product(request, call)
+    return Answer(StockBody.of(product), etag=None if product.version is None else str(product.version))
+
+
+async def _product(request: ProductAt, call: Call[Services]) -> ProductView:
+    product = await call.services.queries.product(request.ean13, as_of=request.as_of)
+    if product is None:
+        when = "" if request.as_of is None else " at that time"
+        raise NotFound(f"there is no product {request.ean13}{when}")
+    return product
+
+
+async def _answer(outcome: ProductOutcome, call: Call[Services], headers: dict[str, str]) -> Answer[ProductBody]:
+    sequence = await call.services.side.seen(outcome.sequence)
+    product = ProductView.of_state(outcome.state)
+    return Answer(ProductBody.of(product), sequence=sequence, headers=headers | replayed(outcome), etag=str(product.version))
+
+
+_ONE = "/api/v1/products/{ean13}"
+_TAGS = ("products",)
+
+ROUTES = (
+    Route("GET", "/api/v1/products", list_products, summary="List products", tags=_TAGS, csv=ProductBody),
+    Route("POST", _ONE, create_product, summary="Create a product", tags=_TAGS, status=201, errors=(409,), idempotent=True),
+    Route("GET", _ONE, get_product, summary="Look at a product", tags=_TAGS, errors=(404,)),
+    Route("PUT", _ONE, edit_product, summary="Replace a product", tags=_TAGS, errors=(404, 412)),
+    Route("DELETE", _ONE, deactivate_product, summary="Deactivate a product", tags=_TAGS, errors=(404, 412)),
+    Route(
+        "POST",
+        f"{_ONE}/activate",
+        activate_product,
+        summary="Activate a product",
+        tags=_TAGS,
+        errors=(404, 412),
+        idempotent=True,
+    ),
+    Route("GET", f"{_ONE}/stock", get_stock, summary="Stock of a product", tags=_TAGS, errors=(404,)),
+)

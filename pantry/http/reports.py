@@ -1,0 +1,159 @@
+"""Reports: the stock, what is low, what was used, what to buy (specification, section 4, and beyond it)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+from httpkit.fields import member, message, query
+from httpkit.moments import moment
+from httpkit.routes import Answer, Call, Route
+from pantry.domain.product import CATEGORY_ID_LENGTH
+from pantry.domain.quantity import number
+from pantry.http.bodies import ProductBody
+from pantry.http.services import Services
+from projections.pantry.views import PERIOD, ConsumptionView, ProductView, days_of
+
+MOST_PRODUCTS = 100_000
+"""The most products that a report is about."""
+
+
+@message
+class StockReportAt:
+    """The report, now or as it was at some time."""
+
+    as_of: datetime | None = moment(description="as it was then")
+
+
+@message
+class Period:
+    """From when to when, and of which products; four weeks up to now where it is left out."""
+
+    since: datetime | None = moment(name="from", description="not before")
+    until: datetime | None = moment(name="to", description="not after")
+    ean13: str | None = query(default=None, max_length=13, description="only this product")
+    category: str | None = query(default=None, max_length=CATEGORY_ID_LENGTH, description="only products of this category")
+
+
+@message
+class Shopping:
+    """For which products."""
+
+    category: str | None = query(default=None, max_length=CATEGORY_ID_LENGTH, description="only products of this category")
+
+
+@message
+class StockItem:
+    """A product in the report."""
+
+    product: ProductBody = member()
+    is_low_stock: bool = member()
+
+
+@message
+class StockReport:
+    """All products that are kept, by name."""
+
+    total_products: int = member()
+    low_stock_products: int = member()
+    items: Sequence[StockItem] = member()
+
+
+@message
+class ConsumptionItem:
+    """What went in and out of a product. Movements that were undone, and those that undid them, do not count."""
+
+    ean13: str = member()
+    name: str = member()
+    unit: str = member()
+    total_in: float = member(name="in")
+    total_out: float = member(name="out")
+    net: float = member()
+    per_day: float = member(description="out, per day of the period, to three decimal places")
+    current_stock: float = member()
+    days_left: float | None = member(description="how long the stock lasts at that rate; null where nothing went out")
+
+
+@message
+class ShoppingItem:
+    """A product that is low, and how much to buy: up to twice the minimum, or four weeks' consumption where that is more."""
+
+    ean13: str = member()
+    name: str = member()
+    unit: str = member()
+    current_stock: float = member()
+    min_stock: float = member()
+    suggested: float = member()
+
+
+async def stock_report(request: StockReportAt, call: Call[Services]) -> Answer[StockReport]:
+    """The stock of all products that are kept."""
+    products = await call.services.queries.products(active=True, as_of=request.as_of, limit=MOST_PRODUCTS)
+    items = await asyncio.to_thread(_items, products)
+    low = sum(item.is_low_stock for item in items)
+    return Answer(StockReport(total_products=len(items), low_stock_products=low, items=items), rows=items)
+
+
+def _items(products: Sequence[ProductView]) -> list[StockItem]:
+    return [StockItem(product=ProductBody.of(product), is_low_stock=product.is_low) for product in products]
+
+
+async def low_stock_report(request: StockReportAt, call: Call[Services]) -> Sequence[ProductBody]:
+    """The products that are kept and whose stock has come down to the minimum."""
+    products: Sequence[ProductView] = await call.services.queries.products(
+        active=True, low_stock=True, as_of=request.as_of, limit=MOST_PRODUCTS
+    )
+    return [ProductBody.of(product) for product in products]
+
+
+async def consumption_report(request: Period, call: Call[Services]) -> Sequence[ConsumptionItem]:
+    """What went in and out of each product that is kept, and how long it lasts at that rate."""
+    until = request.until or datetime.now(UTC)
+    since = request.since or until - PERIOD
+    found = await call.services.queries.consumption(since=since, until=until, ean13=request.ean13, category=request.category)
+    days = days_of(since, until)
+    return [_consumption(item, days) for item in found]
+
+
+async def shopping_list(request: Shopping, call: Call[Services]) -> Sequence[ShoppingItem]:
+    """What to buy: the products that are low, and how much of each."""
+    now = datetime.now(UTC)
+    found = await call.services.queries.consumption(since=now - PERIOD, until=now, category=request.category)
+    return [
+        ShoppingItem(
+            ean13=item.ean13,
+            name=item.name,
+            unit=item.unit,
+            current_stock=number(item.current_stock),
+            min_stock=number(item.min_stock),
+            suggested=number(item.suggested),
+        )
+        for item in found
+        if item.is_low
+    ]
+
+
+def _consumption(item: ConsumptionView, days: float) -> ConsumptionItem:
+    return ConsumptionItem(
+        ean13=item.ean13,
+        name=item.name,
+        unit=item.unit,
+        total_in=number(item.total_in),
+        total_out=number(item.total_out),
+        net=number(item.total_in - item.total_out),
+        per_day=item.per_day(days),
+        current_stock=number(item.current_stock),
+        days_left=item.days_left(days),
+    )
+
+
+_REPORTS = "/api/v1/reports"
+_TAGS = ("reports",)
+
+ROUTES = (
+    Route("GET", f"{_REPORTS}/stock", stock_report, summary="Stock of all products", tags=_TAGS, csv=StockItem),
+    Route("GET", f"{_REPORTS}/low-stock", low_stock_report, summary="Products that are low", tags=_TAGS, csv=ProductBody),
+    Route("GET", f"{_REPORTS}/consumption", consumption_report, summary="In, out, days left", tags=_TAGS, csv=ConsumptionItem),
+    Route("GET", f"{_REPORTS}/shopping-list", shopping_list, summary="What to buy", tags=_TAGS, csv=ShoppingItem),
+)

@@ -1,0 +1,35 @@
+"""What the handlers of the API work with, and what all of them do."""
+
+from __future__ import annotations
+
+import attrs
+
+from httpkit.readside import ReadSide
+from httpkit.routes import Call
+from pantry.erasures import Erasures
+from pantry.pantry import Pantry
+from projections.pantry.queries import PantryQueries
+
+_NO_VERSION = -1
+
+
+@attrs.frozen(kw_only=True)
+class Services:
+    """The parts of a running pantry."""
+
+    pantry: Pantry
+    queries: PantryQueries
+    side: ReadSide
+    erasures: Erasures
+
+
+def version_wanted(call: Call[Services]) -> int | None:
+    """The version that If-Match names (RFC 9110, section 13.1.1): None where any will do.
+
+    Entity tags are versions. Of several, which nobody sends, the first counts; a tag that is no version matches none.
+    """
+    tags = call.http.if_match
+    if not tags or any(tag.value == "*" for tag in tags):
+        return None
+    tag = tags[0]
+    return int(tag.value) if tag.value.isascii() and tag.value.isdigit() and not tag.is_weak else _NO_VERSION

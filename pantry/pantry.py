@@ -1,0 +1,345 @@
+"""What users ask of the pantry, as commands on its aggregates."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from secrets import token_hex
+from typing import TypeVar
+
+import attrs
+
+from eventlog import Conflict, Context, EventLog, OutcomeUnknown
+from eventlog.commands import Commands, Outcome, Step
+from httpkit.deadline import Deadlines
+from pantry.domain.category import CATEGORY, Category, CategoryEvent, CreateCategory, EditCategory
+from pantry.domain.category_name import (
+    CATEGORY_NAME,
+    CategoryName,
+    CategoryNameCommand,
+    CategoryNameEvent,
+    ReleaseName,
+    ReserveName,
+    key_of,
+)
+from pantry.domain.errors import BadInput, Changed, NotFound, PantryError, UndosMoved
+from pantry.domain.ledger import (
+    PRODUCT,
+    CountStock,
+    CreateProduct,
+    EditProduct,
+    ProductCommand,
+    RecordMovement,
+    SetActive,
+    UndoMovement,
+)
+from pantry.domain.product import Details, MovementType, Product, ProductEvent
+from projections.pantry.queries import PantryQueries
+from projections.pantry.views import MovementOnProduct
+from projections.projector import Projector
+
+T = TypeVar("T")
+
+TRIES = 5
+"""How often a command that needs more than its aggregate's state looks again when that has changed meanwhile."""
+PATIENCE = 1.8
+"""Seconds that a command has where somebody waits for it: less than two, so that nothing seems to hang."""
+IMPORT_PATIENCE = 120.0
+"""Seconds that the movements of one product have in an import."""
+AT_A_TIME = 5000
+"""Movements of an import that wait for the log together."""
+CATCH_UP = 5.0
+"""Seconds for which such a command waits for the read model."""
+
+CategoryOutcome = Outcome[Category, CategoryEvent]
+ProductOutcome = Outcome[Product, ProductEvent]
+
+
+@attrs.frozen(kw_only=True)
+class NewMovement:
+    """A movement to be booked; the quantity in thousandths."""
+
+    ean13: str
+    type: MovementType
+    quantity: int
+    reason: str = ""
+    notes: str = ""
+    created_by: str = ""
+
+
+@attrs.frozen(kw_only=True)
+class Remarks:
+    """What may be said with a movement: why, notes, and who."""
+
+    reason: str = ""
+    notes: str = ""
+    created_by: str = ""
+
+
+def _waves(
+    by_product: Mapping[str, list[tuple[int, RecordMovement]]], most: int
+) -> Iterator[Sequence[tuple[str, Sequence[tuple[int, RecordMovement]]]]]:
+    """Products with their commands, in lists of at most `most` commands; who has more comes in several lists, in order."""
+    wave: list[tuple[str, Sequence[tuple[int, RecordMovement]]]] = []
+    size = 0
+    for ean13, commands in by_product.items():
+        for start in range(0, len(commands), most):
+            part = commands[start : start + most]
+            if size + len(part) > most:
+                yield wave
+                wave, size = [], 0
+            wave.append((ean13, part))
+            size += len(part)
+    if wave:
+        yield wave
+
+
+def _answered(outcome: ProductOutcome | BaseException) -> ProductOutcome | Exception:
+    if isinstance(outcome, BaseException) and not isinstance(outcome, Exception):
+        raise outcome
+    return outcome
+
+
+def _new_id() -> str:
+    """A random UUID of version 4 (RFC 9562, section 5.4), at a third of what `uuid.uuid4` and its text cost."""
+    digits = token_hex(16)
+    variant = "89ab"[int(digits[16], 16) % 4]
+    return f"{digits[:8]}-{digits[8:12]}-4{digits[13:16]}-{variant}{digits[17:20]}-{digits[20:]}"
+
+
+class Pantry:
+    """The write side. Errors: those of `Commands.execute`, and those of the domain.
+
+    `now` and `new_id` (UUID v4, specification, section 2) are the clock and the source of ids.
+    """
+
+    def __init__(
+        self,
+        log: EventLog,
+        commands: Commands,
+        queries: PantryQueries,
+        projector: Projector,
+        *,
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
+        new_id: Callable[[], str] = _new_id,
+    ) -> None:
+        self._log = log
+        self._commands = commands
+        self._queries = queries
+        self._projector = projector
+        self._now = now
+        self._new_id = new_id
+        self._categories: set[str] = set()
+        self._deadlines = {seconds: Deadlines(seconds) for seconds in (PATIENCE, IMPORT_PATIENCE)}
+
+    # Categories
+
+    async def create_category(self, name: str, description: str, context: Context | None = None) -> CategoryOutcome:
+        """A new category, its name reserved in the same batch. Raises Taken."""
+        at, id_ = self._now(), self._new_id()
+        # The name comes first: an idempotency key belongs to the first aggregate, and a repetition names another new id.
+        steps = (
+            Step(CATEGORY_NAME, key_of(name), ReserveName(name=name, category_id=id_, at=at)),
+            Step(CATEGORY, id_, CreateCategory(id=id_, name=name, description=description, at=at), new=True),
+        )
+        outcomes = await self._within(PATIENCE, self._commands.execute_together(steps, context))
+        return outcomes[1]
+
+    async def edit_category(
+        self, id_: str, name: str, description: str, *, version: int | None = None, context: Context | None = None
+    ) -> CategoryOutcome:
+        """Replace name and description; a new name is reserved and the old one free again. Raises NotFound, Taken, Changed."""
+        for _ in range(TRIES):
+            known = await self._category(id_)
+            if version is not None and version != known.version:
+                raise Changed(f"category {id_} is in version {known.version}, not {version}")
+            at = self._now()
+            # Under the version just read: were the category renamed meanwhile, the name to be released would be another.
+            edit = Step(CATEGORY, id_, EditCategory(name=name, description=description, at=at, version=known.version))
+            names: list[Step[CategoryName, CategoryNameCommand, CategoryNameEvent]] = []
+            if key_of(known.name) != key_of(name):
+                names.append(Step(CATEGORY_NAME, key_of(name), ReserveName(name=name, category_id=id_, at=at)))
+                names.append(Step(CATEGORY_NAME, key_of(known.name), ReleaseName(category_id=id_, at=at)))
+            try:
+                outcomes = await self._within(PATIENCE, self._commands.execute_together([edit, *names], context))
+            except Changed:
+                continue
+            return outcomes[0]
+        raise Conflict(f"category {id_} is being renamed by others")
+
+    async def _category(self, id_: str) -> Category:
+        commit = await self._log.last(CATEGORY.aggregate(id_), consistent=True)
+        if commit is None:
+            raise NotFound(f"there is no category {id_}")
+        category: Category = commit.state
+        return category
+
+    # Products
+
+    async def create_product(self, ean13: str, details: Details, context: Context | None = None) -> ProductOutcome:
+        """A new product without stock. Raises Taken, BadInput."""
+        await self._check_category(details)
+        return await self._on_product(CreateProduct(ean13=ean13, details=details, at=self._now()), context)
+
+    async def edit_product(
+        self, ean13: str, details: Details, *, version: int | None = None, context: Context | None = None
+    ) -> ProductOutcome:
+        """Replace what is known of a product. Raises NotFound, Changed, BadInput."""
+        await self._check_category(details)
+        return await self._on_product(EditProduct(ean13=ean13, details=details, at=self._now(), version=version), context)
+
+    async def set_active(
+        self, ean13: str, *, active: bool, version: int | None = None, context: Context | None = None
+    ) -> ProductOutcome:
+        """Deactivate a product, or activate it again. Raises NotFound, Changed."""
+        return await self._on_product(SetActive(ean13=ean13, active=active, at=self._now(), version=version), context)
+
+    async def _check_category(self, details: Details) -> None:
+        """A category is never removed: one that was there once is there."""
+        id_ = details.category_id
+        if id_ is None or id_ in self._categories:
+            return
+        try:
+            await self._category(id_)
+        except NotFound as error:
+            raise BadInput("category_id", str(error)) from None
+        self._categories.add(id_)
+
+    # Movements
+
+    async def move(self, movement: NewMovement, context: Context | None = None) -> ProductOutcome:
+        """Book a movement. Raises BadInput, NotFound, InsufficientStock."""
+        return await self._on_product(self._command(movement), context)
+
+    async def move_all(
+        self, movements: Mapping[int, NewMovement], context: Context, *, dry_run: bool = False
+    ) -> AsyncIterator[Mapping[int, ProductOutcome | Exception]]:
+        """Book many movements, each judged on its own, those of a product in their order; what became of each, under its number.
+
+        It comes piece by piece, since what many movements lead to is not to be held in memory together. With `dry_run` nothing
+        is booked: each is judged on the state that the ones before it would lead to. The idempotency key of the whole stands,
+        with the number behind it, for each.
+        """
+        if dry_run:
+            yield await self._judge_all(movements)
+            return
+        for some in _waves(self._by_product(movements), AT_A_TIME):
+            for found in await asyncio.gather(*(self._move_in_order(code, commands, context) for code, commands in some)):
+                yield found
+
+    def _by_product(self, movements: Mapping[int, NewMovement]) -> Mapping[str, list[tuple[int, RecordMovement]]]:
+        """Movements as commands under their numbers: those of one product are booked together, at times in the order of all."""
+        found: dict[str, list[tuple[int, RecordMovement]]] = {}
+        for number, movement in movements.items():
+            found.setdefault(movement.ean13, []).append((number, self._command(movement)))
+        return found
+
+    async def _move_in_order(
+        self, ean13: str, commands: Sequence[tuple[int, RecordMovement]], context: Context
+    ) -> Mapping[int, ProductOutcome | Exception]:
+        """What becomes of movements of one product, under their numbers."""
+
+        def own(number: int) -> Context:
+            return context if context.key is None else attrs.evolve(context, key=f"{context.key}#{number}")
+
+        each = ((command, own(number)) for number, command in commands)
+        numbers = [number for number, _ in commands]
+        try:
+            outcomes = await self._within(IMPORT_PATIENCE, self._commands.execute_in_order(PRODUCT, ean13, each))
+        except Exception as error:  # noqa: BLE001 - the answer names it, and the others go on
+            return dict.fromkeys(numbers, error)
+        return {number: _answered(outcome) for number, outcome in zip(numbers, outcomes, strict=True)}
+
+    async def _judge_all(self, movements: Mapping[int, NewMovement]) -> Mapping[int, ProductOutcome | Exception]:
+        codes = dict.fromkeys(movement.ean13 for movement in movements.values())
+        commits = await asyncio.gather(*(self._log.last(PRODUCT.aggregate(code)) for code in codes))
+        states = {code: None if commit is None else commit.state for code, commit in zip(codes, commits, strict=True)}
+        results: dict[int, ProductOutcome | Exception] = {}
+        for number, movement in movements.items():
+            aggregate = PRODUCT.aggregate(movement.ean13)
+            try:
+                events = tuple(PRODUCT.decide(self._command(movement), states[movement.ean13]))
+            except PantryError as error:
+                results[number] = error
+                continue
+            states[movement.ean13] = state = PRODUCT.fold(events, states[movement.ean13])
+            assert state is not None, "a movement is booked on a product that is there"
+            results[number] = Outcome(aggregate=aggregate, sequence=0, events=events, state=state)
+        return results
+
+    async def undo(self, movement_id: str, remarks: Remarks, context: Context | None = None) -> ProductOutcome:
+        """Make up for a movement by one of the opposite type. Raises NotFound, UndoneAlready, InsufficientStock."""
+        ean13 = (await self._movement(movement_id)).product_ean13
+        for _ in range(TRIES):
+            last = await self._log.last(PRODUCT.aggregate(ean13), consistent=True)
+            assert last is not None, "a movement belongs to a product"
+            await self._projector.wait_for(last.sequence, CATCH_UP)
+            known = await self._movement(movement_id)
+            command = UndoMovement(
+                id=self._new_id(),
+                ean13=ean13,
+                undoes=known.id,
+                type=MovementType(known.type),
+                quantity=known.quantity,
+                undone=known.reversed_by is not None,
+                undos=known.undos,
+                at=self._now(),
+                reason=remarks.reason,
+                notes=remarks.notes,
+                created_by=remarks.created_by,
+            )
+            try:
+                return await self._on_product(command, context)
+            except UndosMoved:
+                continue
+        raise Conflict(f"movements of {ean13} are being undone by others")
+
+    async def _movement(self, movement_id: str) -> MovementOnProduct:
+        found = await self._queries.movement_on_product(movement_id)
+        if found is None:
+            raise NotFound(f"there is no movement {movement_id}")
+        return found
+
+    async def count(self, ean13: str, counted: int, remarks: Remarks, context: Context | None = None) -> ProductOutcome:
+        """Book the difference between the stock and what a stocktake found. Raises NotFound, BadInput."""
+        command = CountStock(
+            id=self._new_id(),
+            ean13=ean13,
+            counted=counted,
+            at=self._now(),
+            reason=remarks.reason,
+            notes=remarks.notes,
+            created_by=remarks.created_by,
+        )
+        return await self._on_product(command, context)
+
+    def _command(self, movement: NewMovement) -> RecordMovement:
+        return RecordMovement(
+            id=self._new_id(),
+            ean13=movement.ean13,
+            type=movement.type,
+            quantity=movement.quantity,
+            reason=movement.reason,
+            notes=movement.notes,
+            created_by=movement.created_by,
+            at=self._now(),
+        )
+
+    async def _on_product(self, command: ProductCommand, context: Context | None) -> ProductOutcome:
+        return await self._within(PATIENCE, self._commands.execute(PRODUCT, command.ean13, command, context))
+
+    async def _within(self, patience: float, command: Awaitable[T]) -> T:
+        """What a command leads to. Raises OutcomeUnknown where that is not known in so many seconds; it may take effect yet."""
+        limit = self._deadlines[patience].begin()
+        try:
+            with limit:
+                return await command
+        except TimeoutError as error:
+            if not limit.expired:
+                raise
+            text = (
+                f"the log has not answered within {patience:g} s: the command may take effect yet; "
+                "repeating it with its key is safe"
+            )
+            raise OutcomeUnknown(text) from error

@@ -1,0 +1,7 @@
+"""Shell completion."""
+
+from __future__ import annotations
+
+from clikit.completion import completion_command
+
+completion = completion_command("projections", "commands and options")

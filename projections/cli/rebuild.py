@@ -1,0 +1,84 @@
+"""`projections rebuild | resume`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from clikit.command import command
+from clikit.exits import ExitCode
+from clikit.invocation import Invocation
+from clikit.options import examples
+from projections.cli.options import database_option, model_named, nats_option, opened_log
+from projections.cli.working import ordered, shown
+
+if TYPE_CHECKING:
+    from projections.model import ReadModel
+
+_GOES_ON = "the copy is kept"
+_name = click.argument("name", required=False)
+_no_switch = click.option("--no-switch", is_flag=True, help="Make and verify the copy; leave the switch to `projections switch`.")
+
+
+@click.command(
+    epilog=examples(
+        "projections rebuild tracker --database sqlite:.data/gctd.db",
+        "projections rebuild tasks         the read model that this projection belongs to",
+        "projections rebuild --no-switch   then look at it, and: projections switch",
+    )
+)
+@_name
+@nats_option
+@database_option
+@_no_switch
+@command(logs=True)
+async def rebuild(invocation: Invocation, *, name: str | None, nats_url: str, database: str, no_switch: bool) -> int:
+    """Make the read model NAME again beside the live tables, verify it, and switch to it. Reads and writes go on meanwhile.
+
+    A read model is made whole: its projections are read together. Interrupted, it is gone on with by `projections resume`.
+    """
+    from projections.copies import Part  # noqa: PLC0415 - slow
+    from projections.databases import copies_at  # noqa: PLC0415 - slow
+
+    model = model_named(name)
+    await copies_at(database).discard(Part.NEW)
+    return await _make(invocation, model, nats_url, database, no_switch=no_switch)
+
+
+@click.command(epilog=examples("projections resume tracker --database sqlite:.data/gctd.db"))
+@_name
+@nats_option
+@database_option
+@_no_switch
+@command(logs=True)
+async def resume(invocation: Invocation, *, name: str | None, nats_url: str, database: str, no_switch: bool) -> int:
+    """Go on with a rebuild that was stopped, from where it was: bring the copy to the end of the log, verify, switch."""
+    from projections.copies import Part  # noqa: PLC0415 - slow
+    from projections.databases import copies_at  # noqa: PLC0415 - slow
+    from projections.errors import NoCopy  # noqa: PLC0415 - slow
+
+    if Part.NEW not in await copies_at(database).there():
+        raise NoCopy("there is nothing to go on with: `projections rebuild` begins")
+    return await _make(invocation, model_named(name), nats_url, database, no_switch=no_switch)
+
+
+async def _make(invocation: Invocation, model: ReadModel, nats_url: str, database: str, *, no_switch: bool) -> int:
+    from projections.copies import Part  # noqa: PLC0415 - slow
+    from projections.databases import copies_at  # noqa: PLC0415 - slow
+    from projections.maintenance import Work  # noqa: PLC0415 - slow
+    from projections.rebuild import confirm, fill  # noqa: PLC0415 - slow
+
+    output = invocation.output
+    invocation.goes_on, invocation.goes_on_hint = _GOES_ON, f"projections resume {model.name} goes on with it"
+    async with opened_log(nats_url, model) as log:
+        async with copies_at(database).store(Part.NEW) as copy:
+            await fill(copy, log, model, run=shown(output, "filling"))
+            sequence = await confirm(copy, log, model, run=shown(output, "verifying"))
+        output.note(f"the copy equals a fold of the log up to sequence {sequence}")
+        if not no_switch:
+            sequence = (await ordered(Work.SWITCH, database, log, model)).sequence
+            output.note("switched; `projections rollback` goes back")
+    if output.json:
+        output.document({"read_model": model.name, "sequence": sequence, "switched": not no_switch})
+    return ExitCode.OK

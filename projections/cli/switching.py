@@ -1,0 +1,60 @@
+"""`projections switch | rollback`."""
+
+from __future__ import annotations
+
+import click
+
+from clikit.command import command
+from clikit.exits import ExitCode
+from clikit.invocation import Invocation
+from clikit.options import examples
+from projections.cli.options import database_option, model_named, nats_option, opened_log
+from projections.cli.working import ordered
+
+_name = click.argument("name", required=False)
+
+
+@click.command(epilog=examples("projections switch tracker --database sqlite:.data/gctd.db"))
+@_name
+@nats_option
+@database_option
+@command(logs=True)
+async def switch(invocation: Invocation, *, name: str | None, nats_url: str, database: str) -> int:
+    """Switch to the copy that a rebuild has made and verified; one that is not what was verified is refused (exit code 5)."""
+    from projections.copies import Part  # noqa: PLC0415 - slow
+    from projections.databases import copies_at  # noqa: PLC0415 - slow
+    from projections.errors import NoCopy  # noqa: PLC0415 - slow
+    from projections.maintenance import Work  # noqa: PLC0415 - slow
+    from projections.rebuild import check_whole  # noqa: PLC0415 - slow
+
+    model, copies = model_named(name), copies_at(database)
+    if Part.NEW not in await copies.there():
+        raise NoCopy("there is no copy: `projections rebuild` makes one")
+    async with copies.reader(Part.NEW) as copy:
+        await check_whole(copy, model)
+    async with opened_log(nats_url, model) as log:
+        done = await ordered(Work.SWITCH, database, log, model)
+    _say(invocation, model.name, done.sequence, "switched; `projections rollback` goes back")
+    return ExitCode.OK
+
+
+@click.command(epilog=examples("projections rollback tracker --database sqlite:.data/gctd.db"))
+@_name
+@nats_option
+@database_option
+@command(logs=True)
+async def rollback(invocation: Invocation, *, name: str | None, nats_url: str, database: str) -> int:
+    """Switch back to the tables that were live before the last switch, brought up to the end of the log first."""
+    from projections.maintenance import Work  # noqa: PLC0415 - slow
+
+    model = model_named(name)
+    async with opened_log(nats_url, model) as log:
+        done = await ordered(Work.ROLLBACK, database, log, model)
+    _say(invocation, model.name, done.sequence, "rolled back; what was live is the copy now: `projections resume` verifies it")
+    return ExitCode.OK
+
+
+def _say(invocation: Invocation, model: str, sequence: int, text: str) -> None:
+    invocation.output.note(text)
+    if invocation.output.json:
+        invocation.output.document({"read_model": model, "sequence": sequence})

@@ -1,0 +1,67 @@
+"""`projections verify`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import attrs
+import click
+
+from clikit.command import command
+from clikit.exits import ExitCode
+from clikit.invocation import Invocation
+from clikit.options import examples
+from projections.cli.options import database_option, model_option, nats_option, opened_log
+from projections.cli.working import shown
+from projections.models import load
+
+
+@click.command(
+    epilog=examples(
+        "projections verify --database sqlite:.data/gctd.db",
+        "projections verify --copy new     the copy that a rebuild made",
+        "projections verify --json",
+    )
+)
+@model_option
+@nats_option
+@database_option
+@click.option("--copy", "part", type=click.Choice(["new", "old"]), help="Look at a copy, not at the live tables.")
+@command(logs=True)
+async def verify(invocation: Invocation, *, model_name: str, nats_url: str, database: str, part: str | None) -> int:
+    """Fold the log afresh and compare with the tables row by row; also while the service runs. Exit code 5: they differ."""
+    from projections import fold  # noqa: PLC0415 - slow
+    from projections.copies import Part  # noqa: PLC0415 - slow
+    from projections.databases import copies_at, reader_at  # noqa: PLC0415 - slow
+
+    model, output = load(model_name), invocation.output
+    reader = reader_at(database) if part is None else copies_at(database).reader(Part(part))
+    async with reader, opened_log(nats_url, model) as log:
+        broken = await reader.problems(thorough=True)
+        verdict = await fold.verify(reader, log, model, run=shown(output, "folding"))
+        parked = await reader.parked()
+        digest = (await fold.dump(reader, model)).digest if output.json else ""
+    difference = verdict.difference
+    if output.json:
+        document: dict[str, Any] = {
+            "read_model": model.name,
+            "sequence": verdict.sequence,
+            "equal": difference is None and not broken,
+            "difference": None if difference is None else attrs.asdict(difference) | {"text": str(difference)},
+            "broken": list(broken),
+            "parked": len(parked),
+            "digest": digest,
+        }
+        output.document(document)
+    else:
+        for problem in broken:
+            output.row(["broken", problem])
+        if difference is not None:
+            output.row(["differs", str(difference)])
+        if difference is None and not broken:
+            output.note(f"equal to a fold of the log up to sequence {verdict.sequence}")
+    if difference is not None and parked:
+        output.note(f"{len(parked)} parked: `projections unpark` applies what waits")
+    elif difference is not None or broken:
+        output.note("`projections rebuild` makes the read model again beside the live tables")
+    return ExitCode.OK if difference is None and not broken else ExitCode.CONFLICT

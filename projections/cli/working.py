@@ -1,0 +1,53 @@
+"""What the commands share that work on a read model: progress of a replay, and having an order done."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from clikit.bar import bar
+from clikit.output import Output
+
+if TYPE_CHECKING:
+    from eventlog.jetstream.log import JetStreamLog
+    from projections.fold import Run
+    from projections.maintenance import Done, Work
+    from projections.model import ReadModel
+    from projections.projector import Projector
+
+
+def shown(output: Output, what: str) -> Run:
+    """Runs a projector, with a bar that says how far it is."""
+
+    async def run(projector: Projector, until: int) -> None:
+        async with bar(output, what, "events", lambda: (projector.status().position, until)):
+            await projector.run(until=until)
+
+    return run
+
+
+async def ordered(
+    work: Work, database: str, log: JetStreamLog, model: ReadModel, *, projection: str | None = None, aggregate: str | None = None
+) -> Done:
+    """Have something done by the process that serves, or do it where none does.
+
+    Raises OrderRefused, ProjectionError, Unavailable, OutcomeUnknown, StoreInUse.
+    """
+    import msgspec  # noqa: PLC0415 - slow
+
+    from eventlog import OutcomeUnknown, Unavailable  # noqa: PLC0415 - slow
+    from eventlog.desk import ask  # noqa: PLC0415 - slow
+    from projections.databases import copies_of, store_at  # noqa: PLC0415 - slow
+    from projections.maintenance import Maintenance, Order, outcome_of, subject_of  # noqa: PLC0415 - slow
+    from projections.projector import Projector  # noqa: PLC0415 - slow
+
+    store = store_at(database)
+    order = Order(work=work, database=store.identity, projection=projection, aggregate=aggregate)
+    try:
+        return outcome_of(await ask(log.connection, subject_of(model), msgspec.json.encode(order)))
+    except OutcomeUnknown:
+        raise
+    except Unavailable:  # nobody serves it: then it is not in use
+        async with store:
+            projector = Projector(log, store, model)
+            await projector.load()
+            return await Maintenance(projector, store, copies_of(store), log, model).do(order)

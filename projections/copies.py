@@ -1,0 +1,54 @@
+"""The port of copies: a read model's tables beside the live ones, in the same database, and changing places with them.
+
+A copy is a store of its own, with checkpoints, keys and migrations of its own: whatever fills a read model fills a copy, and
+whatever looks at one looks at it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from enum import StrEnum
+from typing import Protocol, runtime_checkable
+
+from projections.store import Reader, Store
+
+
+class Part(StrEnum):
+    """What a copy is there for."""
+
+    NEW = "new"
+    """It is being made, or has been, and takes the place of the live tables next."""
+    OLD = "old"
+    """It was live before, and is kept to go back to."""
+
+
+class Copies(Protocol):
+    """The copies of a read model in one database, whoever has that open."""
+
+    async def there(self) -> Collection[Part]:
+        """Which there are. Raises StoreUnavailable, StoreDamaged."""
+
+    def store(self, part: Part) -> Store:
+        """A copy to write to, not open yet. NEW is made by opening it where it is missing; one process at a time has it."""
+
+    def reader(self, part: Part) -> Reader:
+        """A copy to look at, not open yet."""
+
+    async def discard(self, part: Part) -> None:
+        """Remove a copy, if it is there. Raises StoreInUse while another process has it, StoreUnavailable."""
+
+
+@runtime_checkable
+class Switching(Store, Protocol):
+    """A store whose live tables can change places with a copy."""
+
+    async def switch(self, projections: Collection[str]) -> None:
+        """Have NEW take the place of the live tables, which are OLD then (an older OLD goes), in one transaction.
+
+        `projections` are those of the read model: of them NEW has to be at least as far as the live tables. All other
+        checkpoints go along. No read fails, and none is of both. NEW must not be open. Raises CopyRefused, StoreInUse,
+        StoreUnavailable; then nothing was changed.
+        """
+
+    async def rollback(self, projections: Collection[str]) -> None:
+        """As `switch`, with OLD; the tables that were live are NEW then."""

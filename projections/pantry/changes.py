@@ -1,0 +1,38 @@
+"""What an event of the pantry means for whoever follows it: the deciders of its log, and when a product becomes low."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import attrs
+
+from eventlog import Commit, Decider
+from pantry.domain import category, category_name, person, product
+from pantry.domain.category import CATEGORY
+from pantry.domain.category_name import CATEGORY_NAME
+from pantry.domain.ledger import PRODUCT
+from pantry.domain.person import PERSON
+from pantry.domain.product import MovementRecorded, MovementType, Product, ProductEdited
+
+DECIDERS: dict[str, Decider[Any, Any, Any]] = {
+    product.CATEGORY: PRODUCT,
+    category.CATEGORY_CATEGORY: CATEGORY,
+    category_name.CATEGORY: CATEGORY_NAME,
+    person.CATEGORY: PERSON,
+}
+
+
+def edits(commit: Commit) -> bool:
+    """Whether the state before its events is needed: only an edit changes the minimum, and what it was is not in the event."""
+    return any(event.type == "ProductEdited" for event in commit.body.events)
+
+
+def crosses_minimum(before: Product | None, event: Any, after: Product) -> bool:
+    """Whether the product is low after the event and was not before it, or the other way round.
+
+    `before` is looked at for edits alone.
+    """
+    if isinstance(event, MovementRecorded):
+        change = event.quantity if event.type is MovementType.IN else -event.quantity
+        return attrs.evolve(after, stock=event.stock - change).is_low != after.is_low
+    return isinstance(event, ProductEdited) and before is not None and before.is_low != after.is_low

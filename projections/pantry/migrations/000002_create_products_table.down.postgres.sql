@@ -1,0 +1,2 @@
+DROP TABLE product_versions;
+DROP TABLE products;

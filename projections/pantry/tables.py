@@ -1,0 +1,177 @@
+"""The tables of the pantry's read model, and how categories, products and movements become rows of them.
+
+Quantities are thousandths. `product_versions` has what was known of a product from a time on; its stock at a time is that after
+the last movement before. What is about persons is in `movements` as it is in the log, sealed: whoever reads a row opens it, so
+that there is nothing to remove from any copy of a table when a person is erased.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from datetime import datetime
+from typing import Any
+
+from pantry.domain.category import Category
+from pantry.domain.person import Person
+from pantry.domain.product import Details, MovementRecorded, Product
+from projections.model import Column, Table
+
+CATEGORIES = Table(
+    "categories",
+    (
+        Column("id"),
+        Column("name"),
+        Column("description"),
+        Column("created_at", "timestamp"),
+        Column("updated_at", "timestamp"),
+        Column("name_key"),
+        Column("version", "integer"),
+        Column("sequence", "integer"),
+    ),
+    key=("id",),
+)
+
+PRODUCTS = Table(
+    "products",
+    (
+        Column("ean13"),
+        Column("name"),
+        Column("description"),
+        Column("unit"),
+        Column("min_stock", "integer"),
+        Column("current_stock", "integer"),
+        Column("category_id"),
+        Column("active", "boolean"),
+        Column("created_at", "timestamp"),
+        Column("updated_at", "timestamp"),
+        Column("counted_at", "timestamp"),
+        Column("name_key"),
+        Column("version", "integer"),
+        Column("undos", "integer"),
+        Column("sequence", "integer"),
+    ),
+    key=("ean13",),
+)
+
+PRODUCT_VERSIONS = Table(
+    "product_versions",
+    (
+        Column("ean13"),
+        Column("sequence", "integer"),
+        Column("position", "integer"),
+        Column("name"),
+        Column("description"),
+        Column("unit"),
+        Column("min_stock", "integer"),
+        Column("category_id"),
+        Column("active", "boolean"),
+        Column("valid_from", "timestamp"),
+        Column("name_key"),
+    ),
+    key=("ean13", "sequence", "position"),
+)
+
+MOVEMENTS = Table(
+    "movements",
+    (
+        Column("id"),
+        Column("product_ean13"),
+        Column("type"),
+        Column("quantity", "integer"),
+        Column("reason"),
+        Column("notes"),
+        Column("created_by"),
+        Column("created_at", "timestamp"),
+        Column("stock_after", "integer"),
+        Column("reverses"),
+        Column("counted", "integer"),
+        Column("sequence", "integer"),
+        Column("position", "integer"),
+        Column("sealed"),
+    ),
+    key=("id",),
+)
+
+ERASURES = Table("erasures", (Column("key_id"), Column("erased_at", "timestamp"), Column("sequence", "integer")), key=("key_id",))
+
+
+def name_key(name: str) -> str:
+    """What a list is sorted by: the name without case and accents, the same on every database."""
+    plain = unicodedata.normalize("NFKD", name.casefold())
+    return "".join(character for character in plain if not unicodedata.combining(character))
+
+
+def category_row(category: Category, sequence: int) -> tuple[Any, ...]:
+    """A category as a row of `categories`."""
+    return (
+        category.id,
+        category.name,
+        category.description,
+        category.created_at,
+        category.updated_at,
+        name_key(category.name),
+        category.version,
+        sequence,
+    )
+
+
+def product_row(product: Product, sequence: int) -> tuple[Any, ...]:
+    """A product as a row of `products`."""
+    details = product.details
+    return (
+        product.ean13,
+        details.name,
+        details.description,
+        details.unit,
+        details.min_stock,
+        product.stock,
+        details.category_id,
+        product.active,
+        product.created_at,
+        product.updated_at,
+        product.counted_at,
+        name_key(details.name),
+        product.version,
+        product.undos,
+        sequence,
+    )
+
+
+def version_row(ean13: str, details: Details, at: datetime, place: tuple[int, int], *, active: bool) -> tuple[Any, ...]:
+    """What is known of a product from a time on as a row of `product_versions`; `place` is the event's sequence and index."""
+    return (
+        ean13,
+        *place,
+        details.name,
+        details.description,
+        details.unit,
+        details.min_stock,
+        details.category_id,
+        active,
+        at,
+        name_key(details.name),
+    )
+
+
+def movement_row(ean13: str, movement: MovementRecorded, place: tuple[int, int], sealed: str | None = None) -> tuple[Any, ...]:
+    """A movement as a row of `movements`; `place` is the event's sequence and index, `sealed` its personal fields."""
+    return (
+        movement.id,
+        ean13,
+        movement.type.value,
+        movement.quantity,
+        movement.reason,
+        movement.notes,
+        movement.created_by,
+        movement.at,
+        movement.stock,
+        movement.reverses,
+        movement.counted,
+        *place,
+        sealed,
+    )
+
+
+def erasure_row(person: Person, sequence: int) -> tuple[Any, ...]:
+    """A person who was erased as a row of `erasures`."""
+    return (person.key, person.erased_at, sequence)

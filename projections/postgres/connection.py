@@ -1,0 +1,142 @@
+"""Connections to a Postgres database: their settings, how values come and go, and what Postgres' errors mean for a caller."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from urllib.parse import parse_qs, unquote, urlsplit
+
+import asyncpg
+
+from projections.errors import ArgumentRefused, ProjectionError, RowRefused, StoreDamaged, StoreUnavailable
+from projections.model import timestamp_text
+
+CONNECT_TIMEOUT = 5.0
+"""Seconds to connect."""
+QUERY_TIMEOUT = 5.0
+"""Seconds that a query may take for which a request waits."""
+
+_SETTINGS = {
+    "application_name": "projections",
+    "timezone": "UTC",
+    "tcp_keepalives_idle": "2",
+    "tcp_keepalives_interval": "1",
+    "tcp_keepalives_count": "2",
+    "client_connection_check_interval": "1000",
+}
+"""A process or host that is gone is noticed within five seconds, and what its sessions hold is free again."""
+
+_AWAY = ("08", "25", "28", "3D", "3F", "40", "53", "55", "57", "58", "0A000", "42501")
+"""Classes and codes of errors (https://www.postgresql.org/docs/current/errcodes-appendix.html) that end when something outside of
+this program changes. 0A000: a statement was prepared for tables that a migration has changed; the next try prepares it anew."""
+_DAMAGED = ("XX001", "XX002")
+_REFUSED = ("22", "23", "54")
+
+_EPOCH = datetime(2000, 1, 1, tzinfo=UTC)
+_MICROSECOND = timedelta(microseconds=1)
+
+
+class Address:
+    """Where a database is: `dsn` for the driver, `shown` without the password."""
+
+    def __init__(self, url: str) -> None:
+        """`url`: `postgresql://user:password@host:port/database?setting=value` or `postgres:...`. Raises StoreUnavailable."""
+        scheme, _, rest = url.partition(":")
+        self.dsn = f"postgresql:{rest if rest.startswith('//') else f'///{rest}'}"
+        try:
+            parts = urlsplit(self.dsn)
+            _ = parts.port
+        except ValueError as error:
+            raise StoreUnavailable(f"{scheme}:… is no address of a database: {error}") from error
+        hidden = parts
+        if parts.password is not None:
+            user, _, host = parts.netloc.rpartition("@")
+            hidden = parts._replace(netloc=f"{user.partition(':')[0]}:***@{host}")
+        if "password" in parse_qs(parts.query):
+            query = "&".join("password=***" if part.startswith("password=") else part for part in parts.query.split("&"))
+            hidden = hidden._replace(query=query)
+        self.shown = hidden.geturl()
+        self.database = unquote(parts.path.lstrip("/"))
+
+    def __str__(self) -> str:
+        return self.shown
+
+
+@contextmanager
+def translated(address: Address, *, asked: bool = False) -> Iterator[None]:
+    """Raises what a database error means: StoreUnavailable, StoreDamaged, RowRefused, else ProjectionError (our own fault).
+
+    `asked`: a value that cannot be sent came from who asked.
+    """
+    try:
+        yield
+    except asyncpg.PostgresError as error:
+        code = error.sqlstate or ""
+        said = f"{address}: {error}"
+        if code.startswith(_DAMAGED):
+            raise StoreDamaged(
+                f"{said}: stop the services, empty the database and start again; the read model fills itself again from the log"
+            ) from error
+        if code.startswith(_REFUSED):
+            raise RowRefused(said) from error
+        if code.startswith(_AWAY):
+            raise StoreUnavailable(said) from error
+        raise ProjectionError(said) from error
+    except (asyncpg.InterfaceError, asyncpg.InternalClientError, OverflowError, UnicodeEncodeError) as error:
+        if isinstance(error, asyncpg.InterfaceError) and not isinstance(error, ValueError):
+            raise StoreUnavailable(f"{address}: {error}") from error  # the connection was closed
+        if isinstance(error, asyncpg.InternalClientError):
+            raise StoreUnavailable(f"{address}: {error}") from error
+        kind = ArgumentRefused if asked else RowRefused
+        raise kind(f"{address}: a value that Postgres cannot hold: {error}") from error
+    except (OSError, TimeoutError) as error:
+        raise StoreUnavailable(f"{address}: {str(error) or 'no answer in time'}") from error
+
+
+async def connect(address: Address, *, command_timeout: float | None = None, **settings: str) -> Any:
+    """A connection that takes and gives values as the driver does: for what writes."""
+    return await asyncpg.connect(
+        address.dsn, timeout=CONNECT_TIMEOUT, command_timeout=command_timeout, server_settings={**_SETTINGS, **settings}
+    )
+
+
+async def connect_pool(address: Address, *, size: int) -> Any:
+    """Connections for queries: times come back as text (see `projections.model.Column`), and may be asked for as text."""
+    return await asyncpg.create_pool(
+        address.dsn,
+        min_size=1,
+        max_size=size,
+        timeout=CONNECT_TIMEOUT,
+        command_timeout=QUERY_TIMEOUT,
+        server_settings=_SETTINGS,
+        init=times_as_text,
+    )
+
+
+async def times_as_text(connection: Any) -> None:
+    """Let a connection give times as text."""
+    await connection.set_type_codec(
+        "timestamptz", schema="pg_catalog", format="tuple", encoder=_encoded_time, decoder=_decoded_time
+    )
+
+
+def _encoded_time(value: datetime | str) -> tuple[int]:
+    if isinstance(value, str):
+        value = datetime.fromisoformat(value)
+    return ((value - _EPOCH) // _MICROSECOND,)
+
+
+def _decoded_time(value: tuple[int]) -> str:
+    return timestamp_text(_EPOCH + timedelta(microseconds=value[0]))
+
+
+def without_nul(value: Any) -> Any:
+    """A text as Postgres can hold it: the character NUL, which it cannot, as U+FFFD."""
+    return value.replace("\0", "\ufffd") if isinstance(value, str) and "\0" in value else value
+
+
+def quoted(name: str) -> str:
+    """A table or column name as SQL."""
+    return '"' + name.replace('"', '""') + '"'

@@ -1,0 +1,108 @@
+"""Statements put together piece by piece, and parts of ordered lists, of one list or of one list for each of many parents.
+
+All of it is said in what SQLite and Postgres have in common.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Generic, TypeVar
+
+import attrs
+
+from projections.store import Argument, Queryable, Row
+
+T = TypeVar("T")
+
+MOST_KEYS = 1000
+"""Keys that one statement names."""
+
+
+@attrs.define
+class Sql:
+    """A statement with its arguments, put together piece by piece."""
+
+    text: str
+    arguments: list[Argument] = attrs.field(factory=list)
+
+    def add(self, piece: str, *values: Argument) -> None:
+        """Add a piece whose `{}` stand for these values."""
+        self.text += " " + piece.format(*(self._place(value) for value in values))
+
+    def any_of(self, piece: str, values: Iterable[Argument]) -> None:
+        """Add a piece whose `{}` stands for a list of these values."""
+        self.text += " " + piece.format(", ".join(map(self._place, values)))
+
+    def _place(self, value: Argument) -> str:
+        self.arguments.append(value)
+        return f"${len(self.arguments)}"
+
+
+Key = tuple[Argument, ...]
+
+
+@attrs.frozen(kw_only=True)
+class Part:
+    """Which part of an ordered list is wanted: `limit` rows at most between two keys, from the end where `backward`."""
+
+    limit: int
+    after: Key | None = None
+    before: Key | None = None
+    backward: bool = False
+
+
+@attrs.frozen
+class Found(Generic[T]):
+    """The items of a part, in order, and whether there are `more` in the direction in which it was read."""
+
+    items: Sequence[T]
+    more: bool
+
+
+@attrs.frozen
+class Order:
+    """The columns that a list is ordered by, which together are different for each row."""
+
+    columns: tuple[str, ...]
+    descending: bool = False
+
+    def limit(self, sql: Sql, part: Part) -> None:
+        """Add what leaves only the part, and one row more; conditions stand before it."""
+        self.between(sql, part)
+        sql.add(f"ORDER BY {self.text(backward=part.backward)} LIMIT {{}}", part.limit + 1)
+
+    def between(self, sql: Sql, part: Part) -> None:
+        """Add what leaves only the rows between the keys of the part; conditions stand before it."""
+        columns = ", ".join(self.columns)
+        for key, wants_greater in ((part.after, not self.descending), (part.before, self.descending)):
+            if key is not None:
+                places = ", ".join("{}" for _ in key)
+                sql.add(f"AND ({columns}) {'>' if wants_greater else '<'} ({places})", *key)
+
+    def text(self, *, backward: bool = False, prefix: str = "") -> str:
+        """The columns of an ORDER BY."""
+        direction = " DESC" if self.descending is not backward else ""
+        return ", ".join(f"{prefix}{column}{direction}" for column in self.columns)
+
+
+def found(rows: Sequence[Row], part: Part, view: Callable[[Row], T]) -> Found[T]:
+    """What the rows of a statement are that was limited to a part."""
+    items = [view(row) for row in rows[: part.limit]]
+    return Found(items[::-1] if part.backward else items, more=len(rows) > part.limit)
+
+
+def grouped(rows: Iterable[Row], column: str, part: Part, view: Callable[[Row], T]) -> dict[Any, Found[T]]:
+    """The same for rows of many lists, by the value of the column that tells them apart."""
+    lists: dict[Any, list[Row]] = {}
+    for row in rows:
+        lists.setdefault(row[column], []).append(row)
+    return {key: found(of, part, view) for key, of in lists.items()}
+
+
+async def fetch_for(store: Queryable, sql: Sql) -> Sequence[Row]:
+    """The rows of a statement that is about many keys: beside the event loop where it is about more than a few."""
+    fetch = store.fetch if len(sql.arguments) <= _FEW else store.fetch_beside
+    return await fetch(sql.text, *sql.arguments)
+
+
+_FEW = 20

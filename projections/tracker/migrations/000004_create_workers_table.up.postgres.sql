@@ -1,0 +1,11 @@
+CREATE TABLE workers (
+    id TEXT COLLATE "C" NOT NULL PRIMARY KEY,
+    session TEXT COLLATE "C" NOT NULL,
+    host TEXT COLLATE "C" NOT NULL,
+    pid BIGINT NOT NULL,
+    running BOOLEAN NOT NULL,
+    paused BOOLEAN NOT NULL,
+    started_at TIMESTAMPTZ NOT NULL,
+    updated_at TIMESTAMPTZ NOT NULL,
+    sequence BIGINT NOT NULL
+);

@@ -1,0 +1,1 @@
+DROP INDEX repos_by_url;

@@ -1,0 +1,1 @@
+CREATE UNIQUE INDEX repos_by_url ON repos (url);

@@ -1,0 +1,1 @@
+CREATE INDEX analyses_by_project ON analyses (repo_id, project, sequence DESC);

@@ -1,0 +1,2 @@
+DROP INDEX analyses_by_analysis_id;
+ALTER TABLE analyses DROP COLUMN analysis_id;

@@ -1,0 +1,2 @@
+ALTER TABLE analyses ADD COLUMN analysis_id TEXT COLLATE "C" NOT NULL DEFAULT '';
+CREATE INDEX analyses_by_analysis_id ON analyses (analysis_id, sequence DESC);

@@ -1,0 +1,1 @@
+ALTER TABLE tasks ADD COLUMN attempts TEXT NOT NULL DEFAULT '[]';

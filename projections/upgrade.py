@@ -1,0 +1,82 @@
+"""A new version of the program takes over a read model: old and new tables stand side by side until the new ones are there.
+
+Where the tables themselves differ, the new program makes its own beforehand (`projections rebuild --no-switch`), while the old
+one serves, and takes them when it starts. Where only the rows differ it makes them itself, and shows the old ones until it has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from enum import Enum
+
+import structlog
+
+from eventlog import EventLog
+from projections.copies import Copies, Part, Switching
+from projections.errors import ProjectionError
+from projections.migrations import migrations_of
+from projections.model import ReadModel
+from projections.projector import Projector
+from projections.rebuild import check_fits, check_ready, confirm, fill, switch
+from projections.store import Reader, Store
+
+log = structlog.get_logger(__name__)
+
+
+class Upgrade(Enum):
+    """What has to become of the tables that a program finds."""
+
+    NONE = "none"
+    """They are its own, or there are none, or the migrations see to them: they are emptied, and filled again."""
+    TAKE = "take"
+    """A copy that was made for this version is there."""
+    MAKE = "make"
+    """Only rows differ: a copy can be made while the old ones are shown."""
+
+
+async def upgrade_of(store: Reader, copies: Copies | None, model: ReadModel) -> Upgrade:
+    """What has to become of the tables of a read model. Raises StoreUnavailable, StoreDamaged."""
+    checkpoints = await store.checkpoints()
+    same_tables = (await store.schema()).version == len(migrations_of(model, store.dialect))
+    same_rows = all(checkpoints[p.name].version == p.version for p in model.projections if p.name in checkpoints)
+    if copies is None or not checkpoints or (same_tables and same_rows):
+        return Upgrade.NONE
+    if Part.NEW in await copies.there() and await _passes(check_ready, copies.reader(Part.NEW), model):
+        return Upgrade.TAKE
+    whole = all(p.name in checkpoints for p in model.projections)
+    return Upgrade.MAKE if same_tables and whole else Upgrade.NONE
+
+
+async def upgrade(projector: Projector, store: Store, copies: Copies | None, event_log: EventLog, model: ReadModel) -> None:
+    """Take the copy that is there, or make one, and switch to it; nothing where there is nothing to do.
+
+    The old tables are kept for `rollback`, by the old program. Raises ProjectionError, EventLogError.
+    """
+    found = await upgrade_of(store, copies, model)
+    if found is Upgrade.NONE or copies is None or not isinstance(store, Switching):
+        return
+    log.warning("a new version takes the read model over, beside the old tables", read_model=model.name, how=found.value)
+    await projector.load()
+    if found is Upgrade.MAKE:
+        if Part.NEW not in await copies.there() or not await _passes(check_fits, copies.reader(Part.NEW), model):
+            await copies.discard(Part.NEW)  # else it is one that this program has begun
+        copy = copies.store(Part.NEW)
+        await copy.open()
+        try:
+            await fill(copy, event_log, model)
+            await confirm(copy, event_log, model)
+        finally:
+            await copy.close()
+    await switch(projector, store, copies, event_log, model)
+
+
+async def _passes(check: Callable[[Reader, ReadModel], Awaitable[object]], copy: Reader, model: ReadModel) -> bool:
+    try:
+        await copy.open()
+        await check(copy, model)
+    except ProjectionError as error:
+        log.info("the copy beside the tables is not for this program", reason=str(error))
+        return False
+    finally:
+        await copy.close()
+    return True

@@ -1,0 +1,278 @@
+"""`{ hello }` over HTTP: requests per second, beside bare aiohttp with the same bytes, Strawberry and Ariadne, in the same run.
+
+python scripts/bench/hello.py [--seconds 3] [--runs 5] [--connections 32] [--peer PYTHON]
+
+Each server is one process on uvloop, measured in turns by keep-alive connections that send the next request when the last is
+answered; requests are JSON bodies, logs are off. Strawberry has its own caches of documents on; Ariadne offers none, and is
+measured as it comes and with one that was written for it. The processor time of a server by request depends less on what else
+the machine does. `--peer` names a Python that has the extra `bench`; by default it is put into a temporary environment.
+
+Then our gateway is asked for too much (20,000 aliases in a body that is larger than it takes, as many as fit, a depth of 300),
+time after time on one connection, while another asks for `{ hello }` every 5 ms.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import os
+import platform
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from importlib.metadata import version
+from pathlib import Path
+from statistics import median, quantiles
+from typing import cast
+
+import attrs
+import psutil
+import uvloop
+from aiohttp import web
+from peer_python import ROOT, installed
+
+from eventlog.launch import attached
+from graphql_fn.core.hello import GREETING
+
+PEERS = Path(__file__).parent / "peers"
+HELLO = json.dumps({"query": "{ hello }"}).encode()
+ANSWER = json.dumps({"data": {"hello": GREETING}}, separators=(",", ":")).encode()
+TOO_MUCH = {
+    "20,000 aliases": "{" + " ".join(f"a{number}: hello" for number in range(20_000)) + "}",
+    "5,000 aliases": "{" + " ".join(f"a{number}:hello" for number in range(5000)) + "}",
+    "depth 300": "{ a " * 300 + "}" * 300,
+}
+
+
+def request(body: bytes, content_type: str = "application/json") -> bytes:
+    """The bytes of a request."""
+    head = (
+        f"POST /function/graphql HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: {content_type}\r\nContent-Length: {len(body)}\r\n"
+    )
+    return head.encode() + b"Accept: application/json\r\n\r\n" + body
+
+
+# --- servers
+
+
+@attrs.frozen
+class Server:
+    """A server that runs."""
+
+    port: int
+    process: psutil.Process
+
+    @property
+    def cpu(self) -> float:
+        """The processor seconds that it has used."""
+        return sum(self.process.cpu_times()[:2])
+
+
+@contextmanager
+def running(command: Sequence[str], port: int, **added: str) -> Iterator[Server]:
+    """A server with this command, which was told this port; `added` is for its environment."""
+    environment = {
+        **{name: value for name, value in os.environ.items() if not name.startswith("GRAPHQL_")},
+        "GRAPHQL_PORT": str(port),
+        "GRAPHQL_LOG_LEVEL": "warning",
+        "PYTHONPATH": str(ROOT),
+        **added,
+    }
+    with subprocess.Popen(attached(command), env=environment, stdout=subprocess.DEVNULL) as process:
+        try:
+            _until_open(port)
+            yield Server(port, psutil.Process(process.pid))
+        finally:
+            process.terminate()
+
+
+def bare(port: int) -> None:
+    """Serve the bytes of the answer with nothing but aiohttp."""
+
+    async def answer(given: web.Request) -> web.Response:
+        await given.read()
+        return web.Response(body=ANSWER, content_type="application/json")
+
+    uvloop.install()
+    app = web.Application()
+    app.router.add_post("/function/graphql", answer)
+    web.run_app(app, host="127.0.0.1", port=port, access_log=None, print=None)
+
+
+def free_port() -> int:
+    """A port that nobody listens on."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def _until_open(port: int) -> None:
+    for _ in range(1200):
+        with socket.socket() as probe:
+            if probe.connect_ex(("127.0.0.1", port)) == 0:
+                return
+        time.sleep(0.05)
+    raise TimeoutError(f"nothing listens on port {port}")
+
+
+# --- clients
+
+
+class Client(asyncio.Protocol):
+    """A connection: sends what it is given and waits for the whole answer."""
+
+    def __init__(self) -> None:
+        self._data = b""
+        self._wanted = 0
+        self._answer: asyncio.Future[int] | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.transport = cast("asyncio.Transport", transport)
+
+    async def ask(self, message: bytes) -> int:
+        """The status of the answer."""
+        self._data, self._wanted = b"", 0
+        self._answer = asyncio.get_running_loop().create_future()
+        self.transport.write(message)
+        return await self._answer
+
+    def data_received(self, data: bytes) -> None:
+        self._data += data
+        if not self._wanted:
+            head, found, _ = self._data.partition(b"\r\n\r\n")
+            if not found:
+                return
+            length = head.lower().partition(b"content-length: ")[2].partition(b"\r\n")[0]
+            self._wanted = len(head) + 4 + int(length)
+        if len(self._data) >= self._wanted and self._answer is not None and not self._answer.done():
+            self._answer.set_result(int(self._data[9:12]))
+
+    def connection_lost(self, _: Exception | None) -> None:
+        if self._answer is not None and not self._answer.done():
+            self._answer.set_exception(ConnectionError("the server closed the connection"))
+
+
+async def connect(port: int) -> Client:
+    """A new connection."""
+    _, client = await asyncio.get_running_loop().create_connection(Client, "127.0.0.1", port)
+    return client
+
+
+@attrs.frozen
+class Rate:
+    """Requests per second, and processor microseconds of the server for each."""
+
+    per_second: float
+    cpu: float
+
+
+async def rate(server: Server, connections: int, seconds: float) -> Rate:
+    """Ask as fast as answers come."""
+    clients = [await connect(server.port) for _ in range(connections)]
+    message = request(HELLO)
+    answered = 0
+
+    async def ask(client: Client, until: float) -> None:
+        nonlocal answered
+        while time.perf_counter() < until:
+            status = await client.ask(message)
+            assert status == 200, status
+            answered += 1
+
+    await asyncio.gather(*(ask(client, time.perf_counter() + 0.3) for client in clients))
+    answered, cpu, began = 0, server.cpu, time.perf_counter()
+    await asyncio.gather(*(ask(client, began + seconds) for client in clients))
+    took, used = time.perf_counter() - began, server.cpu - cpu
+    for client in clients:
+        client.transport.close()
+    return Rate(answered / took, used / answered * 1e6)
+
+
+async def under_attack(server: Server, seconds: float) -> None:
+    """Print how long too much takes to be refused, and how long the others wait meanwhile."""
+    refused: dict[str, list[float]] = {name: [] for name in TOO_MUCH}
+    statuses: dict[str, int] = {}
+    waited: list[float] = []
+    until = time.perf_counter() + seconds
+
+    async def attack() -> None:
+        while time.perf_counter() < until:
+            for name, query in TOO_MUCH.items():
+                client = await connect(server.port)
+                began = time.perf_counter()
+                statuses[name] = await client.ask(request(query.encode(), "text/plain"))
+                refused[name].append((time.perf_counter() - began) * 1e3)
+                client.transport.close()
+
+    async def others() -> None:
+        client = await connect(server.port)
+        while time.perf_counter() < until:
+            began = time.perf_counter()
+            assert await client.ask(request(HELLO)) == 200
+            waited.append((time.perf_counter() - began) * 1e3)
+            await asyncio.sleep(0.005)
+
+    await asyncio.gather(attack(), others())
+    for name, times in refused.items():
+        print(f"{name:28} {statuses[name]} in {_spread(times)}, {len(times)} times")
+    print(f"{'{ hello } meanwhile':28} 200 in {_spread(waited)}, {len(waited)} times")
+
+
+def _spread(times: list[float]) -> str:
+    return f"p50 {median(times):.2f} ms, p99 {quantiles(times, n=100)[98]:.2f} ms, longest {max(times):.2f} ms"
+
+
+# --- the run
+
+
+def report(name: str, rates: list[Rate], ours: list[Rate]) -> None:
+    """One line for a server."""
+    seen = sorted(rate.per_second for rate in rates)
+    line = f"{name:28} {median(seen):7,.0f}/s ({seen[0]:,.0f} to {seen[-1]:,.0f})"
+    ratio = median(mine.per_second / other.per_second for mine, other in zip(ours, rates, strict=True))
+    print(f"{line}  {median(rate.cpu for rate in rates):5.0f} us of processor time each  ours is {ratio:.2f} times it")
+
+
+async def main(given: argparse.Namespace, directory: Path) -> None:
+    """Measure in turns, print."""
+    python = str(given.peer or await asyncio.to_thread(installed, directory))
+    print(f"{platform.machine()}, {os.cpu_count()} cores, CPython {platform.python_version()}, load {os.getloadavg()[0]:.1f}")
+    print(f"aiohttp {version('aiohttp')}, graphql-core {version('graphql-core')}, {given.connections} connections")
+    ports = [free_port() for _ in range(5)]
+    commands = {
+        "graphql-fn": [sys.executable, "-m", "graphql_fn", "serve"],
+        "bare aiohttp": [sys.executable, __file__, "--bare", str(ports[1])],
+        "Strawberry (aiohttp)": [python, str(PEERS / "strawberry_hello.py"), str(ports[2]), GREETING],
+        "Ariadne (uvicorn)": [python, str(PEERS / "ariadne_hello.py"), str(ports[3]), GREETING, "plain"],
+        "the same, cache added": [python, str(PEERS / "ariadne_hello.py"), str(ports[4]), GREETING, "cached"],
+    }
+    found: dict[str, list[Rate]] = {name: [] for name in commands}
+    for _ in range(given.runs):
+        for (name, command), port in zip(commands.items(), ports, strict=True):
+            with running(command, port) as server:
+                found[name].append(await rate(server, given.connections, given.seconds))
+    for name, rates in found.items():
+        report(name, rates, found["graphql-fn"])
+    with running(commands["graphql-fn"], ports[0]) as server:
+        await under_attack(server, given.seconds * 2)
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seconds", type=float, default=3)
+    parser.add_argument("--runs", type=int, default=5)
+    parser.add_argument("--connections", type=int, default=32)
+    parser.add_argument("--peer", help="a Python that has the extra `bench`")
+    parser.add_argument("--bare", type=int, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.bare:
+        bare(options.bare)
+    else:
+        with tempfile.TemporaryDirectory(prefix="hello-") as temporary:
+            uvloop.run(main(options, Path(temporary)))

@@ -1,0 +1,130 @@
+"""A nested query over 1,000 products through the gateway: its SQL statements and its time, beside smaller ones of the same shape.
+
+    PYTHONPATH=. .venv/bin/python scripts/bench/nested.py [--runs 5] [--products 1000] [--movements 5]
+
+A pantry on an embedded nats-server is filled with products and movements; the gateway looks at its database, as a process of its
+own. The query asks for each product's category, its stock at a time, its last two movements and the product of each of these. Its
+statements are those that the gateway counts. Beside it: the same by the pantry's API, with one request for the list and one for
+the movements of each product, eight at a time. The processor time is that of the server by query.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import csv
+import io
+import json
+import os
+import platform
+import re
+import sys
+import tempfile
+import time
+from pathlib import Path
+from statistics import median
+
+import aiohttp
+import attrs
+import uvloop
+from hello import Server as Gateway
+from hello import free_port, running
+from movements import Server, code, pantry, post, prepare
+
+from eventlog.embedded import EmbeddedServer
+
+QUERY = """query($first: Int!) { products(first: $first) { nodes { name currentStock category { name }
+    stock(asOf: "2026-01-01T00:00:00Z") movements(first: 2) { nodes { type quantity createdAt product { name } } } } } }"""
+AT_A_TIME = 8
+
+
+@attrs.frozen
+class Asked:
+    """What one query took: seconds, processor seconds of the server, statements, products in the result."""
+
+    seconds: float
+    cpu: float
+    statements: int
+    products: int
+
+
+async def book(server: Server, products: int, movements: int) -> None:
+    """Movements of each product, by an import."""
+    text = io.StringIO()
+    writer = csv.writer(text)
+    writer.writerow(["product_ean13", "type", "quantity"])
+    writer.writerows([code(number % products), "in", "1.25"] for number in range(products * movements))
+    answer = json.loads(await server.ask(post("/api/v1/movements:batch", text.getvalue().encode(), "text/csv")))
+    assert answer["accepted"] == products * movements, answer
+
+
+async def statements(http: aiohttp.ClientSession, url: str) -> int:
+    """What the gateway has asked the database so far."""
+    async with http.get(f"{url}/metrics") as answer:
+        found = re.search(r'^graphql_statements_total\{function="pantry"\} (\S+)$', await answer.text(), re.MULTILINE)
+    return int(float(found[1])) if found else 0
+
+
+async def ask(http: aiohttp.ClientSession, gateway: Gateway, first: int) -> Asked:
+    """Ask the query for the first products."""
+    url = f"http://127.0.0.1:{gateway.port}"
+    before, cpu, began = await statements(http, url), gateway.cpu, time.perf_counter()
+    async with http.post(f"{url}/function/pantry", json={"query": QUERY, "variables": {"first": first}}) as answer:
+        result = await answer.json()
+    seconds, used = time.perf_counter() - began, gateway.cpu - cpu
+    assert "errors" not in result, result["errors"]
+    nodes = result["data"]["products"]["nodes"]
+    assert all(len(node["movements"]["nodes"]) == 2 for node in nodes)
+    return Asked(seconds, used, await statements(http, url) - before, len(nodes))
+
+
+async def ask_one_by_one(http: aiohttp.ClientSession, server: Server, first: int) -> Asked:
+    """The list by the pantry's API, then the movements of each product in it."""
+    url = f"http://127.0.0.1:{server.port}/api/v1"
+    cpu, began = sum(server.process.cpu_times()[:2]), time.perf_counter()
+    async with http.get(f"{url}/products") as answer:
+        products = (await answer.json())[:first]
+    turns = asyncio.Semaphore(AT_A_TIME)
+
+    async def movements(ean13: str) -> None:
+        async with turns, http.get(f"{url}/products/{ean13}/movements?limit=2") as answer:
+            assert len(await answer.json()) == 2
+
+    await asyncio.gather(*(movements(product["ean13"]) for product in products))
+    return Asked(time.perf_counter() - began, sum(server.process.cpu_times()[:2]) - cpu, 0, len(products))
+
+
+def report(name: str, asked: list[Asked]) -> None:
+    """One line: medians, with the lowest and the highest time."""
+    seconds = sorted(one.seconds * 1000 for one in asked)
+    line = f"{name:34} {median(seconds):8,.1f} ms ({seconds[0]:,.1f} to {seconds[-1]:,.1f})"
+    counted = {one.statements for one in asked}
+    told = f"  {min(counted)} statements" if counted == {min(counted)} and min(counted) else ""
+    print(f"{line}  {median(one.cpu for one in asked) * 1000:7,.1f} ms of processor time{told}")
+
+
+async def main(given: argparse.Namespace, directory: Path) -> None:
+    """Fill, ask, print."""
+    print(f"{platform.machine()}, {os.cpu_count()} cores, CPython {platform.python_version()}, load {os.getloadavg()[0]:.1f}")
+    async with EmbeddedServer(directory / "nats") as nats, pantry(nats, directory) as server:
+        await prepare(server, given.products)
+        await book(server, given.products, given.movements)
+        port = free_port()
+        added = {"GRAPHQL_PANTRY_DATABASE": f"sqlite:{directory / 'pantry.db'}", "GRAPHQL_QUERY_TIMEOUT": "1m"}
+        with running([sys.executable, "-m", "graphql_fn", "serve"], port, **added) as gateway:
+            async with aiohttp.ClientSession() as http:
+                for first in sorted({1, given.products // 10, given.products}):
+                    asked = [await ask(http, gateway, first) for _ in range(given.runs + 1)][1:]
+                    assert {one.products for one in asked} == {first}
+                    report(f"nested, {first:,} products", asked)
+                alone = [await ask_one_by_one(http, server, given.products) for _ in range(given.runs)]
+                report(f"by the API, {alone[0].products + 1:,} requests", alone)
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--runs", type=int, default=5)
+    parser.add_argument("--products", type=int, default=1000)
+    parser.add_argument("--movements", type=int, default=5)
+    with tempfile.TemporaryDirectory(prefix="nested-") as temporary:
+        uvloop.run(main(parser.parse_args(), Path(temporary)))

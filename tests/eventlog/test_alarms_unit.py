@@ -1,0 +1,41 @@
+"""Many timers of one length on one."""
+
+from __future__ import annotations
+
+import asyncio
+
+from eventlog.alarms import Alarms
+from tests.support.waiting import wait_until
+
+
+async def test_what_is_not_cleared_rings_in_order_and_what_is_cleared_never() -> None:
+    alarms = Alarms(0.02)
+    rung: list[str] = []
+    alarms.set(lambda: rung.append("first"))
+    cleared = alarms.set(lambda: rung.append("cleared"))
+    await asyncio.sleep(0.01)
+    alarms.set(lambda: rung.append("last"))
+    alarms.clear(cleared)
+    await wait_until(lambda: len(rung) == 2)
+    assert rung == ["first", "last"]
+
+
+async def test_one_that_is_set_after_all_have_rung_rings_too() -> None:
+    alarms = Alarms(0.01)
+    for _ in range(2):
+        rung = asyncio.Event()
+        alarms.set(rung.set)
+        async with asyncio.timeout(10):
+            await rung.wait()
+
+
+async def test_none_rings_before_its_time() -> None:
+    loop = asyncio.get_running_loop()
+    alarms, rung = Alarms(0.05), asyncio.Event()
+    alarms.clear(alarms.set(rung.set))
+    await asyncio.sleep(0.03)
+    began = loop.time()
+    alarms.set(rung.set)
+    async with asyncio.timeout(10):
+        await rung.wait()
+    assert loop.time() - began >= 0.045

@@ -1,0 +1,205 @@
+"""The gateway from outside: media types and statuses, limits, probes, metrics, the log, the token."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import re
+import signal
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.graphql_fn.queries import GREETING
+from tests.support.graphql import Gateway, gateway
+from tests.support.waiting import wait_until
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+JSON = "application/json"
+RESPONSE = "application/graphql-response+json"
+FUNCTION = "/function/graphql"
+HELLO = {"data": {"hello": GREETING}}
+
+
+@pytest.mark.parametrize(
+    ("accept", "media"),
+    [
+        (JSON, JSON),
+        ("*/*", JSON),
+        ("application/*;q=0.5", JSON),
+        (RESPONSE, RESPONSE),
+        (f"{RESPONSE}, {JSON};q=0.9", RESPONSE),
+        (f"{RESPONSE};q=0.5, {JSON}", JSON),
+        (f"text/html, {RESPONSE}; charset=utf-8, */*;q=0.1", RESPONSE),
+        (f"{JSON};q=0, {RESPONSE};q=0.001", RESPONSE),
+    ],
+)
+async def test_the_answer_has_the_type_that_the_client_likes_best(served: Gateway, accept: str, media: str) -> None:
+    answer = await served.post("{ hello }", Accept=accept)
+    assert (answer.status, answer.headers["Content-Type"], answer.body) == (200, f"{media}; charset=utf-8", HELLO)
+
+
+@pytest.mark.parametrize("accept", ["text/html", f"{JSON};q=0", "application/xml, text/*"])
+async def test_a_type_that_results_do_not_have_is_not_acceptable(served: Gateway, accept: str) -> None:
+    answer = await served.post("{ hello }", Accept=accept)
+    assert (answer.status, list(answer.body)) == (406, ["errors"])
+
+
+@pytest.mark.parametrize("query", ["{", "{ hell }", "query($v: Int!) { hello @skip(if: $v) }"])
+async def test_a_query_that_is_wrong_has_status_200_unless_the_client_takes_the_newer_type(served: Gateway, query: str) -> None:
+    assert (await served.post(query)).status == 200
+    answer = await served.post(query, Accept=RESPONSE)
+    assert (answer.status, list(answer.body)) == (400, ["errors"])
+
+
+@pytest.mark.parametrize(
+    ("body", "content_type"),
+    [
+        (b'{"query": "{ hello }"}', "text/plain"),
+        (b"{ hello }", JSON),
+        (b"\xff{ hello }", "text/plain"),
+        (b'{"query": "\xff"}', JSON),
+        (b"", JSON),
+        (b"[" * 30_000, JSON),
+        (b'[{"query": "{ hello }"}]', JSON),
+        (b'"{ hello }"', JSON),
+        (b'{"query": 1}', JSON),
+        (b'{"query": null}', JSON),
+        (b'{"query": "{ hello }", "variables": []}', JSON),
+        (b'{"query": "{ hello }", "variables": "{}"}', JSON),
+        (b'{"query": "{ hello }", "operationName": 1}', JSON),
+        (b'{"query": "{ hello }", "extensions": 1}', JSON),
+        (b'{"query": "{ hello }", "variables": {"a": NaN}}', JSON),
+        (b"{ hello }", "text/plain; charset=utf-16"),
+    ],
+)
+async def test_a_body_that_is_no_request_is_refused_in_words(served: Gateway, body: bytes, content_type: str) -> None:
+    answer = await served.post(body, content_type)
+    assert (answer.status, list(answer.body)) == (400, ["errors"])
+    assert answer.body["errors"][0]["message"]
+
+
+async def test_a_query_may_come_in_the_address_with_variables_and_an_operation(served: Gateway) -> None:
+    query = "query A { hello } query B($no: Boolean!) { hello @skip(if: $no) }"
+    parameters = {"query": query, "operationName": "B", "variables": '{"no": true}'}
+    assert (await served.ask("GET", FUNCTION, params=parameters)).body == {"data": {}}
+    assert (await served.ask("HEAD", FUNCTION, params=parameters)).status == 200
+    assert (await served.ask("GET", FUNCTION)).status == 400
+    assert (await served.ask("GET", FUNCTION, params={**parameters, "variables": "{no}"})).status == 400
+
+
+async def test_other_methods_and_names_are_told_what_there_is(served: Gateway) -> None:
+    answer = await served.ask("PUT", FUNCTION, data=b"{ hello }")
+    assert (answer.status, answer.headers["Allow"]) == (405, "GET, HEAD, OPTIONS, POST")
+    answer = await served.ask("POST", "/function/other", data=b"{ hello }")
+    assert (answer.status, answer.body["message"]) == (404, "no function is called 'other'; there are: graphql")
+
+
+LARGE = "{" + " ".join(f"a{number}: hello" for number in range(20_000)) + "}"
+MANY = "{" + " ".join(f"a{number}:hello" for number in range(5000)) + "}"
+DEEP = "{ a " * 300 + "}" * 300
+
+
+@pytest.mark.parametrize(("query", "status"), [(LARGE, 413), (MANY, 400), (DEEP, 400)], ids=["large", "many", "deep"])
+async def test_a_query_that_asks_for_too_much_is_refused_whatever_the_client_takes(
+    served: Gateway, query: str, status: int
+) -> None:
+    for content_type, accept in (("text/plain", JSON), ("application/graphql", RESPONSE)):
+        answer = await served.post(query, content_type, Accept=accept)
+        assert (answer.status, "data" in answer.body) == (status, False)
+
+
+async def test_other_requests_are_answered_in_time_while_some_ask_for_too_much(served: Gateway) -> None:
+    """The figures of a machine at rest are in scripts/bench/graphql.py; the bounds here are for one that has other work."""
+    refused: list[tuple[int, float]] = []
+    stop = asyncio.Event()
+
+    async def ask_for_too_much() -> None:
+        while not stop.is_set():
+            for query in (LARGE, MANY, DEEP):
+                started = time.perf_counter()
+                answer = await served.post(query)
+                refused.append((answer.status, time.perf_counter() - started))
+
+    async def ask() -> float:
+        started = time.perf_counter()
+        assert (await served.post("{ hello }")).body == HELLO
+        return time.perf_counter() - started
+
+    attack = asyncio.create_task(ask_for_too_much())
+    try:
+        times = sorted([await ask() for _ in range(200)])
+    finally:
+        stop.set()
+        await attack
+    assert len(refused) >= 3
+    assert {status for status, _ in refused} == {400, 413}
+    assert sorted(seconds for _, seconds in refused)[len(refused) // 2] < 0.25
+    assert times[100] < 0.1
+    assert times[197] < 0.5
+
+
+async def test_probes_answer_under_our_names_and_the_platforms(served: Gateway) -> None:
+    for path in ("/livez", "/health", "/readyz", "/_/health", "/_/ready"):
+        assert (await served.ask("GET", path)).status == 200
+
+
+async def test_metrics_tell_what_became_of_requests(served: Gateway) -> None:
+    async def figures() -> dict[str, float]:
+        text = str((await served.ask("GET", "/metrics")).body)
+        return {name: float(value) for name, value in re.findall(r"^(graphql_\S+) (\S+)$", text, re.MULTILINE)}
+
+    before = await figures()
+    query = "{ metrics: hello }"
+    for body in (query, query, "{ hell }", "{ a " * 20 + "}" * 20, '{"query"'):
+        await served.post(body)
+    after = await figures()
+    change = {name: value - before.get(name, 0) for name, value in after.items()}
+    outcomes = {"executed": 2, "refused": 1, "over_limit": 1, "unreadable": 1}
+    for outcome, number in outcomes.items():
+        assert change[f'graphql_requests_total{{function="graphql",outcome="{outcome}"}}'] == number
+    assert change['graphql_document_lookups_total{function="graphql",result="hit"}'] == 1
+    assert change['graphql_documents{function="graphql"}'] == 1
+
+
+async def test_each_request_is_logged_with_its_id(served: Gateway) -> None:
+    await served.post("{ hello }", **{"X-Request-Id": "mine-1"})
+    await wait_until(lambda: any(line.get("request_id") == "mine-1" for line in served.log), 5)
+    [line] = [line for line in served.log if line.get("request_id") == "mine-1"]
+    assert (line["event"], line["method"], line["path"], line["status"]) == ("request", "POST", FUNCTION, 200)
+
+
+async def test_a_page_of_another_origin_is_refused(served: Gateway) -> None:
+    assert (await served.post("{ hello }", Origin="https://elsewhere.example")).status == 403
+    assert (await served.post("{ hello }", Host="elsewhere.example")).status == 421
+
+
+async def test_the_document_of_the_api_has_the_function(served: Gateway) -> None:
+    document: Any = (await served.ask("GET", "/api/openapi.json")).body
+    assert set(document["paths"]["/function/{name}"]) >= {"get", "post"}
+
+
+async def test_settings_close_the_schema_set_limits_and_ask_for_a_token(tmp_path: Path) -> None:
+    settings = {
+        "GRAPHQL_INTROSPECTION": "false",
+        "GRAPHQL_MAX_ALIASES": "1",
+        "GRAPHQL_MAX_BODY": "100",
+        "GRAPHQL_AUTH_TOKEN": "a-token-for-this",
+    }
+    async with gateway(tmp_path, **settings) as closed:
+        assert (await closed.post("{ hello }")).status == 401
+        token = {"Authorization": "Bearer a-token-for-this"}
+        assert (await closed.post("{ hello }", **token)).body == HELLO
+        found = await closed.post("{ hell }", **token)
+        assert found.body["errors"][0]["message"] == "Cannot query field 'hell' on type 'Query'."
+        assert "data" not in (await closed.post("{ __schema { description } }", **token)).body
+        assert (await closed.post("{ a: hello b: hello }", **token)).status == 400
+        assert (await closed.post(" " * 101, **token)).status == 413
+        assert (await closed.ask("GET", "/_/ready")).status == 200
+        closed.program.signal(signal.SIGTERM)
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(closed.program.process.wait(), 15)
+        assert closed.program.process.returncode == 0

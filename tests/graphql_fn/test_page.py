@@ -1,0 +1,69 @@
+"""The page for writing queries as it is served: to browsers only, whole, under a strict content policy."""
+
+from __future__ import annotations
+
+import re
+from importlib.resources import files
+from pathlib import Path
+
+import pytest
+
+from tests.support.graphql import Gateway, gateway
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+BROWSER = "text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,image/webp,*/*;q=0.8"
+TOKEN = "a token of the gateway"
+FILES = sorted(entry.name for entry in files("graphql_fn.http").joinpath("page").iterdir())
+PATHS = ["/", "/function/graphql", *(f"/static/{name}" for name in FILES)]
+
+
+@pytest.mark.parametrize("path", PATHS)
+async def test_nothing_comes_from_elsewhere_and_nothing_is_inline(served: Gateway, path: str) -> None:
+    answer = await served.ask("GET", path, headers={"Accept": BROWSER})
+    assert answer.status == 200
+    policy = answer.headers["Content-Security-Policy"]
+    assert policy.startswith("default-src 'none'; script-src 'self'; style-src 'self'")
+    assert "unsafe" not in policy
+    kind = {"js": "javascript", "css": "text/css"}.get(path.rpartition(".")[2], "text/html")
+    assert kind in answer.headers["Content-Type"]
+    text = answer.body
+    assert re.findall(r"(?:https?:|wss?:)?//[\w.-]+\.\w+", re.sub(r"^\s*//.*$|\s// .*$", "", text, flags=re.MULTILINE)) == []
+    assert re.findall(r"<style|\sstyle=|\son\w+=\"|<script(?![^>]*\ssrc=\")|innerHTML|eval\(", text) == []
+
+
+async def test_what_the_page_loads_is_served_and_what_it_looks_for_is_there(served: Gateway) -> None:
+    index = (await served.ask("GET", "/")).body
+    wanted = {name for name in re.findall(r'(?:src|href)="([^"]+)"', index) if not name.startswith("data:")}
+    scripts = {name: files("graphql_fn.http").joinpath("page", name).read_text("utf-8") for name in FILES if name.endswith(".js")}
+    wanted |= {f"/static/{name}" for text in scripts.values() for name in re.findall(r'from "\./([\w.]+)"', text)}
+    assert wanted == {f"/static/{name}" for name in FILES if name != "index.html"}
+    ids = set(re.findall(r'id="([\w-]+)"', index))
+    assert {name for text in scripts.values() for name in re.findall(r'\$\("([\w-]+)"\)', text)} <= ids
+    assert set(re.findall(r'(?:for|aria-labelledby|aria-describedby)="([\w-]+)"', index)) <= ids
+
+
+async def test_only_who_asks_for_html_gets_the_page(served: Gateway) -> None:
+    page = await served.ask("GET", "/function/graphql", headers={"Accept": BROWSER})
+    assert "Accept" in page.headers["Vary"].split(", ")
+    for accept in ("application/json", "*/*", "text/html;q=0.5, application/json", "application/json, text/html"):
+        answer = await served.ask("GET", "/function/graphql", params={"query": "{ hello }"}, headers={"Accept": accept})
+        assert (answer.status, list(answer.body)) == (200, ["data"])
+    assert (await served.ask("GET", "/function/none", headers={"Accept": BROWSER})).status == 404
+    assert (await served.post("{ hello }", Accept="text/html")).status == 406
+
+
+async def test_the_page_of_a_gateway_with_a_token_can_be_read_and_signs_in(tmp_path: Path) -> None:
+    async with gateway(tmp_path, GRAPHQL_AUTH_TOKEN=TOKEN) as guarded:
+        for path in PATHS:
+            assert (await guarded.ask("GET", path, headers={"Accept": BROWSER})).status == 200
+        for accept in ("application/json", "text/event-stream"):
+            answer = await guarded.ask("GET", "/function/graphql", params={"query": "{ hello }"}, headers={"Accept": accept})
+            assert answer.status == 401
+        assert (await guarded.ask("GET", "/api/functions")).status == 401
+        signed_in = await guarded.ask("POST", "/api/session", headers={"Authorization": f"Bearer {TOKEN}"})
+        cookie = {"Cookie": signed_in.headers["Set-Cookie"].partition(";")[0]}
+        assert (await guarded.ask("GET", "/api/functions", headers=cookie)).body == {"functions": ["graphql"]}
+        assert (await guarded.post("{ hello }", **cookie)).status == 200
+        document = (await guarded.ask("GET", "/api/openapi.json", headers=cookie)).body
+        assert document["paths"]["/function/{name}"]["get"].get("security") != []

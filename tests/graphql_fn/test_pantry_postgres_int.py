@@ -1,0 +1,47 @@
+"""The function `pantry` gives the same whichever database its read model is in."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from graphql_fn.core.evaluator import Evaluator
+from graphql_fn.core.request import Request
+from graphql_fn.readmodels import pantry
+from tests.support.stocked import code_of, moved_at, stocked
+
+QUERIES = (
+    """{ products(first: 40) { edges { cursor node { name active createdAt updatedAt category { name }
+        stock(asOf: "2026-01-03T12:00:00Z")
+        movements(first: 2) { edges { cursor node { id createdAt product { name } reversedBy { id } } } } } } } }""",
+    "{ categories(first: 9) { nodes { id products(last: 2) { nodes { ean13 } pageInfo { hasPreviousPage startCursor } } } } }",
+    """{ movements(from: "2026-01-02T00:00:05Z", to: "2026-01-04T00:00:00Z", type: in, last: 5) {
+        nodes { id } pageInfo { startCursor } } }""",
+    f"""{{ product(ean13: "{code_of(3)}", asOf: "{moved_at(3, 1).isoformat()}") {{ currentStock }}
+        stockReport {{ totalProducts lowStockProducts }} early: stockReport(asOf: "2026-01-03T00:00:00Z") {{ totalProducts }}
+        products(lowStock: true, first: 2, search: "prod", asOf: "2026-01-03T00:00:00Z") {{ nodes {{ name updatedAt }} }} }}""",
+    """{ consumption(from: "2026-01-01T00:00:00Z", first: 3) { nodes { name in out net } }
+        shoppingList { nodes { ean13 suggested } } }""",
+)
+RESUMED = f"""query($after: String, $before: String) {{
+    movements(first: 3, after: $after) {{ nodes {{ id }} }}
+    product(ean13: "{code_of(3)}") {{ movements(last: 2, before: $before) {{ nodes {{ id }} }} }} }}"""
+
+
+async def answers(url: str) -> list[Any]:
+    """What the function says over a database: to all queries, and how many statements that took."""
+    looking = pantry.onlooker(url, None, max_lag=30)
+    async with looking.running():
+        evaluator = Evaluator(pantry.function(looking))
+        found: list[Any] = [(await evaluator.evaluate(Request(query))).document for query in QUERIES]
+        place = found[2]["data"]["movements"]["pageInfo"]["startCursor"]
+        found.append((await evaluator.evaluate(Request(RESUMED, {"after": place, "before": place}))).document)
+        assert [document for document in found if "errors" in document] == []
+        return [*found, looking.statements]
+
+
+async def test_the_answers_are_the_same_on_postgres(tmp_path: Path, postgres_url: str) -> None:
+    urls = [f"sqlite:{tmp_path / 'pantry.db'}", postgres_url]
+    for url in urls:
+        await stocked(url, products=30, movements=4, categories=4)
+    assert await answers(urls[0]) == await answers(urls[1])

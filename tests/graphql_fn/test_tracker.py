@@ -1,0 +1,213 @@
+"""The function `tracker` on a running system whose analyses the test writes down."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import aiohttp
+import attrs
+import pytest
+import pytest_asyncio
+
+from tests.httpkit.eventsource import EventSource
+from tests.support.graphql import Gateway, gateway
+from tests.support.madeup import MadeUp
+from tests.support.tracker import TrackerSystem, tracker_system
+from tests.support.waiting import wait_until
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+URL = "https://github.com/owner/name"
+PROJECTS = 3
+FIRST = MadeUp(commit_sha="a" * 40, functions={"a.go:Parse": 42.0, "a.go:Store.Put": 12.0, "b.go:Get": 5.0})
+SECOND = MadeUp(commit_sha="b" * 40, functions={"a.go:Parse": 30.0, "a.go:Store.Put": 31.5}, flags=("-short",))
+
+
+@attrs.frozen
+class Running:
+    """The system, and the gateway on it. `tasks` of the first and the second round, each in the order of the projects."""
+
+    system: TrackerSystem
+    gateway: Gateway
+    analyses: Path
+    tasks: list[list[str]]
+
+    async def ask(self, query: str, **variables: Any) -> Any:
+        """The data of a result without errors."""
+        answer = await self.gateway.ask("POST", "/function/tracker", json={"query": query, "variables": variables})
+        assert "errors" not in answer.body, answer.body
+        return answer.body["data"]
+
+    async def statements(self) -> float:
+        """How many statements the function has sent so far."""
+        text = str((await self.gateway.ask("GET", "/metrics")).body)
+        name = 'graphql_statements_total{function="tracker"} '
+        return next(float(line.removeprefix(name)) for line in text.splitlines() if line.startswith(name))
+
+
+async def analyze(system: TrackerSystem, directory: Path, ref: str, analysis: MadeUp) -> list[str]:
+    """Have all projects analysed; gives the tasks in the order of the projects."""
+    analysis.write(directory, ref)
+    tasks = await system.post("/api/repos/analyze", {"repo_url": URL, "ref": ref})
+    for task in tasks:
+        await system.until_task(task["id"], "completed")
+    return [task["id"] for task in sorted(tasks, key=lambda task: str(task["project"]))]
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def running(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Running]:
+    directory = tmp_path_factory.mktemp("tracker")
+    analyses = directory / "analyses"
+    async with tracker_system(directory) as system:
+        settings = {"GRAPHQL_TRACKER_DATABASE": f"sqlite:{system.database}", "GRAPHQL_NATS_URL": system.nats.url}
+        await system.start_worker(1, FAKE_ANALYSES=str(analyses), FAKE_PROJECTS=str(PROJECTS))
+        await system.register(URL)
+        tasks = [
+            await analyze(system, analyses, "one", FIRST),
+            await analyze(system, analyses, "two", SECOND),
+        ]
+        async with gateway(directory, **settings) as served:
+
+            async def is_ready() -> bool:
+                return (await served.ask("GET", "/readyz")).status == 200
+
+            await wait_until(is_ready, 30, every=0.05)
+            yield Running(system, served, analyses, tasks)
+
+
+async def test_a_repository_leads_to_projects_analyses_and_the_functions_at_risk(running: Running) -> None:
+    query = """query($url: String!) { repo(url: $url) { id url status projects { nodes {
+        name modulePath problem
+        latestAnalysis { commitSha exceeded totalFunctions flags average functions(first: 1) {
+            nodes { function crap complexity coverage file line } pageInfo { hasNextPage } } }
+        history(first: 1) { nodes { taskId } pageInfo { hasNextPage } }
+    } } } }"""
+    before = await running.statements()
+    repo = (await running.ask(query, url=URL))["repo"]
+    assert await running.statements() - before == 2  # the repository; the latest of all projects, which is the history, too
+    assert (repo["url"], repo["status"]) == (URL, "ready")
+    projects = repo["projects"]["nodes"]
+    assert [project["name"] for project in projects] == [".", "p1", "p2"]
+    for project, task in zip(projects, running.tasks[1], strict=True):
+        latest = project["latestAnalysis"]
+        assert (latest["commitSha"], latest["exceeded"], latest["totalFunctions"]) == ("b" * 40, 1, 2)
+        assert (latest["flags"], latest["average"]) == (["-short"], 30.75)
+        [worst] = latest["functions"]["nodes"]
+        expected = {"function": "Store.Put", "crap": 31.5, "complexity": 2, "coverage": 50, "file": "a.go", "line": 2}
+        assert (worst, latest["functions"]["pageInfo"]) == (expected, {"hasNextPage": True})
+        assert project["history"] == {"nodes": [{"taskId": task}], "pageInfo": {"hasNextPage": True}}
+
+
+async def test_functions_can_be_those_from_a_value_up_or_of_a_package_page_by_page(running: Running) -> None:
+    query = """query($task: ID!, $after: String) { analysis(task: $task) { id
+        all: functions(first: 2, after: $after) { nodes { name } pageInfo { endCursor hasNextPage hasPreviousPage } }
+        last: functions(last: 1) { nodes { name } }
+        risky: functions(minCrap: 12) { nodes { name receiver } }
+        none: functions(package: "other") { nodes { name } } } }"""
+    first = (await running.ask(query, task=running.tasks[0][0]))["analysis"]
+    assert [node["name"] for node in first["all"]["nodes"]] == ["Parse", "Put"]
+    assert (first["last"]["nodes"], first["none"]["nodes"]) == ([{"name": "Get"}], [])
+    assert first["risky"]["nodes"] == [{"name": "Parse", "receiver": ""}, {"name": "Put", "receiver": "Store"}]
+    rest = await running.ask(query, task=running.tasks[0][0], after=first["all"]["pageInfo"]["endCursor"])
+    assert rest["analysis"]["all"]["nodes"] == [{"name": "Get"}]
+    assert rest["analysis"]["all"]["pageInfo"]["hasPreviousPage"] is True
+    assert rest["analysis"]["all"]["pageInfo"]["hasNextPage"] is False
+
+
+async def test_the_history_of_a_project_can_be_read_from_either_end(running: Running) -> None:
+    analysis = (await running.ask("{ analyses(first: 1) { nodes { id project } } }"))["analyses"]["nodes"][0]
+    query = """query($id: ID!) { forth: history(id: $id) { nodes { taskId task { ref } rescoredFrom } }
+        back: history(id: $id, last: 1) { nodes { taskId } pageInfo { hasPreviousPage } } }"""
+    found = await running.ask(query, id=analysis["id"])
+    newest, oldest = running.tasks[1][0], running.tasks[0][0]
+    assert found["forth"]["nodes"] == [
+        {"taskId": newest, "task": {"ref": "two"}, "rescoredFrom": None},
+        {"taskId": oldest, "task": {"ref": "one"}, "rescoredFrom": None},
+    ]
+    assert found["back"] == {"nodes": [{"taskId": oldest}], "pageInfo": {"hasPreviousPage": True}}
+
+
+async def test_tasks_have_their_attempts_repositories_and_results_with_one_statement_each(running: Running) -> None:
+    query = """{ tasks(all: true, status: completed) { nodes { id project ref status stage repo { url } rescoredFrom { id }
+        attempts { number worker outcome stages { stage durationMs } } analysis { commitSha repo { id } uncovered { path } }
+    } } }"""
+    before = await running.statements()
+    tasks = (await running.ask(query))["tasks"]["nodes"]
+    assert await running.statements() - before == 3
+    assert {task["id"] for task in tasks} == {id_ for round_ in running.tasks for id_ in round_}
+    for task in tasks:
+        [attempt] = task["attempts"]
+        assert (attempt["number"], attempt["worker"], attempt["outcome"]) == (1, "worker-1", "completed")
+        assert [stage["stage"] for stage in attempt["stages"]] == ["clone", "test", "store"] or attempt["stages"]
+        assert task["repo"] == {"url": URL}
+        assert task["analysis"]["commitSha"] == ("b" if task["ref"] == "two" else "a") * 40
+    data = await running.ask("{ repos(status: ready) { nodes { tasks(first: 4) { nodes { id } pageInfo { hasNextPage } } } } }")
+    [repo] = data["repos"]["nodes"]
+    assert repo["tasks"] == {"nodes": [{"id": task["id"]} for task in tasks[:4]], "pageInfo": {"hasNextPage": True}}
+    none = await running.ask('{ task(id: "task-0") { id } analysis(task: "task-0") { id } repo(id: "none") { id } }')
+    assert none == {"task": None, "analysis": None, "repo": None}
+
+
+async def test_every_field_that_has_no_arguments_to_be_given_can_be_asked_for(running: Running) -> None:
+    """A field whose resolver looks for something that is not there would fail."""
+    query = "{ __schema { types { name fields { name type { kind ofType { kind ofType { kind ofType { kind } } } } } } } }"
+    types = {type_["name"]: type_ for type_ in (await running.ask(query))["__schema"]["types"]}
+
+    def values(name: str) -> str:
+        return " ".join(field["name"] for field in types[name]["fields"] if _innermost(field["type"]) in {"SCALAR", "ENUM"})
+
+    await running.ask(
+        f"""{{ repos {{ nodes {{ {values("Repo")} projects {{ nodes {{ {values("Project")} repo {{ id }} }} }}
+            tasks {{ nodes {{ {values("Task")} attempts {{ {values("Attempt")} stages {{ {values("Stage")} }} }} }} }} }} }} }}"""
+    )
+    await running.ask(f"{{ analyses {{ nodes {{ {values('Analysis')} functions {{ nodes {{ {values('Function')} }} }} }} }} }}")
+
+
+def _innermost(type_: Any) -> str:
+    while type_.get("ofType"):
+        type_ = type_["ofType"]
+    return str(type_["kind"])
+
+
+async def test_task_changes_are_followed_with_what_they_led_to(running: Running) -> None:
+    subscription = "subscription { taskChanged { event deleted task { id project status analysis { exceeded } } } }"
+    async with aiohttp.ClientSession(running.gateway.url, timeout=aiohttp.ClientTimeout(total=60)) as http:
+        source = EventSource(http, f"/function/tracker?query={quote(subscription)}")
+        seen: list[Any] = []
+
+        def of(task: str) -> list[Any]:
+            return [change for change in seen if change["task"]["id"] == task]
+
+        async with source.connected(Accept="text/event-stream"):
+            tasks = asyncio.create_task(analyze(running.system, running.analyses, "three", SECOND))
+            seen += [json.loads(event.data)["data"]["taskChanged"] for event in await source.take(4, within=30)]
+        ids = await tasks
+        async with source.connected(Accept="text/event-stream"):
+            while not all(any(change["event"] == "TaskCompleted" for change in of(task)) for task in ids):
+                [event] = await source.take(1, within=30)
+                seen.append(json.loads(event.data)["data"]["taskChanged"])
+            await running.system.status(f"/api/tasks/{ids[0]}", "DELETE")
+            while not seen[-1]["deleted"]:
+                [event] = await source.take(1, within=30)
+                seen.append(json.loads(event.data)["data"]["taskChanged"])
+    for task in ids:
+        events = [change["event"] for change in of(task)]
+        assert events[:2] == ["TaskQueued", "TaskStarted"]
+        assert len(events) == len(set(events)) + events.count("TaskStageReached") - 1
+        completed = next(change for change in of(task) if change["event"] == "TaskCompleted")
+        assert completed["task"]["status"] == "completed"
+        assert completed["task"]["analysis"] == {"exceeded": 1}
+    assert seen[-1]["task"]["id"] == ids[0]
+
+
+async def test_a_report_that_is_not_there_is_said(running: Running) -> None:
+    tasks = await running.system.post("/api/repos/analyze", {"repo_url": URL, "ref": "nothing-is-written-down", "project": "p1"})
+    await running.system.until_task(tasks[0]["id"], "completed")
+    query = "query($id: ID!) { analysis(task: $id) { totalFunctions functions { nodes { name } } } }"
+    answer = await running.gateway.ask("POST", "/function/tracker", json={"query": query, "variables": {"id": tasks[0]["id"]}})
+    assert answer.body["errors"][0]["message"] == "the report of this analysis is not stored"

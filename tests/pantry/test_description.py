@@ -1,0 +1,53 @@
+"""The pantry's own description, on a running server: it is sound, and the service keeps to it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from openapi_spec_validator import OpenAPIV31SpecValidator
+
+from tests.support.contract import schemathesis
+from tests.support.pantry import FLOUR, Server
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+CONFIGURATION = """
+[[operations]]
+include-name = ["POST /api/v1/movements", "POST /api/v1/movements/{id}/undo", "POST /api/v1/products/{ean13}/count"]
+checks.positive_data_acceptance.expected-statuses = ["2xx", 404, 409, 422]
+
+[[operations]]
+include-name = "POST /api/v1/movements:batch"
+checks.positive_data_acceptance.expected-statuses = ["2xx", 400]
+"""
+"""What no schema can say: whether the stock allows a movement, and that CSV begins with a line of names."""
+
+
+async def test_the_document_is_sound_and_each_operation_says_what_it_does_and_how_it_fails(server: Server) -> None:
+    document: dict[str, Any] = (await server.ask("GET", "/openapi.json")).body
+    OpenAPIV31SpecValidator(document).validate()
+    for path, item in document["paths"].items():
+        for method, operation in item.items():
+            where = f"{method} {path}"
+            assert operation["summary"], where
+            assert operation["tags"], where
+            assert {"400", "500", "503"} <= operation["responses"].keys(), where
+
+
+async def test_schemathesis_finds_nothing(server: Server, tmp_path: Path) -> None:
+    """`use_after_free` is left out: a product that was deleted is not gone, it is inactive, as specified."""
+    category = (await server.post("/categories", {"name": "known"})).body["id"]
+    await server.create(FLOUR, category_id=category)
+    await server.moved("in", 10)
+    await schemathesis(
+        f"{server.url}/openapi.json",
+        tmp_path,
+        hooks="tests.support.formats_pantry",
+        streams="/events$",
+        configuration=CONFIGURATION,
+        known={"KNOWN_PRODUCT": FLOUR, "KNOWN_CATEGORY": category},
+        without="use_after_free",
+    )
+    assert (await server.ask("GET", "/readyz")).status == 200

@@ -1,0 +1,176 @@
+"""A person is erased: what was written of them is nowhere any more, on any server, and everything else is as it was."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from eventlog.commands import Commands
+from eventlog.jetstream.connection import Connection
+from eventlog.jetstream.keyring import JetStreamKeyring
+from eventlog.people import Key
+from pantry.domain.person import PERSON, ErasePerson, PersonErased
+from tests.support.listener import Listener
+from tests.support.pantry import API, FLOUR, MILK, PantrySystem, Server, log_of, pantry_system
+from tests.support.waiting import wait_until
+
+NAME, NOTES = "Annegret Zwiebelhuber", "für Tante Quitschfidel"
+OTHER = "Balduin Kesselflick"
+ERASED = ("[erased]", "[erased]")
+TRACES = ("Annegret", "annegret", "Zwiebelhuber", "zwiebelhuber", "Quitschfidel", "quitschfidel")
+
+
+def traces(directory: Path) -> list[str]:
+    """Where anything of the person is found in the bytes of any file: log, tables, indexes, output of the programs."""
+    files = [file for file in directory.rglob("*") if file.is_file()]
+    assert any(file.suffix == ".blk" for file in files)
+    assert any(file.suffix == ".db" for file in files)
+    wanted = [text.encode(coding) for text in TRACES for coding in ("utf-8", "utf-16-le")]
+    return [f"{file}: {text!r}" for file in files for text in wanted if text in file.read_bytes()]
+
+
+def of(movement: Any) -> tuple[str | None, str | None]:
+    return movement.get("created_by"), movement.get("notes")
+
+
+async def erase(server: Server, name: str = NAME) -> None:
+    answer = await server.post("/people:erase", {"name": name})
+    assert answer.status == 204, answer
+
+
+async def first_event(server: Server) -> tuple[str | None, str | None]:
+    """Of whom the first movement is, to a client that comes back and has seen none."""
+    headers = {"Last-Event-ID": "1"}
+    async with server.http.get(f"{server.url}{API}/events?events=stock", headers=headers) as answer:
+        async for line in answer.content:
+            if line.startswith(b"data: "):
+                return of(json.loads(line.removeprefix(b"data: "))["movement"])
+    raise AssertionError("no event came")
+
+
+@asynccontextmanager
+async def keyring_of(system: PantrySystem) -> AsyncIterator[tuple[JetStreamKeyring, Connection]]:
+    async with Connection.open(system.nats.url, name="test") as connection:
+        yield JetStreamKeyring(connection, "PANTRY_KEYS", "pantry.key"), connection
+
+
+async def key_of(system: PantrySystem) -> Key:
+    async with keyring_of(system) as (keyring, _):
+        key = await keyring.find(NAME.casefold())
+    assert key is not None
+    return key
+
+
+async def test_nothing_of_an_erased_person_is_left_and_everything_else_is(tmp_path: Path) -> None:
+    async with pantry_system(tmp_path, servers=2) as system:
+        one, two = system.servers
+        await one.create()
+        listener = Listener(f"{two.url}{API}/events")  # somebody does: so what is shown is kept to be shown again
+        listening = asyncio.create_task(listener.run())
+        await wait_until(lambda: listener.connected, timeout=5)
+        booking = {"product_ean13": FLOUR, "type": "in", "quantity": 3, "notes": NOTES, "created_by": NAME, "reason": "bought"}
+        booked = await one.post("/movements", booking, **{"Idempotency-Key": "k-1"})
+        assert (booked.status, of(booked.body)) == (201, (NAME, NOTES))
+        undone = await one.post(f"/movements/{booked.body['id']}/undo", {"created_by": NAME.upper(), "notes": NOTES})
+        assert undone.status == 201
+        await one.post(f"/products/{FLOUR}/count", {"counted": 0, "created_by": NAME, "notes": NOTES})
+        await one.moved("in", 2, created_by=OTHER, notes="nothing special")
+        last = int((await one.ask("GET", f"{API}/movements")).headers["Event-Sequence"])
+        shown = await two.get(f"/movements?min_seq={last}")
+        assert [of(row) for row in shown] == [(OTHER, "nothing special"), (NAME.upper(), NOTES), (NAME, NOTES)]
+
+        assert await first_event(two) == (NAME, NOTES)
+        await erase(one, f" {NAME.lower()}  ")
+        for _ in range(2):
+            await erase(two)
+        for server in (one, two):
+
+            async def all_erased(server: Server = server) -> bool:
+                rows = await server.get("/movements")
+                return [of(row) for row in rows] == [(OTHER, "nothing special"), *[ERASED] * 2]
+
+            await wait_until(all_erased, timeout=5)
+        assert (await one.get(f"/movements/{booked.body['id']}"))["reason"] == "bought"
+        assert await one.stock() == 2
+
+        again = await two.post("/movements", booking, **{"Idempotency-Key": "k-1"})
+        assert (again.status, again.body["id"], of(again.body)) == (201, booked.body["id"], ERASED)
+        assert again.headers["Idempotent-Replayed"] == "true"
+        assert await first_event(two) == ERASED
+        listening.cancel()
+        assert traces(tmp_path) == []
+        erased = [event for event in await system.events() if isinstance(event, PersonErased)]
+        assert len(erased) == 1
+        await one.kill()
+        assert await one.difference_from_a_fold() is None
+    assert traces(tmp_path) == []
+
+
+async def test_who_is_erased_while_they_book_is_erased_as_far_as_then_and_nothing_is_lost(tmp_path: Path) -> None:
+    async with pantry_system(tmp_path, servers=2) as system:
+        one, two = system.servers
+        for ean13 in (FLOUR, MILK):
+            await one.create(ean13)
+        ended = asyncio.Event()
+
+        async def book(server: Server, ean13: str) -> int:
+            number = 0
+            while not ended.is_set():
+                await server.moved("in", 1, ean13, created_by=NAME, notes=NOTES)
+                number += 1
+            return number
+
+        booking = [asyncio.create_task(book(server, ean13)) for server, ean13 in ((one, FLOUR), (two, MILK)) * 2]
+        for _ in range(5):
+            await erase(one)
+            await erase(two)
+            await asyncio.sleep(0.05)
+        ended.set()
+        booked = sum(await asyncio.gather(*booking))
+        rows = await one.get("/movements")
+        assert len(rows) == booked
+        assert {of(row) for row in rows} <= {(NAME, NOTES), ERASED}
+        assert ERASED in {of(row) for row in rows}
+        assert await one.stock(FLOUR) + await one.stock(MILK) == booked
+        await erase(two)
+
+        async def all_erased() -> bool:
+            return {of(row) for server in (one, two) for row in await server.get("/movements")} == {ERASED}
+
+        await wait_until(all_erased, timeout=5)
+        assert traces(tmp_path) == []
+
+
+@pytest.mark.fault
+async def test_a_key_that_is_there_after_its_erasure_is_destroyed_at_the_start(tmp_path: Path) -> None:
+    """The server was killed between the event and the key's end; later somebody restores a copy of the keys."""
+    async with pantry_system(tmp_path) as system:
+        server = system.one
+        await server.create()
+        await server.moved("in", 1, created_by=NAME, notes=NOTES)
+        key = await key_of(system)
+        await server.kill()
+        async with log_of(system.nats) as log:
+            await Commands(log).execute(PERSON, key.id, ErasePerson(key=key.id, at=datetime.now(UTC)))
+        for _ in range(2):
+            await server.start()
+
+            async def is_gone() -> bool:
+                async with keyring_of(system) as (keyring, _):
+                    return await keyring.after(0) == []
+
+            await wait_until(is_gone, timeout=10)
+            assert [of(row) for row in await server.get("/movements")] == [ERASED]
+            await server.kill()
+            async with keyring_of(system) as (keyring, connection):
+                entry = b'{"id":"%b","secret":"%b"}' % (key.id.encode(), base64.b64encode(key.secret))
+                await connection.request("pantry.key.restored", entry)
+                assert [found.id for found in await keyring.after(0)] == [key.id]

@@ -1,0 +1,258 @@
+"""A model of the pantry in memory and the running server are asked the same, step by step, and agree after each."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from collections.abc import Coroutine
+from pathlib import Path
+from typing import Any, TypeVar
+
+import attrs
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
+
+from pantry.domain.ean13 import check_digit
+from tests.support.pantry import API, Answer, Server, pantry_system
+
+T = TypeVar("T")
+
+EXAMPLES, STEPS = 20, 100
+RESTARTS = 6
+"""Restarts and rebuilds in all: each takes a second."""
+SLOTS = st.integers(0, 2)
+AMOUNTS = st.integers(-1, 40).map(lambda quarters: quarters / 4)
+_SERIES = itertools.count(1)
+
+
+@attrs.define
+class Movement:
+    """A movement as the model knows it."""
+
+    id: str
+    type: str
+    quantity: float
+    undone: bool = False
+
+
+@attrs.define
+class Product:
+    """A product as the model knows it."""
+
+    name: str
+    min_stock: float
+    stock: float = 0
+    active: bool = True
+    movements: list[Movement] = attrs.field(factory=list)
+
+
+class Machine(RuleBasedStateMachine):
+    """The steps. Each example has codes and names of its own on the one server."""
+
+    server: Server
+    runner: asyncio.Runner
+    restarts = 0
+    steps = 0
+
+    def __init__(self) -> None:
+        super().__init__()
+        series = next(_SERIES)
+        self.codes = [f"{first}{check_digit(first)}" for first in (f"{210000000000 + series * 10 + slot}" for slot in range(3))]
+        self.names = [f"{series} {letter}" for letter in "abc"]
+        self.products: dict[str, Product] = {}
+        self.categories: dict[str, str] = {}
+        self.last: tuple[str, Any, str, Answer] | None = None
+        self.keys = (f"{series}-{number}" for number in itertools.count())
+
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        """Run it to its end."""
+        return self.runner.run(work)
+
+    def post(self, path: str, document: Any) -> Answer:
+        """A POST under a key of its own."""
+        key = next(self.keys)
+        answer = self.run(self.server.post(path, document, **{"Idempotency-Key": key}))
+        self.last = (path, document, key, answer)
+        type(self).steps += 1
+        return answer
+
+    @rule(slot=SLOTS, min_stock=st.integers(0, 8), name=st.text("abc ", min_size=0, max_size=3))
+    def create(self, slot: int, min_stock: int, name: str) -> None:
+        """A new product, or one that is there."""
+        code = self.codes[slot]
+        answer = self.post(f"/products/{code}", {"name": name, "unit": "kg", "min_stock": min_stock})
+        if not name.strip():
+            assert answer.status == 422
+        elif code in self.products:
+            assert answer.status == 409
+        else:
+            assert answer.status == 201
+            self.products[code] = Product(name, min_stock)
+
+    @rule(slot=SLOTS, min_stock=st.integers(0, 8), name=st.text("abc", min_size=1, max_size=3))
+    def edit(self, slot: int, min_stock: int, name: str) -> None:
+        """Another name and minimum."""
+        code = self.codes[slot]
+        document = {"name": name, "unit": "kg", "min_stock": min_stock}
+        answer = self.run(self.server.ask("PUT", f"{API}/products/{code}", document))
+        assert answer.status == (200 if code in self.products else 404)
+        if code in self.products:
+            self.products[code].name, self.products[code].min_stock = name, min_stock
+
+    @rule(slot=SLOTS, active=st.booleans())
+    def keep(self, slot: int, active: bool) -> None:
+        """Deactivate or activate."""
+        code = self.codes[slot]
+        if active:
+            assert self.post(f"/products/{code}/activate", {}).status == (200 if code in self.products else 404)
+            if code in self.products and self.products[code].active:
+                self.last = None  # what had no effect may have one later
+        else:
+            answer = self.run(self.server.ask("DELETE", f"{API}/products/{code}"))
+            assert answer.status == (204 if code in self.products else 404)
+        if code in self.products:
+            self.products[code].active = active
+
+    @rule(slot=SLOTS, type_=st.sampled_from(["in", "out"]), quantity=AMOUNTS)
+    def move(self, slot: int, type_: str, quantity: float) -> None:
+        """In or out, by the rules in their order."""
+        code = self.codes[slot]
+        answer = self.post("/movements", {"product_ean13": code, "type": type_, "quantity": quantity})
+        product = self.products.get(code)
+        change = quantity if type_ == "in" else -quantity
+        if quantity <= 0:
+            assert answer.status == 422
+        elif product is None:
+            assert answer.status == 404
+        elif product.stock + change < 0:
+            expected = f"insufficient stock: available {product.stock:.3f}, requested {quantity:.3f}"
+            assert (answer.status, answer.body["error"]) == (422, expected)
+        else:
+            product.stock += change
+            assert (answer.status, answer.body["stock_after"]) == (201, product.stock)
+            product.movements.append(Movement(answer.body["id"], type_, quantity))
+
+    @rule(slot=SLOTS, pick=st.integers(0, 1000))
+    def undo(self, slot: int, pick: int) -> None:
+        """Undo one of the movements, once."""
+        product = self.products.get(self.codes[slot])
+        if product is None or not product.movements:
+            return
+        movement = product.movements[pick % len(product.movements)]
+        change = movement.quantity if movement.type == "out" else -movement.quantity
+        answer = self.post(f"/movements/{movement.id}/undo", {})
+        if movement.undone:
+            assert answer.status == 409
+        elif product.stock + change < 0:
+            assert answer.status == 422
+        else:
+            assert (answer.status, answer.body["reverses"]) == (201, movement.id)
+            product.stock += change
+            movement.undone = True
+            product.movements.append(Movement(answer.body["id"], answer.body["type"], movement.quantity))
+
+    @rule(slot=SLOTS, counted=AMOUNTS)
+    def count(self, slot: int, counted: float) -> None:
+        """A stocktake."""
+        code = self.codes[slot]
+        product = self.products.get(code)
+        answer = self.post(f"/products/{code}/count", {"counted": counted})
+        if counted < 0:
+            assert answer.status == 422
+        elif product is None:
+            assert answer.status == 404
+        else:
+            assert (answer.status, answer.body["difference"]) == (200, counted - product.stock)
+            if counted != product.stock:
+                booked = answer.body["movement"]
+                product.movements.append(Movement(booked["id"], booked["type"], booked["quantity"]))
+            product.stock = counted
+
+    @rule(name=st.integers(0, 2), to=st.none() | st.integers(0, 2))
+    def categorise(self, name: int, to: int | None) -> None:
+        """A new category, or another name for one."""
+        old = self.names[name]
+        if to is None:
+            answer = self.post("/categories", {"name": old})
+            assert answer.status == (409 if old in self.categories else 201)
+            if answer.status == 201:
+                self.categories[old] = answer.body["id"]
+        elif old in self.categories:
+            new = self.names[to]
+            taken = new in self.categories and new != old
+            answer = self.run(self.server.ask("PUT", f"{API}/categories/{self.categories[old]}", {"name": new}))
+            assert answer.status == (409 if taken else 200)
+            if not taken:
+                self.categories[new] = self.categories.pop(old)
+
+    @precondition(lambda self: self.last is not None and self.last[3].status < 300)
+    @rule()
+    def repeat(self) -> None:
+        """What took effect takes effect once."""
+        assert self.last is not None
+        path, document, key, answer = self.last
+        again = self.run(self.server.post(path, document, **{"Idempotency-Key": key}))
+        assert (again.status, again.body) == (answer.status, answer.body)
+
+    @precondition(lambda self: len(self.products) > 1)
+    @rule(rebuild=st.booleans())
+    def restart(self, rebuild: bool) -> None:
+        """kill -9 and a new start, with or without the read model."""
+        if type(self).restarts == RESTARTS:  # no precondition: what is drawn must not depend on earlier examples
+            return
+        type(self).restarts += 1
+        self.run(self.server.kill())
+        if rebuild:
+            self.server.remove_database()
+        self.run(self.server.start())
+
+    @invariant()
+    def agree(self) -> None:
+        """The server says of each product and category what the model says."""
+        for code in self.codes:
+            answer = self.run(self.server.ask("GET", f"{API}/products/{code}"))
+            product = self.products.get(code)
+            if product is None:
+                assert answer.status == 404
+                continue
+            told = {key: answer.body[key] for key in ("name", "min_stock", "current_stock", "active")}
+            assert told == {
+                "name": product.name,
+                "min_stock": product.min_stock,
+                "current_stock": product.stock,
+                "active": product.active,
+            }
+
+    def teardown(self) -> None:
+        """At the end, the history too."""
+        for code, product in self.products.items():
+            movements = self.run(self.server.get(f"/products/{code}/movements"))
+            assert [m["id"] for m in reversed(movements)] == [m.id for m in product.movements]
+            assert [("reversed_by" in m) for m in reversed(movements)] == [m.undone for m in product.movements]
+        known = {category["name"]: category["id"] for category in self.run(self.server.get("/categories"))}
+        assert {name: known.get(name) for name in self.names if name in known} == self.categories
+
+
+def test_the_server_and_a_model_in_memory_agree_after_every_step(tmp_path: Path) -> None:
+    with asyncio.Runner() as runner:
+        running = pantry_system(tmp_path)
+        system = runner.run(running.__aenter__())
+        try:
+            Machine.server, Machine.runner, Machine.restarts, Machine.steps = system.one, runner, 0, 0
+            run_state_machine_as_test(
+                Machine,
+                settings=settings(
+                    max_examples=EXAMPLES,
+                    stateful_step_count=STEPS,
+                    deadline=None,
+                    derandomize=True,
+                    suppress_health_check=list(HealthCheck),
+                ),
+            )
+            assert Machine.restarts == RESTARTS
+            assert Machine.steps > EXAMPLES * STEPS / 4
+            runner.run(system.one.kill())
+            assert runner.run(system.one.difference_from_a_fold()) is None
+        finally:
+            runner.run(running.__aexit__(None, None, None))

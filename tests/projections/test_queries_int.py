@@ -1,0 +1,309 @@
+"""Every query of every read model gives the same on each database: a query that only one of them understands is found here."""
+
+from __future__ import annotations
+
+import inspect
+import pkgutil
+import types
+import typing
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from contextlib import AsyncExitStack
+from datetime import UTC, datetime, timedelta
+from importlib import import_module
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import attrs
+import pytest
+import pytest_asyncio
+
+from gctd.domain.analysis import Analysis, Measurement, analysis_id
+from gctd.domain.repo import Repo, RepoStatus
+from gctd.domain.task import Task, TaskStatus
+from gctd.domain.worker import Worker
+from pantry.domain.category import Category
+from pantry.domain.person import Person
+from pantry.domain.product import Details, MovementRecorded, MovementType, Product
+from projections import models
+from projections.migrations import Migrations
+from projections.model import Put, ReadModel, timestamp_text
+from projections.pantry.graph import PantryGraph
+from projections.pantry.queries import PantryQueries
+from projections.pantry.tables import (
+    CATEGORIES,
+    ERASURES,
+    MOVEMENTS,
+    PRODUCT_VERSIONS,
+    PRODUCTS,
+    category_row,
+    erasure_row,
+    movement_row,
+    name_key,
+    product_row,
+    version_row,
+)
+from projections.postgres import PostgresStore
+from projections.sql import Part
+from projections.sqlite import SQLiteStore
+from projections.store import Checkpoint, Step, Store
+from projections.tracker.graph import TrackerGraph
+from projections.tracker.queries import TrackerQueries
+from projections.tracker.tables import ANALYSES, REPOS, TASKS, WORKERS, analysis_row, repo_row, task_row, worker_row
+from tests.support.samples import sample
+
+ROOT = Path(__file__).parents[2]
+AT = datetime(2026, 11, 20, 12, tzinfo=UTC)
+EANS = ("4006381333931", "4006381333948", "4006381333955", "4006381333962")
+NAMES = ("Zucker", "äpfel", "Apfel", "\U0001f9ea Salz_100%", "bread")
+
+
+def at(seconds: float) -> datetime:
+    return AT + timedelta(seconds=seconds)
+
+
+def tracker_rows() -> Iterator[Put]:
+    """Repositories, tasks in every status, analyses with their rescorings, workers."""
+    for number, status in enumerate(RepoStatus):
+        url = f"https://example.com/{'Ba'[number % 2]}{number}"
+        repo = attrs.evolve(sample(Repo), id=f"r{number}", url=url, status=status, requested=at(number // 2))
+        yield Put(REPOS, repo_row(repo, number + 1))
+    sequence = 10
+    for number in range(40):
+        sequence += 1
+        repo, project = f"r{number % 3}", f"part-{number % 2}"
+        analysis = attrs.evolve(
+            sample(Analysis),
+            id=analysis_id(repo, project),
+            commit_sha=f"{'ab'[number % 2]}{number % 5}" * 20,
+            analyzed_at=at(number),
+        )
+        task = attrs.evolve(
+            sample(Task),
+            id=f"task-{number}",
+            repo_id=repo,
+            repo_url=f"https://example.com/{repo}",
+            project=project,
+            status=list(TaskStatus)[number % len(TaskStatus)],
+            seen=number % 4 == 1,
+            hidden=number % 7 == 1,
+            waiting_since=at(number % 5),
+            created_at=at(number // 3 + 0.000001 * number),
+            analysis=analysis,
+            rescores=attrs.evolve(sample(Measurement), task=f"task-{number - 6}", sequence=sequence - 6)
+            if number % 5 == 4
+            else None,
+        )
+        yield Put(TASKS, task_row(task, sequence))
+        yield Put(ANALYSES, analysis_row(task, analysis, sequence))
+    for number in range(3):
+        yield Put(WORKERS, worker_row(attrs.evolve(sample(Worker), id=f"w{2 - number}", running=number == 1), 60 + number))
+
+
+def pantry_rows() -> Iterator[Put]:
+    """Categories, products with two versions each, movements of which some are undone."""
+    for number, name in enumerate(NAMES):
+        yield Put(CATEGORIES, category_row(attrs.evolve(sample(Category), id=f"c{number}", name=name), number + 1))
+    for number, ean13 in enumerate(EANS):
+        details = Details(
+            name=NAMES[number], description="", unit="kg", min_stock=3, category_id=f"c{number % 2}" if number else None
+        )
+        product = attrs.evolve(sample(Product), ean13=ean13, details=details, stock=number * 2, active=number != 2)
+        yield Put(PRODUCTS, product_row(product, 10 + number))
+        for version in range(2):
+            known = attrs.evolve(details, name=f"{details.name} {version}")
+            yield Put(PRODUCT_VERSIONS, version_row(ean13, known, at(version * 10), (10 + number, version), active=version == 1))
+        for move in range(6):
+            place = (20 + number * 6 + move, move % 2)
+            booked = attrs.evolve(
+                sample(MovementRecorded),
+                id=f"m{number}-{move}",
+                type=MovementType.IN if move % 3 else MovementType.OUT,
+                quantity=move + 1,
+                stock=move,
+                at=at(move // 2),
+                reverses=f"m{number}-2" if move == 4 else None,
+            )
+            yield Put(MOVEMENTS, movement_row(ean13, booked, place, "key.text" if move % 2 else None))
+    for number in range(3):
+        yield Put(ERASURES, erasure_row(Person(key=f"{2 - number}", erased_at=at(number)), 50 + number))
+
+
+@attrs.frozen
+class Case:
+    """Queries of a read model, the rows that they are asked on, and what may be asked with for an argument of a name or type."""
+
+    model: str
+    queries: Callable[[Store], Any]
+    rows: Callable[[], Iterator[Put]]
+    values: Mapping[str, Sequence[Any]]
+
+
+_TIMES = (at(0), at(2), at(11), at(99))
+_CURSORS: Mapping[Any, Sequence[Any]] = {
+    tuple[str, str]: ((timestamp_text(at(5)), "task-20"), (timestamp_text(at(0)), "")),
+    tuple[int, int]: ((30, 30), (0, 0)),
+    tuple[str, int, int]: ((timestamp_text(at(2)), 25, 1), (timestamp_text(at(1)), 0, 0)),
+}
+_BY_TYPE: Mapping[Any, Sequence[Any]] = {int: (100, 3), bool: (True, False), datetime: _TIMES, str: ("", "no such"), **_CURSORS}
+
+
+def _parts(key: tuple[Any, ...]) -> Sequence[Part]:
+    """The parts of a list that one may ask for, some of them from or up to a key."""
+    return (Part(limit=100), Part(limit=3), Part(limit=3, backward=True), Part(limit=4, after=key), Part(limit=4, before=key))
+
+
+CASES = (
+    Case(
+        "tracker",
+        TrackerQueries,
+        tracker_rows,
+        {
+            "repo_id": ("r1", "r9"),
+            "task_id": ("task-4", "task-0"),
+            "analysis_id": (analysis_id("r1", "part-1"), analysis_id("r0", "part-0")),
+            "prefix": ("b", "a0"),
+            "project": ("part-1",),
+            "status": ("running", "completed"),
+            "repos_by_url.after": (("", ""), ("https://example.com/B0", "r0")),
+            "latest_analyses.after": (("", ""), ("https://example.com/r1", "part-0")),
+        },
+    ),
+    Case(
+        "pantry",
+        PantryQueries,
+        pantry_rows,
+        {
+            "ean13": (EANS[1], EANS[3]),
+            "category_id": ("c1",),
+            "category": ("c1", "c0"),
+            "movement_id": ("m1-2", "m1-4", "m9"),
+            "type": ("in", "out"),
+            "search": ("4006", name_key("Apfel"), "_1", "0%"),
+            "after": (("", ""), (name_key(NAMES[1]), "c1")),
+        },
+    ),
+    Case(
+        "tracker",
+        TrackerGraph,
+        tracker_rows,
+        {
+            "status": ("running", "ready"),
+            "repo": ("r1",),
+            "project": ("part-1",),
+            "url": ("https://example.com/B0", "https://example.com/none"),
+            "repos_by_id.ids": (("r0", "r2", "none"),),
+            "tasks_by_id.ids": ([f"task-{number}" for number in range(30)],),
+            "analyses_of_tasks.ids": (("task-4", "none"),),
+            "history_of.ids": ((analysis_id("r1", "part-1"), analysis_id("r0", "part-0")),),
+            "tasks_of.repos": (("r1", "r2"),),
+            "repos.part": _parts(("https://example.com/B0", "r0")),
+            "tasks.part": _parts((timestamp_text(at(5)), "task-20")),
+            "tasks_of.part": _parts((timestamp_text(at(5)), "task-20")),
+            "latest_analyses.part": _parts(("https://example.com/r1", "part-0")),
+            "history_of.part": _parts((30, 30)),
+        },
+    ),
+    Case(
+        "pantry",
+        PantryGraph,
+        pantry_rows,
+        {
+            "ean13": (EANS[1],),
+            "category": ("c1", "c0"),
+            "type": ("in", "out"),
+            "search": ("4006", name_key("Apfel")),
+            "codes": (EANS, EANS[1:2]),
+            "ids": (("c0", "c1", "m1-2", "m1-4"),),
+            "categories": (("c0", "c1", "c9"),),
+            "products.part": _parts((name_key(NAMES[1]), EANS[1])),
+            "products_of.part": _parts((name_key(NAMES[1]), EANS[1])),
+            "categories.part": _parts((name_key(NAMES[1]), "c1")),
+            "movements.part": _parts((timestamp_text(at(1)), 24, 0)),
+            "movements_of.part": _parts((timestamp_text(at(1)), 24, 0)),
+        },
+    ),
+)
+
+
+def queries_of(case: Case) -> Sequence[str]:
+    kind = typing.cast("type", case.queries)
+    return [name for name, member in inspect.getmembers(kind, inspect.iscoroutinefunction) if not name.startswith("_")]
+
+
+def asked(case: Case, method: str) -> Iterator[dict[str, Any]]:
+    """Arguments for a query: what must be given, with none, each, and two of those that may be, and each value once or more."""
+    function = getattr(case.queries, method)
+    kinds = typing.get_type_hints(function)
+    parameters = [parameter for name, parameter in inspect.signature(function).parameters.items() if name != "self"]
+    values = {parameter.name: _values(case, method, parameter.name, kinds[parameter.name]) for parameter in parameters}
+    needed = [parameter.name for parameter in parameters if parameter.default is inspect.Parameter.empty]
+    optional = [parameter.name for parameter in parameters if parameter.name not in needed]
+    for size in range(min(len(optional), 2) + 1):
+        for chosen in combinations(optional, size):
+            names = [*needed, *chosen]
+            for turn in range(max((len(values[name]) for name in names), default=1)):
+                yield {name: values[name][turn % len(values[name])] for name in names}
+
+
+def _values(case: Case, method: str, name: str, kind: Any) -> Sequence[Any]:
+    for key in (f"{method}.{name}", name):
+        if key in case.values:
+            return case.values[key]
+    if isinstance(kind, types.UnionType):
+        kind = next(part for part in typing.get_args(kind) if part is not types.NoneType)
+    return _BY_TYPE[kind]
+
+
+async def fill(store: Store, model: ReadModel, rows: Iterator[Put]) -> None:
+    await Migrations(store, model).up()
+    changes = list(rows)
+    steps = []
+    for projection in model.projections:
+        after = Checkpoint(projection=projection.name, version=projection.version, incarnation="i", sequence=99, applied=9)
+        mine = [change for change in changes if change.table in projection.tables]
+        steps.append(Step(projection=projection, before=None, after=after, changes=mine))
+    await store.advance(steps)
+
+
+@pytest_asyncio.fixture
+async def stores(tmp_path: Path, postgres_url: str) -> AsyncIterator[tuple[Store, Store]]:
+    async with AsyncExitStack() as stack:
+        sqlite = await stack.enter_async_context(SQLiteStore(tmp_path / "read.db"))
+        yield sqlite, await stack.enter_async_context(PostgresStore(postgres_url))
+
+
+def _text(answer: Any) -> str:
+    """An answer, to be compared: to JSON, a Decimal is no int, and the order of a mapping says nothing."""
+    return repr(sorted(answer.items()) if isinstance(answer, Mapping) else answer)
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.queries.__name__)
+async def test_each_query_gives_the_same_on_both(case: Case, stores: tuple[Store, Store]) -> None:
+    for store in stores:
+        await fill(store, models.load(case.model), case.rows())
+    sqlite, postgres = (case.queries(store) for store in stores)
+    silent = set()
+    for method in queries_of(case):
+        found = []
+        for arguments in asked(case, method):
+            expected = await getattr(sqlite, method)(**arguments)
+            answer = await getattr(postgres, method)(**arguments)
+            assert _text(answer) == _text(expected), f"{method}({arguments})"
+            found.append(expected)
+        if not any(found):
+            silent.add(method)
+    assert not silent, f"queries that found nothing, whatever they were asked: {silent}"
+
+
+def test_every_read_model_is_asked_by_all_its_queries() -> None:
+    """Each class in `projections.<model>` that is made from a database."""
+    assert {case.model for case in CASES} == set(models.names())
+    asking = set()
+    for name in models.names():
+        for module in pkgutil.iter_modules([str(ROOT / "projections" / name)]):
+            for member in vars(import_module(f"projections.{name}.{module.name}")).values():
+                ours = inspect.isclass(member) and member.__module__.startswith(f"projections.{name}.")
+                if ours and "store" in getattr(member.__init__, "__annotations__", {}):
+                    asking.add(member)
+    assert asking == {case.queries for case in CASES}

@@ -1,0 +1,307 @@
+"""Making a read model again beside the live tables, while reads and writes go on."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sqlite3
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, closing
+from pathlib import Path
+
+import attrs
+import pytest
+import pytest_asyncio
+
+from eventlog.memory import MemoryLog
+from projections.copies import Part
+from projections.errors import CopyRefused, StoreInUse
+from projections.fold import compare, dump, folded, verify
+from projections.migrations import Migrations
+from projections.model import Projection, Put, ReadModel
+from projections.projector import Projector
+from projections.rebuild import check_whole, confirm, fill, rollback, switch
+from projections.sqlite import SQLiteStore
+from projections.sqlite.copies import SQLiteCopies
+from projections.store import Checkpoint, Step
+from tests.support import ledger
+from tests.support.ledger import FIXED, MODEL, Book, Booked, Opened
+
+
+@pytest.fixture
+def log() -> MemoryLog:
+    return MemoryLog(ledger.REGISTRY)
+
+
+@pytest.fixture
+def book(log: MemoryLog) -> Book:
+    return Book(log)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "ü?[0].db"
+
+
+@pytest_asyncio.fixture
+async def store(path: Path) -> AsyncIterator[SQLiteStore]:
+    async with SQLiteStore(path, patience=0) as store:
+        await Migrations(store, MODEL).up()
+        yield store
+
+
+@asynccontextmanager
+async def running(projector: Projector) -> AsyncIterator[asyncio.Task[None]]:
+    task = asyncio.create_task(projector.run())
+    try:
+        yield task
+    finally:
+        task.cancel()
+        await asyncio.wait({task})
+
+
+async def equals_a_fold(log: MemoryLog, store: SQLiteStore, model: ReadModel = MODEL) -> None:
+    async with folded(log, model, until=(await log.head()).last) as fresh:
+        difference = await compare(store, fresh, model)
+        assert difference is None, str(difference)
+        assert await dump(store, model) == await dump(fresh, model)
+
+
+async def make_copy(log: MemoryLog, path: Path, model: ReadModel = MODEL) -> int:
+    async with SQLiteCopies(path).store(Part.NEW) as copy:
+        await fill(copy, log, model)
+        return await confirm(copy, log, model)
+
+
+def damage(file: Path, sql: str) -> None:
+    with closing(sqlite3.connect(file)) as connection, connection:
+        assert connection.execute(sql).rowcount == 1
+
+
+async def test_under_reads_and_writes_no_read_fails_or_goes_back_in_time(
+    log: MemoryLog, book: Book, store: SQLiteStore, path: Path
+) -> None:
+    """A wrong row in the live tables is right after the switch, and wrong again after the rollback; the projector goes on."""
+    await book.append_randomly(3000, accounts=50, seed=1, batch=50)
+    projector = Projector(log, store, MODEL)
+    async with running(projector):
+        await projector.wait_for(3000, 20)
+        await store.advance([], ())
+        damage(path, "UPDATE accounts SET owner = 'nobody' WHERE id = 'account-7'")
+        seen, done = [0], False
+
+        async def write() -> None:
+            part = 2
+            while not done:
+                await book.append_randomly(20, accounts=50, seed=part, batch=5)
+                part += 1
+                await asyncio.sleep(0.001)
+
+        async def read() -> None:
+            while not done:
+                row = await store.fetch_one(
+                    "SELECT max(sequence) AS reached FROM projection_checkpoints WHERE projection = 'owners'"
+                )
+                counted = await store.fetch_one("SELECT count(*) AS n FROM accounts")
+                assert row is not None
+                assert counted is not None
+                assert counted["n"] > 40
+                assert row["reached"] >= seen[-1]
+                seen.append(row["reached"])
+                await asyncio.sleep(0)
+
+        async def wrong() -> bool:
+            return await store.fetch_one("SELECT 1 FROM accounts WHERE owner = 'nobody'") is not None
+
+        tasks = [asyncio.create_task(write()), asyncio.create_task(read())]
+        copies = SQLiteCopies(path)
+        assert await make_copy(log, path) >= 3000
+        await switch(projector, store, copies, log, MODEL)
+        right = not await wrong()
+        assert await copies.there() == [Part.OLD]
+        await projector.wait_for((await log.head()).last, 20)
+        await rollback(projector, store, copies, log, MODEL)
+        assert await copies.there() == [Part.NEW]
+        await projector.wait_for((await log.head()).last, 20)
+        done = True
+        await asyncio.gather(*tasks)
+        assert len(seen) > 100
+        last = (await log.head()).last
+        await projector.wait_for(last, 20)
+        assert projector.status().error is None
+    assert right
+
+
+async def test_a_copy_that_is_not_what_it_should_be_is_refused(
+    log: MemoryLog, book: Book, store: SQLiteStore, path: Path
+) -> None:
+    """A changed cell, a missing row, an extra one: before it is verified with the difference, after it by the digest."""
+    await book.append_randomly(300, accounts=20, seed=1)
+    projector = Projector(log, store, MODEL)
+    await projector.run(until=300)
+    copies = SQLiteCopies(path)
+    with pytest.raises(CopyRefused, match="there is no copy"):
+        await switch(projector, store, copies, log, MODEL)
+    async with copies.store(Part.NEW) as copy:
+        await fill(copy, log, MODEL)
+    new = path.with_name(f"{path.name}.1")
+    with pytest.raises(CopyRefused, match="not verified"):
+        await switch(projector, store, copies, log, MODEL)
+    for sql, said in {
+        "UPDATE accounts SET balance = balance + 1 WHERE id = 'account-3'": "balance is",
+        "DELETE FROM owners WHERE account = 'account-5'": "is missing",
+        "INSERT INTO owners VALUES ('zoe', 'account-77')": "should not be there",
+        "UPDATE projection_checkpoints SET applied = 299 WHERE projection = 'owners'": "applied is 299, should be 300",
+    }.items():
+        await copies.discard(Part.NEW)
+        async with copies.store(Part.NEW) as copy:
+            await fill(copy, log, MODEL)
+            damage(new, sql)
+            with pytest.raises(CopyRefused, match=said):
+                await confirm(copy, log, MODEL)
+        with pytest.raises(CopyRefused, match="not verified"):
+            await switch(projector, store, copies, log, MODEL)
+        await copies.discard(Part.NEW)
+        await make_copy(log, path)
+        async with copies.reader(Part.NEW) as copy_again:
+            await check_whole(copy_again, MODEL)
+        damage(new, sql)
+        async with copies.reader(Part.NEW) as copy_again:
+            with pytest.raises(CopyRefused, match="not what was verified"):
+                await check_whole(copy_again, MODEL)
+    assert await copies.there() == [Part.NEW]
+    await equals_a_fold(log, store)
+
+
+async def test_a_copy_is_gone_on_with_where_it_was_left(log: MemoryLog, book: Book, store: SQLiteStore, path: Path) -> None:
+    """It keeps its checkpoint; nothing is applied again."""
+    await book.append_randomly(500, accounts=20, seed=1)
+    copies, begun = SQLiteCopies(path), []
+
+    async def partly(projector: Projector, until: int) -> None:
+        begun.append(projector.farthest)
+        await projector.run(until=min(until, 200))
+        raise InterruptedError
+
+    async with copies.store(Part.NEW) as copy:
+        with pytest.raises(InterruptedError):
+            await fill(copy, log, MODEL, run=partly)
+        with pytest.raises(StoreInUse):
+            await copies.discard(Part.NEW)
+    async with copies.store(Part.NEW) as copy:
+        assert {c.sequence for c in (await copy.checkpoints()).values()} == {200}
+        assert await fill(copy, log, MODEL) == 500
+        await confirm(copy, log, MODEL)
+
+
+async def test_a_copy_of_another_version_waits_for_it(log: MemoryLog, book: Book, store: SQLiteStore, path: Path) -> None:
+    """The program that serves refuses it and goes on; the one that it was made for takes it, and the old one can come back."""
+    await book.append_randomly(100, accounts=20, seed=1)
+    projector = Projector(log, store, MODEL)
+    await projector.run(until=100)
+    accounts, owners = ledger.PROJECTIONS
+    loud = attrs.evolve(
+        owners,
+        version=2,
+        handlers={
+            ledger.CATEGORY: lambda commit: [
+                Put(change.table, (change.row[0], change.row[1].upper())) if isinstance(change, Put) else change
+                for change in ledger.owner_changes(commit)
+            ]
+        },
+    )
+    newer = attrs.evolve(MODEL, projections=(accounts, loud))
+    copies = SQLiteCopies(path)
+    await make_copy(log, path, newer)
+    with pytest.raises(CopyRefused, match="'owners' of the copy is of version 2, this program has 1"):
+        await switch(projector, store, copies, log, MODEL)
+    await book.append_randomly(50, accounts=20, seed=2)
+    later = Projector(log, store, newer)
+    await later.load()
+    await switch(later, store, copies, log, newer)
+    await Projector(log, store, newer).run(until=150)
+    await equals_a_fold(log, store, newer)
+    with pytest.raises(CopyRefused, match="is of version 1, this program has 2"):
+        await rollback(later, store, copies, log, newer)
+    before = Projector(log, store, MODEL)
+    await before.load()
+    await rollback(before, store, copies, log, MODEL)
+    await Projector(log, store, MODEL).run(until=150)
+    await equals_a_fold(log, store)
+
+
+async def test_checkpoints_of_others_go_along_and_parked_aggregates_do_not(
+    log: MemoryLog, book: Book, store: SQLiteStore, path: Path
+) -> None:
+    """Who keeps a checkpoint in the same database finds it again; what the copy could apply is not parked in it."""
+    other = Projection("jobs", 1, (), {})
+    jobs = Checkpoint(projection="jobs", version=1, incarnation=log.incarnation, sequence=7, applied=7)
+    await book.append("a", Opened("ann"), Booked(1, "poison"))
+    await book.append("a", Booked(2))
+    projector = Projector(log, store, MODEL)
+    await projector.run(until=2)
+    await store.advance([Step(projection=other, before=None, after=jobs, changes=())])
+    projector = Projector(log, store, FIXED)
+    await projector.run(until=2)
+    assert len(projector.parked) == 1
+    await make_copy(log, path, FIXED)
+    await switch(projector, store, SQLiteCopies(path), log, FIXED)
+    assert projector.parked == {}
+    assert set(await store.checkpoints()) == {"accounts", "owners", "jobs"}
+    assert (await store.checkpoints())["jobs"] == jobs
+    moved = attrs.evolve(jobs, sequence=9)
+    await store.advance([Step(projection=other, before=jobs, after=moved, changes=())])
+    await rollback(projector, store, SQLiteCopies(path), log, FIXED)
+    assert len(projector.parked) == 1
+    assert (await store.checkpoints())["jobs"] == moved
+
+
+async def test_what_was_switched_to_is_there_after_a_restart_and_older_files_go(
+    log: MemoryLog, book: Book, store: SQLiteStore, path: Path
+) -> None:
+    await book.append_randomly(100, accounts=20, seed=1)
+    projector, copies = Projector(log, store, MODEL), SQLiteCopies(path)
+    await projector.run(until=100)
+    for number in (1, 2, 3):
+        await make_copy(log, path)
+        await switch(projector, store, copies, log, MODEL)
+        assert store.file == path.with_name(f"{path.name}.{number}")
+        assert json.loads(path.with_name(f"{path.name}.live").read_bytes()) == {"live": number, "old": number - 1}
+    databases = {file.name for file in path.parent.iterdir() if not file.name.endswith(("-wal", "-shm", ".lock", ".live"))}
+    assert databases == {f"{path.name}.2", f"{path.name}.3"}
+    await copies.discard(Part.OLD)
+    assert await copies.there() == []
+    await store.close()
+    await store.open()
+    assert store.file.name == f"{path.name}.3"
+    await equals_a_fold(log, store)
+
+
+# Verification of the live tables
+
+
+@pytest.mark.parametrize(
+    ("sql", "said"),
+    [
+        ("UPDATE accounts SET balance = balance + 1 WHERE id = 'account-3'", "accounts 'account-3': balance is"),
+        ("UPDATE accounts SET tags = '{\"kind\":\"other\"}' WHERE id = 'account-3'", "accounts 'account-3': tags is"),
+        ("DELETE FROM entries WHERE account = 'account-3' AND number = 1", "entries 'account-3', 1: is missing"),
+        ("INSERT INTO owners VALUES ('zoe', 'account-77')", "owners 'zoe': should not be there"),
+        ("DELETE FROM command_keys WHERE key = 'k'", "command_keys 'k': is missing"),
+        ("UPDATE projection_checkpoints SET applied = 1 WHERE projection = 'owners'", "checkpoints 'owners': applied is 1"),
+    ],
+)
+async def test_verify_finds_the_first_difference(
+    log: MemoryLog, book: Book, store: SQLiteStore, path: Path, sql: str, said: str
+) -> None:
+    await book.append("account-3", Opened("kim"), Booked(5), key="k")
+    await book.append_randomly(1200, accounts=40, seed=1, batch=40)
+    await Projector(log, store, MODEL).run(until=1201)
+    if not await store.fetch("SELECT 1 FROM entries WHERE account = 'account-3' AND number = 1"):
+        await book.append("account-3", Opened("kim"), Booked(5))
+        await Projector(log, store, MODEL).run(until=1202)
+    assert (await verify(store, log, MODEL)).difference is None
+    damage(path, sql)
+    difference = (await verify(store, log, MODEL)).difference
+    assert difference is not None
+    assert said in str(difference)

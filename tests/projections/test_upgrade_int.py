@@ -1,0 +1,115 @@
+"""A new version of a read model takes over: old and new tables side by side, until the new ones are there."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterable
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import attrs
+import pytest
+
+from eventlog import Commit
+from eventlog.jetstream.log import JetStreamLog
+from httpkit.feed import CommitFrames
+from httpkit.readside import ReadSide, migrated
+from projections.copies import Part
+from projections.fold import compare, folded
+from projections.model import Change, Put, ReadModel
+from projections.projector import Projector
+from projections.rebuild import confirm, fill, rollback
+from projections.sqlite import SQLiteStore
+from projections.sqlite.copies import SQLiteCopies
+from projections.upgrade import upgrade
+from tests.support import ledger
+from tests.support.ledger import MODEL, Book
+from tests.support.projecting import ledger_log
+from tests.support.waiting import wait_until
+
+
+class Older(ReadModel):
+    """A read model without the last of its migrations: that of the program before."""
+
+    def migration_files(self) -> Iterable[tuple[str, str]]:
+        return [(name, text) for name, text in super().migration_files() if not name.startswith("000004")]
+
+
+def loudly(commit: Commit) -> Iterable[Change]:
+    for change in ledger.owner_changes(commit):
+        yield Put(change.table, (change.row[0], change.row[1].upper())) if isinstance(change, Put) else change
+
+
+ACCOUNTS, OWNERS = ledger.PROJECTIONS
+LOUD = attrs.evolve(MODEL, projections=(ACCOUNTS, attrs.evolve(OWNERS, version=2, handlers={ledger.CATEGORY: loudly})))
+OLDER = Older(**{field.name: getattr(MODEL, field.name) for field in attrs.fields(ReadModel)})
+
+
+@asynccontextmanager
+async def served(log: JetStreamLog, path: Path, model: ReadModel) -> AsyncIterator[tuple[ReadSide, SQLiteStore]]:
+    async with migrated(f"sqlite:{path}", model) as store:
+        frames = CommitFrames(log, {}, lambda _: ())
+        side = ReadSide(connection=log.connection, log=log, store=store, model=model, frames=frames, max_lag=60)
+        async with side.running():
+            assert isinstance(store, SQLiteStore)
+            yield side, store
+
+
+async def equals_a_fold(log: JetStreamLog, store: SQLiteStore, model: ReadModel, until: int) -> None:
+    async with folded(log, model, until=until) as fresh:
+        assert await compare(store, fresh, model) is None
+
+
+async def test_tables_that_were_made_for_a_new_version_are_taken_at_its_start(nats_url: str, tmp_path: Path) -> None:
+    """The old program serves until then; what came since the copy was made is in it before anybody reads; it can go back."""
+    path, copies = tmp_path / "read.db", SQLiteCopies(tmp_path / "read.db")
+    async with ledger_log(nats_url) as log:
+        book = Book(log)
+        await book.append_randomly(200, accounts=20, seed=1)
+        async with served(log, path, OLDER) as (side, _):
+            await side.projector.wait_for(200, 20)
+            async with copies.store(Part.NEW) as copy:
+                await fill(copy, log, LOUD)
+                await confirm(copy, log, LOUD)
+            await book.append_randomly(50, accounts=20, seed=2)
+            await side.projector.wait_for(250, 20)
+        async with served(log, path, LOUD) as (side, store):
+            assert store.file.name == "read.db.1"
+            assert {c.sequence for c in (await store.checkpoints()).values()} == {250}
+            await book.append_randomly(10, accounts=20, seed=3)
+            await side.projector.wait_for(260, 20)
+            await equals_a_fold(log, store, LOUD, 260)
+        async with SQLiteStore(path) as before:
+            projector = Projector(log, before, OLDER)
+            await projector.load()
+            await rollback(projector, before, copies, log, OLDER)
+        async with served(log, path, OLDER) as (side, store):
+            await side.projector.wait_for(260, 20)
+            assert (await store.schema()).version == 3
+            await equals_a_fold(log, store, OLDER, 260)
+
+
+async def test_where_only_rows_differ_the_old_ones_are_shown_until_the_new_are_there(
+    nats_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, going = tmp_path / "read.db", asyncio.Event()
+
+    async def held(*arguments: object) -> None:
+        await going.wait()
+        await upgrade(*arguments)  # type: ignore[arg-type]  # passed on
+
+    monkeypatch.setattr("httpkit.readside.upgrade", held)
+    async with ledger_log(nats_url) as log:
+        book = Book(log)
+        await book.append_randomly(200, accounts=20, seed=1)
+        async with served(log, path, MODEL) as (side, _):
+            await side.projector.wait_for(200, 20)
+        await book.append_randomly(50, accounts=20, seed=2)
+        async with served(log, path, LOUD) as (side, store):
+            count = await store.fetch("SELECT count(*) AS n FROM owners WHERE account GLOB 'account-*'")
+            assert count[0]["n"] > 10
+            assert side.projector.position == 0
+            going.set()
+            await wait_until(lambda: side.projector.position == 250, timeout=20)
+            await equals_a_fold(log, store, LOUD, 250)
+            assert await SQLiteCopies(path).there() == [Part.OLD]

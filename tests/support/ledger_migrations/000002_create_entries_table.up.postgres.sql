@@ -1,0 +1,9 @@
+CREATE TABLE entries (
+    account TEXT COLLATE "C" NOT NULL REFERENCES accounts (id) DEFERRABLE INITIALLY DEFERRED,
+    number BIGINT NOT NULL,
+    amount BIGINT NOT NULL,
+    memo TEXT COLLATE "C",
+    at TIMESTAMPTZ NOT NULL,
+    rate DOUBLE PRECISION,
+    PRIMARY KEY (account, number)
+);

@@ -1,0 +1,105 @@
+"""Two servers on one Postgres: both answer and show events, one works, and the other goes on when that is killed."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import aiohttp
+import pytest
+
+from projections.databases import store_at
+from projections.fold import compare, folded
+from projections.pantry import MODEL
+from tests.support.listener import Listener
+from tests.support.pantry import API, FLOUR, Server, log_of, pantry_system
+from tests.support.tracker import free_port, tracker_system
+from tests.support.waiting import wait_until
+
+pytestmark = pytest.mark.fault
+
+REPO = "https://example.com/owner/name"
+
+
+async def leads(http: aiohttp.ClientSession, url: str) -> bool:
+    """Whether it is this server that applies events, by its own figures."""
+    try:
+        async with http.get(f"{url}/metrics") as answer:
+            found = re.search(r"^\w*projection_leading (\d)", await answer.text(), re.MULTILINE)
+    except aiohttp.ClientError:
+        return False
+    return found is not None and found[1] == "1"
+
+
+@asynccontextmanager
+async def listening(*urls: str) -> AsyncIterator[list[Listener]]:
+    listeners = [Listener(url) for url in urls]
+    tasks = [asyncio.create_task(listener.run()) for listener in listeners]
+    try:
+        yield listeners
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.wait(tasks)
+
+
+async def move(server: Server, quantity: int) -> str:
+    """Book a movement; the sequence from which on it can be read everywhere."""
+    answer = await server.move("in", quantity)
+    assert answer.status == 201, answer
+    return answer.headers["Event-Sequence"]
+
+
+async def test_two_pantries_are_one(tmp_path: Path, postgres_url: str) -> None:
+    """What is written through one can be read through the other; after kill -9 of the one that leads nothing is lost."""
+    async with pantry_system(tmp_path, servers=2, PANTRY_DATABASE_URL=postgres_url) as system:
+        one, two = system.servers
+        await wait_until(lambda: leads(one.http, one.url), timeout=30)
+        assert not await leads(two.http, two.url)
+        await two.create(FLOUR)
+        async with listening(*(f"{server.url}{API}/events?events=stock" for server in (one, two))) as listeners:
+            total = 0
+            for number in range(1, 11):
+                writer, reader = (one, two) if number % 2 else (two, one)
+                sequence = await move(writer, number)
+                total += number
+                stock = await reader.get(f"/products/{FLOUR}/stock?min_seq={sequence}")
+                assert stock["current_stock"] == total
+            await wait_until(lambda: [len(listener.ids) for listener in listeners] == [10, 10], timeout=30)
+            assert listeners[0].events == listeners[1].events
+            await one.kill()
+            sequence = await move(two, 100)
+            await wait_until(lambda: leads(two.http, two.url), timeout=30)
+            assert (await two.get(f"/products/{FLOUR}/stock?min_seq={sequence}"))["current_stock"] == total + 100
+            await wait_until(lambda: len(listeners[1].ids) == 11, timeout=30)
+        await two.kill()
+        async with log_of(system.nats) as log, store_at(postgres_url) as live:
+            until = (await log.head()).last
+            assert {checkpoint.sequence for checkpoint in (await live.checkpoints()).values()} == {until}
+            async with folded(log, MODEL, until=until) as fresh:
+                assert await compare(live, fresh, MODEL) is None
+
+
+async def test_two_control_planes_are_one(tmp_path: Path, postgres_url: str) -> None:
+    """Tasks are scheduled and followed through either; when the one that dispatches is killed, the other one does."""
+    async with tracker_system(tmp_path, GCTD_DATABASE_URL=postgres_url) as system:
+        first, second = system.url, f"http://127.0.0.1:{free_port()}"
+        await wait_until(lambda: leads(system.http, first), timeout=30)
+        system.url = second
+        await system.start("serve-2", "-m", "gctd", "serve", GCTD_PORT=second.rpartition(":")[2], GCTD_URL=second)
+        await system.ready()
+        assert not await leads(system.http, second)
+        await system.start_worker()
+        await system.register(REPO)
+        (task, *_) = await system.post("/api/repos/analyze", {"repo_url": REPO})
+        system.url = first
+        await system.until_task(task["id"], "completed")
+        assert system.serve is not None
+        await system.serve.kill()
+        system.url = second
+        (task, *_) = await system.post("/api/repos/analyze", {"repo_url": REPO})
+        await system.until_task(task["id"], "completed", timeout=60)
+        assert await leads(system.http, second)

@@ -1,0 +1,36 @@
+"""What a worker says that it uses: with its children, those that have ended too."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+
+from gctd.worker.usage import UsageMeter
+
+BURN = "import time\nwhile time.process_time() < 0.5: pass"
+HOLD = "import sys\nkept = bytearray(64 << 20)\nprint(flush=True)\nsys.stdin.read()"
+
+
+def test_a_child_s_time_counts_once_also_after_its_end() -> None:
+    meter = UsageMeter()
+    meter.look()
+    began = time.time()
+    subprocess.run([sys.executable, "-c", BURN], check=True)
+    used = meter.look().cpu * (time.time() - began)
+    assert 0.45 <= used < 2.0
+    began = time.time()
+    again = meter.look().cpu * (time.time() - began)
+    assert again < 0.45
+
+
+def test_a_child_s_memory_counts_while_it_lives() -> None:
+    meter = UsageMeter()
+    before = meter.look().memory
+    with subprocess.Popen([sys.executable, "-c", HOLD], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
+        assert child.stdout is not None
+        child.stdout.readline()
+        during = meter.look().memory
+        child.communicate()
+    assert during - before > 60 << 20
+    assert meter.look().memory < during - (60 << 20)

@@ -1,0 +1,105 @@
+// The functions of an analysis: what each scores, and what would bring it below the threshold.
+
+import { useMemo } from "preact/hooks";
+import { useQuery } from "../../kit/router";
+import { type Column, parseSort, sorted, sortText, Table } from "../../kit/table";
+import { score } from "../names";
+import type { FunctionEntry } from "../types";
+import { coverageNeeded, sourceOf } from "./risk";
+
+interface Row {
+  key: string;
+  entry: FunctionEntry;
+  needed: number | null;
+}
+
+interface Props {
+  entries: readonly FunctionEntry[];
+  threshold: number;
+  source: string | null;
+}
+
+const percent = (value: number): string => `${value.toFixed(1)} %`;
+
+export function Functions({ entries, threshold, source }: Props) {
+  const [sortQuery, setSort] = useQuery("sort");
+  const rows = useMemo(() => {
+    const seen = new Map<string, number>();
+    return entries.map((entry): Row => {
+      const name = `${entry.file}:${entry.line}:${entry.function}`;
+      const times = seen.get(name) ?? 0;
+      seen.set(name, times + 1);
+      return { key: times ? `${name}#${times}` : name, entry, needed: coverageNeeded(entry.cyclomatic, threshold) };
+    });
+  }, [entries, threshold]);
+  const columns = useMemo(() => columnsOf(threshold, source), [threshold, source]);
+  const sort = parseSort(sortQuery);
+  const shown = useMemo(() => sorted(rows, columns, sort), [rows, columns, sortQuery]);
+  return <Table label="Functions" rows={shown} keyOf={(row) => row.key} columns={columns} sort={sort} onSort={(next) => setSort(sortText(next))} />;
+}
+
+function columnsOf(threshold: number, source: string | null): readonly Column<Row>[] {
+  const isOver = ({ entry }: Row) => entry.crap > threshold;
+  return [
+    {
+      id: "function",
+      title: "Function",
+      by: ({ entry }) => entry.function,
+      cell: ({ entry }) => <Name name={entry.function} address={sourceOf(source, entry.file, entry.line)} />,
+      phone: "first",
+    },
+    {
+      id: "crap",
+      title: "CRAP",
+      width: "92px",
+      align: "right",
+      by: ({ entry }) => entry.crap,
+      cell: (row) => <span class={isOver(row) ? "bad strong" : ""}>{score(row.entry.crap)}</span>,
+      phone: "first",
+    },
+    { id: "complexity", title: "Complexity", width: "108px", align: "right", by: ({ entry }) => entry.cyclomatic, cell: ({ entry }) => entry.cyclomatic, phone: "hidden" },
+    {
+      id: "coverage",
+      title: "Coverage",
+      width: "100px",
+      align: "right",
+      by: ({ entry }) => entry.coverage ?? -1,
+      cell: ({ entry }) => (entry.coverage === null ? "not known" : percent(entry.coverage)),
+      phone: "second",
+    },
+    {
+      id: "needed",
+      title: "To be green",
+      width: "140px",
+      align: "right",
+      by: (row) => (isOver(row) ? (row.needed ?? 101) : -1),
+      cell: (row) => (!isOver(row) ? "" : row.needed === null ? "divide it" : `${percent(Math.ceil(row.needed * 10) / 10)} covered`),
+      phone: "hidden",
+    },
+    {
+      id: "place",
+      title: "Place",
+      by: ({ entry }) => `${entry.file} ${String(entry.line).padStart(7, "0")}`,
+      cell: ({ entry }) => <Place file={entry.file} line={entry.line} />,
+      phone: "second",
+    },
+  ];
+}
+
+/** A function's name, with a link to its source where that is known. */
+export function Name({ name, address }: { name: string; address: string | null }) {
+  return address ? (
+    <a class="name" data-row href={address} target="_blank" rel="noreferrer" title="On the repository's host, at the commit that was analysed">
+      {name}
+    </a>
+  ) : (
+    <span class="name" data-row tabIndex={-1}>
+      {name}
+    </span>
+  );
+}
+
+export function Place({ file, line }: { file: string; line: number }) {
+  const text = `${file}:${line}`;
+  return <code title={text}>{text}</code>;
+}

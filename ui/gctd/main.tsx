@@ -1,0 +1,20 @@
+import { render } from "preact";
+import "../kit/base.css";
+import "../kit/parts.css";
+import { startTheme } from "../kit/theme";
+import { startActivity } from "./activity";
+import { stream } from "./live";
+import { startRepos } from "./repos";
+import "./screens.css";
+import { Shell } from "./shell";
+import { startTasks } from "./tasks";
+import { startWorkers } from "./workers";
+
+startTheme();
+startTasks();
+startRepos();
+startWorkers();
+startActivity();
+stream.start();
+const app = document.getElementById("app");
+if (app) render(<Shell />, app);

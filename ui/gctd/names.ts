@@ -1,0 +1,19 @@
+// How things are called for people.
+
+/** A repository: of a local one the folder's own name says enough. */
+export function repoName(url: string): string {
+  return url.startsWith("file:") ? (url.split("/").at(-1) ?? url) : url.replace(/^\w+:\/\//, "");
+}
+
+/** A project of a repository. */
+export function projectName(url: string, project: string): string {
+  return project === "." || project === "" ? repoName(url) : `${repoName(url)} · ${project}`;
+}
+
+export const shortCommit = (sha: string): string => sha.slice(0, 12);
+
+export const score = (value: number): string => value.toFixed(2);
+
+export const count = (value: number): string => value.toLocaleString("en");
+
+export const plural = (number: number, one: string, many = `${one}s`): string => `${count(number)} ${number === 1 ? one : many}`;

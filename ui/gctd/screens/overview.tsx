@@ -1,0 +1,286 @@
+// How it stands: what waits and runs, what is risky, what needs somebody, what just happened.
+
+import type { ComponentChildren } from "preact";
+import { useEffect, useMemo, useState } from "preact/hooks";
+import { useCell } from "../../kit/cell";
+import { Chart } from "../../kit/chart";
+import { Pill } from "../../kit/pill";
+import { go, Link } from "../../kit/router";
+import { Command, Empty, ErrorPanel, Skeleton } from "../../kit/states";
+import { Ago, useNow } from "../../kit/time";
+import { Treemap } from "../../kit/treemap";
+import { useActivity, type Happened } from "../activity";
+import { count, plural, projectName, repoName, score } from "../names";
+import { regressions, type Change } from "../regressions";
+import { outdated, useRepos } from "../repos";
+import { tasks } from "../tasks";
+import type { Analysis, Repo, Task } from "../types";
+import { workers } from "../workers";
+
+const DAY = 86_400_000;
+const MINUTE = 60_000;
+const STALE_AFTER = 14 * DAY;
+const MOST = 8;
+
+export default function Overview() {
+  const { repos, analyses, read, error } = useRepos();
+  return (
+    <div class="page">
+      <h1 class="hidden-text">Overview</h1>
+      <Tiles analyses={analyses} read={read} />
+      {error ? <ErrorPanel error={error} retry={() => outdated(0)} /> : null}
+      {read && repos.length === 0 ? (
+        <Empty title="No repository yet">
+          <p>
+            <Link to="/repos">Register one</Link>, or at a terminal:
+          </p>
+          <Command text="gctd repo add https://github.com/owner/name" />
+        </Empty>
+      ) : (
+        <div class="columns">
+          <div>
+            <Panel title="Risk" note="area: functions, colour: average CRAP">
+              {!read && !error ? <Skeleton /> : <RiskMap analyses={analyses} />}
+            </Panel>
+            <Panel title="Needs attention">{read ? <Attention repos={repos} analyses={analyses} /> : <Skeleton />}</Panel>
+          </div>
+          <div>
+            <Panel title="Last hour" note="tasks by the minute">
+              <Throughput />
+            </Panel>
+            <Panel title="Worse this week">{read ? <Regressions analyses={analyses} /> : <Skeleton />}</Panel>
+            <Panel title="Activity" note="as it happens">
+              <Activity />
+            </Panel>
+          </div>
+        </div>
+      )}
+    </div>
+  );
+}
+
+function Panel({ title, note, children }: { title: string; note?: string; children: ComponentChildren }) {
+  return (
+    <section class="panel" aria-label={title}>
+      <header>
+        <h2>{title}</h2>
+        {note && <span class="muted">{note}</span>}
+      </header>
+      {children}
+    </section>
+  );
+}
+
+function Tile({ to, figure, name, note, tone = "" }: { to: string; figure: string; name: string; note: string; tone?: string }) {
+  return (
+    <li class="tile">
+      <Link to={to}>
+        <span class="tile-name">{name}</span> <strong class={`figure ${tone}`}>{figure}</strong> <span class="muted">{note}</span>
+      </Link>
+    </li>
+  );
+}
+
+function Tiles({ analyses, read }: { analyses: readonly Analysis[]; read: boolean }) {
+  const { counts, byId } = useCell(tasks);
+  const { list } = useCell(workers);
+  const present = useNow();
+  const functions = analyses.reduce((sum, { summary }) => sum + summary.total_funcs, 0);
+  const combined = analyses.reduce((sum, { summary }) => sum + summary.combined, 0);
+  const exceeded = analyses.reduce((sum, { summary }) => sum + summary.exceeded, 0);
+  let failed = 0;
+  for (const { task } of byId.values()) if (isFailed(task) && present - Date.parse(task.updated_at) < DAY) failed += 1;
+  const here = list.filter((worker) => worker.status !== "gone");
+  const paused = here.filter((worker) => worker.status === "paused").length;
+  const waiting = counts.queued + counts.pending;
+  return (
+    <ul class="tiles">
+      <Tile to="/tasks?q=status:running" name="Running" figure={count(counts.running)} note={waiting ? `${count(waiting)} waiting` : "none waiting"} />
+      <Tile
+        to="/tasks?q=status:failed,expired"
+        name="Failed in 24 h"
+        figure={count(failed)}
+        note={`${count(counts.failed + counts.expired)} in the list`}
+        tone={failed ? "bad" : ""}
+      />
+      <Tile
+        to="/workers"
+        name="Workers"
+        figure={count(here.length)}
+        note={paused ? `${paused} paused` : plural(here.reduce((sum, worker) => sum + (worker.concurrency ?? 0), 0), "place")}
+        tone={list.length > 0 && here.length === 0 ? "bad" : ""}
+      />
+      <Tile to="/repos" name="Average CRAP" figure={functions ? score(combined / functions) : "–"} note={read ? plural(analyses.length, "project") : ""} />
+      <Tile to="/repos" name="Over the threshold" figure={functions ? count(exceeded) : "–"} note={read ? `of ${plural(functions, "function")}` : ""} />
+    </ul>
+  );
+}
+
+const isFailed = (task: Task): boolean => task.status === "failed" || task.status === "expired";
+
+function RiskMap({ analyses }: { analyses: readonly Analysis[] }) {
+  if (analyses.length === 0) return <Empty title="Nothing was analysed yet" />;
+  const tiles = analyses.map((analysis) => ({
+    key: analysis.task_id,
+    label: projectName(analysis.repo_info.url, analysis.project),
+    group: analysis.repo_id,
+    size: analysis.summary.total_funcs,
+    risk: analysis.summary.average,
+    about: `average ${score(analysis.summary.average)}, ${analysis.summary.exceeded} of ${plural(analysis.summary.total_funcs, "function")} over the threshold`,
+  }));
+  return <Treemap label="Projects by size and risk" tiles={tiles} height={220} onOpen={(task) => go(`/tasks/${task}`)} />;
+}
+
+/** What ended in each minute of the last hour, and how many tasks waited at its end. */
+function Throughput() {
+  const { byId } = useCell(tasks);
+  const minute = Math.floor(useNow() / MINUTE);
+  const { at, completed, failed, waited } = useMemo(() => {
+    const first = minute - 59;
+    const at = Array.from({ length: 60 }, (_, index) => (first + index) * 60);
+    const zeros = () => new Array<number>(60).fill(0);
+    const [completed, failed, waited] = [zeros(), zeros(), zeros()];
+    for (const { task } of byId.values()) {
+      const made = Math.floor(Date.parse(task.created_at) / MINUTE);
+      const ended = ["completed", "failed", "expired"].includes(task.status) ? Math.floor(Date.parse(task.updated_at) / MINUTE) : Infinity;
+      if (ended < first) continue;
+      const series = isFailed(task) ? failed : completed;
+      const index = ended - first;
+      if (index < 60) series[index] = (series[index] ?? 0) + 1;
+      for (let each = Math.max(0, made - first); each < Math.min(60, index); each += 1) waited[each] = (waited[each] ?? 0) + 1;
+    }
+    return { at, completed, failed, waited };
+  }, [byId, minute, tasks.value]);
+  const sum = (values: readonly number[]) => values.reduce((total, value) => total + value, 0);
+  return (
+    <Chart
+      label={`In the last hour ${plural(sum(completed), "task")} completed, ${sum(failed)} failed; at most ${Math.max(...waited)} were under way at once`}
+      at={at}
+      height={220}
+      series={[
+        { label: "completed", colour: "completed", values: completed, bars: true },
+        { label: "failed", colour: "failed", values: failed, bars: true },
+        { label: "under way", colour: "accent", values: waited },
+      ]}
+    />
+  );
+}
+
+interface Matter {
+  key: string;
+  to: string;
+  state: string;
+  word: string;
+  name: string;
+  why: string;
+  at: string;
+}
+
+function Attention({ repos, analyses }: { repos: readonly Repo[]; analyses: readonly Analysis[] }) {
+  const { byId } = useCell(tasks);
+  const present = useNow();
+  const found: Matter[] = [];
+  for (const repo of repos) {
+    if (repo.Status === "error") found.push({ key: repo.ID, to: `/repos/${repo.ID}`, state: "error", word: "error", name: repoName(repo.URL), why: repo.StatusReason, at: "" });
+  }
+  const latest = new Map<string, Task>();
+  for (const { task } of byId.values()) {
+    const project = `${task.repo_url} ${task.project}`;
+    const other = latest.get(project);
+    if (!other || task.created_at > other.created_at) latest.set(project, task);
+  }
+  for (const task of latest.values()) {
+    if (isFailed(task) && !task.seen) {
+      found.push({ key: task.id, to: `/tasks/${task.id}`, state: task.status, word: task.status, name: projectName(task.repo_url, task.project), why: task.reason, at: task.updated_at });
+    }
+  }
+  for (const analysis of analyses) {
+    if (analysis.uncovered.length > 0) {
+      const [first] = analysis.uncovered;
+      found.push({
+        key: `u ${analysis.id}`,
+        to: `/tasks/${analysis.task_id}`,
+        state: "pending",
+        word: "partial",
+        name: projectName(analysis.repo_info.url, analysis.project),
+        why: `${plural(analysis.uncovered.length, "package")} without coverage: ${first?.reason ?? ""}`,
+        at: analysis.analyzed_at,
+      });
+    }
+    if (present - Date.parse(analysis.analyzed_at) > STALE_AFTER) {
+      found.push({ key: `s ${analysis.id}`, to: `/repos/${analysis.repo_id}`, state: "expired", word: "stale", name: projectName(analysis.repo_info.url, analysis.project), why: "not analysed for two weeks", at: analysis.analyzed_at });
+    }
+  }
+  if (found.length === 0) return <p class="good">All is well: the latest analysis of each project completed.</p>;
+  return (
+    <ul class="matters">
+      {found.slice(0, MOST).map((matter) => (
+        <li key={matter.key}>
+          <Pill state={matter.state} word={matter.word} />
+          <span class="what">
+            <Link to={matter.to}>{matter.name}</Link> <span class="muted">{matter.why}</span>
+          </span>
+          {matter.at && <Ago at={matter.at} />}
+        </li>
+      ))}
+      {found.length > MOST && <li class="muted">and {plural(found.length - MOST, "other")}</li>}
+    </ul>
+  );
+}
+
+function Regressions({ analyses }: { analyses: readonly Analysis[] }) {
+  const [found, setFound] = useState<readonly Change[] | null>(null);
+  const [error, setError] = useState<unknown>(null);
+  const version = analyses.map((analysis) => analysis.task_id).join(" ");
+  useEffect(() => {
+    const controller = new AbortController();
+    regressions(analyses, controller.signal).then(
+      (changes) => controller.signal.aborted || setFound(changes),
+      (reason) => controller.signal.aborted || setError(reason),
+    );
+    return () => controller.abort();
+  }, [version]);
+  if (error) return <ErrorPanel error={error} />;
+  if (!found) return <Skeleton />;
+  if (found.length === 0) return <p class="good">No project got worse.</p>;
+  return (
+    <ul class="matters">
+      {found.slice(0, MOST).map((change) => (
+        <li key={change.analysis.id}>
+          <strong class="bad figure-small">+{score(change.by)}</strong>
+          <span class="what">
+            <Link to={`/tasks/${change.analysis.task_id}`}>{projectName(change.analysis.repo_info.url, change.analysis.project)}</Link>{" "}
+            <span class="muted">
+              average {score(change.before)} to {score(change.analysis.summary.average)}
+              {change.exceeded > 0 && `, ${change.exceeded} more over the threshold`}
+              {change.measured && "; measured in another way since"}
+            </span>
+          </span>
+          <Ago at={change.analysis.analyzed_at} />
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+function Activity() {
+  const happened = useActivity();
+  if (happened.length === 0) return <p class="muted">Nothing happened since this page was opened.</p>;
+  return (
+    <ol class="activity" aria-label="Events, the newest first">
+      {happened.map((each) => (
+        <Line key={each.id} happened={each} />
+      ))}
+    </ol>
+  );
+}
+
+function Line({ happened: { id, text, to, at } }: { happened: Happened }) {
+  return (
+    <li data-event={id}>
+      <code class="muted">{id}</code>
+      <span class="what">{to ? <Link to={to}>{text}</Link> : text}</span>
+      <Ago at={at} />
+    </li>
+  );
+}

@@ -1,0 +1,207 @@
+// The read model against the log: how far each projection is, what is parked, copies that are being made or kept.
+
+import { useEffect } from "preact/hooks";
+import { read } from "../../kit/http";
+import { useEvery, useLoad } from "../../kit/load";
+import { Pill } from "../../kit/pill";
+import { Link } from "../../kit/router";
+import { Command, ErrorPanel, Skeleton } from "../../kit/states";
+import { Ago, duration } from "../../kit/time";
+import { stream } from "../live";
+import { count, plural } from "../names";
+import "../analysis/analysis.css";
+
+interface Projection {
+  name: string;
+  version: number;
+  position: number;
+  lag_events: number;
+  lag_seconds: number;
+  applied: number;
+  parked: number;
+  waiting: number;
+  problem: string | null;
+}
+
+interface Parked {
+  projection: string;
+  aggregate: string;
+  sequence: number;
+  events: string;
+  error: string;
+  waiting: number;
+  at: string;
+}
+
+interface ReadModel {
+  read_model: string;
+  stream: string;
+  head: number;
+  schema_version: number;
+  state: string;
+  since: string;
+  rate: number;
+  error: string | null;
+  note: string | null;
+  projections: Projection[];
+  parked: Parked[];
+  copies: { part: string; position: number; ready: boolean; problem: string | null }[];
+}
+
+const AGAIN = 2_000;
+const TONES: Readonly<Record<string, string>> = { live: "completed", "catching up": "running", starting: "running", waiting: "queued", stopped: "failed" };
+
+export default function Projections() {
+  const { value, error, reload } = useLoad((signal) => read<ReadModel>("/api/projections", signal), []);
+  useEvery(AGAIN, reload);
+  useEffect(() => stream.onResync(reload), []);
+  if (error && !value) {
+    return (
+      <div class="page">
+        <h1>Projections</h1>
+        <ErrorPanel error={error} retry={reload} />
+      </div>
+    );
+  }
+  if (!value) return <Skeleton lines={6} />;
+  return (
+    <div class="page">
+      <header class="page-head">
+        <h1>Projections</h1>
+        <p class="muted">
+          read model {value.read_model}, schema {value.schema_version}, from the stream {value.stream}
+        </p>
+      </header>
+      <ul class="figures" aria-label="Figures">
+        <li>
+          <Pill state={TONES[value.state] ?? "pending"} word={value.state} /> for <Ago at={value.since} />
+        </li>
+        <li>
+          <strong class="figure">{count(value.head)}</strong> last sequence of the log
+        </li>
+        <li>
+          <strong class="figure">{value.rate.toFixed(1)}</strong> commits a second
+        </li>
+      </ul>
+      {value.error && <p class="reason">{value.error}</p>}
+      {value.note && <p class="reason">{value.note}</p>}
+      <section class="panel" aria-label="Lag">
+        <Progress model={value} />
+      </section>
+      <div class="panels">
+        <section class="panel" aria-label="Parked">
+          <h2>Parked</h2>
+          <ParkedList parked={value.parked} />
+        </section>
+        <section class="panel" aria-label="Copies">
+          <h2>Copies of the tables</h2>
+          <Copies model={value} />
+        </section>
+      </div>
+      {error ? <ErrorPanel error={error} /> : null}
+    </div>
+  );
+}
+
+const share = (position: number, head: number): number => (head ? Math.min(100, (100 * position) / head) : 100);
+
+function Progress({ model: { projections, head } }: { model: ReadModel }) {
+  return (
+    <div class="scrolled" tabIndex={0} role="region" aria-label="Each projection">
+      <table class="plain projections">
+        <caption>Projections</caption>
+        <thead>
+          <tr>
+            <th scope="col">Name</th>
+            <th scope="col">Reached</th>
+            <th scope="col" class="right">
+              Sequence
+            </th>
+            <th scope="col" class="right">
+              Behind
+            </th>
+            <th scope="col" class="right">
+              Applied
+            </th>
+            <th scope="col" class="right">
+              Parked
+            </th>
+          </tr>
+        </thead>
+        <tbody>
+          {projections.map((one) => (
+            <tr key={one.name}>
+              <th scope="row">
+                {one.name} <span class="muted">version {one.version}</span>
+                {one.problem && <p class="reason">{one.problem}</p>}
+              </th>
+              <td>
+                <Bar percent={share(one.position, head)} label={`${one.name} has reached`} />
+              </td>
+              <td class="right number">{count(one.position)}</td>
+              <td class="right number">{one.lag_events ? `${count(one.lag_events)}, ${duration(1000 * one.lag_seconds)}` : "0"}</td>
+              <td class="right number">{count(one.applied)}</td>
+              <td class="right number">{one.parked ? <span class="bad">{`${count(one.parked)}, ${plural(one.waiting, "commit")}`}</span> : "0"}</td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  );
+}
+
+function Bar({ percent, label }: { percent: number; label: string }) {
+  return (
+    <span class="progress" role="progressbar" aria-label={label} aria-valuemin={0} aria-valuemax={100} aria-valuenow={Math.floor(percent)}>
+      <span style={{ width: `${percent}%` }} />
+    </span>
+  );
+}
+
+function ParkedList({ parked }: { parked: readonly Parked[] }) {
+  if (parked.length === 0) return <p class="good">Nothing is parked: every commit could be applied.</p>;
+  return (
+    <>
+      <ul class="plain-list">
+        {parked.map((one) => (
+          <li key={`${one.projection} ${one.aggregate}`}>
+            <Link to={`/log/${one.sequence}`}>{one.aggregate}</Link> in {one.projection}: {one.events || "unreadable"} at {count(one.sequence)},{" "}
+            {plural(one.waiting, "commit")} waiting since <Ago at={one.at} />
+            <p class="reason">{one.error}</p>
+          </li>
+        ))}
+      </ul>
+      <Command text="projections parked" />
+    </>
+  );
+}
+
+const PARTS: Readonly<Record<string, string>> = { new: "being made anew", old: "from before the last switch" };
+
+function Copies({ model: { copies, head, read_model: name } }: { model: ReadModel }) {
+  if (copies.length === 0) {
+    return (
+      <>
+        <p class="muted">There are none. The tables can be made again beside the live ones:</p>
+        <Command text={`projections rebuild ${name}`} />
+      </>
+    );
+  }
+  return (
+    <ul class="plain-list">
+      {copies.map((copy) => (
+        <li key={copy.part}>
+          <p class="line">
+            <strong>{PARTS[copy.part] ?? copy.part}</strong>
+            <Pill state={copy.problem ? "failed" : copy.ready ? "completed" : "running"} word={copy.problem ? "cannot be used" : copy.ready ? "ready" : "not ready yet"} />
+            <span class="muted">
+              {count(copy.position)} of {count(head)}
+            </span>
+          </p>
+          <Bar percent={share(copy.position, head)} label={`The copy ${PARTS[copy.part] ?? copy.part} has reached`} />
+          {copy.problem && <p class="reason">{copy.problem}</p>}
+        </li>
+      ))}
+    </ul>
+  );
+}

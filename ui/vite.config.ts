@@ -1,0 +1,41 @@
+// Two pages of one build: `--mode gctd` is the tracker's dashboard, `--mode pantry` the kitchen's page. Each goes into the Python
+// package that serves it.
+
+import { defineConfig } from "vite";
+
+const PAGES: Record<string, { out: string; base: string }> = {
+  gctd: { out: "../../gctd/http/dashboard", base: "/" }, // deep links such as /tasks/<id> need addresses from the root
+  pantry: { out: "../../pantry/http/kitchen", base: "./" },
+};
+
+const SERVICE = "http://127.0.0.1:8080";
+
+export default defineConfig(({ mode }) => {
+  const page = PAGES[mode];
+  if (!page) throw new Error(`--mode is one of ${Object.keys(PAGES).join(", ")}`);
+  return {
+    root: mode,
+    base: page.base,
+    publicDir: false,
+    oxc: { jsx: { runtime: "automatic", importSource: "preact" } },
+    build: {
+      outDir: page.out,
+      assetsDir: "static",
+      assetsInlineLimit: 0, // the content policy has no data: but for images
+      emptyOutDir: true,
+      modulePreload: { polyfill: false },
+      reportCompressedSize: false,
+      target: ["chrome123", "firefox121", "safari17.5"], // those that know light-dark()
+    },
+    server: {
+      proxy: {
+        "/api": {
+          target: SERVICE,
+          changeOrigin: true,
+          headers: { origin: SERVICE }, // changes are taken from the service's own pages only
+        },
+        "/livez": SERVICE,
+      },
+    },
+  };
+});
