@@ -10,7 +10,7 @@ import asyncio
 import codecs
 import random
 import re
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager
 
 import attrs
@@ -40,7 +40,10 @@ class Frame:
 
 @attrs.frozen
 class Opened:
-    """A connection stands. `resumed`: it goes on where the last one ended; if not, what happened meanwhile is unknown."""
+    """A connection stands, and the server has begun to send.
+
+    `resumed`: it goes on where the last one ended; if not, what happened meanwhile is unknown.
+    """
 
     resumed: bool
 
@@ -160,9 +163,11 @@ async def follow(connect: Connect, *, after: str | None = None, first_wait: floa
         error: ClientError = Unavailable("the server ended the event stream")
         try:
             async with connect(last_id) as chunks:
+                # The greeting says where the stream stands: with it, a cut while the consumer reads states loses nothing.
+                greeting = parser.feed(await anext(chunks, b""))
                 yield Opened(resumed=last_id is not None)
-                async for chunk in chunks:
-                    for frame in parser.feed(chunk):
+                async for frames in _frames(greeting, parser, chunks):
+                    for frame in frames:
                         if frame.event == RESET:
                             delivered = _Delivered()
                         if delivered.first_time(frame.id):
@@ -175,6 +180,14 @@ async def follow(connect: Connect, *, after: str | None = None, first_wait: floa
         failures += 1
         yield Lost(error, wait)
         await asyncio.sleep(wait)
+
+
+async def _frames(
+    greeting: Sequence[Frame], parser: FrameParser, chunks: AsyncIterator[bytes]
+) -> AsyncGenerator[Sequence[Frame], None]:
+    yield greeting
+    async for chunk in chunks:
+        yield parser.feed(chunk)
 
 
 def _wait(error: ClientError, first: float, failures: int) -> float:

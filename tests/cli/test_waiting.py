@@ -220,10 +220,8 @@ async def test_a_server_that_restarts_is_waited_for(api: FakeApi, tmp_path: Path
         await after_connecting(api, "task-1", "task-2")
         port = api.port
         await api.stop()
-        api.tasks |= {
-            "task-1": task_document(1, "completed", second=2),
-            "task-2": task_document(2, "completed", second=2, project="cmd/tool"),
-        }
+        await api.change(task_document(1, "completed", second=2))
+        await api.change(task_document(2, "completed", second=2, project="cmd/tool"))
         await api.start(port)
         result = await run.result()
     assert result.code == 0, result.err

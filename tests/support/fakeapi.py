@@ -202,7 +202,6 @@ class FakeApi:
         self.after_post: Script | None = None
         self.frames: list[tuple[str, str, str]] = []
         self.resumed_from: list[str | None] = []
-        self._begun_at: int | None = None
         self.cut_after: int | None = None
         self._grown = asyncio.Condition()
         self._sequence = 0
@@ -351,16 +350,15 @@ class FakeApi:
     async def _stream(self, request: web.Request) -> web.StreamResponse:
         last = request.headers.get("Last-Event-ID")
         self.resumed_from.append(last)
-        if self._begun_at is None or self.cut_after is None:
-            self._begun_at = len(self.frames)
         place = (
-            self._begun_at  # also of the next one where it is cut off before the first event arrives
+            len(self.frames)
             if last is None
             else next((index for index, (id_, _, _) in enumerate(self.frames) if int(id_) > int(last)), len(self.frames))
         )
+        here = str(self._sequence) if last is None else last
         response = web.StreamResponse(headers={"Content-Type": "text/event-stream; charset=utf-8"})
         await response.prepare(request)
-        await response.write(b": hello\nretry: 20\n\n")
+        await response.write(f"retry: 20\nid: {here}\n\n".encode())
         given = 0
         while True:
             async with self._grown:
