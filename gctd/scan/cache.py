@@ -84,19 +84,18 @@ class Cache:
     async def sweep(self) -> int:
         """Remove the folders of jobs whose worker is gone, with all that they had staged; how many."""
         removed = 0
-        for folder in [path for path in self._jobs.iterdir() if path.suffix != ".lock"]:
-            if not folder.with_suffix(".lock").exists():
-                removed += await remove(folder)
-        for path in self._jobs.glob("*.lock"):
-            lock = FileLock.try_acquire(path)
-            if lock is not None:
-                try:
-                    folder = path.with_suffix("")
-                    if not folder.exists() or await remove(folder):
-                        removed += 1
-                        lock.remove()
-                finally:
-                    lock.release()
+        for folder in {path.with_suffix("") if path.suffix == ".lock" else path for path in self._jobs.iterdir()}:
+            # Also one without a lock file: by the time it is looked at, it may be the folder of a new job.
+            lock = FileLock.try_acquire(folder.with_suffix(".lock"))
+            if lock is None:
+                continue
+            try:
+                left = folder.exists()
+                if not left or await remove(folder):
+                    removed += left
+                    lock.remove()
+            finally:
+                lock.release()
         if removed:
             _log.info("folders of ended jobs removed", count=removed)
         return removed

@@ -6,6 +6,7 @@ import asyncio
 import os
 import subprocess
 import sys
+import threading
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -299,10 +300,9 @@ def test_workers_in_several_processes_share_the_mirrors(tmp_path: Path, cache: P
     paths = [repo.path for repo in repos]
     workers = [start_worker(cache, program, *paths) for _ in range(3)]
     expected = [f"{repos[0].head()} 3", f"{repos[1].head()} 3"]
-    for worker in workers:
-        output, _ = worker.communicate(timeout=60)
-        assert output.splitlines() == expected
-        assert worker.returncode == 0
+    outputs = [worker.communicate(timeout=60)[0].splitlines() for worker in workers]
+    assert outputs == [expected] * 3
+    assert [worker.returncode for worker in workers] == [0] * 3
     calls = Counter((program.parent / "calls").read_text().split())
     assert calls["fetch"] == 2
     assert folders(cache) == []
@@ -330,6 +330,34 @@ async def test_what_a_killed_worker_left_is_swept_and_what_a_living_one_has_is_n
         assert len(folders(cache)) == 2
     assert folders(cache) == []
     assert not any(name.endswith(".go-crap-cover.out") for name in listing(cache))
+
+
+@pytest.mark.fault
+async def test_sweeping_takes_nothing_from_jobs_that_begin_and_end_meanwhile(cache: Path) -> None:
+    ended = threading.Event()
+
+    async def jobs() -> None:
+        mine = Cache(cache)
+        for _ in range(30):
+            async with mine.job("0123456789ab") as folder:
+                (folder / "file").touch()
+                await asyncio.sleep(0.002)
+                assert (folder / "file").exists()
+
+    async def sweeps() -> int:
+        mine, swept = Cache(cache), 0
+        while not ended.is_set():
+            swept += await mine.sweep()
+        return swept
+
+    # Each in a thread of its own, so that they meet between any two calls of the system.
+    sweeping = [asyncio.create_task(asyncio.to_thread(asyncio.run, sweeps())) for _ in range(2)]
+    try:
+        await asyncio.gather(*(asyncio.to_thread(asyncio.run, jobs()) for _ in range(2)))
+    finally:
+        ended.set()
+    assert await asyncio.gather(*sweeping) == [0, 0]
+    assert folders(cache) == []
 
 
 async def test_jobs_on_a_repository_get_the_same_folder_one_after_the_other_and_others_at_the_same_time(
