@@ -23,7 +23,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+import attrs
 import nats
+import nats.aio.client
 import nats.errors
 import psutil
 import structlog
@@ -48,6 +50,15 @@ _LOG_TAIL = 20
 _LOG_FILES, _LOG_BYTES = 3, 16 * 1024**2
 _DISK_RESERVE = 0.05
 _MEMORY_STORE = 64 * 1024**2
+_CLUSTER = "embedded"
+
+
+@attrs.frozen
+class Membership:
+    """A server's place in a cluster on this machine: the port at which the others reach it, and those of all, with its own."""
+
+    port: int
+    ports: tuple[int, ...]
 
 
 class ServerFailed(EventLogError):
@@ -72,8 +83,10 @@ class EmbeddedServer:
 
     `port` and `http_port` (monitoring) are ports on 127.0.0.1; 0 lets the server choose a free one, which it then keeps over
     restarts of this object; `http_port` None: no monitoring. `max_file_store` is the most that all streams together may take on
-    disk, in bytes, and is lowered to what the disk has; `max_payload` is the most one message may have. The program is `binary`,
-    else what the environment variable EVENTLOG_NATS_SERVER names, else the one beside this Python, else the one on the PATH.
+    disk, in bytes, and is lowered to what the disk has; `max_payload` is the most one message may have. `membership` makes it one
+    of a cluster, each with a `name` of its own; `start` then waits for their leader, so start all of them together. The program
+    is `binary`, else what EVENTLOG_NATS_SERVER in the environment names, else the one beside this Python, else the one on the
+    PATH.
     """
 
     def __init__(
@@ -86,6 +99,7 @@ class EmbeddedServer:
         max_payload: int = MAX_PAYLOAD,
         binary: Path | None = None,
         name: str = "embedded",
+        membership: Membership | None = None,
         start_timeout: float = 30.0,
     ) -> None:
         self.data_dir = data_dir
@@ -94,7 +108,8 @@ class EmbeddedServer:
         self._max_file_store = max_file_store
         self._max_payload = max_payload
         self._binary = binary
-        self._name = name
+        self.name = name
+        self._membership = membership
         self._start_timeout = start_timeout
         self._lock: _Lock | None = None
         self._process: subprocess.Popen[bytes] | None = None
@@ -224,7 +239,7 @@ class EmbeddedServer:
         if self._http_port is not None:
             listen["http"] = f"127.0.0.1:{self._http_port or -1}"
         settings = listen | {
-            "server_name": self._name,
+            "server_name": self.name,
             "max_payload": self._max_payload,
             "ports_file_dir": str(ports),
             "log_file": str(self.log_file),
@@ -239,6 +254,12 @@ class EmbeddedServer:
                 "strict": True,
             },
         }
+        if self._membership is not None:
+            settings["cluster"] = {
+                "name": _CLUSTER,
+                "listen": f"127.0.0.1:{self._membership.port}",
+                "routes": [f"nats://127.0.0.1:{port}" for port in self._membership.ports],
+            }
         return json.dumps(settings, indent=2) + "\n"  # the server's configuration language is a superset of JSON
 
     async def _answer(self, process: subprocess.Popen[bytes]) -> None:
@@ -259,7 +280,10 @@ class EmbeddedServer:
             if (version.major, version.minor) < OLDEST_VERSION:
                 oldest = ".".join(map(str, OLDEST_VERSION))
                 raise self._failure(f"is version {version.major}.{version.minor}, at least {oldest} is wanted")
-            await client.jetstream(timeout=5).account_info()
+            if self._membership is None:
+                await client.jetstream(timeout=5).account_info()
+            else:
+                await _leader_elected(client)
         except nats.errors.Error as error:
             raise self._failure(f"has no JetStream: {error!r}") from error
         finally:
@@ -352,8 +376,27 @@ def _port(url: str) -> int:
     return int(url.rpartition(":")[2])
 
 
+async def _leader_elected(client: nats.aio.client.Client) -> None:
+    """Wait until the cluster's JetStream answers through this server: it has a leader, which this one reaches."""
+    while True:
+        try:
+            await client.jetstream(timeout=1).account_info()
+        except nats.errors.Error:
+            await asyncio.sleep(_POLL * 10)
+        else:
+            return
+
+
 async def _quiet(_: Exception) -> None:
     """nats-py prints a traceback otherwise; what fails here is raised."""
 
 
-__all__ = ["BINARY_VARIABLE", "MAX_PAYLOAD", "OLDEST_VERSION", "DataDirectoryInUse", "EmbeddedServer", "ServerFailed"]
+__all__ = [
+    "BINARY_VARIABLE",
+    "MAX_PAYLOAD",
+    "OLDEST_VERSION",
+    "DataDirectoryInUse",
+    "EmbeddedServer",
+    "Membership",
+    "ServerFailed",
+]

@@ -16,19 +16,25 @@ import attrs
 import structlog
 
 from eventlog.declarations import Consumer, Declarations, Stream
-from eventlog.errors import OutcomeUnknown, Unavailable
+from eventlog.errors import Unavailable
 from eventlog.jetstream.api import (
     CONSUMER_EXISTS,
     CONSUMER_MISSING,
     NAME_IN_USE,
+    NO_PEERS,
     STORAGE_EXCEEDED,
     STREAM_MISSING,
+    Full,
     Refused,
     call,
+    persist,
 )
 from eventlog.jetstream.connection import Connection
 
 log = structlog.get_logger(__name__)
+
+PATIENCE = 15.0
+"""Seconds: an election may take nine."""
 
 _ROUNDS = 5
 _INCARNATION = "incarnation"
@@ -91,28 +97,30 @@ async def plan(connection: Connection, declarations: Declarations) -> list[Drift
     ]
 
 
-async def apply(connection: Connection, declarations: Declarations) -> list[Drift]:
+async def apply(connection: Connection, declarations: Declarations, *, patience: float = PATIENCE) -> list[Drift]:
     """Create and update what may be; what differs still, for a person to look at. Idempotent.
 
-    Raises Unavailable, also where the server has not the storage that a stream asks for, and Refused for a declaration that the
-    server does not understand.
+    A cluster that has just been started has no leader yet, or not all its servers: that is waited for, `patience` seconds. Raises
+    Unavailable, also where the server has not the storage that a stream asks for, and Refused for a declaration that the server
+    does not understand.
     """
+    left = await persist(connection, lambda: _apply(connection, declarations), patience)
+    for drift in left:
+        log.warning("declared otherwise than the server has it", what=str(drift))
+    return left
+
+
+async def _apply(connection: Connection, declarations: Declarations) -> list[Drift]:
     refused: set[tuple[str, str]] = set()
     left: list[Drift] = []
-    for rounds_left in reversed(range(_ROUNDS)):  # another process may be first with any step: look again
+    for _ in range(_ROUNDS):  # another process may be first with any step: look again
         left = await plan(connection, declarations)
         left = [attrs.evolve(d, action="by hand") if (d.kind, d.name) in refused else d for d in left]
         if all(drift.action == "by hand" for drift in left):
             break
-        try:
-            for (kind, name), drifts in groupby(left, key=lambda drift: (drift.kind, drift.name)):
-                if not await _settle(connection, declarations, kind, name, list(drifts)):
-                    refused.add((kind, name))
-        except OutcomeUnknown:
-            if not rounds_left:
-                raise
-    for drift in left:
-        log.warning("declared otherwise than the server has it", what=str(drift))
+        for (kind, name), drifts in groupby(left, key=lambda drift: (drift.kind, drift.name)):
+            if not await _settle(connection, declarations, kind, name, list(drifts)):
+                refused.add((kind, name))
     return left
 
 
@@ -141,11 +149,13 @@ async def _create_stream(connection: Connection, stream: Stream) -> bool:
     except Refused as error:
         if error.number == NAME_IN_USE:  # another process was first
             return True
+        if error.number == NO_PEERS:
+            raise Unavailable(f"the cluster has not the servers that {stream.name} asks for: {error.description}") from error
         if error.number != STORAGE_EXCEEDED:
             raise
         if await _stream_info(connection, stream.name) is not None:  # likewise; room is looked for before the name is
             return True
-        raise Unavailable(
+        raise Full(
             f"{stream.name} reserves {config['max_bytes']} bytes, more than the server has left: "
             "lower max_bytes of a stream, or raise max_file_store of the server"
         ) from error
@@ -275,4 +285,4 @@ def _wider(wanted: int, found: int | None) -> bool:
     return wanted < 1 or (found is not None and 0 < found <= wanted)
 
 
-__all__ = ["Action", "Drift", "apply", "incarnation_of", "plan"]
+__all__ = ["PATIENCE", "Action", "Drift", "apply", "incarnation_of", "plan"]

@@ -66,6 +66,10 @@ class Supervised(Protocol):
     def name(self) -> str:
         """What the user knows it by."""
 
+    @property
+    def pid(self) -> int | None:
+        """Its process id, None where it does not run."""
+
     async def start(self) -> None:
         """Start it and wait until it is ready. Raises an error with a text for the user; then nothing of it runs."""
 
@@ -94,6 +98,11 @@ class Process:
     def name(self) -> str:
         """The service's name."""
         return self.service.name
+
+    @property
+    def pid(self) -> int | None:
+        """Its process id, None where it does not run."""
+        return self._process.pid if self._process is not None and self._process.returncode is None else None
 
     async def start(self) -> None:
         """Start it and wait until it is ready. Raises StartFailed; then nothing of it runs."""
@@ -177,12 +186,22 @@ class Process:
 
 
 class NatsServer:
-    """The embedded nats-server, among the services."""
-
-    name = "nats-server"
+    """An embedded nats-server, among the services."""
 
     def __init__(self, server: EmbeddedServer) -> None:
         self._server = server
+
+    @property
+    def name(self) -> str:
+        """The server's name."""
+        return self._server.name
+
+    @property
+    def pid(self) -> int | None:
+        """Its process id, None where it does not run."""
+        with contextlib.suppress(ServerFailed):
+            return self._server.pid
+        return None
 
     async def start(self) -> None:
         """Start it, or start it again on the same port. Raises DataDirectoryInUse, ServerFailed."""
@@ -213,6 +232,13 @@ class Postgres:
     def __init__(self, server: PostgresServer, databases: Sequence[str]) -> None:
         self._server = server
         self._databases = databases
+
+    @property
+    def pid(self) -> int | None:
+        """Its process id, None where it does not run."""
+        with contextlib.suppress(PostgresFailed):
+            return self._server.pid
+        return None
 
     async def start(self) -> None:
         """Start it, and make the databases that are missing. Raises PostgresFailed."""

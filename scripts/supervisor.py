@@ -1,6 +1,7 @@
 """Runs the whole system on one machine: nats-server, the control plane, workers; starts again what ends, ends all in order.
 
-`scripts/up` becomes this program once the checkout is set up; see there for its options.
+`scripts/up` and `scripts/cluster` become this program once the checkout is set up: `supervisor.py up` or `supervisor.py cluster`,
+then the options.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from console import Console
@@ -21,7 +22,7 @@ from options import parse
 from service import NatsServer, Postgres, Process, StartFailed, Supervised, describe
 from system import DATABASES, PortInUse, System, plan
 
-from eventlog.embedded import DataDirectoryInUse, EmbeddedServer, ServerFailed
+from eventlog.embedded import DataDirectoryInUse, ServerFailed
 from gctd.settings import SettingsError
 from httpkit import logs
 from projections.postgres.server import PostgresFailed
@@ -48,24 +49,35 @@ Demo = Callable[[System, Console], Awaitable[None]]
 
 
 class ReadyFile:
-    """Tells scripts that the system is ready and how to reach it: addresses, and `env` for the command line. No path: no file."""
+    """Tells scripts that the system is ready and how to reach it: addresses, process ids, `env` for the command line.
+
+    No path: no file.
+    """
 
     def __init__(self, path: Path | None) -> None:
         self._path = path
+        self._system: System | None = None
 
     @contextlib.contextmanager
-    def shown(self, system: System) -> Iterator[None]:
+    def shown(self, system: System, pids: Mapping[str, int]) -> Iterator[None]:
         """It is there in this context: written as a whole, so who sees the file sees all of it."""
-        if self._path is not None:
-            content = {**system.addresses, "env": dict(system.environment)}
-            self._path.parent.mkdir(parents=True, exist_ok=True)
-            draft = self._path.with_name(f".{self._path.name}.{os.getpid()}")
-            draft.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
-            draft.replace(self._path)
+        self._system = system
+        self.update(pids)
         try:
             yield
         finally:
+            self._system = None
             self.remove()
+
+    def update(self, pids: Mapping[str, int]) -> None:
+        """Write it with these process ids, by the names of the parts, if it is there."""
+        if self._path is None or self._system is None:
+            return
+        content = {**self._system.addresses, "pids": dict(pids), "env": dict(self._system.environment)}
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        draft = self._path.with_name(f".{self._path.name}.{os.getpid()}")
+        draft.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
+        draft.replace(self._path)
 
     def remove(self) -> None:
         """Remove it, also one that a killed system left."""
@@ -74,12 +86,21 @@ class ReadyFile:
 
 
 class Supervisor:
-    """Starts stage after stage, starts again what ends by itself, and ends the stages the other way round."""
+    """Starts stage after stage, starts again what ends by itself, and ends the stages the other way round.
 
-    def __init__(self, console: Console) -> None:
+    `on_change` is told the process ids, by the names of the parts, when one has ended by itself or runs again.
+    """
+
+    def __init__(self, console: Console, on_change: Callable[[Mapping[str, int]], None]) -> None:
+        self._on_change = on_change
         self._stages: list[Sequence[Supervised]] = []
         self._console = console
         self._keepers: list[asyncio.Task[None]] = []
+
+    @property
+    def pids(self) -> dict[str, int]:
+        """The process ids of the parts that run."""
+        return {each.name: each.pid for stage in self._stages for each in stage if each.pid is not None}
 
     async def start(self, stage: Sequence[Supervised]) -> None:
         """Start the next stage. Raises what the start of a service raises; call `stop` then, too."""
@@ -111,6 +132,7 @@ class Supervisor:
         delay, since = _FIRST_DELAY, time.monotonic()
         while True:
             status = await each.wait()
+            self._on_change(self.pids)
             if time.monotonic() - since > _SETTLED:
                 delay = _FIRST_DELAY
             self._console.say(f"{each.name} ended {describe(status)}, starting it again in {delay:g} s")
@@ -121,6 +143,7 @@ class Supervisor:
             except (StartFailed, ServerFailed, PostgresFailed) as error:
                 self._console.say(str(error))
             else:
+                self._on_change(self.pids)
                 self._console.say(f"{each.name} runs again")
 
 
@@ -129,7 +152,7 @@ async def run(system: System, console: Console, *, ready: ReadyFile, demo: Demo 
 
     The ready file is there while the system is ready; `demo` is run once it is.
     """
-    supervisor = Supervisor(console)
+    supervisor = Supervisor(console, ready.update)
     work = asyncio.create_task(_work(supervisor, system, console, ready, demo))
     received: list[tuple[signal.Signals, float]] = []
 
@@ -159,25 +182,26 @@ async def run(system: System, console: Console, *, ready: ReadyFile, demo: Demo 
 
 
 async def _work(supervisor: Supervisor, system: System, console: Console, ready: ReadyFile, demo: Demo | None) -> None:
-    first: list[Supervised] = [NatsServer(EmbeddedServer(system.directory / "nats", port=system.nats_port))]
+    first: list[Supervised] = [NatsServer(broker) for broker in system.brokers]
     if system.postgres is not None:
         first.append(Postgres(system.postgres, DATABASES))
     await supervisor.start(first)
     ready.remove()  # not before: until the data directory is ours, it may be that of another system
     for stage in system.stages:
         await supervisor.start([Process(service, system.directory / "logs", console) for service in stage])
-    with ready.shown(system):
+    with ready.shown(system, supervisor.pids):
         if demo is not None:
             await demo(system, console)
-        for name, url in system.addresses.items():
-            print(f"{name}: {url}", flush=True)
+        for name, where in system.addresses.items():
+            print(f"{name}: {where if isinstance(where, str) else ' '.join(where)}", flush=True)
         console.say(system.welcome)
         await supervisor.watch()
 
 
 def main(arguments: Sequence[str]) -> int:
     """Run what the arguments ask for; the exit code."""
-    options = parse(arguments)
+    program, *rest = arguments
+    options = parse(program, rest)
     console = Console(verbose=options.verbose)
     logs.configure(level="info" if options.verbose else "warning", style="text")
     try:

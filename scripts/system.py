@@ -6,18 +6,24 @@ import json
 import os
 import socket
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 
 import attrs
 from options import Options
 from service import Ready, Service
 
+from eventlog.embedded import EmbeddedServer, Membership
 from gctd.settings import load
 from projections.postgres.server import PostgresServer
 
-_GCTD, _PANTRY, _GRAPHQL, _NATS = 0, 1, 2, 9
-"""Where a service's port stands above the port base."""
+_GCTD, _PANTRY, _GRAPHQL, _ROUTE, _NATS = 0, 1, 2, 8, 9
+"""Where the first of a kind stands above the port base; in a cluster each further one is `_APART` above the one before."""
+_APART = 10
+
+_SERVERS, _REPLICAS = 3, 2
+"""How many nats-servers, and how many of each service, a cluster has."""
 
 _DRAIN = 40.0
 """Seconds for a worker to finish or hand back its job: somewhat more than it takes by default (`drain_timeout`)."""
@@ -35,84 +41,136 @@ class PortInUse(Exception):
 class System:
     """All that the supervisor needs to know.
 
-    The services of one stage start together, when those of the stage before are ready; before all nats-server, and Postgres
+    The services of one stage start together, when those of the stage before are ready; before all the `brokers`, and Postgres
     where there is one, with the databases `DATABASES`.
     `addresses` are shown and written to the ready file, `environment` is what a command needs to reach this system, `welcome`
     tells the user what to do with it.
     """
 
     directory: Path
-    nats_port: int
+    brokers: tuple[EmbeddedServer, ...]
     postgres: PostgresServer | None
     stages: tuple[tuple[Service, ...], ...]
-    addresses: Mapping[str, str]
+    addresses: Mapping[str, str | Sequence[str]]
     environment: Mapping[str, str]
     welcome: str
 
 
+@attrs.frozen
+class _Ports:
+    """The ports of each kind, one for each of its processes."""
+
+    gctd: tuple[int, ...]
+    pantry: tuple[int, ...]
+    graphql: tuple[int, ...]
+    nats: tuple[int, ...]
+    routes: tuple[int, ...]
+
+
 def plan(options: Options) -> System:
     """The system that the options ask for. Raises PortInUse, SettingsError."""
-    offsets = (_GCTD, _PANTRY, _GRAPHQL, _NATS)
-    port, pantry_port, graphql_port, nats_port = (_port(options.port_base, offset) for offset in offsets)
-    gctd, pantry, graphql = (f"http://127.0.0.1:{each}" for each in (port, pantry_port, graphql_port))
-    nats = f"nats://127.0.0.1:{nats_port}"
-    token = load().settings.auth_token
+    ports = _ports(options)
     postgres = PostgresServer(options.data_dir / "postgres") if options.postgres else None
+    nats = [_address(port, "nats") for port in ports.nats]
+    gctd, pantry, graphql = ([_address(port) for port in each] for each in (ports.gctd, ports.pantry, ports.graphql))
     settings = {
-        "GCTD_NATS_URL": nats,
+        "GCTD_NATS_URL": ",".join(nats),
         "GCTD_DATABASE_URL": _database(options, postgres, "gctd"),
         "GCTD_CACHE_DIRECTORY": str(options.data_dir / "cache"),
-        "GCTD_URL": gctd,
-        "PANTRY_NATS_URL": nats,
+        "GCTD_URL": gctd[0],
+        "PANTRY_NATS_URL": ",".join(nats),
         "PANTRY_DATABASE_URL": _database(options, postgres, "pantry"),
-        "PANTRY_URL": pantry,
+        "PANTRY_URL": pantry[0],
     }
     inside = {
         **settings,
         "GCTD_HOST": "127.0.0.1",
-        "GCTD_PORT": str(port),
         "GCTD_LOG_FORMAT": "json",  # which the console understands
         "PANTRY_SERVER_HOST": "127.0.0.1",
-        "PANTRY_SERVER_PORT": str(pantry_port),
         "PANTRY_LOG_FORMAT": "json",
         "GRAPHQL_HOST": "127.0.0.1",
-        "GRAPHQL_PORT": str(graphql_port),
         "GRAPHQL_LOG_FORMAT": "json",
         "GRAPHQL_TRACKER_DATABASE": settings["GCTD_DATABASE_URL"],
         "GRAPHQL_PANTRY_DATABASE": settings["PANTRY_DATABASE_URL"],
-        "GRAPHQL_NATS_URL": nats,
+        "GRAPHQL_NATS_URL": settings["GCTD_NATS_URL"],
         **({"GCTD_ALLOW_LOCAL": "true"} if options.allow_local else {}),
+        **({"GCTD_REPLICAS": str(_SERVERS), "PANTRY_REPLICAS": str(_SERVERS)} if options.cluster else {}),
     }
-    # -P: a folder named gctd in the working directory is not the program.
-    python = (sys.executable, "-P", "-m")
-    program = (*python, "gctd")
-    ledger = Service(name="pantry", command=(*python, "pantry", "serve"), environment=inside, ready=Ready(url=f"{pantry}/readyz"))
-    gateway = Service(
-        name="graphql", command=(*python, "graphql_fn", "serve"), environment=inside, ready=Ready(url=f"{graphql}/readyz")
+    everywhere = {"gctd": gctd, "pantry": pantry, "graphql": graphql, "nats": nats}
+    addresses = {name: urls if options.cluster else urls[0] for name, urls in everywhere.items() if urls}
+    return System(
+        directory=options.data_dir,
+        brokers=_brokers(options, ports),
+        postgres=postgres,
+        stages=(  # the gateway looks at the tables of the others
+            (
+                *_servers("serve", "gctd", "GCTD_PORT", ports.gctd, inside),
+                *_servers("pantry", "pantry", "PANTRY_SERVER_PORT", ports.pantry, inside),
+            ),
+            (
+                *_servers("graphql", "graphql_fn", "GRAPHQL_PORT", ports.graphql, inside),
+                *_workers(options.workers, gctd[0], inside),
+            ),
+        ),
+        addresses=addresses,
+        environment=settings,
+        welcome=f"open {gctd[0]} in a browser, or, in another terminal: GCTD_URL={gctd[0]} {_program()} repo add URL "
+        "(Ctrl-C ends all)",
     )
-    serve = Service(name="serve", command=(*program, "serve"), environment=inside, ready=Ready(url=f"{gctd}/readyz"))
+
+
+def _servers(name: str, module: str, variable: str, ports: Sequence[int], environment: Mapping[str, str]) -> list[Service]:
+    """The services of a kind, `serve` of a module, each told its port in a variable."""
+    return [
+        Service(
+            name=_numbered(name, number, ports),
+            command=_command(module, "serve"),
+            environment={**environment, variable: str(port)},
+            ready=Ready(url=f"{_address(port)}/readyz"),
+        )
+        for number, port in enumerate(ports, start=1)
+    ]
+
+
+def _workers(count: int, gctd: str, environment: Mapping[str, str]) -> list[Service]:
+    token = load().settings.auth_token
     announced = Ready(
         url=f"{gctd}/api/workers", headers={"Authorization": f"Bearer {token}"} if token else {}, is_right=_lists_the_worker
     )
-    workers = tuple(
+    return [
         Service(
             name=f"worker-{number}",
-            command=(*program, "worker"),
-            environment={**inside, "GCTD_WORKER_ID": f"worker-{number}"},
+            command=_command("gctd", "worker"),
+            environment={**environment, "GCTD_WORKER_ID": f"worker-{number}"},
             ready=announced,
             patience=_DRAIN,
         )
-        for number in range(1, options.workers + 1)
+        for number in range(1, count + 1)
+    ]
+
+
+def _brokers(options: Options, ports: _Ports) -> tuple[EmbeddedServer, ...]:
+    names = [_numbered("nats", number, ports.nats) for number in range(1, len(ports.nats) + 1)]
+    if not options.cluster:
+        return (EmbeddedServer(options.data_dir / names[0], port=ports.nats[0], name="nats-server"),)
+    return tuple(
+        EmbeddedServer(options.data_dir / name, port=port, name=name, membership=Membership(route, ports.routes))
+        for name, port, route in zip(names, ports.nats, ports.routes, strict=True)
     )
-    return System(
-        directory=options.data_dir,
-        nats_port=nats_port,
-        postgres=postgres,
-        stages=((serve, ledger), (gateway, *workers)),  # the gateway looks at the tables of the others
-        addresses={"gctd": gctd, "pantry": pantry, "graphql": graphql, "nats": nats},
-        environment=settings,
-        welcome=f"open {gctd} in a browser, or, in another terminal: GCTD_URL={gctd} {_program()} repo add URL (Ctrl-C ends all)",
-    )
+
+
+def _numbered(name: str, number: int, of: Sequence[object]) -> str:
+    """A name as it is where there is one of a kind, else with a number."""
+    return name if len(of) == 1 else f"{name}-{number}"
+
+
+def _command(module: str, command: str) -> tuple[str, ...]:
+    # -P: a folder named gctd in the working directory is not the program.
+    return (sys.executable, "-P", "-m", module, command)
+
+
+def _address(port: int, scheme: str = "http") -> str:
+    return f"{scheme}://127.0.0.1:{port}"
 
 
 def _database(options: Options, postgres: PostgresServer | None, name: str) -> str:
@@ -130,14 +188,27 @@ def _lists_the_worker(body: bytes, pid: int) -> bool:
     return any(worker["pid"] == pid and worker["status"] != "gone" for worker in json.loads(body))
 
 
-def _port(base: int, offset: int) -> int:
-    """The port at an offset from the base, which has to be free, or any free one where the base is 0."""
-    with socket.socket() as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind(("127.0.0.1", base + offset if base else 0))
-        except OSError as error:
-            reason = os.strerror(error.errno or 0)
-            raise PortInUse(f"port {base + offset}: {reason}; choose others with --port-base (0: free ports)") from error
-        port: int = probe.getsockname()[1]
-        return port
+def _ports(options: Options) -> _Ports:
+    """The ports at their places above the base, which have to be free; where the base is 0, any that are. Raises PortInUse."""
+    replicas, servers, gateways = (_REPLICAS, _SERVERS, 0) if options.cluster else (1, 1, 1)
+    kinds = ((_GCTD, replicas), (_PANTRY, replicas), (_GRAPHQL, gateways), (_NATS, servers), (_ROUTE, servers))
+    with ExitStack() as taken:  # all at a time, or the same free one is found twice
+        return _Ports(
+            *(
+                tuple(_port(options.port_base and options.port_base + first + _APART * number, taken) for number in range(count))
+                for first, count in kinds
+            )
+        )
+
+
+def _port(wanted: int, taken: ExitStack) -> int:
+    """That port, which has to be free, or any free one for 0; nobody else gets it while the stack is there."""
+    probe = taken.enter_context(socket.socket())
+    probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        probe.bind(("127.0.0.1", wanted))
+    except OSError as error:
+        reason = os.strerror(error.errno or 0)
+        raise PortInUse(f"port {wanted}: {reason}; choose others with --port-base (0: free ports)") from error
+    port: int = probe.getsockname()[1]
+    return port

@@ -15,6 +15,8 @@ from service import Ready, Service
 from supervisor import ReadyFile, run
 from system import System
 
+from eventlog.embedded import EmbeddedServer
+
 
 def _free_port() -> int:
     with socket.socket() as probe:
@@ -40,7 +42,7 @@ if __name__ == "__main__":
     system = System(
         directory=Path(directory),
         postgres=None,
-        nats_port=nats_port,
+        brokers=(EmbeddedServer(Path(directory) / "nats", port=nats_port, name="nats-server"),),
         stages=tuple((service,) for service in services),
         addresses={"nats": f"nats://127.0.0.1:{nats_port}"},
         environment={"SOME_SETTING": "its value"},

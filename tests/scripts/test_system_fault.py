@@ -27,7 +27,7 @@ pytestmark = pytest.mark.fault
 @contextmanager
 def _system(directory: Path, *options: str) -> Iterator[Supervised]:
     common = ["--data-dir", str(directory / "data"), "--ready-file", str(directory / "ready.json"), "--port-base", "0"]
-    command = [sys.executable, str(ROOT / "scripts" / "supervisor.py"), *common, *options]
+    command = [sys.executable, str(ROOT / "scripts" / "supervisor.py"), "up", *common, *options]
     with supervised(command, directory / "console.txt", dict(os.environ)) as running:
         yield running
 
@@ -41,7 +41,8 @@ def _gctd(ready: Mapping[str, Any], *arguments: str) -> Any:
 async def test_the_ready_file_is_all_that_the_command_line_needs(tmp_path: Path) -> None:
     with _system(tmp_path, "--workers", "2") as running:
         ready = await running.ready()
-        assert set(ready) == {"gctd", "pantry", "graphql", "nats", "env"}
+        assert set(ready) == {"gctd", "pantry", "graphql", "nats", "pids", "env"}
+        assert set(ready["pids"]) == {"nats-server", "serve", "pantry", "graphql", "worker-1", "worker-2"}
         assert _get(f"{ready['gctd']}/readyz")["status"] == "ok"
         greeting = {"data": {"hello": "Hello world! from OpenFaaS"}}
         assert _get(f"{ready['graphql']}/function/graphql?query=%7Bhello%7D") == greeting
@@ -88,7 +89,7 @@ async def test_the_tables_may_be_in_a_postgres_that_belongs_to_the_system() -> N
             ready = await running.ready()
             assert ready["env"]["GCTD_DATABASE_URL"].startswith("postgresql://")
             assert [worker["id"] for worker in _gctd(ready, "worker", "list")] == ["worker-1"]
-            running.find("cluster").kill()
+            running.find("postgres/cluster").kill()
             await wait_until(lambda: "postgres runs again" in running.said, 30)
             assert await wait_until(lambda: _online(ready), 60) == ["worker-1"]
             children = list(running.descendants().values())

@@ -104,7 +104,7 @@ class Cluster:
 
 
 def _nodes(directory: Path) -> Iterator[Node]:
-    ports = _free_ports(2 * SIZE)
+    ports = free_ports(2 * SIZE)
     routes = [f"nats://127.0.0.1:{port}" for port in ports[SIZE:]]
     for number in range(SIZE):
         home = directory / f"n{number}"
@@ -126,7 +126,8 @@ def _nodes(directory: Path) -> Iterator[Node]:
         yield Node(f"n{number}", ports[number], config)
 
 
-def _free_ports(count: int) -> list[int]:
+def free_ports(count: int) -> list[int]:
+    """So many ports that nobody listens on."""
     with ExitStack() as stack:
         sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
         for each in sockets:
@@ -141,4 +142,4 @@ def _binary() -> str:
     return found
 
 
-__all__ = ["Cluster", "Node"]
+__all__ = ["Cluster", "Node", "free_ports"]
