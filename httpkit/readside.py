@@ -23,8 +23,9 @@ from httpkit.feed import CommitFrames, Feed
 from httpkit.health import Check, Health
 from httpkit.metrics import gauge, total
 from httpkit.sse import Hub
+from projections.advancing import pauses
 from projections.databases import copies_of, store_at
-from projections.errors import Behind, ProjectionError, ProjectorStopped, StoreDamaged
+from projections.errors import Behind, ProjectionError, ProjectorStopped, StoreDamaged, StoreUnavailable
 from projections.keys import CommandKeys
 from projections.maintenance import Maintenance, subject_of
 from projections.model import ReadModel
@@ -132,10 +133,7 @@ class ReadSide(Collector):
     async def _project(self) -> None:
         """Run the projector; a database that proves to be damaged meanwhile is set aside, and made again from the log."""
         if self._upgrade is Upgrade.MAKE:  # the old tables are shown meanwhile
-            try:
-                await upgrade(self.projector, self._store, copies_of(self._store), self._log, self._model)
-            except (ProjectionError, EventLogError) as error:
-                _log.error("the new tables cannot be made beside the old ones: those are filled again", reason=str(error))
+            await self._make_beside()
         while True:
             tasks = running, looking = asyncio.create_task(self.projector.run()), asyncio.create_task(damaged(self._store))
             try:
@@ -151,6 +149,18 @@ class ReadSide(Collector):
                 await make_again(self._store, self._model, stopped.__cause__)
             else:
                 await make_again(self._store, self._model, looking.result())
+
+    async def _make_beside(self) -> None:
+        waits = pauses()
+        while True:
+            try:
+                return await upgrade(self.projector, self._store, copies_of(self._store), self._log, self._model)
+            except (StoreUnavailable, Unavailable) as error:
+                _log.warning("making the new tables waits", reason=str(error))
+                await asyncio.sleep(next(waits))
+            except (ProjectionError, EventLogError) as error:
+                _log.error("the new tables cannot be made beside the old ones: those are filled again", reason=str(error))
+                return None
 
     async def seen(self, sequence: int) -> int:
         """Wait until the read model has what a command wrote, and give that sequence.

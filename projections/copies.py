@@ -6,11 +6,12 @@ whatever looks at one looks at it.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from enum import StrEnum
 from typing import Protocol, runtime_checkable
 
-from projections.store import Reader, Store
+from projections.errors import CopyRefused
+from projections.store import Checkpoint, Reader, Store
 
 
 class Part(StrEnum):
@@ -52,3 +53,16 @@ class Switching(Store, Protocol):
 
     async def rollback(self, projections: Collection[str]) -> None:
         """As `switch`, with OLD; the tables that were live are NEW then."""
+
+
+def check_as_far(projections: Collection[str], live: Mapping[str, Checkpoint], copy: Mapping[str, Checkpoint]) -> None:
+    """See that a copy has of each projection at least what the live tables have, of the same stream. Raises CopyRefused."""
+    for name in projections:
+        ours, theirs = live.get(name), copy.get(name)
+        if ours is None:
+            continue
+        if theirs is None or theirs.sequence < ours.sequence:
+            reached = 0 if theirs is None else theirs.sequence
+            raise CopyRefused(f"projection {name!r} of the copy is at sequence {reached}, the live one at {ours.sequence}")
+        if theirs.incarnation != ours.incarnation:
+            raise CopyRefused(f"projection {name!r} of the copy was made from another stream")

@@ -5,13 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from projections.errors import CopyRefused, StoreUnavailable
+from projections.errors import StoreUnavailable
 from projections.sqlite import SQLiteReader, SQLiteStore
 from projections.sqlite.copies import SQLiteCopies
 from projections.store import Reader
 
 if TYPE_CHECKING:
-    from projections.postgres import PostgresReader, PostgresStore
+    from projections.postgres import PostgresCopies, PostgresReader, PostgresStore
 
 SQLITE = "sqlite:"
 POSTGRES = ("postgres:", "postgresql:")
@@ -39,16 +39,22 @@ def reader_at(url: str) -> SQLiteReader | PostgresReader:
     return PostgresReader(url)
 
 
-def copies_at(url: str) -> SQLiteCopies:
-    """The copies beside the database at an address. Raises StoreUnavailable as `store_at`, CopyRefused where it keeps none."""
-    if url.startswith(POSTGRES):
-        raise CopyRefused("copies beside the live tables are kept in SQLite only")
-    return SQLiteCopies(_file(url))
+def copies_at(url: str) -> SQLiteCopies | PostgresCopies:
+    """The copies beside the tables at an address. Raises StoreUnavailable as `store_at`."""
+    if not url.startswith(POSTGRES):
+        return SQLiteCopies(_file(url))
+    from projections.postgres import PostgresCopies  # noqa: PLC0415 - slow
+
+    return PostgresCopies(url)
 
 
-def copies_of(reader: Reader) -> SQLiteCopies | None:
-    """The copies beside an open database; None where it keeps none."""
-    return SQLiteCopies(reader.path) if isinstance(reader, SQLiteReader) else None
+def copies_of(reader: Reader) -> SQLiteCopies | PostgresCopies | None:
+    """The copies beside the tables that are looked at; None where the database keeps none."""
+    if isinstance(reader, SQLiteReader):
+        return SQLiteCopies(reader.path)
+    from projections.postgres import PostgresCopies, PostgresReader  # noqa: PLC0415 - slow
+
+    return PostgresCopies(reader.address.url) if isinstance(reader, PostgresReader) else None
 
 
 def path_of(url: str) -> Path | None:

@@ -12,7 +12,7 @@ import structlog
 
 from eventlog import EventLog
 from projections.copies import Copies, Part, Switching
-from projections.errors import CopyRefused
+from projections.errors import CopyRefused, NotLeading
 from projections.fold import Run, dump, plainly, verify
 from projections.migrations import Migrations, check_tables, migrations_of
 from projections.model import Projection, ReadModel
@@ -102,6 +102,7 @@ async def rollback(projector: Projector, store: Switching, copies: Copies, event
 async def _change(
     projector: Projector, store: Switching, copies: Copies, event_log: EventLog, model: ReadModel, part: Part
 ) -> None:
+    await _lead(projector, store)
     if part not in await copies.there():
         raise CopyRefused("there is no copy: `projections rebuild` makes one" if part is Part.NEW else "there are no old tables")
     copy, names = copies.store(part), [projection.name for projection in model.projections]
@@ -122,3 +123,12 @@ async def _change(
     finally:
         await copy.close()
     log.info("read model switched", read_model=model.name, to=part.value, sequence=end, milliseconds=round(took * 1000, 1))
+
+
+async def _lead(projector: Projector, store: Store) -> None:
+    """Of several processes on one database only the one that writes changes its tables. Raises NotLeading in another one."""
+    if store.turns is not None:
+        if not await store.turns.take():
+            raise NotLeading(f"{store.identity} is in use: another process brings it up to date")
+        async with projector.held():
+            pass  # it knows what was applied until then

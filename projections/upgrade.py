@@ -6,6 +6,7 @@ one serves, and takes them when it starts. Where only the rows differ it makes t
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from enum import Enum
 
@@ -21,6 +22,9 @@ from projections.rebuild import check_fits, check_ready, confirm, fill, switch
 from projections.store import Reader, Store
 
 log = structlog.get_logger(__name__)
+
+_LOOK_EVERY = 0.2
+"""Seconds between two looks whether this process may write now."""
 
 
 class Upgrade(Enum):
@@ -50,13 +54,13 @@ async def upgrade_of(store: Reader, copies: Copies | None, model: ReadModel) -> 
 async def upgrade(projector: Projector, store: Store, copies: Copies | None, event_log: EventLog, model: ReadModel) -> None:
     """Take the copy that is there, or make one, and switch to it; nothing where there is nothing to do.
 
-    The old tables are kept for `rollback`, by the old program. Raises ProjectionError, EventLogError.
+    The old tables are kept for `rollback`, by the old program. Where that still runs and leads, it is waited for. Raises
+    ProjectionError, EventLogError.
     """
     found = await upgrade_of(store, copies, model)
     if found is Upgrade.NONE or copies is None or not isinstance(store, Switching):
         return
     log.warning("a new version takes the read model over, beside the old tables", read_model=model.name, how=found.value)
-    await projector.load()
     if found is Upgrade.MAKE:
         if Part.NEW not in await copies.there() or not await _passes(check_fits, copies.reader(Part.NEW), model):
             await copies.discard(Part.NEW)  # else it is one that this program has begun
@@ -67,7 +71,17 @@ async def upgrade(projector: Projector, store: Store, copies: Copies | None, eve
             await confirm(copy, event_log, model)
         finally:
             await copy.close()
+    await _lead(store)
+    await projector.load()
     await switch(projector, store, copies, event_log, model)
+
+
+async def _lead(store: Store) -> None:
+    if store.turns is None or await store.turns.take():
+        return
+    log.warning("the new tables wait for the process that brings the old ones up to date to end", database=store.identity)
+    while not await store.turns.take():  # noqa: ASYNC110 - nobody tells when a session has ended
+        await asyncio.sleep(_LOOK_EVERY)
 
 
 async def _passes(check: Callable[[Reader, ReadModel], Awaitable[object]], copy: Reader, model: ReadModel) -> bool:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from copy import copy
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
@@ -39,10 +40,11 @@ _MICROSECOND = timedelta(microseconds=1)
 
 
 class Address:
-    """Where a database is: `dsn` for the driver, `shown` without the password."""
+    """Where a database is: `url` as given, `dsn` for the driver, `shown` without the password."""
 
     def __init__(self, url: str) -> None:
         """`url`: `postgresql://user:password@host:port/database?setting=value` or `postgres:...`. Raises StoreUnavailable."""
+        self.url = url
         scheme, _, rest = url.partition(":")
         self.dsn = f"postgresql:{rest if rest.startswith('//') else f'///{rest}'}"
         try:
@@ -59,9 +61,18 @@ class Address:
             hidden = hidden._replace(query=query)
         self.shown = hidden.geturl()
         self.database = unquote(parts.path.lstrip("/"))
+        self.settings: Mapping[str, str] = {}
+        """Settings of its sessions, beside those that the address names."""
 
     def __str__(self) -> str:
         return self.shown
+
+    def within(self, schema: str) -> Address:
+        """The same database, its tables in another schema."""
+        found = copy(self)
+        found.settings = {"search_path": quoted(schema)}
+        found.shown = f"{self.shown} (schema {schema})"
+        return found
 
 
 @contextmanager
@@ -98,7 +109,10 @@ def translated(address: Address, *, asked: bool = False) -> Iterator[None]:
 async def connect(address: Address, *, command_timeout: float | None = None, **settings: str) -> Any:
     """A connection that takes and gives values as the driver does: for what writes."""
     return await asyncpg.connect(
-        address.dsn, timeout=CONNECT_TIMEOUT, command_timeout=command_timeout, server_settings={**_SETTINGS, **settings}
+        address.dsn,
+        timeout=CONNECT_TIMEOUT,
+        command_timeout=command_timeout,
+        server_settings={**_SETTINGS, **address.settings, **settings},
     )
 
 
@@ -110,7 +124,7 @@ async def connect_pool(address: Address, *, size: int) -> Any:
         max_size=size,
         timeout=CONNECT_TIMEOUT,
         command_timeout=QUERY_TIMEOUT,
-        server_settings=_SETTINGS,
+        server_settings={**_SETTINGS, **address.settings},
         init=times_as_text,
     )
 

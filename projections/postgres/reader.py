@@ -130,7 +130,9 @@ async def _snapshot(address: Address) -> AsyncIterator[_Snapshot]:
             await times_as_text(connection)
             transaction = connection.transaction(isolation="repeatable_read", readonly=True)
             await transaction.start()
-            await writing.read_checkpoints(connection)  # the transaction sees what its first statement sees
+            # Copies do not change places meanwhile; and only then is decided what the transaction sees.
+            await connection.execute(f"LOCK TABLE {schema.CHECKPOINTS} IN ACCESS SHARE MODE")
+            await writing.read_checkpoints(connection)
         yield _Snapshot(address, connection)
     finally:
         with suppress(TimeoutError, OSError, asyncpg.PostgresError, asyncpg.InterfaceError):

@@ -45,6 +45,15 @@ CREATE TABLE IF NOT EXISTS {PARKED} (
 CREATE TABLE IF NOT EXISTS {MIGRATIONS} (version BIGINT PRIMARY KEY, dirty BOOLEAN NOT NULL);
 """
 
+MARK = "Made from the event log by `projections`, which moves it and removes it."
+"""The comment on tables and schemas that are ours: nothing else in a database is touched."""
+
+_TABLES = """
+SELECT c.oid::bigint AS oid, c.relname AS name, obj_description(c.oid, 'pg_class') IS NOT DISTINCT FROM $2 AS ours
+FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
+WHERE n.nspname = coalesce($1, current_schema()) AND c.relkind IN ('r', 'p') ORDER BY c.relname
+"""
+
 _COLUMNS = """
 SELECT a.attname AS name, format_type(a.atttypid, a.atttypmod) AS type, array_position(i.indkey::int2[], a.attnum) AS key
 FROM pg_attribute AS a LEFT JOIN pg_index AS i ON i.indrelid = a.attrelid AND i.indisprimary
@@ -71,9 +80,33 @@ _HOLDS: Mapping[str, frozenset[ColumnType]] = {
 }
 
 
+@attrs.frozen
+class StoredTable:
+    """A table that is there; `ours` where a migration or the store has made it."""
+
+    oid: int
+    name: str
+    ours: bool
+
+
+async def read_tables(connection: Any, name: str | None = None) -> Sequence[StoredTable]:
+    """The tables in a schema, by name; without one those in the schema of the session."""
+    return [StoredTable(**row) for row in await connection.fetch(_TABLES, name, MARK)]
+
+
+async def mark_new_tables(connection: Any, before: Iterable[StoredTable]) -> None:
+    """Mark the tables of the session's schema that are not among those before."""
+    known = {table.oid for table in before}
+    for table in await read_tables(connection):
+        if table.oid not in known:
+            await connection.execute(f"COMMENT ON TABLE {quoted(table.name)} IS '{MARK}'")
+
+
 async def create_system_tables(connection: Any) -> None:
     """Make the tables of the store itself where they are missing."""
+    before = await read_tables(connection)
     await connection.execute(_SYSTEM_TABLES)
+    await mark_new_tables(connection, before)
 
 
 async def read_version(connection: Any) -> SchemaVersion:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -11,19 +11,19 @@ import asyncpg
 import structlog
 
 from projections.batch import judge, last_changes
+from projections.copies import Part
 from projections.errors import MigrationError, NotLeading, RowRefused
 from projections.model import Projection
-from projections.postgres import schema, writing
+from projections.postgres import schema, switching, writing
 from projections.postgres.connection import connect, translated
 from projections.postgres.reader import PostgresReader
-from projections.postgres.turns import PostgresTurns
+from projections.postgres.turns import MIGRATION, PostgresTurns
 from projections.store import NOTHING_PARKED, KeyRecord, Outcome, Parked, Place, SchemaVersion, Step
 
 log = structlog.get_logger(__name__)
 
-_WRITE_TIMEOUT = 300.0
+WRITE_TIMEOUT = 300.0
 """Seconds for one statement of a batch."""
-_MIGRATION = "migration"
 _LOCK_TIMEOUT = "10s"
 """How long a migration waits for a table that is in use, with everybody who comes later behind it."""
 
@@ -37,11 +37,11 @@ class PostgresStore(PostgresReader):
 
     def __init__(self, url: str) -> None:
         super().__init__(url)
-        self._turns = PostgresTurns(self.address, write_timeout=_WRITE_TIMEOUT)
+        self._turns = PostgresTurns(self.address, write_timeout=WRITE_TIMEOUT)
         self._writing = asyncio.Lock()
 
     @property
-    def turns(self) -> PostgresTurns:
+    def turns(self) -> PostgresTurns | None:
         """How it is shared with other processes."""
         return self._turns
 
@@ -51,7 +51,7 @@ class PostgresStore(PostgresReader):
             connection = await connect(self.address)
             try:
                 async with connection.transaction():
-                    await self._turns.lock(connection, _MIGRATION)
+                    await self._turns.lock(connection, MIGRATION)
                     await schema.create_system_tables(connection)
             finally:
                 await connection.close()
@@ -106,7 +106,7 @@ class PostgresStore(PostgresReader):
                 try:
                     async with connection.transaction():
                         await connection.execute("SET LOCAL lock_timeout = 0")
-                        await self._turns.lock(connection, _MIGRATION)
+                        await self._turns.lock(connection, MIGRATION)
                         await connection.execute(f"SET LOCAL lock_timeout = '{_LOCK_TIMEOUT}'")
                         return await _migrate(connection, sql, before, after, projections)
                 finally:
@@ -114,6 +114,22 @@ class PostgresStore(PostgresReader):
                         await connection.close()
         except RowRefused as error:
             raise MigrationError(f"the rows there are do not allow the migration, nothing was changed: {error}") from error
+
+    async def switch(self, projections: Collection[str]) -> None:
+        """Have the copy that was made (`PostgresCopies`) take the place of the live tables, which are kept as the old ones.
+
+        See `projections.copies.Switching`. Raises NotLeading where another process writes.
+        """
+        await self._change(projections, Part.NEW)
+
+    async def rollback(self, projections: Collection[str]) -> None:
+        """As `switch`, with the tables that were live before; those that are live now are the copy then."""
+        await self._change(projections, Part.OLD)
+
+    async def _change(self, projections: Collection[str], part: Part) -> None:
+        async with self._writing:
+            with translated(self.address):
+                await switching.change_places(await self._writer(), part, projections, self._turns.channel)
 
     async def _writer(self) -> Any:
         if self._pool is None:
@@ -128,7 +144,7 @@ async def _migrate(
 ) -> Sequence[str] | None:
     if await schema.read_version(connection) != before:
         return None
-    old = await schema.shapes(connection, projections)
+    old, tables = await schema.shapes(connection, projections), await schema.read_tables(connection)
     try:
         await connection.execute(f"{sql}\n; SELECT 1")  # the driver fails where there is no statement at all
     except asyncpg.PostgresError as error:
@@ -141,4 +157,5 @@ async def _migrate(
         left = [table.name for table in reversed(projection.tables) if table.name in new]
         await writing.forget(connection, projection.name, left)
     await schema.write_version(connection, after)
+    await schema.mark_new_tables(connection, tables)
     return [projection.name for projection in changed]

@@ -22,7 +22,12 @@ from projections.store import Checkpoint
 
 log = structlog.get_logger(__name__)
 
-_LEADER = "leader"
+LEADER, MIGRATION = "leader", "migration"
+"""What is locked: writing, and changing the tables themselves."""
+KEY = "hashtextextended('read model ' || current_schema() || ' ' || $1, 0)"
+"""The number of a lock: of the session's schema, and of what it is for."""
+KEY_WITHIN = "hashtextextended('read model ' || $2 || ' ' || $1, 0)"
+"""As KEY, of another schema."""
 _LONGEST_NAME = 60
 _SILENCE = 1.0
 """Seconds after which who listens looks whether it may lead now."""
@@ -55,7 +60,7 @@ class PostgresTurns:
             self._connection = None
             with translated(self._address):
                 candidate = await self._connected()
-                if not await candidate.fetchval(f"SELECT pg_try_advisory_lock({_KEY})", _LEADER, timeout=QUERY_TIMEOUT):
+                if not await candidate.fetchval(f"SELECT pg_try_advisory_lock({KEY})", LEADER, timeout=QUERY_TIMEOUT):
                     return False
             self._candidate = None
             self._connection = candidate
@@ -88,7 +93,7 @@ class PostgresTurns:
     async def lock(self, connection: Any, what: str) -> None:
         """Wait for a lock of this database, held until the end of the connection's transaction."""
         await self._name(connection)
-        await connection.execute(f"SELECT pg_advisory_xact_lock({_KEY})", what)
+        await connection.execute(f"SELECT pg_advisory_xact_lock({KEY})", what)
 
     def news(self) -> AbstractAsyncContextManager[AsyncIterator[Mapping[str, Checkpoint] | None]]:
         """The checkpoints now, and again whenever a process has moved them; None about once a second where none has."""
@@ -131,7 +136,3 @@ class PostgresTurns:
             if found is None:
                 raise StoreUnavailable(f"{self._address}: there is no schema to make tables in: make that of `search_path`")
             self.channel = f"read model {found}"[:_LONGEST_NAME]
-
-
-_KEY = "hashtextextended('read model ' || current_schema() || ' ' || $1, 0)"
-"""What is locked: a number for a schema and a purpose."""

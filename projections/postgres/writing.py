@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from functools import lru_cache
 from typing import Any
@@ -73,9 +73,10 @@ async def _put(connection: Any, table: Table, rows: list[tuple[Any, ...]]) -> No
         await connection.execute(_take_copy(table))
 
 
-async def read_checkpoints(connection: Any, *, locked: bool = False) -> dict[str, Checkpoint]:
-    """All checkpoints, by projection; `locked`: until the end of the transaction."""
-    sql = f"SELECT projection, version, incarnation, sequence, applied FROM {CHECKPOINTS}"  # noqa: S608 - a constant
+async def read_checkpoints(connection: Any, *, locked: bool = False, within: str | None = None) -> dict[str, Checkpoint]:
+    """All checkpoints, by projection; `locked`: until the end of the transaction; `within` another schema."""
+    table = CHECKPOINTS if within is None else f"{quoted(within)}.{CHECKPOINTS}"
+    sql = f"SELECT projection, version, incarnation, sequence, applied FROM {table}"  # noqa: S608 - quoted
     rows = await connection.fetch(f"{sql} FOR UPDATE" if locked else sql)
     return {
         projection: Checkpoint(
@@ -103,6 +104,15 @@ async def _write_parked(connection: Any, parked: Mapping[Place, Parked | None]) 
 def _time(value: datetime | str) -> datetime:
     """A time, as one connection or the other gives it."""
     return datetime.fromisoformat(value) if isinstance(value, str) else value
+
+
+async def keep_checkpoints(connection: Any, within: str, own: Collection[str], others: Iterable[Checkpoint]) -> None:
+    """Keep the checkpoints of some projections in another schema, and have those of all others be these."""
+    table = f"{quoted(within)}.{CHECKPOINTS}"
+    await connection.execute(f"DELETE FROM {table} WHERE projection <> ALL ($1)", list(own))  # noqa: S608 - quoted
+    rows = [(c.projection, c.version, c.incarnation, c.sequence, c.applied) for c in others]
+    columns = "projection, version, incarnation, sequence, applied"
+    await connection.executemany(f"INSERT INTO {table} ({columns}) VALUES ($1, $2, $3, $4, $5)", rows)  # noqa: S608 - quoted
 
 
 _MOVE = f"""

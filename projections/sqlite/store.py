@@ -14,6 +14,7 @@ from typing import TypeVar
 import structlog
 
 from projections.batch import judge, last_changes
+from projections.copies import check_as_far
 from projections.errors import CopyRefused, MigrationError, RowRefused, StoreUnavailable
 from projections.model import Projection
 from projections.sqlite import files, schema, seal, writing
@@ -185,7 +186,7 @@ class SQLiteStore(SQLiteReader):
             try:
                 seal.unseal(file)
                 before = writing.read_checkpoints(self._opened_writer())
-                _check_as_far(projections, before, writing.read_checkpoints(writer))
+                check_as_far(projections, before, writing.read_checkpoints(writer))
                 with transaction(writer):
                     writing.keep_checkpoints(writer, projections, before.values())
                 reader = self._connect(file)
@@ -279,18 +280,6 @@ class SQLiteStore(SQLiteReader):
             raise StoreUnavailable(f"{self.path} is not open")
         with translated(self.path):
             return await asyncio.get_running_loop().run_in_executor(self._thread, function)
-
-
-def _check_as_far(projections: Collection[str], live: Mapping[str, Checkpoint], copy: Mapping[str, Checkpoint]) -> None:
-    for name in projections:
-        ours, theirs = live.get(name), copy.get(name)
-        if ours is None:
-            continue
-        if theirs is None or theirs.sequence < ours.sequence:
-            reached = 0 if theirs is None else theirs.sequence
-            raise CopyRefused(f"projection {name!r} of the copy is at sequence {reached}, the live one at {ours.sequence}")
-        if theirs.incarnation != ours.incarnation:
-            raise CopyRefused(f"projection {name!r} of the copy was made from another stream")
 
 
 def _execute(writer: sqlite3.Connection, script: str) -> None:

@@ -5,11 +5,9 @@ from __future__ import annotations
 import asyncio
 import re
 import signal
-import sqlite3
 import subprocess
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, closing, suppress
-from pathlib import Path
+from contextlib import asynccontextmanager
 
 import pytest
 import pytest_asyncio
@@ -20,16 +18,21 @@ from eventlog.desk import Desk
 from eventlog.jetstream.connection import Connection
 from eventlog.jetstream.log import JetStreamLog
 from gctd.domain import worker
+from projections.copies import Copies, Part
+from projections.databases import copies_at, reader_at, store_at
+from projections.errors import ProjectionError
 from projections.fold import compare, folded
 from projections.maintenance import Maintenance, subject_of
 from projections.migrations import Migrations
+from projections.postgres import PostgresStore
 from projections.projector import Projector
 from projections.sqlite import SQLiteStore
-from projections.sqlite.copies import SQLiteCopies
 from projections.tracker import MODEL
 from tests.projections.test_cli_int import PROGRAM, append, environment, run
 from tests.support.nats import plain_client
-from tests.support.waiting import wait_until
+from tests.support.tables import change
+
+EitherStore = SQLiteStore | PostgresStore
 
 
 @pytest_asyncio.fixture
@@ -40,30 +43,25 @@ async def log(nats_url: str) -> AsyncIterator[JetStreamLog]:
 
 
 @pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "read.db"
-
-
-@pytest.fixture
-def where(nats_url: str, path: Path) -> dict[str, str]:
-    return {"GCTD_NATS_URL": nats_url, "GCTD_DATABASE_URL": f"sqlite:{path}"}
+def where(nats_url: str, database_url: str) -> dict[str, str]:
+    return {"GCTD_NATS_URL": nats_url, "GCTD_DATABASE_URL": database_url}
 
 
 @asynccontextmanager
-async def project(log: JetStreamLog, path: Path) -> AsyncIterator[SQLiteStore]:
+async def project(log: JetStreamLog, database_url: str) -> AsyncIterator[EitherStore]:
     """The read model, brought to the end of the log, and open."""
-    async with SQLiteStore(path) as store:
+    async with store_at(database_url) as store:
         await Migrations(store, MODEL).up()
         await Projector(log, store, MODEL).run(until=(await log.head()).last)
         yield store
 
 
 @asynccontextmanager
-async def serving(log: JetStreamLog, path: Path) -> AsyncIterator[tuple[SQLiteStore, Projector]]:
+async def serving(log: JetStreamLog, database_url: str) -> AsyncIterator[tuple[EitherStore, Projector]]:
     """What a service does of it: the projector, and a desk for orders."""
-    async with project(log, path) as store:
+    async with project(log, database_url) as store:
         projector = Projector(log, store, MODEL)
-        maintenance = Maintenance(projector, store, SQLiteCopies(path), log, MODEL)
+        maintenance = Maintenance(projector, store, copies_at(database_url), log, MODEL)
         desk = Desk(log.connection, subject_of(MODEL), maintenance.take)
         tasks = [asyncio.create_task(projector.run()), asyncio.create_task(desk.run())]
         await projector.wait_for((await log.head()).last, 10)
@@ -75,29 +73,22 @@ async def serving(log: JetStreamLog, path: Path) -> AsyncIterator[tuple[SQLiteSt
             await asyncio.wait(tasks)
 
 
-def damage(file: Path) -> None:
-    with closing(sqlite3.connect(file)) as connection, connection:
-        assert connection.execute("UPDATE workers SET host = 'elsewhere' WHERE id = 'w1'").rowcount == 1
-
-
-async def names(path: Path) -> list[str]:
-    with closing(sqlite3.connect(path)) as connection:
-        return [name for (name,) in connection.execute("SELECT DISTINCT host FROM workers ORDER BY host")]
+ELSEWHERE = "UPDATE workers SET host = 'elsewhere' WHERE id = 'w1'"
 
 
 async def test_a_wrong_row_is_found_rebuilt_and_rolled_back_while_a_service_runs(
-    log: JetStreamLog, path: Path, where: dict[str, str]
+    log: JetStreamLog, database_url: str, where: dict[str, str]
 ) -> None:
     """The service goes on throughout: it reads, and applies what is written, from the tables that are live."""
     for number in range(20):
         await append(log, f"w{number % 5}", number)
-    async with serving(log, path) as (store, projector):
+    async with serving(log, database_url) as (store, projector):
 
         async def hosts() -> list[object]:
             return [row["host"] for row in await store.fetch("SELECT DISTINCT host FROM workers ORDER BY host")]
 
         assert (await run("verify", **where)).code == 0
-        damage(path)
+        await change(database_url, ELSEWHERE)
         ended = await run("verify", "--json", **where)
         assert ended.code == 5
         assert ended.document["sequence"] == 20
@@ -125,60 +116,75 @@ async def test_a_wrong_row_is_found_rebuilt_and_rolled_back_while_a_service_runs
             assert await compare(store, fresh, MODEL) is None
 
 
-async def test_without_a_service_the_commands_do_it_themselves(log: JetStreamLog, path: Path, where: dict[str, str]) -> None:
+async def test_without_a_service_the_commands_do_it_themselves(
+    log: JetStreamLog, database_url: str, where: dict[str, str]
+) -> None:
     """A copy that is not what was verified is refused, and stays beside; what is not there is said."""
     for number in range(6):
         await append(log, f"w{number % 3}", number)
-    async with project(log, path):
+    async with project(log, database_url):
         pass
     assert (await run("resume", **where)).code == 3
     assert (await run("rollback", **where)).code == 5
     assert (await run("rebuild", "nothing", **where)).code == 2
     assert (await run("rebuild", "--no-switch", **where)).code == 0
-    new = path.with_name("read.db.1")
-    damage(new)
+    await change(database_url, ELSEWHERE, Part.NEW)
     ended = await run("verify", "--copy", "new", **where)
     assert (ended.code, ended.lines) == (5, [["differs", "workers 'w1': host is 'elsewhere', should be 'hé'"]])
     ended = await run("switch", **where)
     assert (ended.code, "not what was verified" in ended.err) == (5, True)
     assert (await run("rebuild", **where)).code == 0
-    assert path.with_name("read.db.live").exists()
-    assert await names(new) == ["hé"]
+    assert await copies_at(database_url).there() == [Part.OLD]
+    async with reader_at(database_url) as reader:
+        assert await reader.fetch("SELECT DISTINCT host FROM workers") == [{"host": "hé"}]
+    assert (await run("verify", **where)).code == 0
 
 
-async def test_a_rebuild_that_is_killed_is_gone_on_with(log: JetStreamLog, path: Path, where: dict[str, str]) -> None:
+async def begun(copies: Copies) -> bool:
+    """Whether a copy has a part of its tables."""
+    if Part.NEW in await copies.there():
+        copy = copies.reader(Part.NEW)
+        try:
+            await copy.open()
+            return (await copy.schema()).version > 0
+        except ProjectionError:
+            return False
+        finally:
+            await copy.close()
+    return False
+
+
+async def test_a_rebuild_that_is_killed_is_gone_on_with(log: JetStreamLog, database_url: str, where: dict[str, str]) -> None:
     """kill -9 in the middle: the live tables are not touched, and `resume` begins where the copy is."""
     for number in range(40):
         await append(log, f"w{number % 5}", number)
-    async with project(log, path):
+    async with project(log, database_url):
         pass
     command = [*PROGRAM, "rebuild", "--verbose"]
     process = await asyncio.to_thread(
         subprocess.Popen, command, env=environment(**where), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     )
-    new = path.with_name("read.db.1")
-
-    def begun() -> bool:
-        with suppress(sqlite3.Error), closing(sqlite3.connect(f"{new.as_uri()}?mode=ro", uri=True)) as connection:
-            return bool(connection.execute("SELECT count(*) FROM schema_migrations").fetchone() == (1,))
-        return False
-
-    await wait_until(lambda: begun() or process.poll() is not None, timeout=30)
+    copies = copies_at(database_url)
+    async with asyncio.timeout(60):
+        while process.poll() is None and not await begun(copies):
+            pass
     process.send_signal(signal.SIGKILL)
     await asyncio.to_thread(process.wait)
-    assert not path.with_name("read.db.live").exists() or process.returncode == 0
+    assert await copies.there() == [Part.NEW if process.returncode else Part.OLD]
     if process.returncode != 0:
         ended = await run("resume", "--json", **where)
         assert (ended.code, ended.document["sequence"]) == (0, 40), ended.err
     assert (await run("verify", **where)).code == 0
 
 
-async def test_what_is_parked_is_listed_and_taken_up(log: JetStreamLog, nats_url: str, path: Path, where: dict[str, str]) -> None:
+async def test_what_is_parked_is_listed_and_taken_up(
+    log: JetStreamLog, nats_url: str, database_url: str, where: dict[str, str]
+) -> None:
     """By the service where there is one; 5 as long as something stays."""
     await append(log, "w1", 1)
     async with plain_client(nats_url) as client:
         await client.jetstream().publish(f"{worker.CATEGORY}.bad", b"{}")
-    async with serving(log, path) as (_, projector):
+    async with serving(log, database_url) as (_, projector):
         assert await asyncio.to_thread(lambda: len(projector.parked)) == 2
         ended = await run("parked", "--json", "--database", where["GCTD_DATABASE_URL"])
         assert ended.code == 0
@@ -197,10 +203,10 @@ async def test_what_is_parked_is_listed_and_taken_up(log: JetStreamLog, nats_url
 
 
 async def test_the_database_of_a_service_that_does_not_answer_is_left_alone(
-    log: JetStreamLog, path: Path, where: dict[str, str]
+    log: JetStreamLog, database_url: str, where: dict[str, str]
 ) -> None:
     await append(log, "w1", 1)
-    async with project(log, path):
+    async with project(log, database_url):
         ended = await run("rollback", **where)
         assert ended.code == 6
-        assert re.search("in use by process [0-9]+", ended.err)
+        assert re.search("in use by process [0-9]+|is in use: another process", ended.err)

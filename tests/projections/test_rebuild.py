@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import json
-import sqlite3
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, closing
+from contextlib import asynccontextmanager
 from pathlib import Path
+from urllib.parse import quote
 
 import attrs
 import pytest
@@ -15,17 +15,22 @@ import pytest_asyncio
 
 from eventlog.memory import MemoryLog
 from projections.copies import Part
+from projections.databases import copies_at, store_at
 from projections.errors import CopyRefused, StoreInUse
 from projections.fold import compare, dump, folded, verify
 from projections.migrations import Migrations
 from projections.model import Projection, Put, ReadModel
+from projections.postgres import PostgresStore
 from projections.projector import Projector
 from projections.rebuild import check_whole, confirm, fill, rollback, switch
 from projections.sqlite import SQLiteStore
-from projections.sqlite.copies import SQLiteCopies
 from projections.store import Checkpoint, Step
 from tests.support import ledger
 from tests.support.ledger import FIXED, MODEL, Book, Booked, Opened
+from tests.support.tables import change, execute
+
+SCHEMA = '"Ü ?"'
+EitherStore = SQLiteStore | PostgresStore
 
 
 @pytest.fixture
@@ -38,14 +43,20 @@ def book(log: MemoryLog) -> Book:
     return Book(log)
 
 
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "ü?[0].db"
+@pytest.fixture(params=["sqlite", "postgres"])
+def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """An address of either kind; the names of file and schema are not plain."""
+    if request.param == "sqlite":
+        return f"sqlite:{tmp_path / 'ü?[0].db'}"
+    database: str = request.getfixturevalue("postgres_url")
+    return f"{database}&search_path={quote(SCHEMA)}"
 
 
 @pytest_asyncio.fixture
-async def store(path: Path) -> AsyncIterator[SQLiteStore]:
-    async with SQLiteStore(path, patience=0) as store:
+async def store(url: str) -> AsyncIterator[EitherStore]:
+    if not url.startswith("sqlite:"):
+        await execute(url, f"CREATE SCHEMA {SCHEMA}")
+    async with store_at(url) as store:
         await Migrations(store, MODEL).up()
         yield store
 
@@ -60,26 +71,21 @@ async def running(projector: Projector) -> AsyncIterator[asyncio.Task[None]]:
         await asyncio.wait({task})
 
 
-async def equals_a_fold(log: MemoryLog, store: SQLiteStore, model: ReadModel = MODEL) -> None:
+async def equals_a_fold(log: MemoryLog, store: EitherStore, model: ReadModel = MODEL) -> None:
     async with folded(log, model, until=(await log.head()).last) as fresh:
         difference = await compare(store, fresh, model)
         assert difference is None, str(difference)
         assert await dump(store, model) == await dump(fresh, model)
 
 
-async def make_copy(log: MemoryLog, path: Path, model: ReadModel = MODEL) -> int:
-    async with SQLiteCopies(path).store(Part.NEW) as copy:
+async def make_copy(log: MemoryLog, url: str, model: ReadModel = MODEL) -> int:
+    async with copies_at(url).store(Part.NEW) as copy:
         await fill(copy, log, model)
         return await confirm(copy, log, model)
 
 
-def damage(file: Path, sql: str) -> None:
-    with closing(sqlite3.connect(file)) as connection, connection:
-        assert connection.execute(sql).rowcount == 1
-
-
 async def test_under_reads_and_writes_no_read_fails_or_goes_back_in_time(
-    log: MemoryLog, book: Book, store: SQLiteStore, path: Path
+    log: MemoryLog, book: Book, store: EitherStore, url: str
 ) -> None:
     """A wrong row in the live tables is right after the switch, and wrong again after the rollback; the projector goes on."""
     await book.append_randomly(3000, accounts=50, seed=1, batch=50)
@@ -87,7 +93,7 @@ async def test_under_reads_and_writes_no_read_fails_or_goes_back_in_time(
     async with running(projector):
         await projector.wait_for(3000, 20)
         await store.advance([], ())
-        damage(path, "UPDATE accounts SET owner = 'nobody' WHERE id = 'account-7'")
+        await change(url, "UPDATE accounts SET owner = 'nobody' WHERE id = 'account-7'")
         seen, done = [0], False
 
         async def write() -> None:
@@ -95,7 +101,7 @@ async def test_under_reads_and_writes_no_read_fails_or_goes_back_in_time(
             while not done:
                 await book.append_randomly(20, accounts=50, seed=part, batch=5)
                 part += 1
-                await asyncio.sleep(0.001)
+                await asyncio.sleep(0.01)
 
         async def read() -> None:
             while not done:
@@ -114,8 +120,8 @@ async def test_under_reads_and_writes_no_read_fails_or_goes_back_in_time(
             return await store.fetch_one("SELECT 1 FROM accounts WHERE owner = 'nobody'") is not None
 
         tasks = [asyncio.create_task(write()), asyncio.create_task(read())]
-        copies = SQLiteCopies(path)
-        assert await make_copy(log, path) >= 3000
+        copies = copies_at(url)
+        assert await make_copy(log, url) >= 3000
         await switch(projector, store, copies, log, MODEL)
         right = not await wrong()
         assert await copies.there() == [Part.OLD]
@@ -132,19 +138,16 @@ async def test_under_reads_and_writes_no_read_fails_or_goes_back_in_time(
     assert right
 
 
-async def test_a_copy_that_is_not_what_it_should_be_is_refused(
-    log: MemoryLog, book: Book, store: SQLiteStore, path: Path
-) -> None:
+async def test_a_copy_that_is_not_what_it_should_be_is_refused(log: MemoryLog, book: Book, store: EitherStore, url: str) -> None:
     """A changed cell, a missing row, an extra one: before it is verified with the difference, after it by the digest."""
     await book.append_randomly(300, accounts=20, seed=1)
     projector = Projector(log, store, MODEL)
     await projector.run(until=300)
-    copies = SQLiteCopies(path)
+    copies = copies_at(url)
     with pytest.raises(CopyRefused, match="there is no copy"):
         await switch(projector, store, copies, log, MODEL)
     async with copies.store(Part.NEW) as copy:
         await fill(copy, log, MODEL)
-    new = path.with_name(f"{path.name}.1")
     with pytest.raises(CopyRefused, match="not verified"):
         await switch(projector, store, copies, log, MODEL)
     for sql, said in {
@@ -156,16 +159,16 @@ async def test_a_copy_that_is_not_what_it_should_be_is_refused(
         await copies.discard(Part.NEW)
         async with copies.store(Part.NEW) as copy:
             await fill(copy, log, MODEL)
-            damage(new, sql)
+            await change(url, sql, Part.NEW)
             with pytest.raises(CopyRefused, match=said):
                 await confirm(copy, log, MODEL)
         with pytest.raises(CopyRefused, match="not verified"):
             await switch(projector, store, copies, log, MODEL)
         await copies.discard(Part.NEW)
-        await make_copy(log, path)
+        await make_copy(log, url)
         async with copies.reader(Part.NEW) as copy_again:
             await check_whole(copy_again, MODEL)
-        damage(new, sql)
+        await change(url, sql, Part.NEW)
         async with copies.reader(Part.NEW) as copy_again:
             with pytest.raises(CopyRefused, match="not what was verified"):
                 await check_whole(copy_again, MODEL)
@@ -173,10 +176,10 @@ async def test_a_copy_that_is_not_what_it_should_be_is_refused(
     await equals_a_fold(log, store)
 
 
-async def test_a_copy_is_gone_on_with_where_it_was_left(log: MemoryLog, book: Book, store: SQLiteStore, path: Path) -> None:
+async def test_a_copy_is_gone_on_with_where_it_was_left(log: MemoryLog, book: Book, store: EitherStore, url: str) -> None:
     """It keeps its checkpoint; nothing is applied again."""
     await book.append_randomly(500, accounts=20, seed=1)
-    copies, begun = SQLiteCopies(path), []
+    copies, begun = copies_at(url), []
 
     async def partly(projector: Projector, until: int) -> None:
         begun.append(projector.farthest)
@@ -194,7 +197,7 @@ async def test_a_copy_is_gone_on_with_where_it_was_left(log: MemoryLog, book: Bo
         await confirm(copy, log, MODEL)
 
 
-async def test_a_copy_of_another_version_waits_for_it(log: MemoryLog, book: Book, store: SQLiteStore, path: Path) -> None:
+async def test_a_copy_of_another_version_waits_for_it(log: MemoryLog, book: Book, store: EitherStore, url: str) -> None:
     """The program that serves refuses it and goes on; the one that it was made for takes it, and the old one can come back."""
     await book.append_randomly(100, accounts=20, seed=1)
     projector = Projector(log, store, MODEL)
@@ -211,8 +214,8 @@ async def test_a_copy_of_another_version_waits_for_it(log: MemoryLog, book: Book
         },
     )
     newer = attrs.evolve(MODEL, projections=(accounts, loud))
-    copies = SQLiteCopies(path)
-    await make_copy(log, path, newer)
+    copies = copies_at(url)
+    await make_copy(log, url, newer)
     with pytest.raises(CopyRefused, match="'owners' of the copy is of version 2, this program has 1"):
         await switch(projector, store, copies, log, MODEL)
     await book.append_randomly(50, accounts=20, seed=2)
@@ -231,7 +234,7 @@ async def test_a_copy_of_another_version_waits_for_it(log: MemoryLog, book: Book
 
 
 async def test_checkpoints_of_others_go_along_and_parked_aggregates_do_not(
-    log: MemoryLog, book: Book, store: SQLiteStore, path: Path
+    log: MemoryLog, book: Book, store: EitherStore, url: str
 ) -> None:
     """Who keeps a checkpoint in the same database finds it again; what the copy could apply is not parked in it."""
     other = Projection("jobs", 1, (), {})
@@ -244,26 +247,34 @@ async def test_checkpoints_of_others_go_along_and_parked_aggregates_do_not(
     projector = Projector(log, store, FIXED)
     await projector.run(until=2)
     assert len(projector.parked) == 1
-    await make_copy(log, path, FIXED)
-    await switch(projector, store, SQLiteCopies(path), log, FIXED)
+    await make_copy(log, url, FIXED)
+    await switch(projector, store, copies_at(url), log, FIXED)
     assert projector.parked == {}
     assert set(await store.checkpoints()) == {"accounts", "owners", "jobs"}
     assert (await store.checkpoints())["jobs"] == jobs
     moved = attrs.evolve(jobs, sequence=9)
     await store.advance([Step(projection=other, before=jobs, after=moved, changes=())])
-    await rollback(projector, store, SQLiteCopies(path), log, FIXED)
+    await rollback(projector, store, copies_at(url), log, FIXED)
     assert len(projector.parked) == 1
     assert (await store.checkpoints())["jobs"] == moved
 
 
 async def test_what_was_switched_to_is_there_after_a_restart_and_older_files_go(
-    log: MemoryLog, book: Book, store: SQLiteStore, path: Path
+    log: MemoryLog, book: Book, tmp_path: Path
 ) -> None:
+    path = tmp_path / "read.db"
+    async with SQLiteStore(path, patience=0) as store:
+        await Migrations(store, MODEL).up()
+        await switched_again_and_again(log, book, store, path)
+
+
+async def switched_again_and_again(log: MemoryLog, book: Book, store: SQLiteStore, path: Path) -> None:
+    url = f"sqlite:{path}"
     await book.append_randomly(100, accounts=20, seed=1)
-    projector, copies = Projector(log, store, MODEL), SQLiteCopies(path)
+    projector, copies = Projector(log, store, MODEL), copies_at(url)
     await projector.run(until=100)
     for number in (1, 2, 3):
-        await make_copy(log, path)
+        await make_copy(log, url)
         await switch(projector, store, copies, log, MODEL)
         assert store.file == path.with_name(f"{path.name}.{number}")
         assert json.loads(path.with_name(f"{path.name}.live").read_bytes()) == {"live": number, "old": number - 1}
@@ -292,7 +303,7 @@ async def test_what_was_switched_to_is_there_after_a_restart_and_older_files_go(
     ],
 )
 async def test_verify_finds_the_first_difference(
-    log: MemoryLog, book: Book, store: SQLiteStore, path: Path, sql: str, said: str
+    log: MemoryLog, book: Book, store: EitherStore, url: str, sql: str, said: str
 ) -> None:
     await book.append("account-3", Opened("kim"), Booked(5), key="k")
     await book.append_randomly(1200, accounts=40, seed=1, batch=40)
@@ -301,7 +312,7 @@ async def test_verify_finds_the_first_difference(
         await book.append("account-3", Opened("kim"), Booked(5))
         await Projector(log, store, MODEL).run(until=1202)
     assert (await verify(store, log, MODEL)).difference is None
-    damage(path, sql)
+    await change(url, sql)
     difference = (await verify(store, log, MODEL)).difference
     assert difference is not None
     assert said in str(difference)

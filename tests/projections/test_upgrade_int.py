@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
-from pathlib import Path
 
 import attrs
 import pytest
@@ -15,12 +14,12 @@ from eventlog.jetstream.log import JetStreamLog
 from httpkit.feed import CommitFrames
 from httpkit.readside import ReadSide, migrated
 from projections.copies import Part
+from projections.databases import copies_at, store_at
 from projections.fold import compare, folded
 from projections.model import Change, Put, ReadModel
 from projections.projector import Projector
 from projections.rebuild import confirm, fill, rollback
-from projections.sqlite import SQLiteStore
-from projections.sqlite.copies import SQLiteCopies
+from projections.store import Store
 from projections.upgrade import upgrade
 from tests.support import ledger
 from tests.support.ledger import MODEL, Book
@@ -46,53 +45,52 @@ OLDER = Older(**{field.name: getattr(MODEL, field.name) for field in attrs.field
 
 
 @asynccontextmanager
-async def served(log: JetStreamLog, path: Path, model: ReadModel) -> AsyncIterator[tuple[ReadSide, SQLiteStore]]:
-    async with migrated(f"sqlite:{path}", model) as store:
+async def served(log: JetStreamLog, url: str, model: ReadModel) -> AsyncIterator[tuple[ReadSide, Store]]:
+    async with migrated(url, model) as store:
         frames = CommitFrames(log, {}, lambda _: ())
         side = ReadSide(connection=log.connection, log=log, store=store, model=model, frames=frames, max_lag=60)
         async with side.running():
-            assert isinstance(store, SQLiteStore)
             yield side, store
 
 
-async def equals_a_fold(log: JetStreamLog, store: SQLiteStore, model: ReadModel, until: int) -> None:
+async def equals_a_fold(log: JetStreamLog, store: Store, model: ReadModel, until: int) -> None:
     async with folded(log, model, until=until) as fresh:
         assert await compare(store, fresh, model) is None
 
 
-async def test_tables_that_were_made_for_a_new_version_are_taken_at_its_start(nats_url: str, tmp_path: Path) -> None:
+async def test_tables_that_were_made_for_a_new_version_are_taken_at_its_start(nats_url: str, database_url: str) -> None:
     """The old program serves until then; what came since the copy was made is in it before anybody reads; it can go back."""
-    path, copies = tmp_path / "read.db", SQLiteCopies(tmp_path / "read.db")
+    copies = copies_at(database_url)
     async with ledger_log(nats_url) as log:
         book = Book(log)
         await book.append_randomly(200, accounts=20, seed=1)
-        async with served(log, path, OLDER) as (side, _):
+        async with served(log, database_url, OLDER) as (side, _):
             await side.projector.wait_for(200, 20)
             async with copies.store(Part.NEW) as copy:
                 await fill(copy, log, LOUD)
                 await confirm(copy, log, LOUD)
             await book.append_randomly(50, accounts=20, seed=2)
             await side.projector.wait_for(250, 20)
-        async with served(log, path, LOUD) as (side, store):
-            assert store.file.name == "read.db.1"
+        async with served(log, database_url, LOUD) as (side, store):
+            assert await copies.there() == [Part.OLD]
             assert {c.sequence for c in (await store.checkpoints()).values()} == {250}
             await book.append_randomly(10, accounts=20, seed=3)
             await side.projector.wait_for(260, 20)
             await equals_a_fold(log, store, LOUD, 260)
-        async with SQLiteStore(path) as before:
+        async with store_at(database_url) as before:
             projector = Projector(log, before, OLDER)
             await projector.load()
             await rollback(projector, before, copies, log, OLDER)
-        async with served(log, path, OLDER) as (side, store):
+        async with served(log, database_url, OLDER) as (side, store):
             await side.projector.wait_for(260, 20)
             assert (await store.schema()).version == 3
             await equals_a_fold(log, store, OLDER, 260)
 
 
 async def test_where_only_rows_differ_the_old_ones_are_shown_until_the_new_are_there(
-    nats_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    nats_url: str, database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    path, going = tmp_path / "read.db", asyncio.Event()
+    going = asyncio.Event()
 
     async def held(*arguments: object) -> None:
         await going.wait()
@@ -102,14 +100,14 @@ async def test_where_only_rows_differ_the_old_ones_are_shown_until_the_new_are_t
     async with ledger_log(nats_url) as log:
         book = Book(log)
         await book.append_randomly(200, accounts=20, seed=1)
-        async with served(log, path, MODEL) as (side, _):
+        async with served(log, database_url, MODEL) as (side, _):
             await side.projector.wait_for(200, 20)
         await book.append_randomly(50, accounts=20, seed=2)
-        async with served(log, path, LOUD) as (side, store):
-            count = await store.fetch("SELECT count(*) AS n FROM owners WHERE account GLOB 'account-*'")
+        async with served(log, database_url, LOUD) as (side, store):
+            count = await store.fetch("SELECT count(*) AS n FROM owners WHERE account LIKE 'account-%'")
             assert count[0]["n"] > 10
             assert side.projector.position == 0
             going.set()
             await wait_until(lambda: side.projector.position == 250, timeout=20)
             await equals_a_fold(log, store, LOUD, 250)
-            assert await SQLiteCopies(path).there() == [Part.OLD]
+            assert await copies_at(database_url).there() == [Part.OLD]
