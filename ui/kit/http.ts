@@ -87,7 +87,7 @@ export async function ask<T>(method: string, path: string, options: Options = {}
   return {
     body: body as T,
     sequence: Number(answer.headers.get("Event-Sequence") ?? 0),
-    next: /<([^>]*)>;\s*rel="next"/.exec(answer.headers.get("Link") ?? "")?.[1] ?? null,
+    next: nextOf(path, answer.headers.get("Link") ?? ""),
   };
 }
 
@@ -111,15 +111,21 @@ export async function readPages<T>(
   }
 }
 
-/** Trade the token for a cookie. Raises Problem. */
-export async function signIn(token: string): Promise<void> {
-  await ask("POST", "/api/session", { headers: { Authorization: `Bearer ${token}` } });
+/** Trade the token for a cookie at an address of the service. Raises Problem. */
+export async function signIn(session: string, token: string): Promise<void> {
+  await ask("POST", session, { headers: { Authorization: `Bearer ${token}` } });
   signedOut.set(false);
 }
 
 /** The text of an error for the user. */
 export function textOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
+}
+
+/** The list's own path with the query that the service names: a proxy may have put it under another path. */
+function nextOf(path: string, link: string): string | null {
+  const query = /<[^>?]*(\?[^>]*)>;\s*rel="next"/.exec(link)?.[1];
+  return query ? path.replace(/\?.*/, "") + query : null;
 }
 
 function parsed(text: string): unknown {

@@ -5,7 +5,7 @@
 // tab is told to read its lists again.
 
 import { Cell } from "./cell";
-import { ask, Problem } from "./http";
+import { ask, Problem, signedOut } from "./http";
 import { compare } from "./positions";
 
 export interface Live {
@@ -33,6 +33,7 @@ type Message =
 
 const REOPEN = 2_000;
 const PROBE = 10_000;
+const PATIENCE = 5_000;
 const SOON = 50;
 
 export class Stream {
@@ -105,7 +106,7 @@ export class Stream {
     this.#source?.close();
     const { url, names } = this.settings;
     const resumes = this.last.value;
-    const source = new EventSource(resumes ? `${url}?last_event_id=${resumes}` : url);
+    const source = new EventSource(resumes ? `${url}${url.includes("?") ? "&" : "?"}last_event_id=${resumes}` : url);
     this.#source = source;
     source.addEventListener("open", () => {
       this.#turn({ kind: "live" });
@@ -113,7 +114,7 @@ export class Stream {
     });
     source.addEventListener("error", () => {
       this.#stale();
-      if (source.readyState === EventSource.CLOSED) this.#reopening = window.setTimeout(() => this.#open(), REOPEN);
+      if (source.readyState === EventSource.CLOSED) void this.#refused();
     });
     source.addEventListener("reset", () => this.#reset());
     for (const name of names) {
@@ -184,11 +185,26 @@ export class Stream {
     if (this.state.value.kind !== "stale") this.#turn({ kind: "stale", since: Date.now() });
   }
 
+  /** An EventSource does not say why it was refused; a plain request does, and where a token is missing there is no point in another. */
+  async #refused(): Promise<void> {
+    const stop = new AbortController();
+    const timer = setTimeout(() => stop.abort(), PATIENCE);
+    try {
+      const { status } = await fetch(this.settings.url, { cache: "no-store", signal: stop.signal });
+      if (status === 401) signedOut.set(true);
+    } catch {
+      // it is asked again
+    }
+    clearTimeout(timer);
+    stop.abort();
+    if (!signedOut.value) this.#reopening = window.setTimeout(() => this.#open(), REOPEN);
+  }
+
   /** A connection that died without a word is found out only by asking. */
   async #probe(): Promise<void> {
     if (!this.#leads) return;
     try {
-      await ask("GET", this.settings.probe, { patience: 5_000 });
+      await ask("GET", this.settings.probe, { patience: PATIENCE });
       if (this.state.value.kind === "stale" && this.#source?.readyState !== EventSource.CONNECTING) this.#open();
     } catch (error) {
       if (error instanceof Problem && error.status === 0) this.#stale();

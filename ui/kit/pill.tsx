@@ -10,6 +10,7 @@ const SHAPES: Readonly<Record<string, string>> = {
   glass: "M2.5 1.5h7M2.5 10.5h7M3.5 1.5C3.5 4.5 8.5 7.5 8.5 10.5M8.5 1.5C8.5 4.5 3.5 7.5 3.5 10.5",
   slash: "M6 1.5a4.5 4.5 0 1 0 0 9a4.5 4.5 0 1 0 0-9M3 9L9 3",
   bars: "M4 2.5v7M8 2.5v7",
+  down: "M6 2v8M2.5 6.5L6 10l3.5-3.5",
 };
 
 const ICONS: Readonly<Record<string, string>> = {
@@ -29,6 +30,7 @@ const ICONS: Readonly<Record<string, string>> = {
   paused: "bars",
   draining: "clock",
   gone: "cross",
+  low: "down",
 };
 
 const TONES: Readonly<Record<string, string>> = {
@@ -42,6 +44,7 @@ const TONES: Readonly<Record<string, string>> = {
   paused: "queued",
   draining: "expired",
   gone: "pending",
+  low: "failed",
 };
 
 export function Pill({ state, word = state }: { state: string; word?: string }) {

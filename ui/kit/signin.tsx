@@ -3,7 +3,14 @@
 import { useState } from "preact/hooks";
 import { signIn, textOf } from "./http";
 
-export function SignIn({ service, onDone }: { service: string; onDone: () => void }) {
+interface Props {
+  service: string;
+  /** The address that takes the token. */
+  session: string;
+  onDone: () => void;
+}
+
+export function SignIn({ service, session, onDone }: Props) {
   const [problem, setProblem] = useState("");
   const [busy, setBusy] = useState(false);
   const submit = async (event: SubmitEvent) => {
@@ -11,7 +18,7 @@ export function SignIn({ service, onDone }: { service: string; onDone: () => voi
     const form = event.currentTarget as HTMLFormElement;
     setBusy(true);
     try {
-      await signIn(String(new FormData(form).get("token")));
+      await signIn(session, String(new FormData(form).get("token")));
       onDone();
     } catch (error) {
       setProblem(textOf(error));
