@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from importlib.resources import files
+
 from httpkit.pages import Pages
 from httpkit.projections import projections_route
 from httpkit.routes import Route
@@ -21,5 +23,7 @@ TABLE: tuple[Route[Services], ...] = (
 
 
 def pages() -> Pages:
-    """The page at `/` and its assets."""
-    return Pages("pantry.http", "page", prefix="/static/")
+    """The kitchen's page; where it was not built, a plain one that says so."""
+    if files("pantry.http").joinpath("kitchen", "index.html").is_file():
+        return Pages("pantry.http", "kitchen")
+    return Pages("pantry.http", "page", prefix="/plain/")

@@ -17,6 +17,7 @@ from tests.support.supervised import ROOT
 
 UI = ROOT / "ui"
 DASHBOARD = ROOT / "gctd" / "http" / "dashboard"
+KITCHEN = ROOT / "pantry" / "http" / "kitchen"
 FIRST_VIEW = 60 * 1024
 
 
@@ -70,6 +71,13 @@ def test_each_screen_at_its_first_view_is_at_most_60_kb() -> None:
         assert size <= FIRST_VIEW, (screen.name, size)
 
 
+@pytest.mark.network
+def test_the_kitchen_at_its_first_view_is_at_most_60_kb() -> None:
+    files = Assets(KITCHEN / "index.html").found
+    assert {f"static/{file.name}" for file in KITCHEN.glob("static/*")} == {name.removeprefix("./") for name in files}
+    assert sum(len(gzip.compress((KITCHEN / name).read_bytes(), 9)) for name in files) <= FIRST_VIEW
+
+
 def test_the_server_knows_the_address_of_each_screen() -> None:
     routes = (UI / "gctd" / "routes.ts").read_text(encoding="utf-8")
     patterns = {text for part in re.findall(r"patterns: \[([^\]]+)\]", routes) for text in re.findall(r'"([^"]+)"', part)}
@@ -94,7 +102,7 @@ def test_the_lock_file_names_no_address_and_every_digest() -> None:
 
 @pytest.mark.network
 def test_what_is_served_names_no_other_host() -> None:
-    for file in DASHBOARD.rglob("*"):
+    for file in [*DASHBOARD.rglob("*"), *KITCHEN.rglob("*")]:
         if file.suffix in {".js", ".css", ".html"}:
             addresses = re.findall(r"https?://([\w.-]+)", file.read_text(encoding="utf-8"))
             assert set(addresses) <= {"www.w3.org", "github.com", "host"}, (

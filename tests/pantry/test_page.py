@@ -4,20 +4,27 @@ from __future__ import annotations
 
 import re
 from collections.abc import AsyncIterator
-from importlib.resources import files
 
 import pytest
 import pytest_asyncio
 
+from httpkit.pages import Pages
 from pantry.domain.product import NAME_LENGTH, UNIT_LENGTH
 from pantry.http.events import NAMES
 from tests.support.pantry import FLOUR, PantrySystem, Server, pantry_system
+from tests.support.supervised import ROOT
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 TOKEN = "a token of the kitchen"
-FILES = sorted(entry.name for entry in files("pantry.http").joinpath("page").iterdir())
-PATHS = ["/", *(f"/static/{name}" for name in FILES)]
+PLAIN = Pages("pantry.http", "page", prefix="/plain/").by_path
+"""What is served where the kitchen's page was not built."""
+KINDS = {"js": "javascript", "css": "text/css"}
+
+
+def inline(text: str) -> list[str]:
+    """What a strict policy would not let happen."""
+    return re.findall(r"<style|<[^>]*\sstyle=|<[^>]*\son\w+=\"|<script(?![^>]*\ssrc=\")|eval\(", text)
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
@@ -27,41 +34,50 @@ async def guarded(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Pan
         yield system
 
 
-@pytest.mark.parametrize("path", PATHS)
-async def test_the_page_needs_no_token_and_has_a_strict_policy(guarded: PantrySystem, path: str) -> None:
-    answer = await guarded.one.ask("GET", path)
-    assert answer.status == 200
-    policy = answer.headers["Content-Security-Policy"]
-    assert policy.startswith("default-src 'none'; script-src 'self'; style-src 'self'")
-    assert "unsafe" not in policy
-    assert answer.headers["X-Content-Type-Options"] == "nosniff"
-    kind = {"js": "javascript", "css": "text/css"}.get(path.rpartition(".")[2], "text/html")
-    assert kind in answer.headers["Content-Type"]
-
-
-@pytest.mark.parametrize("path", PATHS)
-async def test_nothing_comes_from_elsewhere_and_nothing_is_inline(guarded: PantrySystem, path: str) -> None:
-    text = (await guarded.one.ask("GET", path)).body
-    assert re.findall(r"(?:https?:|wss?:)?//[\w.-]+\.\w+", re.sub(r"^\s*//.*$|\s// .*$", "", text, flags=re.MULTILINE)) == []
-    assert re.findall(r"<style|\sstyle=|\son\w+=\"|<script(?![^>]*\ssrc=\")|innerHTML|eval\(", text) == []
-
-
-async def test_what_the_page_loads_is_served(guarded: PantrySystem) -> None:
+async def test_the_page_and_all_that_it_asks_for_need_no_token_and_have_a_strict_policy(guarded: PantrySystem) -> None:
     index = (await guarded.one.ask("GET", "/")).body
-    wanted = {name for name in re.findall(r'(?:src|href)="([^"]+)"', index) if not name.startswith(("data:", "api/"))}
-    scripts = {name: files("pantry.http").joinpath("page", name).read_text("utf-8") for name in FILES if name.endswith(".js")}
-    wanted |= {f"static/{name}" for text in scripts.values() for name in re.findall(r'from "\./([\w.]+)"', text)}
-    assert wanted == {f"static/{name}" for name in FILES if name != "index.html"}
+    wanted = [name for name in re.findall(r'(?:src|href)="([^"]+)"', index) if not name.startswith(("data:", "api/"))]
+    assert wanted
+    for path in ("/", *(f"/{name.removeprefix('./')}" for name in wanted)):
+        answer = await guarded.one.ask("GET", path)
+        assert answer.status == 200, path
+        policy = answer.headers["Content-Security-Policy"]
+        assert policy.startswith("default-src 'none'; script-src 'self'; style-src 'self'")
+        assert "unsafe" not in policy
+        assert answer.headers["X-Content-Type-Options"] == "nosniff"
+        assert KINDS.get(path.rpartition(".")[2], "text/html") in answer.headers["Content-Type"]
+        assert inline(answer.body) == []
+
+
+async def test_nothing_of_the_plain_page_comes_from_elsewhere_and_nothing_is_inline() -> None:
+    for path, asset in PLAIN.items():
+        text = asset.body.decode()
+        assert (
+            re.findall(r"(?:https?:|wss?:)?//[\w.-]+\.\w+", re.sub(r"^\s*//.*$|\s// .*$", "", text, flags=re.MULTILINE)) == []
+        ), path
+        assert [*inline(text), *re.findall("innerHTML", text)] == [], path
+
+
+async def test_the_plain_page_has_all_that_it_asks_for_and_says_that_it_is_plain() -> None:
+    index = PLAIN["/"].body.decode()
+    assert "was not built" in index
+    wanted = {f"/{name}" for name in re.findall(r'(?:src|href)="([^"]+)"', index) if not name.startswith(("data:", "api/"))}
+    scripts = {path: asset.body.decode() for path, asset in PLAIN.items() if path.endswith(".js")}
+    wanted |= {f"/plain/{name}" for text in scripts.values() for name in re.findall(r'from "\./([\w.]+)"', text)}
+    assert wanted == set(PLAIN) - {"/", "/plain/index.html"}
     ids = set(re.findall(r'id="([\w-]+)"', index))
     assert {name for text in scripts.values() for name in re.findall(r'\$\("([\w-]+)"\)', text)} <= ids
     assert set(re.findall(r'(?:for|list|aria-labelledby|aria-describedby)="([\w-]+)"', index)) <= ids
 
 
-async def test_the_page_agrees_with_the_api_on_lengths_and_events(guarded: PantrySystem) -> None:
-    index = (await guarded.one.ask("GET", "/")).body
-    assert re.findall(r'id="new-(?:name|unit)" maxlength="(\d+)"', index) == [str(NAME_LENGTH), str(UNIT_LENGTH)]
-    [followed] = re.findall(r"follow\(\[([^\]]+)\]", (await guarded.one.ask("GET", "/static/page.js")).body)
-    assert {name.strip('" ') for name in followed.split(",")} <= set(NAMES)
+async def test_both_pages_agree_with_the_api_on_lengths_and_events() -> None:
+    limits = [str(NAME_LENGTH), str(UNIT_LENGTH)]
+    assert re.findall(r'id="new-(?:name|unit)" maxlength="(\d+)"', PLAIN["/"].body.decode()) == limits
+    assert re.findall(r"const \w+_LENGTH = (\d+);", (ROOT / "ui" / "pantry" / "create.tsx").read_text("utf-8")) == limits
+    [plain] = re.findall(r"follow\(\[([^\]]+)\]", PLAIN["/plain/page.js"].body.decode())
+    [built] = re.findall(r"names: \[([^\]]+)\]", (ROOT / "ui" / "pantry" / "live.ts").read_text("utf-8"))
+    for followed in (plain, built):
+        assert {name.strip('" ') for name in followed.split(",")} <= set(NAMES)
 
 
 async def test_a_page_signs_in_for_what_it_reads_follows_and_books(guarded: PantrySystem) -> None:

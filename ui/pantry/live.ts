@@ -1,0 +1,12 @@
+// The pantry's events in this browser. Addresses are relative: a proxy may have the page below a path.
+
+import { Stream } from "../kit/live";
+
+export const API = "api/v1";
+
+export const stream = new Stream({
+  url: `${API}/events?events=stock,product`,
+  names: ["stock", "product"],
+  probe: "ping",
+  channel: `pantry-events ${location.pathname}`,
+});

@@ -1,0 +1,110 @@
+// The products as they are known here: read once, kept up by the events. What is newer in the log wins, in whatever order it comes.
+
+import { Cell } from "../kit/cell";
+import { ask, readPages } from "../kit/http";
+import type { Live } from "../kit/live";
+import { compare } from "../kit/positions";
+import { API, stream } from "./live";
+import type { Product } from "./types";
+
+export interface Known {
+  product: Product;
+  /** The position of the log that the product is known from. */
+  position: string;
+  /** When it changed before somebody's eyes, in milliseconds; 0 where it did not. */
+  changed: number;
+}
+
+export interface Products {
+  byCode: ReadonlyMap<string, Known>;
+  /** Codes of those that are kept, what is low first, then by name. */
+  order: readonly string[];
+  read: boolean;
+  error: unknown;
+}
+
+const byCode = new Map<string, Known>();
+const collator = new Intl.Collator(undefined, { sensitivity: "base", numeric: true });
+let order: string[] = [];
+let isSorted = true;
+let reading: AbortController | null = null;
+
+export const products = new Cell<Products>({ byCode, order, read: false, error: null });
+
+export const isLow = ({ current_stock, min_stock }: Product): boolean => current_stock <= min_stock;
+
+/** Begin to follow. */
+export function startProducts(): void {
+  stream.listen(apply);
+  stream.onResync(() => void refresh());
+}
+
+/** Read all products that are kept again. One that is not among them any more was deactivated, unless it is newer. */
+export async function refresh(): Promise<void> {
+  reading?.abort();
+  const controller = new AbortController();
+  reading = controller;
+  const found = new Set<string>();
+  let from = Infinity;
+  try {
+    await readPages<Product>(
+      `${API}/products?active=true`,
+      (page, sequence) => {
+        stream.startAt(sequence);
+        from = Math.min(from, sequence);
+        for (const product of page) {
+          found.add(product.ean13);
+          put(product, String(sequence));
+        }
+      },
+      { signal: controller.signal },
+    );
+    for (const ean13 of byCode.keys()) if (!found.has(ean13)) put({ ean13, active: false }, String(from));
+    publish({ read: true, error: null });
+  } catch (error) {
+    if (!controller.signal.aborted) publish({ error });
+  }
+}
+
+/** Ask for one product, kept or not. */
+export async function look(ean13: string): Promise<Product | null> {
+  const { body, sequence } = await ask<Product[]>("GET", `${API}/products?search=${ean13}`);
+  const found = body.find((product) => product.ean13 === ean13);
+  if (!found) return null;
+  take(found, sequence);
+  return found;
+}
+
+/** Take over what an answer says of a product. */
+export function take(found: Partial<Product> & { ean13: string }, sequence: number): void {
+  put(found, String(sequence), Date.now());
+  publish({});
+}
+
+function put(found: Partial<Product> & { ean13: string }, position: string, changed = 0): void {
+  const known = byCode.get(found.ean13);
+  if (known && compare(known.position, position) > 0) return;
+  const before = known?.product;
+  const product = { ...before, ...found } as Product;
+  isSorted &&= before !== undefined && before.active === product.active && before.name === product.name && isLow(before) === isLow(product);
+  byCode.set(found.ean13, { product, position, changed });
+}
+
+function apply(events: readonly Live[]): void {
+  for (const { id, name, data } of events) {
+    const { movement, is_low_stock, ...said } = data as Partial<Product> & { ean13: string; movement?: unknown; is_low_stock?: boolean };
+    if (name === "stock" && !byCode.has(said.ean13)) void look(said.ean13).catch(() => {}); // not kept any more: nobody sees it
+    else put(said, id, Date.now());
+  }
+  publish({});
+}
+
+function publish(change: Partial<Products>): void {
+  if (!isSorted) {
+    const kept = [...byCode.values()].map(({ product }) => product).filter(({ active }) => active);
+    kept.sort((a, b) => Number(isLow(b)) - Number(isLow(a)) || collator.compare(a.name, b.name) || (a.ean13 < b.ean13 ? -1 : 1));
+    order = kept.map(({ ean13 }) => ean13);
+    isSorted = true;
+  }
+  products.set({ ...products.value, ...change, order });
+}
