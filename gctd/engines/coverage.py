@@ -38,12 +38,12 @@ class Coverage(msgspec.Struct, frozen=True, gc=False):
 def count(blocks: Iterable[Block]) -> Coverage:
     """The coverage that some blocks make together."""
     number = covered = statements = reached = 0
-    for _, _, _, _, of_block, is_covered, _ in blocks:
+    for block in blocks:
         number += 1
-        statements += of_block
-        if is_covered:
+        statements += block.statements
+        if block.covered:
             covered += 1
-            reached += of_block
+            reached += block.statements
     return Coverage(number, covered, statements, reached)
 
 
@@ -55,11 +55,19 @@ def attribute(declarations: Sequence[Declaration], blocks: Sequence[Block]) -> l
         start, end = declaration.start, declaration.end
         while first < len(blocks) and (blocks[first].end_line, blocks[first].end_col) <= start:
             first += 1
-        after = first
-        while after < len(blocks) and (blocks[after].start_line, blocks[after].start_col) < end:
-            after += 1
-        # Blocks may contain one another, so that one which ends before the declaration can come after one that does not.
-        result.append(count([block for block in blocks[first:after] if (block.end_line, block.end_col) > start]))
+        number = covered = statements = reached = 0
+        for at in range(first, len(blocks)):
+            block = blocks[at]
+            if (block.start_line, block.start_col) >= end:
+                break
+            # Blocks may contain one another, so that one which ends before the declaration can come after one that does not.
+            if (block.end_line, block.end_col) > start:
+                number += 1
+                statements += block.statements
+                if block.covered:
+                    covered += 1
+                    reached += block.statements
+        result.append(Coverage(number, covered, statements, reached))
     return result
 
 

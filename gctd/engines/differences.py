@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import posixpath
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import attrs
 
@@ -42,9 +43,13 @@ class GocrapView:
         """The absolute path of a file that is named relative to the module."""
         return posixpath.join(self.directory, path)
 
-    def find(self, file: str, declaration: Declaration) -> Found | None:
-        """What go-crap finds for a declaration of a file (absolute path)."""
-        return self.index.of(self.file_of(file, declaration), declaration.name)
+    def find(self, file: str, declarations: Iterable[Declaration]) -> list[Found | None]:
+        """What go-crap finds for the declarations of a file (absolute path)."""
+        names = self.index.of(file)
+        return [
+            (names if declaration.printed is None else self.index.of(self.file_of(file, declaration))).get(declaration.name)
+            for declaration in declarations
+        ]
 
     def file_of(self, file: str, declaration: Declaration) -> str:
         """The absolute path under which go-crap looks a declaration of a file up: the one that `//line` directives give."""
@@ -52,43 +57,41 @@ class GocrapView:
         return file if printed is None or printed.file is None else self.file(printed.file)
 
 
-@attrs.frozen
 class FileDifferences:
-    """Compares the declarations of one file (absolute path) with go-crap's numbers."""
+    """Compares the declarations of one file with go-crap's numbers; `path` is relative to the module."""
 
-    view: GocrapView
-    file: str
-    profile_path: str
-    _seen: bool
-    _times: Counter[str]
+    def __init__(self, view: GocrapView, path: str, profile_path: str, declarations: Sequence[Declaration]) -> None:
+        self._view = view
+        self._profile_path = profile_path
+        self._declarations = declarations
+        self._seen = is_seen_by_gocrap(path)
 
-    @classmethod
-    def of(cls, view: GocrapView, path: str, profile_path: str, declarations: Sequence[Declaration]) -> FileDifferences:
-        return cls(view, view.file(path), profile_path, is_seen_by_gocrap(path), Counter(d.name for d in declarations))
-
-    def difference(self, declaration: Declaration, coverage: float | None, crap: float) -> Difference | None:
-        """What go-crap gives instead of `coverage` (percent) and `crap`, or None where the score is the same."""
+    def difference(self, declaration: Declaration, found: Found | None, coverage: float | None, crap: float) -> Difference | None:
+        """What go-crap, which found that, gives instead of `coverage` (percent) and `crap`; None where the score is the same."""
         if not self._seen:
             return Difference(reason=UNSEEN, coverage=None, crap=None)
-        found = self.view.find(self.file, declaration)
         theirs = None if found is None else found.percent
         if theirs == coverage:
             return None
-        score = crap_of(declaration.cyclomatic, theirs, self.view.missing)
+        score = crap_of(declaration.cyclomatic, theirs, self._view.missing)
         if score == crap:
             return None
-        shown = shown_coverage(theirs, self.view.missing)
+        shown = shown_coverage(theirs, self._view.missing)
         return Difference(reason=self._reason(declaration, found), coverage=shown, crap=score)
 
     def _reason(self, declaration: Declaration, found: Found | None) -> str:
         if declaration.printed is not None and declaration.printed.file is not None:
             return LINE_DIRECTIVE
-        if found is not None and found.profile_path != self.profile_path:
+        if found is not None and found.profile_path != self._profile_path:
             return LOOK_ALIKE + found.profile_path
-        if ":" in self.profile_path:
+        if ":" in self._profile_path:
             return COLON
-        if self.view.misreads_module:
+        if self._view.misreads_module:
             return MODULE_LINE
         if self._times[declaration.name] > 1:
             return SAME_NAME
-        return OVERFLOW if self.view.overflows else ONE_LINE
+        return OVERFLOW if self._view.overflows else ONE_LINE
+
+    @functools.cached_property
+    def _times(self) -> Counter[str]:
+        return Counter(declaration.name for declaration in self._declarations)

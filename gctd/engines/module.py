@@ -16,7 +16,7 @@ from gctd.engines.coverage import Coverage
 from gctd.engines.engine import EngineFailed, EngineInput
 from gctd.engines.exclusion import Exclusion
 from gctd.engines.parsing import Parsed, Parser
-from gctd.engines.profile import Profile, ProfileTooLarge, read_profile
+from gctd.engines.profile import Block, Profile, ProfileTooLarge, read_profile
 from gctd.engines.selection import Warnings
 
 STANDARD_LIBRARY = "std"
@@ -38,6 +38,7 @@ class Sources:
         self._parser = Parser.of(given, follow_links=follow_links)
         self.directory = os.path.abspath(self._root)  # noqa: PTH100 (Path.resolve would follow links)
         """The module's directory, absolute."""
+        self._prefix = posixpath.join(self.directory, "")
 
     def absolute(self, path: str) -> str:
         """The absolute path of a file that is named relative to the module."""
@@ -67,7 +68,8 @@ class Sources:
         """
         if self._exclusion.file(file):
             return None
-        path = posixpath.relpath(file, self.directory)
+        inside = file.startswith(self._prefix)
+        path = file[len(self._prefix) :] if inside else posixpath.relpath(file, self.directory)
         if path in self._parsed:
             parsed = self._parsed[path]
         else:
@@ -115,36 +117,55 @@ class _Candidates:
     places: list[tuple[str, int]] = attrs.field(factory=list)
 
 
-def cover(
-    files: Mapping[str, SourceFile], profile: Profile, module_path: str, warnings: Warnings, *, excluded: Collection[str] = ()
-) -> dict[str, list[Coverage | None]]:
-    """The coverage of each declaration of each file, None where the profile does not have its file.
+class ModuleCoverage:
+    """The coverage of each declaration of a module's files.
 
     `excluded` are files that may be in the profile although they are not analysed.
     A file with `//line` directives is in the profile under the names that they give, in the directory of the package.
     """
-    result: dict[str, list[Coverage | None]] = {}
-    printed: dict[str, _Candidates] = {}
-    known = {profile_path(module_path, path) for path in excluded}
-    for path, file in files.items():
-        if any(declaration.printed is not None for declaration in file.declarations):
-            result[path] = [None] * len(file.declarations)
-            _gather(path, file.declarations, printed)
-        elif (name := profile_path(module_path, path)) in profile:
-            known.add(name)
-            result[path] = list(coverage.attribute(file.declarations, profile.blocks_of(name)))
-    for path, candidates in printed.items():
-        name = profile_path(module_path, path)
-        if name not in profile or name in known:
-            continue
-        known.add(name)
-        found, left_out = coverage.attribute_printed(candidates.declarations, profile.blocks_of(name))
+
+    def __init__(
+        self,
+        files: Mapping[str, SourceFile],
+        profile: Profile,
+        module_path: str,
+        warnings: Warnings,
+        *,
+        excluded: Collection[str] = (),
+    ) -> None:
+        self._profile, self._module_path, self._warnings = profile, module_path, warnings
+        self._printed: dict[str, list[Coverage | None]] = {}
+        known = {profile_path(module_path, path) for path in excluded}
+        candidates: dict[str, _Candidates] = {}
+        for path, file in files.items():
+            if any(declaration.printed is not None for declaration in file.declarations):
+                self._printed[path] = [None] * len(file.declarations)
+                _gather(path, file.declarations, candidates)
+            else:
+                known.add(profile_path(module_path, path))
+        for path, named in candidates.items():
+            name = profile_path(module_path, path)
+            if name in profile and name not in known:
+                known.add(name)
+                self._attribute(path, named, profile.blocks_of(name))
+        _warn_of_unknown(profile.paths(), known, warnings)
+
+    def _attribute(self, path: str, candidates: _Candidates, blocks: Sequence[Block]) -> None:
+        found, left_out = coverage.attribute_printed(candidates.declarations, blocks)
         if left_out:
-            warnings.add("profile", path, f"{left_out} blocks cannot be told apart by their //line directives")
+            self._warnings.add("profile", path, f"{left_out} blocks cannot be told apart by their //line directives")
         for (source, index), own in zip(candidates.places, found, strict=True):
-            result[source][index] = own
-    _warn_of_unknown(profile.paths(), known, warnings)
-    return result
+            self._printed[source][index] = own
+
+    def of(self, path: str, file: SourceFile) -> Sequence[Coverage | None]:
+        """Those of one file, None each where the profile does not have it."""
+        printed = self._printed.get(path)
+        if printed is not None:
+            return printed
+        name = profile_path(self._module_path, path)
+        if name not in self._profile:
+            return [None] * len(file.declarations)
+        return coverage.attribute(file.declarations, self._profile.blocks_of(name))
 
 
 def _gather(path: str, declarations: Iterable[Declaration], printed: dict[str, _Candidates]) -> None:

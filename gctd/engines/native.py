@@ -6,7 +6,7 @@ In compatibility mode it keeps the faults, and its report is go-crap 0.5.1's to 
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 import attrs
 
@@ -16,17 +16,15 @@ from gctd.engines.coverage import Coverage
 from gctd.engines.differences import FileDifferences, GocrapView
 from gctd.engines.engine import EngineInput
 from gctd.engines.exclusion import Exclusion
-from gctd.engines.gocrap_coverage import GocrapCoverage, gocrap_module_path
+from gctd.engines.gocrap_coverage import Found, GocrapCoverage, gocrap_module_path
 from gctd.engines.gocrap_walk import select_like_gocrap
-from gctd.engines.module import Sources, cover, load_profile, profile_path
+from gctd.engines.module import ModuleCoverage, Sources, load_profile, profile_path
 from gctd.engines.profile import Profile
 from gctd.engines.report import Counts, Difference, FunctionEntry, ProfileFacts, Report
 from gctd.engines.selection import Unreadable, Warnings, printable, read_source, select_files
 
 VERSION = "1.1.0"
 GOCRAP_VERSION = "v0.5.1"
-
-_Covered = Mapping[str, Sequence[Coverage | None]]
 
 
 @attrs.frozen
@@ -55,7 +53,7 @@ class NativeEngine:
             profile = load_profile(given, warnings)
             read = parsed()
         blocks = profile or Profile()
-        covered = cover(dict(read), blocks, given.module_path, warnings, excluded=set(found).difference(paths))
+        covered = ModuleCoverage(dict(read), blocks, given.module_path, warnings, excluded=set(found).difference(paths))
         view = _gocrap_view(given, sources, blocks, warnings)
         made = _compat_entries(read, covered, view) if self.compat else _entries(read, covered, view, given)
         entries = [entry for entry in made if not exclusion.function(entry.name)]
@@ -97,13 +95,13 @@ def _go_mod(given: EngineInput, warnings: Warnings) -> bytes:
 
 
 def _entries(
-    read: Sequence[tuple[str, SourceFile]], covered: _Covered, view: GocrapView, given: EngineInput
+    read: Sequence[tuple[str, SourceFile]], covered: ModuleCoverage, view: GocrapView, given: EngineInput
 ) -> Iterator[FunctionEntry]:
     missing = given.options.missing
     for path, file in read:
-        differences = FileDifferences.of(view, path, profile_path(given.module_path, path), file.declarations)
+        differences = FileDifferences(view, path, profile_path(given.module_path, path), file.declarations)
         shown = printable(path)
-        for declaration, own in _with_coverage(path, file, covered):
+        for declaration, own, found in _reported(path, file, covered, view):
             receiver = declaration.receiver
             percent = None if own is None else own.percent
             crap = score.crap_of(declaration.cyclomatic, percent, missing)
@@ -117,16 +115,15 @@ def _entries(
                 end_line=declaration.end[0],
                 coverage=percent,
                 crap=crap,
-                differs=differences.difference(declaration, percent, crap),
+                differs=differences.difference(declaration, found, percent, crap),
             )
 
 
-def _compat_entries(read: Sequence[tuple[str, SourceFile]], covered: _Covered, view: GocrapView) -> Iterator[FunctionEntry]:
+def _compat_entries(read: Sequence[tuple[str, SourceFile]], covered: ModuleCoverage, view: GocrapView) -> Iterator[FunctionEntry]:
     for path, file in read:
         shown, absolute = printable(path), view.file(path)
-        for declaration, own in _with_coverage(path, file, covered):
+        for declaration, own, found in _reported(path, file, covered, view):
             receiver, printed = declaration.receiver, declaration.printed
-            found = view.find(absolute, declaration)
             percent = None if found is None else found.percent
             yield _entry(
                 declaration,
@@ -146,10 +143,14 @@ def _printed_file(file: str, declaration: Declaration, view: GocrapView) -> str:
     return printable(posixpath.relpath(view.file_of(file, declaration), view.directory))
 
 
-def _with_coverage(path: str, file: SourceFile, covered: _Covered) -> Iterator[tuple[Declaration, Coverage | None]]:
-    """The declarations of a file that belong in the report."""
-    known = covered.get(path) or [None] * len(file.declarations)
-    return ((declaration, own) for declaration, own in zip(file.declarations, known, strict=True) if not declaration.ignored)
+_Scored = tuple[Declaration, Coverage | None, Found | None]
+
+
+def _reported(path: str, file: SourceFile, covered: ModuleCoverage, view: GocrapView) -> Iterator[_Scored]:
+    """The declarations of a file that belong in the report, with their coverage and with what go-crap finds for them."""
+    declarations = file.declarations
+    scored = zip(declarations, covered.of(path, file), view.find(view.file(path), declarations), strict=True)
+    return (one for one in scored if not one[0].ignored)
 
 
 def _entry(

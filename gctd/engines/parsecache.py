@@ -70,6 +70,10 @@ class ParseCache:
             return cls(file)
         return cls(file, content.entries if content.parser == parser_version() else {})
 
+    def __bool__(self) -> bool:
+        """Whether it has any result."""
+        return bool(self._entries)
+
     def get(self, key: bytes) -> bytes | None:
         """The result for a source, None where there is none that is as it was written."""
         entry = self._entries.get(key)

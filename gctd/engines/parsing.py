@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
@@ -35,6 +36,8 @@ class Parsed(msgspec.Struct, frozen=True, array_like=True, gc=False):
     reason: str = ""
 
 
+_Encoded = tuple[bytes, bytes]
+
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(Parsed).decode
 
@@ -55,7 +58,12 @@ class Parser:
 
     def parse(self, path: str, file: Path | None = None) -> Parsed:
         """One file; `file` is where it really is, if not at that path. The cache learns nothing from it."""
-        return _decode(self.encoded(path, file)[1])
+        try:
+            source = self._source(path, file)
+        except Unreadable as error:
+            return _unreadable(error)
+        _, body = self._known(path, source)
+        return self._parsed(path, source) if body is None else _decode(body)
 
     @contextmanager
     def parsing(self, paths: Sequence[str], processes: int) -> Iterator[Callable[[], list[Parsed]]]:
@@ -63,29 +71,54 @@ class Parser:
 
         Several processes go on while the caller does other work. Raises EngineLost.
         """
-        if processes > 1 and len(paths) > FEW_FILES:
-            with _in_processes(self, paths, processes) as found:
-                yield lambda: self._taken(found)
+        kept = self._kept(paths)
+        missing = [path for path in paths if path not in kept]
+        if processes > 1 and len(missing) > FEW_FILES:
+            with _in_processes(self, missing, processes) as made:
+                yield lambda: self._taken(paths, kept | dict(zip(missing, made, strict=True)))
         else:
-            yield lambda: self._taken(map(self.encoded, paths))
+            yield lambda: self._taken(paths, kept | {path: self.encoded(path) for path in missing})
 
-    def _taken(self, found: Iterable[tuple[bytes, bytes]]) -> list[Parsed]:
-        results = list(found)
+    def _kept(self, paths: Iterable[str]) -> dict[str, _Encoded]:
+        """The files that the cache has: knowing them takes less time than handing them to other processes."""
+        found: dict[str, _Encoded] = {}
+        for path in paths if self.cache else ():
+            try:
+                key, body = self._known(path, self._source(path))
+            except Unreadable:
+                continue
+            if body is not None:
+                found[path] = key, body
+        return found
+
+    def _taken(self, paths: Sequence[str], found: Mapping[str, _Encoded]) -> list[Parsed]:
+        results = [found[path] for path in paths]
         self.cache.write(results)
         return [_decode(body) for _, body in results]
 
-    def encoded(self, path: str, file: Path | None = None) -> tuple[bytes, bytes]:
-        """A file's key in the cache, empty for one that has no content, and what became of it, encoded."""
-        if file is None:
-            file = self.root / path
-        if self.follow_links and file.is_symlink():
-            file = file.resolve()
+    def encoded(self, path: str) -> _Encoded:
+        """A file's key in the cache, empty for one that has no content, and what parsing it gives, encoded."""
         try:
-            source = read_source(file, self.limits.file_bytes)
+            source = self._source(path)
         except Unreadable as error:
-            return b"", _encode(Parsed(None, error.kind, str(error)))
-        key = self._key(path, source)
-        return key, self.cache.get(key) or _encode(self._parsed(path, source))
+            return b"", _encode(_unreadable(error))
+        named = path if lines.may_have_directives(source) else ""
+        return self._key(named, source), _encode(self._parsed(path, source))
+
+    def _source(self, path: str, file: Path | None = None) -> bytes:
+        named = file or f"{self.root}/{path}"
+        if self.follow_links and os.path.islink(named):  # noqa: PTH114 - making a Path takes longer than looking
+            named = Path(named).resolve()
+        return read_source(named, self.limits.file_bytes)
+
+    def _known(self, path: str, source: bytes) -> tuple[bytes, bytes | None]:
+        """A source's key, and what the cache has under it; the path is in the key only where directives are relative to it."""
+        key = self._key("", source)
+        body = self.cache.get(key)
+        if body is None and lines.may_have_directives(source):
+            key = self._key(path, source)
+            body = self.cache.get(key)
+        return key, body
 
     def _parsed(self, path: str, source: bytes) -> Parsed:
         try:
@@ -93,12 +126,15 @@ class Parser:
         except Unparsable as error:
             return Parsed(None, "syntax", str(error))
 
-    def _key(self, path: str, source: bytes) -> bytes:
-        """Everything that the result depends on but the parser itself; the path only where directives are relative to it."""
-        named = path if lines.may_have_directives(source) else ""
+    def _key(self, named: str, source: bytes) -> bytes:
+        """Everything that the result depends on but the parser itself."""
         digest = hashlib.sha256(f"{self.limits.nesting} {len(source)} {named}\0".encode(errors="surrogateescape"))
         digest.update(source)
         return digest.digest()
+
+
+def _unreadable(error: Unreadable) -> Parsed:
+    return Parsed(None, error.kind, str(error))
 
 
 _parser: Parser
@@ -106,7 +142,7 @@ _parser: Parser
 
 
 @contextmanager
-def _in_processes(parser: Parser, paths: Sequence[str], processes: int) -> Iterator[Iterator[tuple[bytes, bytes]]]:
+def _in_processes(parser: Parser, paths: Sequence[str], processes: int) -> Iterator[Iterator[_Encoded]]:
     # A fork inherits the parser with its cache; whoever asks for processes has no threads.
     context = get_context("fork" if sys.platform == "linux" else None)
     try:
@@ -121,5 +157,5 @@ def _begin(parser: Parser) -> None:
     _parser = parser
 
 
-def _encoded(path: str) -> tuple[bytes, bytes]:
+def _encoded(path: str) -> _Encoded:
     return _parser.encoded(path)

@@ -5,6 +5,7 @@ Source: A. Savoia and B. Evans, crap4j (2007): CRAP(m) = comp(m)^2 * (1 - cov(m)
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Iterable
 
@@ -19,6 +20,7 @@ def crap(cyclomatic: int, coverage: float) -> float:
     return comp * comp * uncovered * uncovered * uncovered + comp
 
 
+@functools.lru_cache(maxsize=4096)
 def crap_of(cyclomatic: int, coverage: float | None, missing: Missing) -> float:
     """As `crap`, for a coverage that may not be known: then by `missing` as with 0 %, with 100 %, or the complexity alone."""
     if coverage is None and missing == "skip":

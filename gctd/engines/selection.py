@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from gctd.engines.engine import EngineFailed, EngineInput, Limits
-from gctd.engines.files import open_regular
+from gctd.engines.files import read_regular
 from gctd.engines.report import ReportWarning, WarningKind
 
 
@@ -131,11 +131,10 @@ class Unreadable(ValueError):
         self.kind = kind
 
 
-def read_source(file: Path, most: int) -> bytes:
+def read_source(file: str | Path, most: int) -> bytes:
     """The bytes of a file, at most so many. Raises Unreadable."""
     try:
-        with open_regular(file) as opened:
-            source = opened.read(most + 1)
+        source = read_regular(file, most + 1)
     except OSError as error:
         raise Unreadable("unreadable", error.strerror or "cannot be read") from error
     if len(source) > most:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Sequence
 
 import msgspec
@@ -11,8 +12,9 @@ from hypothesis import strategies as st
 from gctd.engines import coverage
 from gctd.engines.complexity import Declaration, Printed
 from gctd.engines.coverage import Coverage
-from gctd.engines.gocrap_coverage import owners_of_lines
-from gctd.engines.profile import Block
+from gctd.engines.gocrap_coverage import GocrapCoverage, owners_of_lines
+from gctd.engines.profile import Block, parse_profile
+from gctd.engines.receivers import Receiver
 
 Place = tuple[int, int]
 
@@ -66,7 +68,7 @@ def test_a_printed_line_that_one_declaration_has_is_its_own(all_spans: list[list
     def claimants(line: int) -> list[int]:
         return [index for index, own in enumerate(all_spans) if any(first <= line <= last for first, last in own)]
 
-    found = [block._replace(start_col=0) for block in found]
+    found = [msgspec.structs.replace(block, start_col=0) for block in found]
     counted, left_out = coverage.attribute_printed(candidates, found)
     for index, own in enumerate(counted):
         assert own == coverage.count(block for block in found if claimants(block.start_line) == [index])
@@ -96,10 +98,44 @@ bodies = st.lists(st.tuples(st.integers(1, 9), st.integers(0, 6)), max_size=8)
 @given(bodies, st.lists(st.integers(0, 16), unique=True).map(sorted))
 def test_go_crap_takes_the_body_that_opens_last_and_of_those_the_first(found: Sequence[Place], lines: list[int]) -> None:
     declarations = [declaration((opens, 1), (opens + length, 1), name=f"F{index}") for index, (opens, length) in enumerate(found)]
-    expected = {}
+    expected = []
     for line in lines:
-        inside = [own for own in declarations if own.opens <= line <= own.closes]
-        if inside:
-            last = max(own.opens for own in inside)
-            expected[line] = next(own.name for own in inside if own.opens == last)
-    assert owners_of_lines(declarations, lines) == expected
+        inside = [index for index, own in enumerate(declarations) if own.opens <= line <= own.closes]
+        last = max((declarations[index].opens for index in inside), default=0)
+        expected.append(next((index for index in inside if declarations[index].opens == last), None))
+    assert list(owners_of_lines(declarations, lines)) == expected
+
+
+receivers = st.sampled_from([None, Receiver("A", "A"), Receiver("*B", "*B"), Receiver("T[K]", "T[K]")])
+
+
+@given(bodies, st.lists(st.tuples(st.sampled_from("FG"), receivers), min_size=8, max_size=8), blocks)
+def test_go_crap_files_blocks_under_the_first_type_and_looks_them_up_under_the_first_declaration(
+    found: Sequence[Place], named: Sequence[tuple[str, Receiver | None]], covered: list[Block]
+) -> None:
+    declarations = [
+        Declaration(name, receiver, 1, (opens, 1), (opens + length, 9), opens, opens + length)
+        for (opens, length), (name, receiver) in zip(found, named, strict=False)
+    ]
+    merged: dict[tuple[int, int], bool] = {}
+    for block in covered:
+        lines = block.start_line, block.end_line
+        merged[lines] = merged.get(lines, False) or block.counted
+    expected = {}
+    for name in {own.name for own in declarations}:
+        namesakes = [index for index, own in enumerate(declarations) if own.name == name]
+        keys = [own.receiver.coverage_key if own.receiver else "" for own in declarations if own.name == name]
+        filed_under = next((key for key in keys if key), "")
+        of_name = [
+            ran
+            for (line, _), ran in merged.items()
+            if next(iter(owners_of_lines(declarations, [line]))) in namesakes and filed_under == keys[0]
+        ]
+        expected[name] = sum(of_name) / len(of_name) * 100 if of_name else 0.0
+    lines_of_profile = "".join(
+        f"m/f.go:{b.start_line}.{b.start_col},{b.end_line}.{b.end_col} {b.statements} {b.counted:d}\n" for b in covered
+    )
+    profile = parse_profile(io.BytesIO(lines_of_profile.encode()), max_bytes=1 << 20, max_blocks=1 << 20)
+    index = GocrapCoverage(profile, "/m", "m", lambda _: declarations)
+    got = index.of("/m/f.go")
+    assert {name: own.percent for name, own in got.items()} == (expected if covered else {})

@@ -113,6 +113,15 @@ def test_counts_of_64_bits_run_and_are_remembered() -> None:
     assert merged.blocks_of("m/a.go")[0].counted
 
 
+def test_numbers_with_needless_zeros_and_lines_between_spaces_are_read() -> None:
+    profile = parse("  mode: set\t\n \tm/a.go:01.1,2.002 00 01  \nm/a.go:10.00,10.200 30 0\n")
+    assert (profile.mode, profile.malformed) == ("set", 0)
+    assert profile.blocks_of("m/a.go") == [
+        Block(1, 1, 2, 2, 0, covered=True, counted=True),
+        Block(10, 0, 10, 200, 30, covered=False, counted=False),
+    ]
+
+
 def test_lines_across_the_pieces_that_are_read_are_whole() -> None:
     lines = [f"example.com/module/package/file{number}.go:{number}.1,{number}.9 1 1" for number in range(1, 40_000)]
     profile = parse("mode: set\n" + "\n".join(lines))
