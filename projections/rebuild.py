@@ -130,5 +130,5 @@ async def _lead(projector: Projector, store: Store) -> None:
     if store.turns is not None:
         if not await store.turns.take():
             raise NotLeading(f"{store.identity} is in use: another process brings it up to date")
-        async with projector.held():
-            pass  # it knows what was applied until then
+        if not projector.lead.held:
+            await projector.load()  # it does not run; others may have written since it was loaded

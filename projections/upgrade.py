@@ -71,12 +71,12 @@ async def upgrade(projector: Projector, store: Store, copies: Copies | None, eve
             await confirm(copy, event_log, model)
         finally:
             await copy.close()
-    await _lead(store)
+    await _wait_for_lead(store)
     await projector.load()
     await switch(projector, store, copies, event_log, model)
 
 
-async def _lead(store: Store) -> None:
+async def _wait_for_lead(store: Store) -> None:
     if store.turns is None or await store.turns.take():
         return
     log.warning("the new tables wait for the process that brings the old ones up to date to end", database=store.identity)

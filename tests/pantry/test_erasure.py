@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
+import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import attrs
 import pytest
 
 from eventlog.commands import Commands
@@ -18,9 +20,13 @@ from eventlog.jetstream.connection import Connection
 from eventlog.jetstream.keyring import JetStreamKeyring
 from eventlog.people import Key
 from pantry.domain.person import PERSON, ErasePerson, PersonErased
+from projections.postgres.server import PostgresServer
 from tests.support.listener import Listener
 from tests.support.pantry import API, FLOUR, MILK, PantrySystem, Server, log_of, pantry_system
+from tests.support.tables import execute
 from tests.support.waiting import wait_until
+
+PROJECTIONS = (sys.executable, "-c", "import sys; from projections.cli import main; sys.exit(main())")
 
 NAME, NOTES = "Annegret Zwiebelhuber", "für Tante Quitschfidel"
 OTHER = "Balduin Kesselflick"
@@ -28,13 +34,37 @@ ERASED = ("[erased]", "[erased]")
 TRACES = ("Annegret", "annegret", "Zwiebelhuber", "zwiebelhuber", "Quitschfidel", "quitschfidel")
 
 
-def traces(directory: Path) -> list[str]:
+def traces(*directories: Path) -> list[str]:
     """Where anything of the person is found in the bytes of any file: log, tables, indexes, output of the programs."""
-    files = [file for file in directory.rglob("*") if file.is_file()]
+    files = [file for directory in directories for file in directory.rglob("*") if file.is_file()]
     assert any(file.suffix == ".blk" for file in files)
-    assert any(file.suffix == ".db" for file in files)
+    tables = [file for file in files if ".db" in file.name or "base" in file.parts]
+    assert any(f"product {FLOUR}".encode() in file.read_bytes() for file in tables)
     wanted = [text.encode(coding) for text in TRACES for coding in ("utf-8", "utf-16-le")]
     return [f"{file}: {text!r}" for file in files for text in wanted if text in file.read_bytes()]
+
+
+@attrs.frozen
+class Tables:
+    """Where the tables are, beside the test's own directory; `environment` tells the servers."""
+
+    postgres: PostgresServer | None
+
+    @property
+    def environment(self) -> dict[str, str]:
+        return {} if self.postgres is None else {"PANTRY_DATABASE_URL": self.postgres.url("pantry")}
+
+    async def directories(self) -> list[Path]:
+        """Directories, with everything in their files."""
+        if self.postgres is None:
+            return []
+        await execute(self.postgres.url("pantry"), "CHECKPOINT")
+        return [self.postgres.data_dir]
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def tables(request: pytest.FixtureRequest) -> Tables:
+    return Tables(None if request.param == "sqlite" else request.getfixturevalue("postgres_server"))
 
 
 def of(movement: Any) -> tuple[str | None, str | None]:
@@ -56,6 +86,16 @@ async def first_event(server: Server) -> tuple[str | None, str | None]:
     raise AssertionError("no event came")
 
 
+async def made_again(system: PantrySystem) -> None:
+    """Rebuild the tables of the first server, while all serve."""
+    environment = {**system.one.environment, "GCTD_NATS_URL": system.nats.url}
+    rebuild = await asyncio.create_subprocess_exec(*PROJECTIONS, "rebuild", "pantry", env=environment)
+    assert await asyncio.wait_for(rebuild.wait(), 60) == 0
+    standing = await system.one.get("/projections")
+    assert [copy["part"] for copy in standing["copies"]] == ["old"]
+    assert standing["copies"][0]["ready"]
+
+
 @asynccontextmanager
 async def keyring_of(system: PantrySystem) -> AsyncIterator[tuple[JetStreamKeyring, Connection]]:
     async with Connection.open(system.nats.url, name="test") as connection:
@@ -69,8 +109,11 @@ async def key_of(system: PantrySystem) -> Key:
     return key
 
 
-async def test_nothing_of_an_erased_person_is_left_and_everything_else_is(tmp_path: Path) -> None:
-    async with pantry_system(tmp_path, servers=2) as system:
+async def test_nothing_of_an_erased_person_is_left_and_everything_else_is(tmp_path: Path, tables: Tables) -> None:
+    """Neither in a file for each server nor in a Postgres for both, and not when the tables are made again beside."""
+    if tables.postgres is not None:
+        await tables.postgres.create("pantry")
+    async with pantry_system(tmp_path, servers=2, **tables.environment) as system:
         one, two = system.servers
         await one.create()
         listener = Listener(f"{two.url}{API}/events")  # somebody does: so what is shown is kept to be shown again
@@ -106,12 +149,16 @@ async def test_nothing_of_an_erased_person_is_left_and_everything_else_is(tmp_pa
         assert again.headers["Idempotent-Replayed"] == "true"
         assert await first_event(two) == ERASED
         listening.cancel()
-        assert traces(tmp_path) == []
+        assert traces(tmp_path, *await tables.directories()) == []
         erased = [event for event in await system.events() if isinstance(event, PersonErased)]
         assert len(erased) == 1
-        await one.kill()
+        await made_again(system)
+        assert [of(row) for row in await two.get("/movements")] == [(OTHER, "nothing special"), *[ERASED] * 2]
+        assert (await one.get(f"/movements/{booked.body['id']}"))["reason"] == "bought"
+        for server in (one, two):
+            await server.kill()
         assert await one.difference_from_a_fold() is None
-    assert traces(tmp_path) == []
+    assert traces(tmp_path, *await tables.directories()) == []
 
 
 async def test_who_is_erased_while_they_book_is_erased_as_far_as_then_and_nothing_is_lost(tmp_path: Path) -> None:

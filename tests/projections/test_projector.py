@@ -22,10 +22,11 @@ from projections.fold import compare, dump, folded
 from projections.keys import CommandKeys
 from projections.migrations import Migrations
 from projections.model import Put, ReadModel
+from projections.postgres import PostgresStore
 from projections.projector import Projector
 from projections.sqlite import SQLiteStore
 from projections.status import State
-from projections.store import NOTHING_PARKED, KeyRecord, Outcome, Parked, Place, Step
+from projections.store import NOTHING_PARKED, KeyRecord, Outcome, Parked, Place, Step, Store
 from tests.support import ledger
 from tests.support.ledger import Book, Booked, Closed, Opened
 from tests.support.waiting import wait_until
@@ -55,28 +56,59 @@ class FaultyLog(MemoryLog):
             yield [c for c in commits if c.sequence not in self.skipped for _ in range(2 if c.sequence in self.repeated else 1)]
 
 
-class FaultyStore(SQLiteStore):
-    """A store that can be away, or held up; it counts what it was asked to write."""
+class Faults:
+    """What may be wrong with a store: it can be away, or held up; and what it was asked to write."""
 
-    away = False
-    tries = 0
-
-    def __init__(self, path: Path) -> None:
-        super().__init__(path, patience=0)
+    def __init__(self) -> None:
+        self.away = False
+        self.tries = 0
         self.gate = asyncio.Event()
         self.gate.set()
         self.sizes: list[int] = []
 
-    async def advance(
-        self, steps: Sequence[Step], keys: Sequence[KeyRecord] = (), parked: Mapping[Place, Parked | None] = NOTHING_PARKED
-    ) -> Outcome:
+    async def met(self) -> None:
         self.tries += 1
         await self.gate.wait()
         if self.away:
             raise StoreUnavailable("the disk is full")
-        outcome = await super().advance(steps, keys, parked)
+
+    def noted(self, steps: Sequence[Step]) -> None:
         self.sizes.append(steps[0].after.applied - (steps[0].before.applied if steps[0].before else 0))
+
+
+class FaultySQLite(SQLiteStore):
+    """A file with faults."""
+
+    def __init__(self, url: str) -> None:
+        super().__init__(Path(url.removeprefix("sqlite:")), patience=0)
+        self.faults = Faults()
+
+    async def advance(
+        self, steps: Sequence[Step], keys: Sequence[KeyRecord] = (), parked: Mapping[Place, Parked | None] = NOTHING_PARKED
+    ) -> Outcome:
+        await self.faults.met()
+        outcome = await super().advance(steps, keys, parked)
+        self.faults.noted(steps)
         return outcome
+
+
+class FaultyPostgres(PostgresStore):
+    """A Postgres with faults."""
+
+    def __init__(self, url: str) -> None:
+        super().__init__(url)
+        self.faults = Faults()
+
+    async def advance(
+        self, steps: Sequence[Step], keys: Sequence[KeyRecord] = (), parked: Mapping[Place, Parked | None] = NOTHING_PARKED
+    ) -> Outcome:
+        await self.faults.met()
+        outcome = await super().advance(steps, keys, parked)
+        self.faults.noted(steps)
+        return outcome
+
+
+FaultyStore = FaultySQLite | FaultyPostgres
 
 
 @pytest.fixture
@@ -90,8 +122,9 @@ def book(log: FaultyLog) -> Book:
 
 
 @pytest_asyncio.fixture
-async def store(tmp_path: Path) -> AsyncIterator[FaultyStore]:
-    async with FaultyStore(tmp_path / "read.db") as store:
+async def store(database_url: str) -> AsyncIterator[FaultyStore]:
+    kind = FaultySQLite if database_url.startswith("sqlite:") else FaultyPostgres
+    async with kind(database_url) as store:
         await Migrations(store, ledger.MODEL).up()
         yield store
 
@@ -110,19 +143,19 @@ async def running(projector: Projector) -> AsyncIterator[asyncio.Task[None]]:
 
 async def stopped(projector: Projector) -> ProjectorStopped:
     """The reason that it stops for; status, waiters and task agree on it."""
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(20):
         with pytest.raises(ProjectorStopped) as caught:
             await projector.run()
     status = projector.status()
     assert status.state is State.STOPPED
     assert status.error == str(caught.value)
     with pytest.raises(ProjectorStopped) as waiting:
-        await projector.wait_for(projector.position + 1, 5)
+        await projector.wait_for(projector.position + 1, 20)
     assert waiting.value is caught.value
     return caught.value
 
 
-async def equals_a_fold(log: MemoryLog, store: SQLiteStore, model: ReadModel = ledger.MODEL) -> bool:
+async def equals_a_fold(log: MemoryLog, store: Store, model: ReadModel = ledger.MODEL) -> bool:
     async with folded(log, model, until=(await log.head()).last) as fresh:
         difference = await compare(store, fresh, model)
         assert difference is None, str(difference)
@@ -167,7 +200,7 @@ async def test_what_is_appended_can_be_read_when_the_wait_is_over(log: FaultyLog
     async with running(projector):
         for amount in range(50):
             appended = await book.append("a", *(() if amount else (Opened("ann"),)), Booked(amount))
-            await projector.wait_for(appended.sequence, 5)
+            await projector.wait_for(appended.sequence, 20)
             row = await store.fetch_one("SELECT max(amount) AS newest FROM entries")
             assert row == {"newest": amount}
         assert projector.status().state is State.LIVE
@@ -215,7 +248,7 @@ async def test_who_waits_too_long_hears_how_far_it_is(log: FaultyLog, book: Book
     projector = Projector(log, store, ledger.MODEL)
     await book.append("a", Opened("ann"))
     async with running(projector):
-        await projector.wait_for(1, 5)
+        await projector.wait_for(1, 20)
         with pytest.raises(Behind, match="is at sequence 1, 9 was asked for"):
             await projector.wait_for(9, 0.02)
 
@@ -236,7 +269,7 @@ async def test_all_who_wait_are_woken_by_the_transaction_they_wait_for(log: Faul
     async with running(projector):
         for number in range(9):
             await book.append(f"a{number}", Opened(f"owner {number}"))
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(20):
             await asyncio.gather(*waiting)
     assert woken == [2, 2, 5, 7, 9]
 
@@ -286,10 +319,10 @@ async def test_a_stream_that_is_created_anew_stops_a_running_projector(log: Faul
     await book.append_randomly(50, accounts=10, seed=1)
     projector = Projector(log, store, ledger.MODEL)
     async with running(projector) as task:
-        await projector.wait_for(50, 5)
+        await projector.wait_for(50, 20)
         await log.create_anew()
         with pytest.raises(ProjectorStopped, match="created anew"):
-            await asyncio.wait_for(task, 5)
+            await asyncio.wait_for(task, 20)
     assert projector.status().state is State.STOPPED
 
 
@@ -316,20 +349,26 @@ async def test_a_stream_that_lost_its_beginning_is_refused(log: FaultyLog, book:
     await Projector(log, store, ledger.MODEL).run(until=50)
 
 
-async def test_two_projectors_on_one_database_cannot_both_go_on(log: FaultyLog, book: Book, store: FaultyStore) -> None:
+async def test_two_projectors_on_one_file_cannot_both_go_on(log: FaultyLog, book: Book, tmp_path: Path) -> None:
     """The one that comes second finds the checkpoint moved, though it brings the very same rows; the first goes on."""
+    async with FaultySQLite(f"sqlite:{tmp_path / 'read.db'}") as store:
+        await Migrations(store, ledger.MODEL).up()
+        await only_one_goes_on(log, book, store)
+
+
+async def only_one_goes_on(log: FaultyLog, book: Book, store: FaultySQLite) -> None:
     await book.append_randomly(20, accounts=10, seed=1)
     both = [Projector(log, store, ledger.MODEL) for _ in range(2)]
-    store.gate.clear()
+    store.faults.gate.clear()
     async with running(both[0]) as first, running(both[1]) as second:
-        await wait_until(lambda: store.tries == 2)
-        store.gate.set()
-        done, _ = await asyncio.wait({first, second}, timeout=5, return_when=asyncio.FIRST_COMPLETED)
+        await wait_until(lambda: store.faults.tries == 2)
+        store.faults.gate.set()
+        done, _ = await asyncio.wait({first, second}, timeout=20, return_when=asyncio.FIRST_COMPLETED)
         assert len(done) == 1
         assert isinstance(done.pop().exception(), CheckpointMoved)
         await book.append_randomly(20, accounts=10, seed=2)
         (alive,) = (projector for projector in both if projector.status().state is not State.STOPPED)
-        await alive.wait_for(40, 5)
+        await alive.wait_for(40, 20)
     assert await equals_a_fold(log, store)
 
 
@@ -390,15 +429,15 @@ async def test_a_projection_of_a_new_version_begins_anew(log: FaultyLog, book: B
 async def test_the_position_is_that_of_the_projection_farthest_behind(log: FaultyLog, book: Book, store: FaultyStore) -> None:
     await book.append_randomly(80, accounts=10, seed=1)
     await Projector(log, store, attrs.evolve(ledger.MODEL, projections=ledger.PROJECTIONS[:1])).run(until=80)
-    store.gate.clear()
+    store.faults.gate.clear()
     projector = Projector(log, store, ledger.MODEL)
     async with running(projector):
         await wait_until(lambda: projector.status().head == 80)
         assert projector.position == 0
         with pytest.raises(Behind):
             await projector.wait_for(1, 0.01)
-        store.gate.set()
-        await projector.wait_for(80, 5)
+        store.faults.gate.set()
+        await projector.wait_for(80, 20)
     assert await equals_a_fold(log, store)
 
 
@@ -423,16 +462,16 @@ async def test_a_database_that_is_away_is_waited_for(log: FaultyLog, book: Book,
     projector = Projector(log, store, ledger.MODEL)
     async with running(projector):
         await book.append("a", Opened("ann"))
-        await projector.wait_for(1, 5)
-        store.away = True
+        await projector.wait_for(1, 20)
+        store.faults.away = True
         await book.append("a", Booked(3))
         await wait_until(lambda: projector.status().state is State.WAITING)
         assert projector.status().error == "the disk is full"
         assert projector.position == 1
-        tries = store.tries
-        await wait_until(lambda: store.tries > tries + 1)
-        store.away = False
-        await projector.wait_for(2, 5)
+        tries = store.faults.tries
+        await wait_until(lambda: store.faults.tries > tries + 1)
+        store.faults.away = False
+        await projector.wait_for(2, 20)
         assert projector.status().state is State.LIVE
         assert projector.status().error is None
     assert await equals_a_fold(log, store)
@@ -448,7 +487,7 @@ async def test_a_log_that_is_away_is_waited_for(log: FaultyLog, book: Book, stor
         assert projector.status().lag_events is None
         log.unavailable = False
         await book.append("a", Opened("ann"))
-        await projector.wait_for(1, 5)
+        await projector.wait_for(1, 20)
         assert projector.status().lag_events == 0
         log.unavailable = True
         await book.append("a", Booked(3))
@@ -487,10 +526,10 @@ async def test_lag_is_the_age_of_what_is_not_applied(log: FaultyLog, book: Book,
     projector = Projector(log, store, ledger.MODEL, now=lambda: clock)
     await book.append("a", Opened("ann"))
     async with running(projector):
-        await projector.wait_for(1, 5)
+        await projector.wait_for(1, 20)
         status = projector.status()
         assert (status.lag_events, status.lag_seconds, status.head, status.applied) == (0, 0.0, 1, 1)
-        store.gate.clear()
+        store.faults.gate.clear()
         book.time = clock - timedelta(seconds=40)
         await book.append("a", Booked(1))
         await wait_until(lambda: projector.status().lag_events == 1)
@@ -500,8 +539,8 @@ async def test_lag_is_the_age_of_what_is_not_applied(log: FaultyLog, book: Book,
         await wait_until(lambda: projector.status().lag_events == 2)
         assert projector.status().lag_seconds == pytest.approx(60, abs=0.1)
         await wait_until(lambda: projector.status().state is State.CATCHING_UP)
-        store.gate.set()
-        await projector.wait_for(3, 5)
+        store.faults.gate.set()
+        await projector.wait_for(3, 20)
         status = projector.status()
         assert (status.state, status.lag_events, status.lag_seconds, status.applied) == (State.LIVE, 0, 0.0, 3)
         assert 0 < status.rate <= 3 / 0.1
@@ -513,20 +552,20 @@ async def test_what_waits_for_the_database_is_written_together(log: FaultyLog, b
     projector = Projector(log, store, ledger.MODEL)
     async with running(projector):
         await book.append("a", Opened("ann"))
-        await projector.wait_for(1, 5)
-        store.gate.clear()
+        await projector.wait_for(1, 20)
+        store.faults.gate.clear()
         for _ in range(200):
             await book.append("a", Booked(1))
-        store.gate.set()
-        await projector.wait_for(201, 5)
-    assert len(store.sizes) <= 6
-    assert sum(store.sizes) == 201
+        store.faults.gate.set()
+        await projector.wait_for(201, 20)
+    assert len(store.faults.sizes) <= 6
+    assert sum(store.faults.sizes) == 201
 
 
 async def test_a_projector_that_is_ended_tells_who_waits(log: FaultyLog, store: FaultyStore) -> None:
     projector = Projector(log, store, ledger.MODEL)
     async with running(projector):
-        waiting = asyncio.create_task(projector.wait_for(1, 5))
+        waiting = asyncio.create_task(projector.wait_for(1, 20))
         await asyncio.sleep(0)
     with pytest.raises(ProjectorStopped, match="ended"):
         await waiting

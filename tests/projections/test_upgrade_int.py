@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Iterable
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 
 import attrs
 import pytest
@@ -13,12 +13,13 @@ from eventlog import Commit
 from eventlog.jetstream.log import JetStreamLog
 from httpkit.feed import CommitFrames
 from httpkit.readside import ReadSide, migrated
-from projections.copies import Part
+from projections.copies import Copies, Part
 from projections.databases import copies_at, store_at
+from projections.errors import ProjectionError
 from projections.fold import compare, folded
 from projections.model import Change, Put, ReadModel
 from projections.projector import Projector
-from projections.rebuild import confirm, fill, rollback
+from projections.rebuild import VERIFIED, confirm, fill, rollback
 from projections.store import Store
 from projections.upgrade import upgrade
 from tests.support import ledger
@@ -111,3 +112,36 @@ async def test_where_only_rows_differ_the_old_ones_are_shown_until_the_new_are_t
             await wait_until(lambda: side.projector.position == 250, timeout=20)
             await equals_a_fold(log, store, LOUD, 250)
             assert await copies_at(database_url).there() == [Part.OLD]
+
+
+async def test_on_a_shared_database_the_old_program_serves_until_it_ends(nats_url: str, postgres_url: str) -> None:
+    """The new one makes its tables beside and waits; the old one shows its own, and what comes; then the new one takes over."""
+    copies = copies_at(postgres_url)
+    async with ledger_log(nats_url) as log, AsyncExitStack() as new:
+        book = Book(log)
+        await book.append_randomly(100, accounts=20, seed=1)
+        async with served(log, postgres_url, MODEL) as (old, shown):
+            await old.projector.wait_for(100, 30)
+            side, store = await new.enter_async_context(served(log, postgres_url, LOUD))
+            await wait_until(lambda: _is_made(copies), timeout=60)
+            await book.append_randomly(20, accounts=20, seed=2)
+            await old.projector.wait_for(120, 30)
+            count = await shown.fetch("SELECT count(*) AS n FROM owners WHERE account LIKE 'account-%'")
+            assert count[0]["n"] > 10
+            assert (old.projector.lead.held, side.projector.lead.held) == (True, False)
+        await side.projector.wait_for(120, 60)
+        assert await copies.there() == [Part.OLD]
+        await equals_a_fold(log, store, LOUD, 120)
+
+
+async def _is_made(copies: Copies) -> bool:
+    if Part.NEW not in await copies.there():
+        return False
+    copy = copies.reader(Part.NEW)
+    try:
+        await copy.open()
+        return VERIFIED.name in await copy.checkpoints()
+    except ProjectionError:
+        return False
+    finally:
+        await copy.close()

@@ -19,10 +19,10 @@ from eventlog.jetstream.connection import Connection
 from eventlog.jetstream.log import JetStreamLog
 from eventlog.launch import attached
 from pantry.domain.registry import REGISTRY
+from projections.databases import store_at
 from projections.fold import compare, folded
 from projections.pantry import MODEL
 from projections.projector import Projector
-from projections.sqlite import SQLiteStore
 from tests.support.tracker import ROOT, Program, free_port
 from tests.support.waiting import wait_until
 
@@ -147,8 +147,8 @@ class Server:
         return float((await self.get(f"/products/{ean13}/stock"))["current_stock"])
 
     async def difference_from_a_fold(self) -> str | None:
-        """Promise I3: what differs between the tables of the stopped server and a fold of the log. None: nothing."""
-        async with log_of(self._nats) as log, SQLiteStore(self.database) as live:
+        """Promise I3: what differs between the tables and a fold of the log, no server runs on them. None: nothing."""
+        async with log_of(self._nats) as log, store_at(self.environment["PANTRY_DATABASE_URL"]) as live:
             head = await log.head()
             await Projector(log, live, MODEL).run(until=head.last)
             async with folded(log, MODEL, until=head.last) as fresh:

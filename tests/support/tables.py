@@ -17,22 +17,22 @@ from projections.sqlite import files
 
 async def change(url: str, sql: str, part: Part | None = None) -> None:
     """Change one row of the live tables, or of a copy, in a database of either kind."""
+    assert await execute(url, sql, part) == 1
+
+
+async def execute(url: str, sql: str, part: Part | None = None) -> int:
+    """Run a statement on the live tables, or on a copy, of a database of either kind; gives how many rows it changed."""
     path = path_of(url)
     if path is not None:
         with closing(sqlite3.connect(file_of(path, part))) as connection, connection:
-            assert connection.execute(sql).rowcount == 1
-        return
-    assert (await execute(url, sql, part)).endswith(" 1")
-
-
-async def execute(url: str, sql: str, part: Part | None = None) -> str:
-    """Run a statement on a Postgres, on its live tables or on a copy; gives what Postgres says was done."""
+            return connection.execute(sql).rowcount
     session: Any = await asyncpg.connect(Address(url).dsn)
     try:
         if part is not None:
             live = await session.fetchval("SELECT current_schema()")
             await session.execute("SELECT set_config('search_path', quote_ident($1), false)", f"{live}__{part.value}")
-        return str(await session.execute(sql))
+        done = str(await session.execute(sql)).rpartition(" ")[2]
+        return int(done) if done.isdigit() else 0
     finally:
         await session.close()
 
