@@ -18,7 +18,8 @@ class Alarms:
     """
 
     def __init__(self, seconds: float) -> None:
-        self._seconds = seconds
+        self.seconds = seconds
+        """How long they are."""
         self._numbers = count()
         self._pending: dict[int, tuple[float, Callable[[], object]]] = {}
         self._timer: asyncio.TimerHandle | None = None
@@ -27,7 +28,7 @@ class Alarms:
         """Have this called when the time is up, unless the number that is given back is cleared before. Needs a running loop."""
         loop = asyncio.get_running_loop()
         number = next(self._numbers)
-        due = loop.time() + self._seconds
+        due = loop.time() + self.seconds
         self._pending[number] = (due, callback)
         if self._timer is None:
             self._timer = loop.call_at(due, self._ring)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import random
-import secrets
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AsyncExitStack
@@ -22,6 +21,7 @@ from eventlog.decider import Decider
 from eventlog.errors import Conflict, KeyReused, TooLarge, Unavailable
 from eventlog.keys import Keys, check_request
 from eventlog.port import DEADLINE, EventLog
+from eventlog.randomness import hex_digits
 
 S = TypeVar("S")
 C = TypeVar("C")
@@ -116,7 +116,7 @@ class Commands:
         *,
         keys: Keys | None = None,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
-        new_id: Callable[[], str] = lambda: secrets.token_hex(16),
+        new_id: Callable[[], str] = hex_digits,
     ) -> None:
         self._log = log
         self._keys = keys

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import lru_cache
 from typing import Generic, TypeVar
 
 import attrs
@@ -28,10 +29,16 @@ class Decider(Generic[S, C, E]):
 
     def aggregate(self, id_: str) -> AggregateId:
         """The id of an aggregate of this kind."""
-        return AggregateId(self.category, id_)
+        return _aggregate(self.category, id_)
 
     def fold(self, events: Iterable[E], state: S | None = None) -> S | None:
         """The state after these events."""
         for event in events:
             state = self.evolve(state, event)
         return state
+
+
+@lru_cache(maxsize=10_000)
+def _aggregate(category: str, id_: str) -> AggregateId:
+    """Checked once for many commands: what is asked for again is the same object, whose hash is known."""
+    return AggregateId(category, id_)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import re
-import secrets
 
 import attrs
+
+from eventlog.randomness import hex_digits
 
 _TRACEPARENT = re.compile(r"([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-.*)?")
 _SAMPLED = 0x01
@@ -38,9 +38,8 @@ class Trace:
     @classmethod
     def begin(cls) -> Trace:
         """The first span of a new trace, with random ids."""
-        ids = os.urandom(24).hex()
-        return cls(ids[:32], ids[32:])
+        return cls(hex_digits(), hex_digits()[:16])
 
     def child(self) -> Trace:
         """A new span of the same trace."""
-        return Trace(self.trace_id, secrets.token_hex(8), self.sampled)
+        return Trace(self.trace_id, hex_digits()[:16], self.sampled)

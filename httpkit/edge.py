@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 import attrs
 import structlog
 from aiohttp import web
-from aiohttp.hdrs import CACHE_CONTROL, SERVER
+from aiohttp.hdrs import SERVER
 from multidict import istr
 
 from eventlog.trace import Trace
@@ -23,29 +23,22 @@ from httpkit.errors import HttpkitError
 from httpkit.guards import Guard
 from httpkit.metrics import Metrics
 from httpkit.problems import Busy, Problems
+from httpkit.reply import HEADERS, REQUEST_ID, REQUEST_ID_HEADER, SERVER_TIMING_HEADER, TRACEPARENT
 
 log = structlog.get_logger(__name__)
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
-REQUEST_ID: web.RequestKey[str] = web.RequestKey("request_id", str)
-TRACEPARENT: web.RequestKey[str] = web.RequestKey("traceparent", str)
-"""The span of the request: of the trace that the client named, or of a new one."""
 _ID = re.compile(r"[A-Za-z0-9._:-]{1,64}")
 _CLIENT_CLOSED = 499
 _PROCESS = secrets.token_hex(6)
 _COUNTER = itertools.count(1)
 
 # Names that a multidict need not fold at each look (https://multidict.aio-libs.org, istr).
-_REQUEST_ID_HEADER = istr("X-Request-Id")
+_REQUEST_ID_HEADER = istr(REQUEST_ID_HEADER)
 _TRACEPARENT_HEADER = istr("traceparent")
-_SERVER_TIMING = istr("Server-Timing")
-_HEADERS = (
-    (istr("X-Content-Type-Options"), "nosniff"),
-    (istr("Cross-Origin-Resource-Policy"), "same-origin"),
-    (istr("Content-Security-Policy"), "default-src 'none'; frame-ancestors 'none'"),
-    (CACHE_CONTROL, "no-store"),
-)
+_SERVER_TIMING = istr(SERVER_TIMING_HEADER)
+_HEADERS = tuple((istr(name), value) for name, value in HEADERS.items())
 
 
 @attrs.frozen(kw_only=True)
@@ -107,6 +100,7 @@ class Middleware:
         self._policies = policies
         self._problems = edge.problems
         self._in_flight = 0
+        self._log = log.bind()  # once: what stands for it until it is bound is bound anew each time that it is asked
         edge.metrics.in_flight.set_function(lambda: self._in_flight)
 
     @web.middleware
@@ -166,9 +160,9 @@ class Middleware:
         template = "unmatched" if resource is None else resource.canonical
         self._edge.metrics.observe(request.method, template, status, seconds if policy.capped else None)
         level = logging.DEBUG if policy.quiet else logging.INFO
-        if not log.is_enabled_for(level):
+        if not self._log.is_enabled_for(level):
             return
-        log.log(
+        self._log.log(
             level,
             "request",
             method=request.method,

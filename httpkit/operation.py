@@ -19,10 +19,11 @@ from multidict import MultiDict, MultiDictProxy, MultiMapping, istr
 from httpkit import body, csv_form
 from httpkit.binding import Binder
 from httpkit.deadline import Deadlines
-from httpkit.edge import REQUEST_ID, TRACEPARENT, Edge
+from httpkit.edge import Edge
 from httpkit.encoding import encode
 from httpkit.errors import FieldError
 from httpkit.problems import AboutField, Busy, Invalid, Mapped
+from httpkit.reply import REQUEST_ID, TRACEPARENT, Reply
 from httpkit.routes import SAFE, Answer, Call, Route
 
 S = TypeVar("S")
@@ -171,14 +172,15 @@ class Operation(Generic[S]):
 
     async def _with_body(self, request: web.Request, answer: Answer[Any], status: int, headers: dict[str, str]) -> web.Response:
         row, rows = self.route.csv, answer.value if answer.rows is None else answer.rows
-        media, charset, form = "application/json", None, partial(encode, answer.value)
+        media, form = "application/json", partial(encode, answer.value)
         if row is not None:
             headers[VARY] = "Accept"
             if csv_form.is_wanted(request.headers.get(ACCEPT)):
-                media, charset, form = csv_form.MEDIA_TYPE, "utf-8", partial(csv_form.encode_csv, row, rows)
+                media, form = f"{csv_form.MEDIA_TYPE}; charset=utf-8", partial(csv_form.encode_csv, row, rows)
         # A thread takes longer to wake than a short answer to write; a long one would hold up everybody else.
         body = await asyncio.to_thread(form) if isinstance(rows, list) and len(rows) > _SHORT else form()
-        return web.Response(body=body, status=status, headers=headers, content_type=media, charset=charset)
+        headers["Content-Type"] = media
+        return Reply(status, headers, body)
 
 
 def _has_it(request: web.Request, etag: str) -> bool:

@@ -17,7 +17,9 @@ import structlog
 from aiohttp import web
 from aiohttp.web_protocol import RequestHandler
 
+from eventlog.alarms import Alarms
 from httpkit.problems import INTERNAL, Problems
+from httpkit.reply import Reply
 
 log = structlog.get_logger(__name__)
 
@@ -25,17 +27,18 @@ log = structlog.get_logger(__name__)
 class Connection(RequestHandler):
     """A connection of a client."""
 
-    __slots__ = ("_gone", "_head_timer", "_problems", "_read_timeout", "_write_timeout", "_write_timer")
+    __slots__ = ("_gone", "_head_timer", "_problems", "_read_timeout", "_write_alarm", "_write_alarms")
 
     def __init__(
-        self, manager: web.Server, *, problems: Problems, read_timeout: float, write_timeout: float, **settings: Any
+        self, manager: web.Server, *, problems: Problems, read_timeout: float, write_alarms: Alarms, **settings: Any
     ) -> None:
+        """`write_alarms`, of the time within which a client has to take something, are those of all connections."""
         super().__init__(manager, loop=asyncio.get_running_loop(), **settings)
         self._problems = problems
         self._read_timeout = read_timeout
-        self._write_timeout = write_timeout
+        self._write_alarms = write_alarms
         self._head_timer: asyncio.TimerHandle | None = None
-        self._write_timer: asyncio.TimerHandle | None = None
+        self._write_alarm: int | None = None
         self._gone: list[Callable[[], object]] = []
 
     def when_gone(self, callback: Callable[[], object]) -> None:
@@ -74,19 +77,19 @@ class Connection(RequestHandler):
         self._stop_write_timer()
 
     def _stop_write_timer(self) -> None:
-        if self._write_timer is not None:
-            self._write_timer.cancel()
-            self._write_timer = None
+        if self._write_alarm is not None:
+            self._write_alarms.clear(self._write_alarm)
+            self._write_alarm = None
 
     def _watch_writing(self) -> None:
-        if self._write_timer is None:
-            self._write_timer = self._loop.call_later(self._write_timeout, self._check_written)
+        if self._write_alarm is None:
+            self._write_alarm = self._write_alarms.set(self._check_written)
 
     def _check_written(self) -> None:
-        self._write_timer = None
+        self._write_alarm = None
         transport = self.transport
         if transport is not None and transport.get_write_buffer_size() > 0:
-            log.info("client does not read", peer=self.peername, seconds=self._write_timeout)
+            log.info("client does not read", peer=self.peername, seconds=self._write_alarms.seconds)
             transport.abort()
 
     def force_close(self) -> None:
@@ -99,13 +102,28 @@ class Connection(RequestHandler):
     async def finish_response(
         self, request: web.BaseRequest, resp: web.StreamResponse, start_time: float | None
     ) -> tuple[web.StreamResponse, bool]:
-        """Send an answer."""
+        """Send an answer; whether the client was gone before it was sent."""
+        if isinstance(resp, Reply) and (wire := resp.wire(request)) is not None:
+            return resp, not await self._send(request, wire)
         if isinstance(resp, web.HTTPException) and resp.status >= HTTPStatus.BAD_REQUEST:
             resp = self._problems.of(resp, instance=request.rel_url.raw_path, request_id=None)
         result = await super().finish_response(request, resp, start_time)
         if self.transport is not None and self.transport.get_write_buffer_size() > 0:
             self._watch_writing()
         return result
+
+    async def _send(self, request: web.BaseRequest, wire: bytes) -> bool:
+        transport = self.transport
+        if transport is None or transport.is_closing():
+            return False
+        transport.write(wire)
+        if transport.get_write_buffer_size() > 0:
+            self._watch_writing()
+            try:
+                await request.writer.drain()
+            except ConnectionError:
+                return False
+        return True
 
     def handle_error(
         self, request: web.BaseRequest, status: int = 500, exc: BaseException | None = None, message: str | None = None

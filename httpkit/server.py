@@ -18,6 +18,7 @@ from aiohttp.abc import AbstractStreamWriter
 from aiohttp.http import RawRequestMessage
 from aiohttp.streams import StreamReader
 
+from eventlog.alarms import Alarms
 from httpkit.edge import Edge
 from httpkit.guards import is_loopback
 from httpkit.problems import Problems
@@ -68,6 +69,7 @@ class _Factory:
         self._server = server
         self._limits = limits
         self._problems = problems
+        self._write_alarms = Alarms(limits.write)
         self._make_request = server.request_factory
         server.request_factory = self._begin
 
@@ -90,7 +92,7 @@ class _Factory:
             self._server,
             problems=self._problems,
             read_timeout=self._limits.read,
-            write_timeout=self._limits.write,
+            write_alarms=self._write_alarms,
             keepalive_timeout=self._limits.idle,
             lingering_time=self._limits.lingering,
             auto_decompress=False,

@@ -112,10 +112,11 @@ def connect_reader(path: Path, *, busy_timeout: float) -> sqlite3.Connection:
 
 def bound(arguments: tuple[Any, ...]) -> Mapping[str, Any]:
     """Arguments for a statement that names them `$1`, `$2` and so on."""
-    return {
-        name: timestamp_text(value) if isinstance(value, datetime) else value
-        for name, value in zip(_names(len(arguments)), arguments, strict=True)
-    }
+    return dict(zip(_names(len(arguments)), map(_bindable, arguments), strict=True))
+
+
+def _bindable(value: Any) -> Any:
+    return timestamp_text(value) if isinstance(value, datetime) else value
 
 
 @lru_cache

@@ -115,9 +115,16 @@ class SQLiteReader:
 
     async def fetch_one(self, sql: str, *arguments: Argument) -> Row | None:
         """The first row of a query, or None."""
-        with self._watched(), closing(self._opened().execute(sql, bound(arguments))) as cursor:
+        connection = self._opened()
+        try:
+            cursor = connection.execute(sql, bound(arguments))
             row = cursor.fetchone()
-            return None if row is None else {column[0]: value for column, value in zip(cursor.description, row, strict=True)}
+            names = cursor.description
+            cursor.close()
+        except Exception:
+            with self._watched():  # what it means: entered only now, since most of what is asked is a row by its key
+                raise
+        return None if row is None else {column[0]: value for column, value in zip(names, row, strict=True)}
 
     async def fetch_beside(self, sql: str, *arguments: Argument) -> Sequence[Row]:
         """As `fetch`, in a thread of its own: one such query at a time."""

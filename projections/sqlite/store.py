@@ -108,7 +108,8 @@ class SQLiteStore(SQLiteReader):
                 if outcome is Outcome.STORED:
                     writing.write_rows(writer, tables)
                     writing.write_keys(writer, keys)
-                    writing.write_parked(writer, parked)
+                    if parked:
+                        writing.write_parked(writer, parked)
                     writing.write_checkpoints(writer, [step.after for step in steps])
             return outcome
 
