@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,14 +18,20 @@ SQLITE = "sqlite:"
 POSTGRES = ("postgres:", "postgresql:")
 
 
-def store_at(url: str) -> SQLiteStore | PostgresStore:
-    """The store at an address, to write to it.
+PATIENCE = 2.0
+"""Seconds for which a process that opens a file waits for the one that has it."""
+
+
+def store_at(
+    url: str, *, patience: float = PATIENCE, on_waiting: Callable[[str], object] | None = None
+) -> SQLiteStore | PostgresStore:
+    """The store at an address, to write to it; `patience` and `on_waiting` as `SQLiteStore` has them.
 
     `sqlite:<path>` (also `sqlite:///<absolute path>`), or `postgresql://user:password@host:port/database`, also
     `postgres://...`. Raises StoreUnavailable for an address of another form.
     """
     if not url.startswith(POSTGRES):
-        return SQLiteStore(_file(url))
+        return SQLiteStore(_file(url), patience=patience, on_waiting=on_waiting)
     from projections.postgres import PostgresStore  # noqa: PLC0415 - slow
 
     return PostgresStore(url)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
@@ -16,6 +16,9 @@ from pantry.cli.options import Sources, setting_options
 
 if TYPE_CHECKING:
     from projections.migrations import Migrations
+
+_PATIENCE = 30.0
+"""Seconds for which `up` waits for another process that migrates, or has not ended yet."""
 
 
 @click.group()
@@ -31,7 +34,11 @@ def migrate() -> None:
 @command(logs=True)
 async def up(invocation: Invocation, *, sources: Sources) -> int:
     """Apply all that are pending. Tables that this changes fill themselves again from the log when the service runs."""
-    async with _opened(sources) as migrations:
+
+    def waiting(owner: str) -> None:
+        invocation.output.note(f"the database is in use by {owner}: waiting for it, for at most {_PATIENCE:g} s")
+
+    async with _opened(sources, waiting) as migrations:
         applied = [str(migration) for migration in await migrations.up()]
     if invocation.output.json:
         invocation.output.document(applied)
@@ -97,10 +104,12 @@ async def force(invocation: Invocation, *, number: int, sources: Sources) -> int
 
 
 @asynccontextmanager
-async def _opened(sources: Sources) -> AsyncIterator[Migrations]:
-    from projections.databases import store_at  # noqa: PLC0415 - slow
+async def _opened(sources: Sources, waiting: Callable[[str], object] | None = None) -> AsyncIterator[Migrations]:
+    """The migrations of the database. With `waiting`, which is told for whom, another process is waited for."""
+    from projections.databases import PATIENCE, store_at  # noqa: PLC0415 - slow
     from projections.migrations import Migrations  # noqa: PLC0415 - slow
     from projections.pantry import MODEL  # noqa: PLC0415 - slow
 
-    async with store_at(sources.load().values.database_url) as store:
+    patience = PATIENCE if waiting is None else _PATIENCE
+    async with store_at(sources.load().values.database_url, patience=patience, on_waiting=waiting) as store:
         yield Migrations(store, MODEL)

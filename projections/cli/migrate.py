@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
@@ -18,6 +18,9 @@ from projections.models import load
 if TYPE_CHECKING:
     from projections.migrations import Migrations
 
+_PATIENCE = 30.0
+"""Seconds for which `up` waits for another process that migrates, or has not ended yet."""
+
 
 @click.group()
 def migrate() -> None:
@@ -30,8 +33,12 @@ def migrate() -> None:
 @command(logs=True)
 async def up(invocation: Invocation, *, model_name: str, database: str) -> int:
     """Apply all that are pending. Tables that this changes fill themselves again from the log when the service runs."""
+
+    def waiting(owner: str) -> None:
+        invocation.output.note(f"the database is in use by {owner}: waiting for it, for at most {_PATIENCE:g} s")
+
     output = invocation.output
-    async with _opened(model_name, database) as migrations:
+    async with _opened(model_name, database, waiting) as migrations:
         applied = [str(migration) for migration in await migrations.up()]
     if output.json:
         output.document(applied)
@@ -93,9 +100,10 @@ async def force(invocation: Invocation, *, number: int, model_name: str, databas
 
 
 @asynccontextmanager
-async def _opened(model_name: str, database: str) -> AsyncIterator[Migrations]:
-    from projections.databases import store_at  # noqa: PLC0415 - slow
+async def _opened(model_name: str, database: str, waiting: Callable[[str], object] | None = None) -> AsyncIterator[Migrations]:
+    """The migrations of a database. With `waiting`, which is told for whom, another process is waited for."""
+    from projections.databases import PATIENCE, store_at  # noqa: PLC0415 - slow
     from projections.migrations import Migrations  # noqa: PLC0415 - slow
 
-    async with store_at(database) as store:
+    async with store_at(database, patience=PATIENCE if waiting is None else _PATIENCE, on_waiting=waiting) as store:
         yield Migrations(store, load(model_name))

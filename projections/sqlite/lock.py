@@ -5,11 +5,14 @@ from __future__ import annotations
 import fcntl
 import os
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 from projections.errors import StoreInUse
 
 _POLL = 0.02
+_SAID_AFTER = 1.0
+"""Seconds after which somebody who waits for a file is told so."""
 
 
 class FileLock:
@@ -23,10 +26,14 @@ class FileLock:
         self._fd = fd
 
     @classmethod
-    def take(cls, database: Path, *, patience: float) -> FileLock:
-        """Lock it, waiting at most `patience` seconds. Raises StoreInUse, OSError."""
+    def take(cls, database: Path, *, patience: float, on_waiting: Callable[[str], object] | None = None) -> FileLock:
+        """Lock it, waiting at most `patience` seconds. Raises StoreInUse, OSError.
+
+        `on_waiting` is told once, after a second, who has it.
+        """
         fd = os.open(database.with_name(f"{database.name}.lock"), os.O_RDWR | os.O_CREAT, 0o600)
-        end = time.monotonic() + patience
+        began = time.monotonic()
+        end = began + patience
         try:
             while True:
                 try:
@@ -34,6 +41,9 @@ class FileLock:
                 except BlockingIOError:
                     if time.monotonic() >= end:
                         raise StoreInUse(_in_use(database, os.pread(fd, 32, 0))) from None
+                    if on_waiting is not None and time.monotonic() >= began + _SAID_AFTER:
+                        on_waiting(_owner(os.pread(fd, 32, 0)))
+                        on_waiting = None
                     time.sleep(_POLL)
                 else:
                     break
@@ -51,6 +61,9 @@ class FileLock:
 
 
 def _in_use(database: Path, owner: bytes) -> str:
-    pid = owner.decode(errors="replace").strip()
-    who = f"process {pid}" if pid else "another process"
-    return f"{database} is in use by {who}: stop it, or choose another database; one process at a time writes to one"
+    return f"{database} is in use by {_owner(owner)}: stop it, or choose another database; one process at a time writes to one"
+
+
+def _owner(written: bytes) -> str:
+    pid = written.decode(errors="replace").strip()
+    return f"process {pid}" if pid else "another process"

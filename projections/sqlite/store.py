@@ -39,7 +39,8 @@ _REPLAY_OVER = 2.0
 class SQLiteStore(SQLiteReader):
     """A database file that this process alone writes to: `projections.store.Store`.
 
-    `patience`: seconds to wait for another process to give the file up; `write_timeout`: seconds that a transaction may
+    `patience`: seconds to wait for another process to give the file up, `on_waiting` is told, from another thread, which one is
+    waited for; `write_timeout`: seconds that a transaction may
     wait for a lock that some other program has on the file; `is_copy`: see `SQLiteCopies`.
     """
 
@@ -53,8 +54,10 @@ class SQLiteStore(SQLiteReader):
         write_timeout: float = 5.0,
         read_timeout: float = 0.25,
         is_copy: bool = False,
+        on_waiting: Callable[[str], object] | None = None,
     ) -> None:
         super().__init__(path, read_timeout=read_timeout, is_copy=is_copy)
+        self._on_waiting = on_waiting
         self._locked = files.locked_as(path) if is_copy else path
         self._patience = patience
         self._write_timeout = write_timeout
@@ -220,7 +223,7 @@ class SQLiteStore(SQLiteReader):
 
     def _open(self) -> None:
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        self._lock = FileLock.take(self._locked, patience=self._patience)
+        self._lock = FileLock.take(self._locked, patience=self._patience, on_waiting=self._on_waiting)
         self.file = self._live_file()
         if seal.is_broken(self.file):
             raise damaged(self.file, "its digest is not the one that it was closed with")
