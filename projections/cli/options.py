@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
 import click
 
+from projections.cli.configured import PLACES, address_of
 from projections.models import load, names
 
 if TYPE_CHECKING:
@@ -21,17 +21,15 @@ _PATIENCE = 5.0
 NATS_URL = "nats://nats.infra.svc:4222"
 
 
-_VARIABLES = {"pantry": "PANTRY_DATABASE_URL"}
-_VARIABLE = "GCTD_DATABASE_URL"
-
-
 def _database(ctx: click.Context, option: click.Parameter, given: str | None) -> str:
-    """The address that is given, else the one that the service of the read model is told in the environment."""
-    named = ctx.params.get("model_name") or ctx.params.get("name")
-    variable = _VARIABLES.get(model_named(named).name, _VARIABLE)
-    if found := given or os.environ.get(variable):
+    """The address that is given, else the one that the service of the read model is told."""
+    if given:
+        return given
+    model = model_named(ctx.params.get("model_name") or ctx.params.get("name")).name
+    if found := address_of(model):
         return found
-    raise click.MissingParameter(f"It may also be set as {variable}.", ctx, option)
+    place = PLACES[model]
+    raise click.MissingParameter(f"It may also be set as {place.variable}, or as {place.key} in {place.file}.", ctx, option)
 
 
 nats_option = click.option(
@@ -43,7 +41,7 @@ database_option = click.option(
     metavar="ADDRESS",
     help=(
         "Database of the read model: sqlite:PATH, or postgresql://USER@HOST/NAME; "
-        f"else {_VARIABLE}, of the pantry {_VARIABLES['pantry']}."
+        f"else {PLACES['tracker'].variable}, of the pantry {PLACES['pantry'].variable}, or what the service's settings file says."
     ),
 )
 model_option = click.option(
