@@ -224,7 +224,8 @@ class Commands:
         self, decider: Decider[Any, Any, Any], aggregate: AggregateId, taken: list[_Waiting], deadline: float
     ) -> None:
         for attempt in range(1, TRIES + 1):
-            loaded = await self._load(aggregate, fresh=attempt > 1)
+            known = self._known(aggregate) if attempt == 1 else None
+            loaded = known or await self._load(aggregate, fresh=attempt > 1)
             round_ = await self._decide(decider, aggregate, taken, loaded)
             if round_.unguarded and not loaded.fresh:
                 loaded = await self._load(aggregate, fresh=True)
@@ -275,9 +276,8 @@ class Commands:
                     if isinstance(answer, Outcome):
                         answer = attrs.evolve(answer, replayed=True)
                 else:
-                    answer = await self._replay(decider, aggregate, waiting.context, loaded.sequence) or self._judge(
-                        decider, aggregate, waiting, round_
-                    )
+                    replayed = None if key is None else await self._replay(decider, aggregate, waiting.context, loaded.sequence)
+                    answer = replayed or self._judge(decider, aggregate, waiting, round_)
             except (KeyReused, Unavailable) as error:
                 answer = error
             except Exception as error:  # noqa: BLE001 - a refusal in the service's own terms
@@ -291,6 +291,8 @@ class Commands:
         self, decider: Decider[Any, Any, Any], aggregate: AggregateId, waiting: _Waiting, round_: _Round
     ) -> Outcome[Any, Any]:
         events = tuple(decider.decide(waiting.command, round_.state))
+        if not events and waiting.context.key is not None and decider.confirm is not None:
+            events = (decider.confirm(waiting.command, round_.state),)
         round_.state = decider.fold(events, round_.state)
         round_.events.extend(NewEvent(event, waiting.context) for event in events)
         round_.unguarded |= not events
@@ -413,11 +415,16 @@ class Commands:
             raise Unavailable(f"sequence {sequence} cannot be read now")
         return commit
 
+    def _known(self, aggregate: AggregateId) -> _Loaded | None:
+        found = self._states.get(aggregate)
+        if found is None:
+            return None
+        self._states.move_to_end(aggregate)
+        return _Loaded(*found, fresh=False)
+
     async def _load(self, aggregate: AggregateId, *, fresh: bool) -> _Loaded:
-        known = self._states.get(aggregate)
-        if known is not None and not fresh:
-            self._states.move_to_end(aggregate)
-            return _Loaded(*known, fresh=False)
+        if not fresh and (known := self._known(aggregate)) is not None:
+            return known
         commit = await self._log.last(aggregate, consistent=fresh)
         if commit is None:
             return _Loaded(None, 0, fresh=fresh)

@@ -21,11 +21,14 @@ class Decider(Generic[S, C, E]):
 
     `decide(command, state)` gives the events that a command leads to (none: nothing to do) or raises the service's domain
     error; `evolve(state, event)` gives the state after an event. A state of None is an aggregate that does not exist yet.
+    `confirm(command, state)` gives the event that says that a command led to nothing. It is stored where the command has an
+    idempotency key: repeated when the state is another one, the command is known to have had its effect, which was none.
     """
 
     category: str
     decide: Callable[[C, S | None], Sequence[E]]
     evolve: Callable[[S | None, E], S]
+    confirm: Callable[[C, S], E] | None = None
 
     def aggregate(self, id_: str) -> AggregateId:
         """The id of an aggregate of this kind."""

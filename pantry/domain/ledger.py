@@ -250,4 +250,9 @@ def _check_length(field: str, value: str, longest: int) -> None:
         raise BadInput(field, f"must have at most {longest} characters")
 
 
-PRODUCT: Decider[Product, ProductCommand, ProductEvent] = Decider(p.CATEGORY, decide, p.evolve)
+def confirm(command: ProductCommand, product: Product) -> p.NothingChanged:
+    """The event that says that a command led to nothing."""
+    return p.NothingChanged(at=_later(command.at, product))
+
+
+PRODUCT: Decider[Product, ProductCommand, ProductEvent] = Decider(p.CATEGORY, decide, p.evolve, confirm)

@@ -115,7 +115,17 @@ class StockConfirmed:
     at: datetime
 
 
-ProductEvent = ProductCreated | ProductEdited | ProductDeactivated | ProductActivated | MovementRecorded | StockConfirmed
+@REGISTRY.event("NothingChanged")
+@attrs.frozen(kw_only=True)
+class NothingChanged:
+    """What was asked for was so already; recorded for the idempotency key that it was asked with."""
+
+    at: datetime
+
+
+ProductEvent = (
+    ProductCreated | ProductEdited | ProductDeactivated | ProductActivated | MovementRecorded | StockConfirmed | NothingChanged
+)
 
 
 # State
@@ -124,7 +134,10 @@ ProductEvent = ProductCreated | ProductEdited | ProductDeactivated | ProductActi
 @REGISTRY.state(CATEGORY)
 @attrs.frozen(kw_only=True)
 class Product:
-    """A product. `version` counts its events, `undos` those of its movements that undid another; `counted_at`: last stocktake."""
+    """A product.
+
+    `version` counts the events that made it another, `undos` its movements that undid another one; `counted_at`: last stocktake.
+    """
 
     ean13: str
     details: Details
@@ -149,6 +162,8 @@ def evolve(state: Product | None, event: ProductEvent) -> Product:
     assert state is not None, "a product begins with ProductCreated"
     if isinstance(event, MovementRecorded):
         return _moved(state, event)
+    if isinstance(event, NothingChanged):
+        return state
     product = attrs.evolve(state, updated_at=event.at, version=state.version + 1)
     match event:
         case ProductEdited():

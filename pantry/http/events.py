@@ -17,7 +17,7 @@ from httpkit.fields import member, message, query
 from httpkit.frames import Frame
 from httpkit.routes import Call, Route
 from pantry.domain.category import Category
-from pantry.domain.product import MovementRecorded, Product, StockConfirmed
+from pantry.domain.product import MovementRecorded, NothingChanged, Product, StockConfirmed
 from pantry.domain.quantity import number
 from pantry.http.bodies import CategoryBody, MovementBody, ProductBody
 from pantry.http.services import Services
@@ -85,7 +85,7 @@ def _shown(happened: Happened) -> Iterator[tuple[str, object]]:
     elif isinstance(state, Product):
         if isinstance(event, MovementRecorded):
             yield "stock", _stock(state, event)
-        elif not isinstance(event, StockConfirmed):
+        elif not isinstance(event, StockConfirmed | NothingChanged):
             yield "product", ProductBody.of(ProductView.of_state(state))
         if crosses_minimum(happened.before, event, state):
             yield "low_stock", _low_stock(state)

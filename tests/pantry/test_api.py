@@ -321,6 +321,18 @@ async def test_every_post_takes_a_key(server: Server, new_code: Callable[[], str
     assert await server.stock(code) == 8
 
 
+async def test_what_changed_nothing_changes_nothing_when_it_is_repeated(server: Server, code: str) -> None:
+    await server.create(code)
+    before = await server.get(f"/products/{code}")
+    headers = {"Idempotency-Key": f"{code}-active"}
+    first = await server.post(f"/products/{code}/activate", {}, **headers)
+    assert first.body == before == await server.get(f"/products/{code}")
+    await server.ask("DELETE", f"{API}/products/{code}")
+    again = await server.post(f"/products/{code}/activate", {}, **headers)
+    assert (again.status, again.body, again.headers["Idempotent-Replayed"]) == (200, first.body, "true")
+    assert (await server.get(f"/products/{code}"))["active"] is False
+
+
 # Beyond the specification
 
 

@@ -204,6 +204,14 @@ def test_a_stocktake_books_the_difference(counted: int, type_: MovementType, dif
     assert product.counted_at == AT
 
 
+def test_that_nothing_changed_changes_nothing() -> None:
+    product = PRODUCT.fold([CREATED, moved(IN, 5, 5)])
+    assert product is not None
+    assert PRODUCT.confirm is not None
+    event = PRODUCT.confirm(SetActive(ean13=EAN, active=True, at=AT), product)
+    assert PRODUCT.evolve(product, event) == product
+
+
 def test_a_stocktake_that_finds_what_was_expected_is_recorded() -> None:
     confirmed = StockConfirmed(counted=5, reason="", notes="", created_by="", at=AT)
     given(PRODUCT, CREATED, moved(IN, 5, 5), registry=REGISTRY).when(CountStock(id="m2", ean13=EAN, counted=5, at=AT)).then(
