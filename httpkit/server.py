@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import ctypes
 import gc
 import signal
 from collections.abc import AsyncIterator, Coroutine, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from typing import Any, TypeVar, cast
 
 import attrs
@@ -29,6 +30,9 @@ log = structlog.get_logger(__name__)
 T = TypeVar("T")
 _BACKLOG = 1024
 _COLLECT = (10_000, 20, 20)
+_ARENA_MAX, _MMAP_THRESHOLD = -8, -3
+"""Parameters of glibc's mallopt (malloc.h)."""
+_LARGE = 128 * 1024
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
@@ -132,6 +136,8 @@ async def serving(
         assert runner.server is not None
         factory = _Factory(runner.server, limits, edge.problems)
         listener = await asyncio.get_running_loop().create_server(factory, host, port, backlog=_BACKLOG, reuse_address=True)
+        gc.collect()
+        gc.freeze()  # what there is by now stays: the collector need not look through it again and again
         try:
             yield Address(host, listener.sockets[0].getsockname()[1])
         finally:
@@ -174,4 +180,17 @@ def run(main: Coroutine[Any, Any, T]) -> T:
     a tenth as often as the interpreter has it.
     """
     gc.set_threshold(*_COLLECT)
+    _give_memory_back()
     return uvloop.run(main)
+
+
+def _give_memory_back() -> None:
+    """Have glibc give large pieces of memory back when they are free, and all threads share two heaps.
+
+    Otherwise each thread keeps a heap of its own as large as it ever was, and pieces up to 32 MiB stay in it once one of that
+    size was freed.
+    """
+    with suppress(OSError, AttributeError):  # another C library: it has its own ways
+        library = ctypes.CDLL(None)
+        library.mallopt(_ARENA_MAX, 2)
+        library.mallopt(_MMAP_THRESHOLD, _LARGE)

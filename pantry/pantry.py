@@ -68,6 +68,10 @@ class NewMovement:
     created_by: str = ""
 
 
+Ordered = Sequence[tuple[int, NewMovement, datetime]]
+"""Movements of one product in their order: the number of each, and when it came."""
+
+
 @attrs.frozen(kw_only=True)
 class Remarks:
     """What may be said with a movement: why, notes, and who."""
@@ -77,15 +81,17 @@ class Remarks:
     created_by: str = ""
 
 
-def _waves(
-    by_product: Mapping[str, list[tuple[int, RecordMovement]]], most: int
-) -> Iterator[Sequence[tuple[str, Sequence[tuple[int, RecordMovement]]]]]:
-    """Products with their commands, in lists of at most `most` commands; who has more comes in several lists, in order."""
-    wave: list[tuple[str, Sequence[tuple[int, RecordMovement]]]] = []
+def _waves(by_product: dict[str, Ordered], most: int) -> Iterator[Sequence[tuple[str, Ordered]]]:
+    """Products with their movements, in lists of at most `most` movements; who has more comes in several lists, in order.
+
+    They are taken out: what is booked is kept no longer than that takes.
+    """
+    wave: list[tuple[str, Ordered]] = []
     size = 0
-    for ean13, commands in by_product.items():
-        for start in range(0, len(commands), most):
-            part = commands[start : start + most]
+    for ean13 in list(by_product):
+        movements = by_product.pop(ean13)
+        for start in range(0, len(movements), most):
+            part = movements[start : start + most]
             if size + len(part) > most:
                 yield wave
                 wave, size = [], 0
@@ -210,7 +216,7 @@ class Pantry:
 
     async def move(self, movement: NewMovement, context: Context | None = None) -> ProductOutcome:
         """Book a movement. Raises BadInput, NotFound, InsufficientStock."""
-        return await self._on_product(self._command(movement), context)
+        return await self._on_product(self._command(movement, self._now()), context)
 
     async def move_all(
         self, movements: Mapping[int, NewMovement], context: Context, *, dry_run: bool = False
@@ -224,27 +230,27 @@ class Pantry:
         if dry_run:
             yield await self._judge_all(movements)
             return
-        for some in _waves(self._by_product(movements), AT_A_TIME):
-            for found in await asyncio.gather(*(self._move_in_order(code, commands, context) for code, commands in some)):
+        by_product = self._by_product(movements)
+        del movements  # what is booked is kept no longer than that takes
+        for some in _waves(by_product, AT_A_TIME):
+            for found in await asyncio.gather(*(self._move_in_order(code, ordered, context) for code, ordered in some)):
                 yield found
 
-    def _by_product(self, movements: Mapping[int, NewMovement]) -> Mapping[str, list[tuple[int, RecordMovement]]]:
-        """Movements as commands under their numbers: those of one product are booked together, at times in the order of all."""
-        found: dict[str, list[tuple[int, RecordMovement]]] = {}
+    def _by_product(self, movements: Mapping[int, NewMovement]) -> dict[str, Ordered]:
+        """Movements by product: those of one are booked together, at times in the order of all."""
+        found: dict[str, list[tuple[int, NewMovement, datetime]]] = {}
         for number, movement in movements.items():
-            found.setdefault(movement.ean13, []).append((number, self._command(movement)))
-        return found
+            found.setdefault(movement.ean13, []).append((number, movement, self._now()))
+        return {**found}
 
-    async def _move_in_order(
-        self, ean13: str, commands: Sequence[tuple[int, RecordMovement]], context: Context
-    ) -> Mapping[int, ProductOutcome | Exception]:
+    async def _move_in_order(self, ean13: str, ordered: Ordered, context: Context) -> Mapping[int, ProductOutcome | Exception]:
         """What becomes of movements of one product, under their numbers."""
 
         def own(number: int) -> Context:
             return context if context.key is None else attrs.evolve(context, key=f"{context.key}#{number}")
 
-        each = ((command, own(number)) for number, command in commands)
-        numbers = [number for number, _ in commands]
+        each = ((self._command(movement, at), own(number)) for number, movement, at in ordered)
+        numbers = [number for number, _, _ in ordered]
         try:
             outcomes = await self._within(IMPORT_PATIENCE, self._commands.execute_in_order(PRODUCT, ean13, each))
         except Exception as error:  # noqa: BLE001 - the answer names it, and the others go on
@@ -259,7 +265,7 @@ class Pantry:
         for number, movement in movements.items():
             aggregate = PRODUCT.aggregate(movement.ean13)
             try:
-                events = tuple(PRODUCT.decide(self._command(movement), states[movement.ean13]))
+                events = tuple(PRODUCT.decide(self._command(movement, self._now()), states[movement.ean13]))
             except PantryError as error:
                 results[number] = error
                 continue
@@ -314,7 +320,7 @@ class Pantry:
         )
         return await self._on_product(command, context)
 
-    def _command(self, movement: NewMovement) -> RecordMovement:
+    def _command(self, movement: NewMovement, at: datetime) -> RecordMovement:
         return RecordMovement(
             id=self._new_id(),
             ean13=movement.ean13,
@@ -323,7 +329,7 @@ class Pantry:
             reason=movement.reason,
             notes=movement.notes,
             created_by=movement.created_by,
-            at=self._now(),
+            at=at,
         )
 
     async def _on_product(self, command: ProductCommand, context: Context | None) -> ProductOutcome:

@@ -13,8 +13,9 @@ GATHER = 0.004
 MANY = 500
 """Commits a second that are many."""
 _WINDOW = 0.1
-MOST_BYTES = 8 * 1024**2
-"""Commits are not gathered beyond that many bytes: memory is bounded however large they are."""
+MOST_BYTES = 4 * 1024**2
+"""Bytes of commits that are gathered, and of those that are given at once: memory is bounded however large they are, since what
+is made of them (their events, the rows) takes several times as much."""
 
 
 class Backlog:
@@ -40,7 +41,7 @@ class Backlog:
             await self._taken.wait()
         self._commits += commits
         self._counted += len(commits)
-        self._bytes += sum(len(commit.data) for commit in commits)
+        self._bytes += _size(commits)
         self._filled.set()
 
     def end(self, error: Exception | None = None) -> None:
@@ -60,7 +61,11 @@ class Backlog:
             await self._filled.wait()
         if self._busy():
             await asyncio.sleep(GATHER)
-        commits, self._commits, self._bytes = self._commits, [], 0
+        commits, self._commits = self._commits, []
+        if self._bytes > MOST_BYTES:
+            end = _within(commits, MOST_BYTES)
+            commits, self._commits = commits[:end], commits[end:]
+        self._bytes = _size(self._commits) if self._commits else 0
         self._taken.set()
         return commits
 
@@ -71,3 +76,17 @@ class Backlog:
             self._many = self._counted > MANY * passed
             self._since, self._counted = time.monotonic(), 0
         return self._many and not self._ended and len(self._commits) < MANY * GATHER * 10
+
+
+def _size(commits: Sequence[Commit]) -> int:
+    return sum(len(commit.data) for commit in commits)
+
+
+def _within(commits: Sequence[Commit], most: int) -> int:
+    """How many of the first commits have no more than so many bytes together: one at least."""
+    total = 0
+    for number, commit in enumerate(commits):
+        total += len(commit.data)
+        if total > most and number:
+            return number
+    return len(commits)

@@ -68,7 +68,9 @@ async def import_movements(request: Import, call: Call[Services]) -> Answer[Impo
     # A hundred thousand rows take seconds to read: not in the event loop.
     good, results = await asyncio.to_thread(_read, request.rows, call.http.content_type)
     last = 0
-    async for outcomes in call.services.pantry.move_all(good, context(call), dry_run=request.dry_run):
+    booking = call.services.pantry.move_all(good, context(call), dry_run=request.dry_run)
+    del good  # what is booked is kept no longer than that takes
+    async for outcomes in booking:
         for number, outcome in outcomes.items():
             results[number] = _result(number, outcome)
             if not isinstance(outcome, Exception):
