@@ -9,7 +9,7 @@ from typing import TypeVar
 from aiohttp import web
 
 from httpkit import openapi
-from httpkit.edge import Edge, Handler, Middleware, Policy, add_headers
+from httpkit.edge import Edge, Entrance, Handler, Policy, add_headers
 from httpkit.health import Health
 from httpkit.operation import Operation
 from httpkit.pages import Pages
@@ -25,30 +25,31 @@ class _Table:
     """Handlers by path and method, with their policies."""
 
     def __init__(self) -> None:
-        self.paths: dict[str, dict[str, Handler]] = {}
-        self.policies: dict[Handler, Policy] = {}
+        self._paths: dict[str, dict[str, tuple[Handler, Policy]]] = {}
 
     def add(self, method: str, path: str, handler: Handler, policy: Policy, *, head: bool = True) -> None:
-        methods = self.paths.setdefault(path, {})
+        methods = self._paths.setdefault(path, {})
         if method in methods:
             raise ValueError(f"{method} {path} is in the table twice")
-        methods[method] = handler
+        methods[method] = handler, policy
         if method == "GET" and head:
-            methods["HEAD"] = handler
-        self.policies[handler] = policy
+            methods["HEAD"] = handler, policy
 
-    def install(self, app: web.Application) -> None:
+    def install(self, app: web.Application, entrance: Entrance) -> None:
         """Register all, literal paths before those with parameters, so that the order of the table does not matter."""
-        for path in sorted(self.paths, key=lambda path: [("{" in part, part) for part in path.split("/")]):
+        for path in sorted(self._paths, key=lambda path: [("{" in part, part) for part in path.split("/")]):
             resource = app.router.add_resource(path)
-            for method, handler in self.paths[path].items():
-                resource.add_route(method, handler)
-            methods = sorted({*self.paths[path], "OPTIONS"})
-            options = _options(", ".join(methods))
-            resource.add_route("OPTIONS", options)
-            self.policies[options] = _OPEN
+            for method, (handler, policy) in self._paths[path].items():
+                resource.add_route(method, entrance.before(handler, policy, path))
+            methods = sorted({*self._paths[path], "OPTIONS"})
+            resource.add_route("OPTIONS", entrance.before(_options(", ".join(methods)), _OPEN, path))
             # A literal path keeps its other methods to itself: a path with parameters that fits it too is not asked.
-            resource.add_route("*", _not_allowed(methods))
+            resource.add_route("*", entrance.before(_not_allowed(methods), Policy(), path))
+        app.router.add_route("*", r"/{path:(?s:.*)}", entrance.before(_not_found, Policy(), "unmatched"))
+
+
+async def _not_found(_: web.Request) -> web.Response:
+    raise web.HTTPNotFound
 
 
 def _options(allow: str) -> Handler:
@@ -93,8 +94,8 @@ def build_application(
     found.add("GET", edge.openapi_path, _document(openapi.encoded(operations, edge)), Policy())
     for path, asset in pages.by_path.items() if pages is not None else ():
         found.add("GET", path, asset.answer, _OPEN)
-    app = web.Application(middlewares=[Middleware(edge, found.policies).handle], client_max_size=edge.max_body)
-    found.install(app)
+    app = web.Application(client_max_size=edge.max_body)
+    found.install(app, Entrance(edge))
     app.on_response_prepare.append(add_headers)
     return app
 

@@ -89,38 +89,49 @@ class Policy:
     streams: Callable[[web.Request], bool] | None = None
 
 
-_UNMATCHED = Policy()
+class Entrance:
+    """What all handlers of one application have before them."""
+
+    def __init__(self, edge: Edge) -> None:
+        self.edge = edge
+        self.problems = edge.problems
+        self.in_flight = 0
+        self.log = log.bind()  # once: what stands for it until it is bound is bound anew each time that it is asked
+        edge.metrics.in_flight.set_function(lambda: self.in_flight)
+
+    def before(self, handler: Handler, policy: Policy, template: str) -> Handler:
+        """The handler as it is registered; `template` is its path, for the metrics."""
+        return _Guarded(self, handler, policy, template).handle
 
 
-class Middleware:
-    """The middleware of one application, with the policies of its handlers."""
+class _Guarded:
+    """A handler, and what each of its requests passes through: a middleware, but put before it once and not at each request."""
 
-    def __init__(self, edge: Edge, policies: Mapping[Handler, Policy]) -> None:
-        self._edge = edge
-        self._policies = policies
-        self._problems = edge.problems
-        self._in_flight = 0
-        self._log = log.bind()  # once: what stands for it until it is bound is bound anew each time that it is asked
-        edge.metrics.in_flight.set_function(lambda: self._in_flight)
+    def __init__(self, entrance: Entrance, handler: Handler, policy: Policy, template: str) -> None:
+        self._entrance = entrance
+        self._edge = entrance.edge
+        self._problems = entrance.problems
+        self._handler = handler
+        self._policy = policy
+        self._stream = attrs.evolve(policy, capped=False, streams=None)
+        self._template = template
 
-    @web.middleware
-    async def handle(self, request: web.Request, handler: Handler) -> web.StreamResponse:
-        """The middleware itself."""
+    async def handle(self, request: web.Request) -> web.StreamResponse:
+        """Answer a request."""
         started = time.perf_counter()
         request_id = _request_id(request)
         request[REQUEST_ID] = request_id
         trace = _trace(request)
         request[TRACEPARENT] = str(trace)
         structlog.contextvars.bind_contextvars(request_id=request_id, trace_id=trace.trace_id)
-        target: Handler = request.match_info.handler
-        policy = self._policies.get(target, _UNMATCHED)
+        policy = self._policy
         if policy.streams is not None and policy.streams(request):
-            policy = attrs.evolve(policy, capped=False, streams=None)
-        self._in_flight += policy.capped
+            policy = self._stream
+        self._entrance.in_flight += policy.capped
         status = _CLIENT_CLOSED
         try:
             self._admit(request, policy)
-            response = await handler(request)
+            response = await self._handler(request)
             status = response.status
         except web.HTTPException as error:
             status = error.status
@@ -133,7 +144,7 @@ class Middleware:
             response = self._refuse(request, error, request_id)
             status = response.status
         finally:
-            self._in_flight -= policy.capped
+            self._entrance.in_flight -= policy.capped
             self._record(request, status, time.perf_counter() - started, policy)
         return response
 
@@ -141,7 +152,7 @@ class Middleware:
         try:
             is_open = policy.open
             self._edge.guard.check(request, is_open=is_open if isinstance(is_open, bool) else is_open(request))
-            if policy.capped and self._in_flight > self._edge.max_in_flight:
+            if policy.capped and self._entrance.in_flight > self._edge.max_in_flight:
                 raise Busy(f"more than {self._edge.max_in_flight} requests are being answered; try again")
         except HttpkitError as error:
             self._edge.metrics.refused.labels(type(error).__name__).inc()
@@ -156,13 +167,11 @@ class Middleware:
         return response
 
     def _record(self, request: web.Request, status: int, seconds: float, policy: Policy) -> None:
-        resource = request.match_info.route.resource
-        template = "unmatched" if resource is None else resource.canonical
-        self._edge.metrics.observe(request.method, template, status, seconds if policy.capped else None)
+        self._edge.metrics.observe(request.method, self._template, status, seconds if policy.capped else None)
         level = logging.DEBUG if policy.quiet else logging.INFO
-        if not self._log.is_enabled_for(level):
+        if not self._entrance.log.is_enabled_for(level):
             return
-        self._log.log(
+        self._entrance.log.log(
             level,
             "request",
             method=request.method,
