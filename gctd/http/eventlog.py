@@ -8,10 +8,10 @@ from typing import Any
 
 import msgspec
 
-from eventlog import AggregateId
+from eventlog import AggregateId, UndecodableCommit
 from eventlog.records import Record, records
 from eventlog.search import Wanted
-from gctd.domain.errors import NotFound
+from gctd.domain.errors import NotFound, Refused
 from gctd.http import formats
 from gctd.http.services import Services
 from gctd.http.tasks import PAGE
@@ -155,12 +155,16 @@ async def state_at(request: StateAt, call: Call[Services]) -> StateBody:
     commit = await reader.log.last(AggregateId.parse(request.aggregate), up_to=request.at)
     if commit is None:
         raise NotFound(f"there is no {request.aggregate}" + (f" at sequence {request.at}" if request.at else ""))
+    try:
+        stored = commit.body.state
+    except UndecodableCommit as error:
+        raise Refused(f"{commit.subject} as it was at sequence {commit.sequence} cannot be read: {error}") from error
     return StateBody(
         aggregate=commit.subject,
         sequence=commit.sequence,
         at=timestamp_text(commit.at),
-        version=commit.body.state.version,
-        state=msgspec.Raw(commit.body.state.data),
+        version=stored.version,
+        state=msgspec.Raw(stored.data),
         events=[RecordBody.of(record) for record in records(commit)],
     )
 

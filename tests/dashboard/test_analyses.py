@@ -97,6 +97,7 @@ async def test_axe_finds_nothing_on_these_screens_and_the_console_is_silent(show
             await page.set_viewport_size({"width": 320, "height": 640})
             widths = "[document.documentElement.scrollWidth, document.querySelector('main').scrollWidth]"
             assert max(await page.evaluate(widths)) <= 320, address
+            assert await found_by_axe(page) == [], address
             await page.set_viewport_size({"width": 1280, "height": 800})
 
 

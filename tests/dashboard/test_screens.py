@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 from playwright.async_api import Locator, Page, expect
 
+from gctd.domain.analysis import analysis_id
+from gctd.http.api import SCREENS
 from tests.dashboard.conftest import REPO, Dashboard
 from tests.support.browser import Visitor, found_by_axe, visitor
 from tests.support.tracker import tracker_system
@@ -20,14 +22,21 @@ async def addresses(dashboard: Dashboard) -> dict[str, str]:
     """An address for each screen, and a text that is there once all of it is."""
     repos = await dashboard.system.get("/api/repos/registered")
     [shop] = [repo["ID"] for repo in repos if repo["Status"] == "ready"]
+    analysis = f"/analyses/{analysis_id(shop, '.')}"
     return {
         "/": "of 12 functions",
         "/tasks": "shop · p1",
         f"/tasks/{dashboard.done}": "Worst functions",
         f"/tasks/{dashboard.failed}": "cancelled",
+        "/analyses": "56.48",
+        analysis: "Gate",
+        f"{analysis}/history": "One analysis so far",
         "/workers": "worker-1",
         "/repos": "owner/broken",
         f"/repos/{shop}?project=p1": "Flags of go test",
+        "/log": "TaskCompleted",
+        "/log/1": "as WorkerStarted at 1 left it",
+        "/projections": "Nothing is parked",
     }
 
 
@@ -49,6 +58,13 @@ LONG_UNDO = (
 
 
 # What holds for every screen
+
+
+async def test_each_screen_is_looked_at(dashboard: Dashboard) -> None:
+    shown = {address.partition("?")[0] for address in await addresses(dashboard)}
+    for screen in SCREENS:
+        pattern = re.compile(re.sub(r"{\w+}", "[^/]+", screen) + "$")
+        assert any(pattern.match(address) for address in shown), screen
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -73,8 +89,10 @@ async def test_a_phone_shows_each_screen_without_scrolling_sideways(dashboard: D
         for address, text in (await addresses(dashboard)).items():
             await page.goto(dashboard.system.url + address)
             await expect(page.get_by_text(text).first).to_be_visible()
+            await expect(page.locator(".skeleton")).to_have_count(0)
             widths = "[document.documentElement.scrollWidth, document.querySelector('main').scrollWidth]"
             assert max(await page.evaluate(widths)) <= 320, address
+            assert await found_by_axe(page) == [], address
 
 
 # Tasks

@@ -258,6 +258,7 @@ function Fact({ name, value }: { name: string; value: string }) {
 async function stateOf(aggregate: string, at: number, signal: AbortSignal): Promise<State | null> {
   const before = await read<Page>(`/api/log?aggregate=${aggregate}&to=${at}&limit=1`, signal);
   const last = before.events[0];
+  if (last?.problem) throw new Error(`How it was after ${count(last.sequence)} cannot be read: ${last.problem}`);
   return last ? read<State>(`/api/log/state?aggregate=${aggregate}&at=${last.sequence}`, signal) : null;
 }
 
@@ -282,7 +283,7 @@ function StateAt({ aggregate, sequence }: { aggregate: string; sequence: number 
             onChange={(event) => event.currentTarget.validity.valid && event.currentTarget.value && setAt(Number(event.currentTarget.value))}
           />
         </label>
-        <button type="button" class="small" disabled={!value} onClick={() => value && setAt(Math.max(1, value.sequence - 1))}>
+        <button type="button" class="small" disabled={!value && !error} onClick={() => setAt(Math.max(1, (value?.sequence ?? at) - 1))}>
           before
         </button>
         <button type="button" class="small" disabled={next === undefined} onClick={() => next !== undefined && setAt(next)}>

@@ -33,6 +33,13 @@ interface Parked {
   at: string;
 }
 
+interface Copy {
+  part: string;
+  position: number;
+  ready: boolean;
+  problem: string | null;
+}
+
 interface ReadModel {
   read_model: string;
   stream: string;
@@ -45,7 +52,7 @@ interface ReadModel {
   note: string | null;
   projections: Projection[];
   parked: Parked[];
-  copies: { part: string; position: number; ready: boolean; problem: string | null }[];
+  copies: Copy[];
 }
 
 const AGAIN = 2_000;
@@ -190,18 +197,25 @@ function Copies({ model: { copies, head, read_model: name } }: { model: ReadMode
   return (
     <ul class="plain-list">
       {copies.map((copy) => (
-        <li key={copy.part}>
-          <p class="line">
-            <strong>{PARTS[copy.part] ?? copy.part}</strong>
-            <Pill state={copy.problem ? "failed" : copy.ready ? "completed" : "running"} word={copy.problem ? "cannot be used" : copy.ready ? "ready" : "not ready yet"} />
-            <span class="muted">
-              {count(copy.position)} of {count(head)}
-            </span>
-          </p>
-          <Bar percent={share(copy.position, head)} label={`The copy ${PARTS[copy.part] ?? copy.part} has reached`} />
-          {copy.problem && <p class="reason">{copy.problem}</p>}
-        </li>
+        <CopyLine key={copy.part} copy={copy} head={head} />
       ))}
     </ul>
+  );
+}
+
+function CopyLine({ copy: { part, position, ready, problem }, head }: { copy: Copy; head: number }) {
+  const isWrong = !ready && part !== "new"; // a new one is being made, or was left, and is gone on with
+  return (
+    <li>
+      <p class="line">
+        <strong>{PARTS[part] ?? part}</strong>
+        <Pill state={ready ? "completed" : isWrong ? "failed" : "running"} word={ready ? "ready" : isWrong ? "cannot be used" : "not ready yet"} />
+        <span class="muted">
+          {count(position)} of {count(head)}
+        </span>
+      </p>
+      <Bar percent={share(position, head)} label={`The copy ${PARTS[part] ?? part} has reached`} />
+      {problem && <p class={isWrong ? "reason" : "muted"}>{problem}</p>}
+    </li>
   );
 }
