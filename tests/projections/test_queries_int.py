@@ -46,7 +46,7 @@ from projections.pantry.tables import (
 from projections.postgres import PostgresStore
 from projections.sql import Part
 from projections.sqlite import SQLiteStore
-from projections.store import Checkpoint, Step, Store
+from projections.store import Argument, Checkpoint, Row, Step, Store
 from projections.tracker.graph import TrackerGraph
 from projections.tracker.queries import TrackerQueries
 from projections.tracker.tables import ANALYSES, REPOS, TASKS, WORKERS, analysis_row, repo_row, task_row, worker_row
@@ -307,3 +307,32 @@ def test_every_read_model_is_asked_by_all_its_queries() -> None:
                 if ours and "store" in getattr(member.__init__, "__annotations__", {}):
                     asking.add(member)
     assert asking == {case.queries for case in CASES}
+
+
+class Explaining:
+    """Asks a database how it would answer, and finds nothing."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self.plan: list[str] = []
+
+    async def fetch(self, sql: str, *arguments: Argument) -> Sequence[Row]:
+        self.plan += [row["detail"] for row in await self._store.fetch("EXPLAIN QUERY PLAN " + sql, *arguments)]
+        return []
+
+    fetch_beside = fetch
+
+    async def fetch_one(self, sql: str, *arguments: Argument) -> Row | None:
+        await self.fetch(sql, *arguments)
+        return None
+
+
+async def test_the_tasks_of_a_repository_are_found_without_a_look_at_those_of_others(tmp_path: Path) -> None:
+    async with SQLiteStore(tmp_path / "read.db") as store:
+        await fill(store, models.load("tracker"), tracker_rows())
+        asking = Explaining(store)
+        await TrackerGraph(asking).tasks_of(["r1", "r2"], Part(limit=3))
+        await TrackerGraph(asking).tasks(Part(limit=3), repo="r1", project="part-1", all_=True)
+    looks = [line for line in asking.plan if " tasks" in line]
+    assert len(looks) == 2
+    assert all("INDEX tasks_by_repo" in line for line in looks), asking.plan
