@@ -58,8 +58,7 @@ _Check = Callable[[str], bool]
 
 
 def _matching(pattern: str) -> _Check:
-    compiled = re.compile(pattern)
-    return lambda value: compiled.fullmatch(value) is not None
+    return lambda value: re.fullmatch(pattern, value) is not None
 
 
 def _number(lowest: int, highest: int) -> _Check:

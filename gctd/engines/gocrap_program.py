@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import subprocess
 import tempfile
 from pathlib import Path
 
@@ -81,6 +80,8 @@ class GocrapProgram:
         )
 
     def _scan(self, given: EngineInput, profile: Path) -> _Document:
+        import subprocess  # noqa: PLC0415 - slow, and the other engines do without it
+
         with tempfile.TemporaryDirectory() as folder:
             written, said = Path(folder) / "report.json", Path(folder) / "said"
             command = [str(self.program), "scan", "--coverage-profile", str(profile.absolute())]
@@ -157,6 +158,8 @@ def _last_line(said: Path) -> str:
 
 def installed_gocrap() -> GocrapProgram | None:
     """The go-crap on PATH; None where there is none that says its version."""
+    import subprocess  # noqa: PLC0415 - as above
+
     found = shutil.which(NAME)
     if found is None:
         return None

@@ -10,22 +10,19 @@ from __future__ import annotations
 
 import functools
 import hashlib
-import logging
 import os
 import shutil
 import tempfile
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from importlib.metadata import version
 from pathlib import Path
 
 import attrs
 import msgspec
+import tree_sitter
+import tree_sitter_go
 
 from gctd.engines.files import open_regular
-
-# Not structlog: importing it takes as long as looking at a large module again, and the worker logs what is written here.
-_log = logging.getLogger(__name__)
 
 FILE = "sources"
 """The name of the file in the project's directory."""
@@ -66,7 +63,7 @@ class ParseCache:
         except FileNotFoundError:
             return cls(file)
         except (OSError, msgspec.DecodeError) as error:
-            _log.warning("cache of parsed files not used: %s: %s", file, error)
+            _warn("cache of parsed files not used: %s: %s", file, error)
             return cls(file)
         return cls(file, content.entries if content.parser == parser_version() else {})
 
@@ -80,7 +77,7 @@ class ParseCache:
         if entry is None:
             return None
         if entry.check != _check(key, entry.body):
-            _log.warning("damaged entry in the cache of parsed files not used: %s", self.file)
+            _warn("damaged entry in the cache of parsed files not used: %s", self.file)
             return None
         return entry.body
 
@@ -99,7 +96,14 @@ class ParseCache:
         try:
             _replace(self.file, content)
         except OSError as error:  # the analysis does not depend on it
-            _log.warning("cache of parsed files not written: %s: %s", self.file, error)
+            _warn("cache of parsed files not written: %s: %s", self.file, error)
+
+
+def _warn(text: str, *values: object) -> None:
+    # Not structlog: importing it takes as long as looking at a large module again, and the worker logs what is written here.
+    import logging  # noqa: PLC0415 - there is seldom anything to say
+
+    logging.getLogger(__name__).warning(text, *values)
 
 
 def _replace(file: Path, content: bytes) -> None:
@@ -144,5 +148,8 @@ def parser_version() -> bytes:
     digest = hashlib.sha256()
     for module in PARSER:
         digest.update(Path(__file__).with_name(f"{module}.py").read_bytes())
-    digest.update(f"{version('tree-sitter')} {version('tree-sitter-go')}".encode())
+    for library in (tree_sitter, tree_sitter_go):
+        assert library.__file__ is not None, "a package with a binary is a directory"
+        for binary in sorted(Path(library.__file__).parent.glob("_binding*")):
+            digest.update(binary.read_bytes())
     return digest.digest()

@@ -6,10 +6,7 @@ import hashlib
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
-from multiprocessing import get_context
 from pathlib import Path
 
 import attrs
@@ -143,6 +140,9 @@ _parser: Parser
 
 @contextmanager
 def _in_processes(parser: Parser, paths: Sequence[str], processes: int) -> Iterator[Iterator[_Encoded]]:
+    from concurrent.futures.process import BrokenProcessPool, ProcessPoolExecutor  # noqa: PLC0415 - slow, and seldom wanted
+    from multiprocessing import get_context  # noqa: PLC0415 - as above
+
     # A fork inherits the parser with its cache; whoever asks for processes has no threads.
     context = get_context("fork" if sys.platform == "linux" else None)
     try:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Iterable
+from operator import attrgetter
 
 from gctd.domain.options import CrapOptions, Missing
 from gctd.engines.report import FunctionEntry, Summary
@@ -62,7 +63,9 @@ def summarize(scores: Iterable[float], threshold: float) -> Summary:
 
 def worst_first(entries: Iterable[FunctionEntry]) -> tuple[FunctionEntry, ...]:
     """Entries by falling CRAP value, then by file and line, so that equal scores have a fixed order."""
-    return tuple(sorted(entries, key=lambda entry: (-entry.crap, entry.file, entry.line, entry.function)))
+    ordered = sorted(entries, key=attrgetter("file", "line", "function"))
+    ordered.sort(key=attrgetter("crap"), reverse=True)  # it keeps the order of equals
+    return tuple(ordered)
 
 
 def shown(entries: Iterable[FunctionEntry], options: CrapOptions) -> tuple[FunctionEntry, ...]:

@@ -88,8 +88,9 @@ def select_files(given: EngineInput, warnings: Warnings) -> Iterator[str]:
             warnings.add("nested-module", directory, "a module of its own, not counted here (go-crap counts it in both)")
             continue
         directories = []
+        prefix = f"{directory}/" if directory else ""
         for entry in entries:
-            path = posixpath.join(directory, entry.name)
+            path = prefix + entry.name
             if entry.is_symlink():
                 _warn_of_link(entry, path, warnings, include_tests=given.options.include_tests)
             elif entry.is_dir(follow_symlinks=False):

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import attrs
 import pytest
+import tree_sitter_go
 
 from gctd.engines import parsecache, parsing, report
 from gctd.engines.__main__ import FAILED, Order
@@ -145,7 +146,8 @@ def test_the_version_of_the_parser_changes_with_its_code_and_its_libraries(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     before = parsecache.parser_version.__wrapped__()
-    monkeypatch.setattr(parsecache, "version", lambda _: "99")
+    (tmp_path / "_binding.so").write_bytes(b"another")
+    monkeypatch.setattr(tree_sitter_go, "__file__", str(tmp_path / "__init__.py"))
     assert parsecache.parser_version.__wrapped__() != before
     monkeypatch.undo()
     for name in parsecache.PARSER:
