@@ -44,6 +44,8 @@ class Column:
 
     name: str
     type: ColumnType = "text"
+    fixed: bool = False
+    """What a row has here at first it keeps: it is not written again, and neither are the indexes that only have such columns."""
 
 
 @attrs.define(frozen=True, slots=False)
@@ -58,6 +60,11 @@ class Table:
     def names(self) -> tuple[str, ...]:
         """The column names, in order."""
         return tuple(column.name for column in self.columns)
+
+    @cached_property
+    def changing(self) -> tuple[str, ...]:
+        """The columns that another row under the same key is written to."""
+        return tuple(column.name for column in self.columns if column.name not in self.key and not column.fixed)
 
     @cached_property
     def key_of(self) -> Callable[[tuple[Any, ...]], Any]:

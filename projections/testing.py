@@ -24,7 +24,7 @@ PEOPLE = Table(
         Column("age", "integer"),
         Column("height", "real"),
         Column("awake", "boolean"),
-        Column("born", "timestamp"),
+        Column("born", "timestamp", fixed=True),
         Column("extra", "json"),
     ),
     key=("id",),
@@ -198,6 +198,14 @@ class StoreConformance:
             ]
         )
         assert {row["id"]: row["age"] for row in await self.rows(store, PEOPLE)} == {"new": 4, "old": 7, "back": 9}
+
+    async def test_a_fixed_column_is_written_once(self, store: Store) -> None:
+        """Another row under the same key leaves it as it was."""
+        await self.made(store)
+        born = datetime(2026, 1, 1, tzinfo=UTC)
+        await store.advance([step(0, 1, person("a", 1, born=born))])
+        await store.advance([step(1, 2, person("a", 2, born=born + timedelta(days=1)))])
+        assert await store.fetch("SELECT age, born FROM people") == [{"age": 2, "born": "2026-01-01T00:00:00.000000Z"}]
 
     async def test_many_rows_are_as_few(self, store: Store) -> None:
         """Put, put again and deleted by the hundred, with their references and keys, in one transaction each."""

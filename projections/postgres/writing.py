@@ -168,7 +168,7 @@ def _insert(table: Table) -> str:
 
 
 def _on_conflict(table: Table) -> str:
-    others = ", ".join(f"{quoted(name)} = excluded.{quoted(name)}" for name in table.names if name not in table.key)
+    others = ", ".join(f"{quoted(name)} = excluded.{quoted(name)}" for name in table.changing)
     action = f"UPDATE SET {others}" if others and table is not KEYS else "NOTHING"
     return f"ON CONFLICT ({', '.join(map(quoted, table.key))}) DO {action}"
 

@@ -126,7 +126,7 @@ def forget(connection: sqlite3.Connection, projection: str, tables: Iterable[str
 def _upsert(table: Table, rows: int) -> str:
     columns = ", ".join(map(quoted, table.names))
     key = ", ".join(map(quoted, table.key))
-    others = ", ".join(f"{quoted(name)} = excluded.{quoted(name)}" for name in table.names if name not in table.key)
+    others = ", ".join(f"{quoted(name)} = excluded.{quoted(name)}" for name in table.changing)
     action = f"UPDATE SET {others}" if others else "NOTHING"
     row = f"({', '.join('?' * len(table.names))})"
     places = ", ".join([row] * rows)

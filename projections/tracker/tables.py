@@ -43,7 +43,7 @@ TASKS = Table(
     "tasks",
     (
         Column("id"),
-        Column("repo_id"),
+        Column("repo_id", fixed=True),
         Column("repo_url"),
         Column("project"),
         Column("ref"),
@@ -61,7 +61,7 @@ TASKS = Table(
         Column("seen", "boolean"),
         Column("hidden", "boolean"),
         Column("analysis_id"),
-        Column("created_at", "timestamp"),
+        Column("created_at", "timestamp", fixed=True),
         Column("updated_at", "timestamp"),
         Column("sequence", "integer"),
         Column("attempts", "json"),
