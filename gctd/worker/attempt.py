@@ -43,21 +43,23 @@ async def attempt(
     """
 
     async def watch() -> Any:
-        await asyncio.sleep(UNWATCHED)
         async for commits in log.follow(after=after, aggregate=aggregate):
             if not held(commits[-1].state):
                 return commits[-1].state
         raise RuntimeError("following a log has no end")
 
-    watching = asyncio.create_task(watch())
     working = asyncio.ensure_future(work())
+    running: list[asyncio.Future[Any]] = [working]
     try:
         async with job.hold():
-            await asyncio.wait({working, watching}, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait(running, timeout=UNWATCHED)
+            if not working.done():
+                running.append(asyncio.create_task(watch()))
+                await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
         if not working.done():
-            raise AttemptOver(watching.result())
+            raise AttemptOver(running[-1].result())
         return working.result()
     finally:
-        watching.cancel()
-        working.cancel()
-        await asyncio.gather(watching, working, return_exceptions=True)
+        for task in running:
+            task.cancel()
+        await asyncio.gather(*running, return_exceptions=True)

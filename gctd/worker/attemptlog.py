@@ -60,6 +60,8 @@ class Recording:
         self._worth_keeping = False
         self._published = 0
         self._sent = 0
+        self._open = False
+        self._publishing: asyncio.Task[None] | None = None
 
     def line(self, text: str) -> None:
         """Add a line."""
@@ -70,6 +72,11 @@ class Recording:
         """Add a line of our own, with the time: where a stage begins, how the attempt ended."""
         self._add(f">>> {now().strftime('%Y-%m-%dT%H:%M:%SZ')} {text}")
 
+    def completed(self) -> None:
+        """Add that the attempt has a result, where the log is kept."""
+        if self._worth_keeping:
+            self.mark("completed")
+
     def failed(self, reason: str) -> None:
         """Add why the attempt failed."""
         self._worth_keeping = True
@@ -78,21 +85,22 @@ class Recording:
     def _add(self, text: str) -> None:
         self._text.append(readable(text).encode(errors="replace") + b"\n")
         self._news.set()
+        if self._open and self._publishing is None and self._logs is not None:
+            self._publishing = asyncio.create_task(self._publish(self._logs.transcripts))
 
     @asynccontextmanager
     async def published(self) -> AsyncIterator[None]:
-        """Publish it for as long as the block lasts."""
-        if self._logs is None:
-            yield
-            return
-        publishing = asyncio.create_task(self._publish(self._logs.transcripts))
+        """Publish it for as long as the block lasts, from its first line on."""
+        self._open = True
         try:
             yield
         finally:
-            publishing.cancel()
-            (outcome,) = await asyncio.gather(publishing, return_exceptions=True)
-            if isinstance(outcome, Exception):
-                _log.error("log of an attempt was not published to its end", name=self._name, exc_info=outcome)
+            self._open = False
+            if self._publishing is not None:
+                self._publishing.cancel()
+                (outcome,) = await asyncio.gather(self._publishing, return_exceptions=True)
+                if isinstance(outcome, Exception):
+                    _log.error("log of an attempt was not published to its end", name=self._name, exc_info=outcome)
 
     async def _publish(self, transcripts: Transcripts) -> None:
         silent = False

@@ -16,7 +16,7 @@ import structlog
 
 from eventlog import Context, Decider, EventLog, EventLogError
 from eventlog.commands import Commands
-from eventlog.queue import Job
+from eventlog.job import Job, acknowledge
 from eventlog.trace import Trace
 from gctd.control.jobs import JobKind, asked_by
 from gctd.domain import repo, task
@@ -79,6 +79,8 @@ class _Begun(Generic[S, R]):
     recording: Recording
 
 
+TOGETHER = 0.02
+"""Seconds for which a job that is done waits for others, to be acknowledged with them."""
 LATE = 5.0
 """Seconds for which it is tried to say where the log of an attempt is that was ended from outside."""
 
@@ -114,10 +116,14 @@ class Handlers:
         self._retry = retry
         self._discover = _discovery(work, worker, session)
         self._scan = _scan(work, worker, session)
-        self._acknowledging: set[asyncio.Task[None]] = set()
+        self._reporting: set[asyncio.Task[None]] = set()
+        self._done: list[Job] = []
+        self._acknowledging: asyncio.Task[None] | None = None
 
     async def handle(self, job: Job) -> None:
-        """See a job through: when this returns it is handed back with a delay, or about to be acknowledged (see `settled`).
+        """See a job through: when this returns it is handed back with a delay, or its result is about to be reported.
+
+        That, and its acknowledgement, `settled` waits for: the next job need not.
 
         Cancelled, it hands the attempt back: another one may begin at once.
         """
@@ -134,22 +140,33 @@ class Handlers:
                 _log.error("job of an unknown kind dropped", kind=job.kind, id=job.id)
                 await job.ack()
 
-    async def settled(self) -> None:
-        """Wait until the jobs that were seen through are acknowledged, or given up on."""
-        await asyncio.gather(*self._acknowledging)
+    async def settled(self, timeout: float) -> None:  # noqa: ASYNC109 - what is not reported by then is given up, and logged
+        """Wait until results are reported, at most so many seconds, and jobs acknowledged, or given up on."""
+        if self._reporting:
+            _, late = await asyncio.wait(self._reporting, timeout=timeout)
+            for task in late:
+                task.cancel()
+            await asyncio.gather(*late, return_exceptions=True)
+        if self._acknowledging is not None:
+            await self._acknowledging
 
     def _acknowledge(self, job: Job) -> None:
         """Let go of a job for good, beside what comes next: one that comes again is forgotten, its aggregate has moved on."""
+        self._done.append(job)
+        if self._acknowledging is None:
+            self._acknowledging = asyncio.create_task(self._acknowledge_all())
 
-        async def acknowledge() -> None:
-            try:
-                await job.ack()
-            except EventLogError as error:
-                _log.warning("job not acknowledged", id=job.id, error=str(error))
-
-        task = asyncio.create_task(acknowledge())
-        self._acknowledging.add(task)
-        task.add_done_callback(self._acknowledging.discard)
+    async def _acknowledge_all(self) -> None:
+        try:
+            while self._done:
+                await asyncio.sleep(TOGETHER)
+                jobs, self._done = self._done, []
+                try:
+                    await acknowledge(jobs)
+                except EventLogError as error:
+                    _log.warning("jobs not acknowledged", ids=[job.id for job in jobs], error=str(error))
+        finally:
+            self._acknowledging = None
 
     async def _run(self, course: _Course[S, R], job: Job, context: Context) -> None:
         log = _log.bind(aggregate=course.decider.aggregate(job.id).subject)
@@ -192,9 +209,24 @@ class Handlers:
             log.exception("attempt failed in a way that is not the repository's")
             await self._fail(begun, f"internal error: {error!r}", delay, permanent=False)
         else:
-            recording.mark("completed")
+            recording.completed()
             stored = await recording.stored()
-            await self._report(begun, lambda: course.finish(state, result, stored))
+            reporting = asyncio.create_task(self._finish(begun, lambda: course.finish(state, result, stored), log))
+            self._reporting.add(reporting)
+            reporting.add_done_callback(self._reporting.discard)
+
+    async def _finish(self, begun: _Begun[S, R], command: Callable[[], Any], log: structlog.stdlib.BoundLogger) -> None:
+        try:
+            await self._report(begun, command)
+        except EventLogError as error:
+            # The job comes again when its lease lapses, or the control plane gives the task to another worker.
+            log.warning("result not reported", error=str(error))
+        except asyncio.CancelledError:
+            log.warning("result not reported before the end")
+            raise
+        except Exception:
+            log.exception("result not reported")
+        else:
             log.info("attempt finished")
 
     async def _ended_from_outside(self, begun: _Begun[S, R], after: S) -> None:

@@ -28,6 +28,10 @@ _log = structlog.get_logger(__name__)
 T = TypeVar("T")
 
 
+REPORTING = 2.0
+"""Seconds that results have to be reported at least, when the worker ends."""
+
+
 @attrs.frozen(kw_only=True)
 class Pace:
     """How a worker goes about it: jobs at a time; seconds between announcements, for a fetch, for draining.
@@ -167,10 +171,13 @@ class WorkerProcess:
     # Jobs
 
     async def _take_until_stopped(self) -> None:
+        loop = asyncio.get_running_loop()
+        end = loop.time()
         takers = [asyncio.create_task(self._take()) for _ in range(self._pace.concurrency)]
         try:
             async with _alongside(self._stopping.wait()) as stopping:
                 await asyncio.wait({stopping, *takers}, return_when=asyncio.FIRST_COMPLETED)
+            end = loop.time() + self._pace.drain
             _, left = await asyncio.wait(takers, timeout=self._pace.drain)
             if left:
                 _log.warning("jobs are handed back", jobs=sorted(self._running))
@@ -178,7 +185,7 @@ class WorkerProcess:
             for taker in takers:
                 taker.cancel()
             results = await asyncio.gather(*takers, return_exceptions=True)
-            await self._handlers.settled()
+            await self._handlers.settled(max(end - loop.time(), REPORTING))
         for result in results:
             if isinstance(result, Exception):
                 raise result

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import time
+from collections.abc import Sequence
 from contextlib import suppress
 
 import attrs
@@ -28,7 +30,7 @@ class UsageMeter:
     def look(self) -> Usage:
         """The use since the look before, or since the process began. It takes some milliseconds."""
         spent, memory = 0.0, 0
-        for process in (self._process, *self._process.children(recursive=True)):
+        for process in (self._process, *self._descendants()):
             with suppress(psutil.Error), process.oneshot():  # it may have ended just now
                 times = process.cpu_times()
                 spent += times.user + times.system + times.children_user + times.children_system
@@ -39,3 +41,12 @@ class UsageMeter:
         cpu = max(spent - self._spent, 0.0) / passed
         self._looked, self._spent = now, spent
         return Usage(round(cpu, 3), memory)
+
+    def _descendants(self) -> Sequence[psutil.Process]:
+        """Found by looking at every process of the machine, where this one has any child at all."""
+        if hasattr(os, "waitid"):
+            try:
+                os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+            except ChildProcessError:
+                return ()
+        return self._process.children(recursive=True)

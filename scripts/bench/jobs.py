@@ -8,7 +8,8 @@ each with one worker process and as many jobs at a time, results kept; Redis onc
 (`appendfsync always`), which is what our log does. For that `--peer` names a Python that has the extra `bench`, `--celery` one
 with the extra `bench_celery`; by default they are put into temporary environments. `none` leaves one out.
 
-A rate is tasks by the time from the first request until the last result can be read.
+A rate is tasks by the time from the first request until the last result can be read. Processor time is that of all processes
+but our client, which asks for a hundred tasks at a time.
 """
 
 from __future__ import annotations
@@ -219,11 +220,13 @@ def beside(peer: Peer, directory: Path, tasks: int, concurrency: int, *, sync: b
         try:
             _until_open(port)
             arguments = [str(peer.python), str(PEERS / f"{peer.name}_jobs.py"), str(port), str(tasks), str(concurrency)]
+            before = psutil.Process(redis.pid).cpu_times()
             done = subprocess.run(arguments, capture_output=True, text=True, check=True, timeout=600)
+            after = psutil.Process(redis.pid).cpu_times()
         finally:
             redis.terminate()
     document = json.loads(done.stdout)
-    return Measured(document["enqueued"], document["total"], {})
+    return Measured(document["enqueued"], document["total"], {**document["cpu"], "redis": sum(after[:2]) - sum(before[:2])})
 
 
 def _until_open(port: int) -> None:
@@ -246,7 +249,7 @@ def report(name: str, tasks: int, runs: Sequence[Measured]) -> None:
     """One line for a system."""
     rates = sorted(tasks / run.total for run in runs)
     cpu = {part: median(run.cpu[part] for run in runs) / tasks * 1e3 for part in runs[0].cpu}
-    parts = f"; processor ms per task: {', '.join(f'{part} {ms:.2f}' for part, ms in cpu.items())}" if cpu else ""
+    parts = f"; processor ms per task: {', '.join(f'{part} {ms:.2f}' for part, ms in cpu.items())}, all {sum(cpu.values()):.2f}"
     enqueued = median(tasks / run.enqueued for run in runs)
     print(f"{name:32} {median(rates):7.0f} tasks/s ({rates[0]:.0f} to {rates[-1]:.0f}); accepted at {enqueued:.0f}/s{parts}")
 

@@ -19,6 +19,7 @@ from eventlog.embedded import EmbeddedServer
 from eventlog.errors import Unavailable
 from eventlog.jetstream.api import call
 from eventlog.jetstream.connection import Connection
+from eventlog.job import acknowledge
 from eventlog.queue import Depth, Job, JobState, WorkQueue
 from eventlog.streams import apply
 from tests.support.waiting import wait_until
@@ -195,6 +196,18 @@ async def test_a_failed_job_comes_back_after_the_delay_and_not_before(connection
     again = await fetched(queue)
     assert again.delivered == 2
     assert 0.7 < time.monotonic() - start < 8.0
+
+
+async def test_jobs_that_are_done_are_acknowledged_with_one_confirmation(connection: Connection) -> None:
+    queue = await queue_on(connection)
+    for number in range(20):
+        await queue.publish("scan", f"task-{number}", b"", dedupe=str(number))
+    jobs = [await fetched(queue) for _ in range(20)]
+    before = connection.client.stats["in_msgs"]
+    await acknowledge(jobs)
+    assert connection.client.stats["in_msgs"] - before < 20
+    assert await queue.depth() == Depth(0, 0, 0, 0)
+    await acknowledge(jobs[:1])  # again: no harm
 
 
 async def test_a_terminated_job_never_comes_back(connection: Connection) -> None:

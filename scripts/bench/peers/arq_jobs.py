@@ -1,7 +1,7 @@
 """No-op jobs through arq on Redis: python arq_jobs.py REDIS_PORT COUNT CONCURRENCY.
 
 One worker process, results kept. Prints one JSON object: seconds to enqueue, and until every result is there, as the client
-sees it.
+sees it; processor seconds of worker and client meanwhile.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from typing import Any
 from arq import create_pool
 from arq.connections import RedisSettings
 from arq.jobs import Job
+from spent import spent
 
 IN_FLIGHT = 50
 
@@ -37,7 +38,7 @@ class WorkerSettings:
     poll_delay = 0.05
 
 
-async def main(port: int, count: int) -> dict[str, float]:
+async def main(port: int, count: int, worker: int) -> dict[str, Any]:
     """Send the jobs, wait for their results."""
     pool = await create_pool(RedisSettings(port=port))
     first = await pool.enqueue_job("nothing", 0)
@@ -51,14 +52,15 @@ async def main(port: int, count: int) -> dict[str, float]:
         assert job is not None
         return job
 
-    began = time.perf_counter()
+    before, began = (spent(worker), time.process_time()), time.perf_counter()
     sent = await asyncio.gather(*(send(number) for number in range(count)))
     enqueued = time.perf_counter()
     for number, job in enumerate(sent):  # one after the other: a client that asks for all of them holds up the worker
         assert await job.result(timeout=300, poll_delay=0.05) == number
     ended = time.perf_counter()
+    cpu = {"worker": spent(worker) - before[0], "client": time.process_time() - before[1]}
     await pool.aclose()
-    return {"enqueued": enqueued - began, "total": ended - began}
+    return {"enqueued": enqueued - began, "total": ended - began, "cpu": cpu}
 
 
 if __name__ == "__main__":
@@ -66,6 +68,6 @@ if __name__ == "__main__":
     command = [sys.executable, "-m", "arq", "arq_jobs.WorkerSettings"]
     with subprocess.Popen(command, env=environment, cwd=Path(__file__).parent, stderr=subprocess.DEVNULL) as worker:
         try:
-            print(json.dumps(asyncio.run(main(int(sys.argv[1]), int(sys.argv[2])))))
+            print(json.dumps(asyncio.run(main(int(sys.argv[1]), int(sys.argv[2]), worker.pid))))
         finally:
             worker.terminate()

@@ -1,7 +1,7 @@
 """No-op jobs through Celery on Redis: python celery_jobs.py REDIS_PORT COUNT CONCURRENCY.
 
 One worker process with threads, jobs acknowledged when they are done, as ours are, results kept. Prints one JSON object: seconds
-to enqueue, and until every result is there, as the client sees it.
+to enqueue, and until every result is there, as the client sees it; processor seconds of worker and client meanwhile.
 """
 
 from __future__ import annotations
@@ -12,8 +12,10 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 from celery import Celery
+from spent import spent
 
 REDIS = f"redis://127.0.0.1:{os.environ.get('PEER_PORT', '6379')}/0"
 
@@ -27,16 +29,17 @@ def nothing(number: int) -> int:
     return number
 
 
-def main(count: int) -> dict[str, float]:
+def main(count: int, worker: int) -> dict[str, Any]:
     """Send the jobs, wait for their results."""
     nothing.delay(0).get(timeout=60)
-    began = time.perf_counter()
+    before, began = (spent(worker), time.process_time()), time.perf_counter()
     sent = [nothing.delay(number) for number in range(count)]
     enqueued = time.perf_counter()
     for number, result in enumerate(sent):
         assert result.get(timeout=300) == number
     ended = time.perf_counter()
-    return {"enqueued": enqueued - began, "total": ended - began}
+    cpu = {"worker": spent(worker) - before[0], "client": time.process_time() - before[1]}
+    return {"enqueued": enqueued - began, "total": ended - began, "cpu": cpu}
 
 
 if __name__ == "__main__":
@@ -49,6 +52,6 @@ if __name__ == "__main__":
         command, env=environment, cwd=Path(__file__).parent, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     ) as running:
         try:
-            print(json.dumps(main(int(sys.argv[2]))))
+            print(json.dumps(main(int(sys.argv[2]), running.pid)))
         finally:
             running.terminate()
