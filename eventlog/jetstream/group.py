@@ -31,6 +31,7 @@ _TRY_TIMEOUT = 2.0
 _FIRST_SINGLE, _FIRST_BATCH = 0.0002, 0.0025
 _LEAST, _MOST = 0.00001, 1.0
 _STEP, _FORGET, _CLEARLY = 1.05, 0.01, 1.5
+_MOST_STEPS = 8
 _EACH = 0.00003
 """Seconds that a message in a batch takes: what it costs to write it, on both sides."""
 _FEWEST = 4
@@ -42,12 +43,15 @@ _SAMPLE, _SAMPLE_TIME = 8, 0.005
 class Pace:
     """What appends cost on this server, in seconds: `single` each of many sent one by one, `batch` the fixed part of a batch.
 
-    Both follow the median of what is seen, since a stall says nothing about the next append. The first values are those of a
-    virtual disk that syncs in 150 µs; what is not used for a while returns to them, so that it is tried again.
+    Both follow the median of what is seen, since a stall says nothing about the next append; but where all that is seen lies on
+    one side, they are there soon. The first values are those of a virtual disk that syncs in 150 µs; what is not used for a
+    while returns to them, so that it is tried again.
     """
 
     single: float = _FIRST_SINGLE
     batch: float = _FIRST_BATCH
+    _run_single: int = 0
+    _run_batch: int = 0
 
     def batch_pays(self, count: int) -> bool:
         """Whether that many appends are stored clearly sooner in one batch."""
@@ -55,18 +59,24 @@ class Pace:
 
     def saw_singles(self, count: int, seconds: float) -> None:
         """That many appends of several on their way were acknowledged in that time."""
-        self.single = _towards(self.single, seconds / count)
+        self.single, self._run_single = _towards(self.single, seconds / count, self._run_single)
         self.batch += (_FIRST_BATCH - self.batch) * _FORGET
 
     def saw_batch(self, count: int, seconds: float) -> None:
         """A batch of that many was acknowledged that long after it was sent."""
-        self.batch = _towards(self.batch, seconds - count * _EACH)
+        self.batch, self._run_batch = _towards(self.batch, seconds - count * _EACH, self._run_batch)
         self.single += (_FIRST_SINGLE - self.single) * _FORGET
 
 
-def _towards(estimate: float, seen: float) -> float:
-    """An estimate of the median after one more value: a small step in its direction, however far away it is."""
-    return min(estimate * _STEP, _MOST) if seen > estimate else max(estimate / _STEP, _LEAST)
+def _towards(estimate: float, seen: float, run: int) -> tuple[float, int]:
+    """An estimate of the median after one more value: a small step in its direction, however far away it is.
+
+    `run` counts the values before it that lay on one side, above (positive) or below: the longer it is, the larger the step.
+    """
+    above = seen > estimate
+    run = max(run, 0) + 1 if above else min(run, 0) - 1
+    step = _STEP ** min(abs(run), _MOST_STEPS)
+    return (min(estimate * step, _MOST) if above else max(estimate / step, _LEAST)), run
 
 
 @attrs.define(eq=False)
