@@ -13,7 +13,7 @@ import asyncpg
 from projections.copies import Part
 from projections.errors import CopyRefused, NotLeading, ProjectionError, StoreInUse, StoreUnavailable
 from projections.postgres import switching
-from projections.postgres.connection import Address, connect, translated
+from projections.postgres.connection import QUERY_TIMEOUT, Address, connect, translated
 from projections.postgres.reader import PostgresReader
 from projections.postgres.store import WRITE_TIMEOUT, PostgresStore
 from projections.postgres.turns import KEY, MIGRATION, PostgresTurns
@@ -104,11 +104,15 @@ class PostgresCopy(PostgresStore):
 
     async def close(self) -> None:
         """Finish what is being written, let the planner look at it, and disconnect."""
-        if self._changes > _MANY and self._turns.connection is not None:
-            self._changes = 0
-            async with self._writing:
+        async with self._writing:
+            writer = self._turns.connection
+            if writer is not None:
                 with suppress(ProjectionError), translated(self.address):
-                    await self._turns.connection.execute("ANALYZE")
+                    if self._changes > _MANY:
+                        await writer.execute("ANALYZE")
+                    # The end of the session takes longer to be seen.
+                    await writer.execute("SELECT pg_advisory_unlock_all()", timeout=QUERY_TIMEOUT)
+        self._changes = 0
         await super().close()
 
     async def _writer(self) -> Any:

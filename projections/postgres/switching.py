@@ -30,8 +30,7 @@ _PATIENCE = 4.0
 """Seconds after which it is given up: the projector stands still meanwhile."""
 
 _THERE = """
-SELECT n.nspname AS name, obj_description(n.oid, 'pg_namespace') IS NOT DISTINCT FROM $2 AS ours
-FROM pg_namespace AS n WHERE n.nspname = ANY ($1)
+SELECT n.nspname AS name FROM pg_namespace AS n WHERE n.nspname = ANY ($1) AND obj_description(n.oid, 'pg_namespace') = $2
 """
 _GRANTS = """
 SELECT c.relname AS table, a.privilege_type AS privilege, a.is_grantable AS further,
@@ -47,18 +46,17 @@ def schema_of(live: str, part: Part) -> str:
 
 
 async def parts_there(connection: Any, live: str) -> Collection[Part]:
-    """The copies that there are. Raises CopyRefused where such a schema is not ours."""
+    """The copies that there are."""
     names = {schema_of(live, part): part for part in Part}
-    rows = await connection.fetch(_THERE, list(names), schema.MARK)
-    for row in rows:
-        if not row["ours"]:
-            raise CopyRefused(f"there is a schema {row['name']} that this program has not made: give it another name")
-    return sorted(names[row["name"]] for row in rows)
+    return sorted(names[row["name"]] for row in await connection.fetch(_THERE, list(names), schema.MARK))
 
 
 async def make_schema(connection: Any, name: str) -> None:
-    """Make the schema of a copy."""
-    await connection.execute(f"CREATE SCHEMA {quoted(name)}; COMMENT ON SCHEMA {quoted(name)} IS '{schema.MARK}'")
+    """Make the schema of a copy. Raises CopyRefused where there is one of that name that is not ours."""
+    try:
+        await connection.execute(f"CREATE SCHEMA {quoted(name)}; COMMENT ON SCHEMA {quoted(name)} IS '{schema.MARK}'")
+    except asyncpg.DuplicateSchemaError as error:
+        raise CopyRefused(f"there is a schema {name} that this program has not made: give it another name") from error
 
 
 async def remove_schema(connection: Any, name: str) -> None:
@@ -94,9 +92,8 @@ async def change_places(connection: Any, part: Part, projections: Collection[str
 
 
 async def _change_places(connection: Any, part: Part, projections: Collection[str], channel: str) -> None:
-    await connection.execute(f"SET LOCAL lock_timeout = '{_ATTEMPT}'")
-    await connection.execute(f"SELECT pg_advisory_xact_lock({KEY})", MIGRATION)
-    live = await connection.fetchval("SELECT current_schema()")
+    begin = f"SELECT current_schema(), set_config('lock_timeout', $2, true), pg_advisory_xact_lock({KEY})"
+    live = await connection.fetchval(begin, MIGRATION, _ATTEMPT)
     other = Part.OLD if part is Part.NEW else Part.NEW
     source, target = schema_of(live, part), schema_of(live, other)
     there = await parts_there(connection, live)

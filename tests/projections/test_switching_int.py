@@ -194,15 +194,17 @@ async def test_rights_come_along_and_what_is_not_ours_stays(log: MemoryLog, post
         await execute(postgres_url, "DROP OWNED BY onlooker; DROP ROLE onlooker")
 
 
-async def test_a_schema_of_somebody_else_is_left_alone(postgres_url: str) -> None:
-    async with PostgresStore(postgres_url) as store:
-        await execute(postgres_url, "CREATE SCHEMA public__new; CREATE TABLE public__new.mine (id TEXT)")
-        copies = PostgresCopies(postgres_url)
-        for part in Part:
-            with pytest.raises(CopyRefused, match="not made"):
-                await copies.discard(part)
-        with pytest.raises(CopyRefused, match="not made"):
-            await copies.store(Part.NEW).open()
-        with pytest.raises(CopyRefused, match="not made"):
-            await store.switch(NAMES)
-        await execute(postgres_url, "TABLE public__new.mine")
+async def test_a_schema_of_somebody_else_is_left_alone(postgres_url: str, filled: PostgresStore) -> None:
+    """Where a copy would be, or the old tables: it is no copy, it is not removed, and nothing is put into it."""
+    copies = PostgresCopies(postgres_url)
+    await execute(postgres_url, "CREATE SCHEMA public__old; CREATE TABLE public__old.mine (id TEXT)")
+    assert await copies.there() == [Part.NEW]
+    await copies.discard(Part.OLD)
+    for refused in (filled.switch(NAMES), filled.rollback(NAMES), copies.reader(Part.OLD).open()):
+        with pytest.raises(CopyRefused):
+            await refused
+    await copies.discard(Part.NEW)
+    await execute(postgres_url, "ALTER SCHEMA public__old RENAME TO public__new")
+    with pytest.raises(CopyRefused, match="not made"):
+        await copies.store(Part.NEW).open()
+    assert await execute(postgres_url, "INSERT INTO public__new.mine VALUES ('still')") == 1
