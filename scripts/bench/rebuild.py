@@ -1,6 +1,6 @@
 """A rebuild under reads and writes: what readers see of it, how long the switch takes, how right the time left is.
 
-PYTHONPATH=. python scripts/bench/rebuild.py [--events 1000000] [--rate 200] [--data-dir DIR]
+PYTHONPATH=. python scripts/bench/rebuild.py [--events 1000000] [--rate 200] [--data-dir DIR] [--postgres]
 
 A service's read side serves a stream of the tracker; beside it, `projections rebuild` makes the read model again in a process of
 its own, is killed at half, and gone on with. Meanwhile events are written and rows read, `--rate` of each a second. Printed are
@@ -13,10 +13,12 @@ from __future__ import annotations
 import argparse
 import asyncio
 import os
+import shutil
 import sys
 import tempfile
 import time
-from contextlib import suppress
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, nullcontext
 from datetime import UTC, datetime
 from itertools import count
 from pathlib import Path
@@ -33,11 +35,11 @@ from eventlog.jetstream.log import JetStreamLog
 from gctd.domain import worker
 from httpkit.feed import CommitFrames
 from httpkit.readside import ReadSide, migrated
-from projections.copies import Part
+from projections.copies import Copies, Part
+from projections.databases import copies_at
 from projections.errors import ProjectionError
 from projections.maintenance import Order, Work
-from projections.sqlite import SQLiteStore
-from projections.sqlite.copies import SQLiteCopies
+from projections.postgres.server import PostgresServer
 from projections.store import Store
 from projections.tracker import MODEL
 
@@ -82,14 +84,19 @@ async def write(log: JetStreamLog, rate: float) -> None:
         await asyncio.sleep(1 / rate)
 
 
-async def copied(copies: SQLiteCopies) -> int:
+async def copied(copies: Copies) -> int:
     """How far the copy is."""
-    with suppress(ProjectionError):
-        if Part.NEW in await copies.there():
-            async with copies.reader(Part.NEW) as copy:
-                found = await copy.checkpoints()
-                return min((found[p.name].sequence if p.name in found else 0 for p in MODEL.projections), default=0)
-    return 0
+    if Part.NEW not in await copies.there():
+        return 0
+    copy = copies.reader(Part.NEW)
+    try:
+        await copy.open()
+        found = await copy.checkpoints()
+    except ProjectionError:
+        return 0
+    finally:
+        await copy.close()
+    return min((found[p.name].sequence if p.name in found else 0 for p in MODEL.projections), default=0)
 
 
 async def rebuild(command: str, environment: dict[str, str]) -> asyncio.subprocess.Process:
@@ -97,7 +104,7 @@ async def rebuild(command: str, environment: dict[str, str]) -> asyncio.subproce
     return await asyncio.create_subprocess_exec(*PROGRAM, command, "--no-switch", env=environment)
 
 
-async def estimate(copies: SQLiteCopies, total: int, environment: dict[str, str]) -> None:
+async def estimate(copies: Copies, total: int, environment: dict[str, str]) -> None:
     """Begin; say what would be left after a tenth, and what it was at half; kill it there."""
     process, begun, told, tenth, first = await rebuild("rebuild", environment), 0.0, 0.0, 0.0, 0
     while (position := await copied(copies)) < total // 2:
@@ -120,17 +127,16 @@ async def timed(side: ReadSide, work: Work) -> float:
     return time.perf_counter() - started
 
 
-async def measure(url: str, log: JetStreamLog, path: Path, rate: float) -> None:
+async def measure(url: str, log: JetStreamLog, database: str, rate: float) -> None:
     """All of it on one stream."""
-    environment = {**os.environ, "GCTD_NATS_URL": url, "GCTD_DATABASE_URL": f"sqlite:{path}"}
+    environment = {**os.environ, "GCTD_NATS_URL": url, "GCTD_DATABASE_URL": database}
     frames = CommitFrames(log, {}, lambda _: ())
-    async with migrated(f"sqlite:{path}", MODEL) as store:
-        assert isinstance(store, SQLiteStore)
+    async with migrated(database, MODEL) as store:
         side: Any = ReadSide(connection=log.connection, log=log, store=store, model=MODEL, frames=frames, max_lag=60)
         async with side.running():
             total = (await log.head()).last
             await side.projector.wait_for(total, 600)
-            copies, reading = SQLiteCopies(path), Reading(store, rate)
+            copies, reading = copies_at(database), Reading(store, rate)
             tasks = [asyncio.create_task(reading.run()), asyncio.create_task(write(log, rate))]
             await estimate(copies, total, environment)
             half = await copied(copies)
@@ -147,14 +153,27 @@ async def measure(url: str, log: JetStreamLog, path: Path, rate: float) -> None:
     print(f"{reading.reads:,} reads: {reading.failed} failed, {reading.back} went back, the slowest took {reading.slowest:.3f} s")
 
 
-async def main(events: int, rate: float, data_dir: Path) -> None:
+@asynccontextmanager
+async def postgres() -> AsyncIterator[str]:
+    """The address of an empty database on a server of our own, which is removed afterwards."""
+    place = Path(tempfile.mkdtemp(prefix="rebuild-postgres-"))  # as root it runs as somebody who has to be able to enter
+    try:
+        async with PostgresServer(place) as server:
+            await server.create("read")
+            yield server.url("read")
+    finally:
+        shutil.rmtree(place)
+
+
+async def main(events: int, rate: float, data_dir: Path, *, in_postgres: bool) -> None:
     """Write the stream, then measure."""
     async with EmbeddedServer(data_dir) as server, Connection.open(server.url, name="bench") as connection:
         await streams.apply(connection, load().only(MODEL.stream))
         log = JetStreamLog(connection, MODEL.stream, MODEL.registry)
         if not (await log.head()).last:
             await generate(log, events, UNDER_WAY)
-        await measure(server.url, log, data_dir / "read.db", rate)
+        async with postgres() if in_postgres else nullcontext(f"sqlite:{data_dir / 'read.db'}") as database:
+            await measure(server.url, log, database, rate)
 
 
 if __name__ == "__main__":
@@ -162,9 +181,10 @@ if __name__ == "__main__":
     parser.add_argument("--events", type=int, default=1_000_000)
     parser.add_argument("--rate", type=float, default=200)
     parser.add_argument("--data-dir", type=Path)
+    parser.add_argument("--postgres", action="store_true", help="the tables in a Postgres of its own, not in SQLite")
     given = parser.parse_args()
     if given.data_dir:
-        uvloop.run(main(given.events, given.rate, given.data_dir))
+        uvloop.run(main(given.events, given.rate, given.data_dir, in_postgres=given.postgres))
     else:
         with tempfile.TemporaryDirectory(prefix="rebuild-") as temporary:
-            uvloop.run(main(given.events, given.rate, Path(temporary)))
+            uvloop.run(main(given.events, given.rate, Path(temporary), in_postgres=given.postgres))
