@@ -154,7 +154,8 @@ async def _copy_of(address: Address, part: Part, *, make: bool) -> Address:
     """Where a copy is; it is made where it is missing."""
     async with _beside(address) as (connection, live), connection.transaction():
         name = switching.schema_of(live, part)
-        await connection.execute(f"SELECT pg_advisory_xact_lock({KEY})", MIGRATION)
+        if make:
+            await connection.execute(f"SELECT pg_advisory_xact_lock({KEY})", MIGRATION)
         if part not in await switching.parts_there(connection, live):
             if not make:
                 raise CopyRefused("there is no copy" if part is Part.NEW else "there are no old tables")
