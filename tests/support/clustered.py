@@ -17,6 +17,7 @@ from typing import Any
 import aiohttp
 import attrs
 
+from eventlog.errors import Unavailable
 from eventlog.jetstream.api import call
 from eventlog.jetstream.connection import Connection
 from eventlog.jetstream.log import JetStreamLog
@@ -57,6 +58,20 @@ class Cluster:
     async def back(self, part: str, killed: int) -> None:
         """Wait until a part that was killed runs again, and is ready."""
         await wait_until(lambda: self.pids.get(part, killed) != killed, timeout=90, every=0.05)
+
+    async def whole(self) -> None:
+        """Wait until every stream has a leader, and its other servers all that it has: then any one may be missing."""
+
+        async def is_whole() -> bool:
+            async with self.connected() as connection:
+                try:
+                    streams = (await call(connection, "STREAM.LIST"))["streams"]
+                except Unavailable:
+                    return False
+            clusters = [stream["cluster"] for stream in streams]
+            return all(each.get("leader") and [one["current"] for one in each["replicas"]] == [True, True] for each in clusters)
+
+        await wait_until(is_whole, timeout=90, every=0.2)
 
     @asynccontextmanager
     async def connected(self) -> AsyncIterator[Connection]:

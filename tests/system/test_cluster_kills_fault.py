@@ -1,0 +1,28 @@
+"""A cluster under load while each kind of its parts is killed once: nothing lost, nothing twice, everybody goes on."""
+
+from __future__ import annotations
+
+import signal
+
+import pytest
+
+from tests.support.clustered import cluster_directory, clustered
+from tests.support.clusterkills import KINDS, kill
+from tests.support.clusterload import loaded
+
+pytestmark = pytest.mark.fault
+
+
+@pytest.mark.timeout(600)
+async def test_kill_9_of_any_part_loses_nothing_and_applies_nothing_twice() -> None:
+    """Clients ask the other server of a kind, under the same key. `scripts/bench/cluster.py` measures how long they wait."""
+    with cluster_directory() as directory:
+        async with clustered(directory, "--allow-local", GCTD_PRESENCE_TTL="3s") as cluster:
+            async with loaded(cluster, directory, repositories=30, pause=0.05) as load:
+                kills = [await kill(load, kind) for kind in KINDS]
+                await load.end()
+                await load.until_looked_at()
+                assert await load.audit() == []
+                assert len(load.accepted) > 100
+                assert len(load.registered) >= len(kills)
+            assert await cluster.running.end(signal.SIGINT, within=90) == 130
