@@ -1,6 +1,7 @@
 """Sets the checkout up: virtual environment, pinned packages, the project itself, its pages and, where there is none, Go.
 
 Standard library only, since it runs before anything is installed. Each step is skipped while what it was made from is unchanged.
+By itself it sets up and starts nothing, for an image say: `python3 scripts/bootstrap.py runtime`.
 """
 
 from __future__ import annotations
@@ -223,3 +224,10 @@ def _run(command: Sequence[str]) -> None:
     if done.returncode:
         hint = "hint: pip reads PIP_INDEX_URL, PIP_CERT, HTTPS_PROXY and its configuration files"
         raise SetUpFailed(f"{' '.join(command)} ended with status {done.returncode}\n{done.stdout.strip()}\n{hint}")
+
+
+if __name__ == "__main__":
+    try:
+        SetUp().run(*sys.argv[1:])
+    except SetUpFailed as error:
+        sys.exit(f"error: {error}")
