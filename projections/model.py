@@ -48,13 +48,22 @@ class Column:
     """What a row has here at first it keeps: it is not written again, and neither are the indexes that only have such columns."""
 
 
-@attrs.define(frozen=True, slots=False)
+@attrs.define(frozen=True, slots=False, cache_hash=True)
 class Table:
-    """A table of a read model: its columns in order and the names of those that make the key."""
+    """A table of a read model: its columns in order and the names of those that make the key; not `whole`: see `but`."""
 
     name: str
     columns: tuple[Column, ...]
     key: tuple[str, ...]
+    whole: bool = True
+
+    def but(self, *steady: str) -> Table:
+        """The same table, to put rows into it that differ in none of these columns from those that they replace.
+
+        They are whole rows all the same: where there is none of the key yet, all of it is stored.
+        """
+        columns = tuple(attrs.evolve(column, fixed=column.fixed or column.name in steady) for column in self.columns)
+        return attrs.evolve(self, columns=columns, whole=False)
 
     @cached_property
     def names(self) -> tuple[str, ...]:

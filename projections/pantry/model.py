@@ -15,6 +15,7 @@ from projections.pantry.tables import (
     MOVEMENTS,
     PRODUCT_VERSIONS,
     PRODUCTS,
+    STOCKS,
     category_row,
     erasure_row,
     movement_row,
@@ -29,15 +30,18 @@ def _category(commit: Commit) -> Iterable[Change]:
 
 def _product(commit: Commit) -> Iterable[Change]:
     state: Product = commit.state
-    changes: list[Change] = [Put(PRODUCTS, product_row(state, commit.sequence))]
+    changes: list[Change] = []
+    products = STOCKS
     for event in commit.events:
         place = (commit.sequence, event.position.index)
         match data := event.data:
             case MovementRecorded():
                 changes.append(Put(MOVEMENTS, movement_row(state.ean13, data, place, event.sealed)))
             case ProductCreated() | ProductEdited() | ProductActivated() | ProductDeactivated():
+                products = PRODUCTS
                 active = _active_after(commit, event.position.index)
                 changes.append(Put(PRODUCT_VERSIONS, version_row(state.ean13, data.details, data.at, place, active=active)))
+    changes.append(Put(products, product_row(state, commit.sequence)))
     return changes
 
 

@@ -13,7 +13,7 @@ from typing import TypeVar
 
 import structlog
 
-from projections.batch import judge, last_changes
+from projections.batch import judge, narrowed
 from projections.copies import check_as_far
 from projections.errors import CopyRefused, MigrationError, RowRefused, StoreUnavailable
 from projections.model import Projection
@@ -105,7 +105,7 @@ class SQLiteStore(SQLiteReader):
 
         def advance() -> Outcome:
             writer = self._opened_writer()
-            tables = [pair for step in steps for pair in last_changes(step)]
+            tables = [pair for step in steps for pair in narrowed(step)]
             with transaction(writer):
                 outcome = judge(steps, writing.read_checkpoints(writer))
                 if outcome is Outcome.STORED:
