@@ -41,14 +41,22 @@ class Upgrade(Enum):
 async def upgrade_of(store: Reader, copies: Copies | None, model: ReadModel) -> Upgrade:
     """What has to become of the tables of a read model. Raises StoreUnavailable, StoreDamaged."""
     checkpoints = await store.checkpoints()
-    same_tables = (await store.schema()).version == len(migrations_of(model, store.dialect))
-    same_rows = all(checkpoints[p.name].version == p.version for p in model.projections if p.name in checkpoints)
-    if copies is None or not checkpoints or (same_tables and same_rows):
+    if copies is None or not checkpoints or await _fits(store, model):
         return Upgrade.NONE
     if Part.NEW in await copies.there() and await _passes(check_ready, copies.reader(Part.NEW), model):
         return Upgrade.TAKE
     whole = all(p.name in checkpoints for p in model.projections)
-    return Upgrade.MAKE if same_tables and whole else Upgrade.NONE
+    return Upgrade.MAKE if whole and await _has_tables(store, model) else Upgrade.NONE
+
+
+async def _fits(store: Reader, model: ReadModel) -> bool:
+    checkpoints = await store.checkpoints()
+    same_rows = all(checkpoints[p.name].version == p.version for p in model.projections if p.name in checkpoints)
+    return same_rows and await _has_tables(store, model)
+
+
+async def _has_tables(store: Reader, model: ReadModel) -> bool:
+    return (await store.schema()).version == len(migrations_of(model, store.dialect))
 
 
 async def upgrade(projector: Projector, store: Store, copies: Copies | None, event_log: EventLog, model: ReadModel) -> None:
@@ -71,17 +79,22 @@ async def upgrade(projector: Projector, store: Store, copies: Copies | None, eve
             await confirm(copy, event_log, model)
         finally:
             await copy.close()
-    await _wait_for_lead(store)
-    await projector.load()
-    await switch(projector, store, copies, event_log, model)
+    if await _is_ours_to_do(store, model):
+        await projector.load()
+        await switch(projector, store, copies, event_log, model)
 
 
-async def _wait_for_lead(store: Store) -> None:
-    if store.turns is None or await store.turns.take():
-        return
-    log.warning("the new tables wait for the process that brings the old ones up to date to end", database=store.identity)
-    while not await store.turns.take():  # noqa: ASYNC110 - nobody tells when a session has ended
+async def _is_ours_to_do(store: Store, model: ReadModel) -> bool:
+    """Wait until this process may change the tables; False where another one of the same program has done it meanwhile."""
+    if store.turns is None:
+        return True
+    if not await store.turns.take():
+        log.warning("the new tables wait for the process that brings the old ones up to date to end", database=store.identity)
+    while not await store.turns.take():
+        if await _fits(store, model):
+            return False
         await asyncio.sleep(_LOOK_EVERY)
+    return not await _fits(store, model)
 
 
 async def _passes(check: Callable[[Reader, ReadModel], Awaitable[object]], copy: Reader, model: ReadModel) -> bool:
