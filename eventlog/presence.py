@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import re
+from datetime import datetime
+
+import attrs
 
 from eventlog.errors import Unavailable
 from eventlog.jetstream.api import PREFIX, answer_of, call
@@ -13,6 +16,14 @@ MOST_PRESENT = 1024
 
 _TIMEOUT = 2.0
 _ID = re.compile(r"[A-Za-z0-9_=-]+(\.[A-Za-z0-9_=-]+)*")
+
+
+@attrs.frozen
+class Announced:
+    """What somebody said last, and when the broker heard it."""
+
+    payload: bytes
+    at: datetime
 
 
 class Presence:
@@ -37,14 +48,19 @@ class Presence:
         await call(self._connection, f"STREAM.PURGE.{self._stream}", {"filter": self._subject(id_)}, timeout=_TIMEOUT)
 
     async def present(self) -> dict[str, bytes]:
-        """What those who are present said last, by id: one request, however many there are. Raises Unavailable."""
-        found: dict[str, bytes] = {}
+        """What those who are present said last, by id. Raises Unavailable."""
+        return {id_: announced.payload for id_, announced in (await self.heard()).items()}
+
+    async def heard(self) -> dict[str, Announced]:
+        """The same, with when it was: one request, however many there are. Raises Unavailable."""
+        found: dict[str, Announced] = {}
         request = b'{"multi_last":["%b>"]}' % self._prefix.encode()
         async for reply in self._connection.request_many(f"{PREFIX}DIRECT.GET.{self._stream}", request, timeout=_TIMEOUT):
             match reply.status:
                 case None:
                     if b"\r\nKV-Operation:" not in (reply.head or b""):  # another client's mark of a deletion
-                        found[reply.header(b"Nats-Subject").removeprefix(self._prefix)] = reply.data
+                        at = datetime.fromisoformat(reply.header(b"Nats-Time-Stamp"))
+                        found[reply.header(b"Nats-Subject").removeprefix(self._prefix)] = Announced(reply.data, at)
                 case "204" | "404":  # the end; nothing there
                     break
                 case _:
@@ -57,4 +73,4 @@ class Presence:
         return self._prefix + id_
 
 
-__all__ = ["MOST_PRESENT", "Presence"]
+__all__ = ["MOST_PRESENT", "Announced", "Presence"]

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Any
 
 from gctd.control.heartbeat import Heartbeat, WorkerStatus
 from gctd.domain.analysis import Metadata, PackageProblem, Summary
 from gctd.domain.project import Project
 from httpkit.fields import UNSET, Unset, member, message
+from projections.model import timestamp_text
 from projections.tracker.views import AnalysisView, RepoView, TaskView, WorkerView
 
 
@@ -180,11 +182,12 @@ class WorkerBody:
     go_version: str = member()
     sandbox: str = member(description="how it confines the code of repositories")
     started_at: str = member()
+    heard_at: str | None = member(description="when it was heard of last, by the broker's clock")
 
     @classmethod
-    def of(cls, worker: WorkerView, beat: Heartbeat | None) -> WorkerBody:
-        """The worker of a row, with what it says of itself where it is present."""
-        here = beat if beat is not None and beat.session == worker.session else None
+    def of(cls, worker: WorkerView, beat: tuple[Heartbeat, datetime] | None) -> WorkerBody:
+        """The worker of a row, with what it says of itself, and when it did, where it is present."""
+        here, at = beat if beat is not None and beat[0].session == worker.session else (None, None)
         status = WorkerStatus.GONE if here is None else here.state
         return cls(
             id=worker.id,
@@ -200,4 +203,5 @@ class WorkerBody:
             go_version=here.go_version if here else "",
             sandbox=here.sandbox if here else "",
             started_at=worker.started_at,
+            heard_at=timestamp_text(at) if at else None,
         )

@@ -259,6 +259,7 @@ _WORKER = {
     "go_version": "go1.26.8",
     "sandbox": "namespaces",
     "started_at": "2026-11-20T14:55:52.559794Z",
+    "heard_at": "2026-11-20T15:02:11.870312Z",
 }
 _UPDATE = {
     "repo_url": "https://github.com/example/sums",

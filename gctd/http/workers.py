@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import datetime
 
-from gctd.control.heartbeat import decoded
+from eventlog.presence import Announced
+from gctd.control.heartbeat import Heartbeat, decoded
 from gctd.http.bodies import WorkerBody
 from gctd.http.services import Services
 from httpkit.commands import context
@@ -21,9 +23,12 @@ class OneWorker:
 
 async def list_workers(request: Nothing, call: Call[Services]) -> Sequence[WorkerBody]:  # noqa: ARG001
     """All workers that were ever started, with what those that are present say of themselves."""
-    present = await call.services.presence.present()
-    workers = await call.services.queries.workers()
-    return [WorkerBody.of(worker, decoded(present[worker.id]) if worker.id in present else None) for worker in workers]
+    heard = await call.services.presence.heard()
+    return [WorkerBody.of(worker, _beat(heard.get(worker.id))) for worker in await call.services.queries.workers()]
+
+
+def _beat(announced: Announced | None) -> tuple[Heartbeat, datetime] | None:
+    return None if announced is None else (decoded(announced.payload), announced.at)
 
 
 async def pause_worker(request: OneWorker, call: Call[Services]) -> Answer[None]:

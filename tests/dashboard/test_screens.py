@@ -271,6 +271,7 @@ async def test_a_worker_is_paused_and_goes_on(dashboard: Dashboard, user: Visito
     page = await user.open("/workers")
     card = page.locator('[data-worker="worker-1"]')
     await expect(card).to_contain_text("paused")
+    await expect(card).to_contain_text(re.compile(r"Heard of(just now|\d+ s ago)"))
     await card.get_by_role("button", name="Let go on worker-1").click()
     await dashboard.system.until_worker("worker-1", "idle")
     await expect(card).to_contain_text(re.compile("idle|busy"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator
+from datetime import UTC, datetime
 
 import pytest
 import pytest_asyncio
@@ -38,6 +39,16 @@ async def test_who_is_present_is_seen_with_what_it_said_last(connection: Connect
     await presence.announce("host.example_2", b"")
     await presence.announce("worker-1", b"busy")
     assert await presence.present() == {"worker-1": b"busy", "host.example_2": b""}
+
+
+async def test_when_somebody_was_heard_of_is_the_time_of_the_broker(connection: Connection) -> None:
+    presence = await presence_on(connection)
+    before = datetime.now(UTC)
+    await presence.announce("worker-1", b"idle")
+    await presence.announce("worker-1", b"busy")
+    heard = await presence.heard()
+    assert heard["worker-1"].payload == b"busy"
+    assert before <= heard["worker-1"].at <= datetime.now(UTC)
 
 
 async def test_who_leaves_is_gone_at_once(connection: Connection) -> None:

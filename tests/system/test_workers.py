@@ -6,6 +6,7 @@ import asyncio
 import json
 import sys
 from collections.abc import AsyncIterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -50,9 +51,11 @@ async def test_a_worker_shows_what_it_is_what_it_does_and_what_it_uses(system: T
     assert idle["pid"] == process.process.pid
     assert (idle["concurrency"], idle["tasks"]) == (2, [])
     assert (idle["version"], idle["engines"], idle["go_version"], idle["sandbox"]) == ("0.1.0", {"fake": "1"}, "go0", "none")
+    before = datetime.now(UTC)
     await system.register(REPO)
     (id_,) = await schedule(system)
-    await until(system, "worker-1", status="busy", tasks=[id_])
+    busy = await until(system, "worker-1", status="busy", tasks=[id_])
+    assert before <= datetime.fromisoformat(busy["heard_at"]) <= datetime.now(UTC)
 
     async def shows_the_child() -> bool:
         now = await worker(system, "worker-1")
@@ -62,6 +65,7 @@ async def test_a_worker_shows_what_it_is_what_it_does_and_what_it_uses(system: T
     await process.kill()
     gone = await until(system, "worker-1", status="gone")
     assert (gone["cpu"], gone["memory"], gone["concurrency"], gone["engines"]) == (None, None, None, {})
+    assert gone["heard_at"] is None
 
 
 async def test_a_paused_worker_s_share_goes_to_the_other_also_after_restarts_and_comes_back_within_two_seconds(

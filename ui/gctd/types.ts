@@ -141,4 +141,6 @@ export interface Worker {
   go_version: string;
   sandbox: string;
   started_at: string;
+  /** When it was heard of last; null where it is gone. */
+  heard_at: string | null;
 }

@@ -8,7 +8,7 @@ import { Pill } from "../../kit/pill";
 import { Link } from "../../kit/router";
 import { Spark } from "../../kit/spark";
 import { Command, Empty, ErrorPanel, Skeleton } from "../../kit/states";
-import { Ago } from "../../kit/time";
+import { age, Ago, useNow, utc } from "../../kit/time";
 import { plural, projectName } from "../names";
 import { tasks } from "../tasks";
 import type { Worker } from "../types";
@@ -103,6 +103,14 @@ function Card({ worker }: { worker: Worker }) {
         <dd>
           <Ago at={worker.started_at} /> ago
         </dd>
+        {worker.heard_at && (
+          <>
+            <dt>Heard of</dt>
+            <dd>
+              <Heard at={worker.heard_at} />
+            </dd>
+          </>
+        )}
         <dt>Has</dt>
         <dd>
           {[worker.version && `gctd ${worker.version}`, worker.go_version, ...Object.entries(worker.engines).map(([name, version]) => `${name} ${version}`)]
@@ -114,6 +122,16 @@ function Card({ worker }: { worker: Worker }) {
       </dl>
       <Pause worker={worker} />
     </li>
+  );
+}
+
+/** How long a worker has said nothing: what it says of itself is as old. */
+function Heard({ at }: { at: string }) {
+  const text = age(Date.parse(at), useNow());
+  return (
+    <time dateTime={at} title={utc(at)}>
+      {text === "now" ? "just now" : `${text} ago`}
+    </time>
   );
 }
 
