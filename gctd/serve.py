@@ -20,7 +20,7 @@ from gctd.domain.options import format_duration
 from gctd.engines.registry import NAMES, known
 from gctd.exports.coverage import Coverages
 from gctd.hosts.links import Links
-from gctd.http.api import TABLE, pages
+from gctd.http.api import pages, table
 from gctd.http.attemptlogs import AttemptLogs
 from gctd.http.examples import EXAMPLES
 from gctd.http.figures import Figures
@@ -113,6 +113,7 @@ class _Plane:
             logs=self._logs,
             streams=self._streams,
         )
+        self._public_badges = settings.public_badges
         guard = Guard(hosts=allowed_hosts(settings.host, settings.allowed_hosts), token=settings.auth_token)
         self.edge = Edge(
             title="gctd",
@@ -138,7 +139,8 @@ class _Plane:
 
     def application(self) -> Any:
         """The HTTP application."""
-        app = build_application(TABLE, self._services, self.edge, health=self._side.health(), pages=pages())
+        routes = table(public_badges=self._public_badges)
+        app = build_application(routes, self._services, self.edge, health=self._side.health(), pages=pages())
         app.on_shutdown.extend((self._side.hub.close, self._streams.close))
         return app
 

@@ -51,6 +51,7 @@ class Settings:
     auth_token: str | None = setting(
         default=None, secret=True, min_length=8, help="Bearer token that the server wants, and that commands send."
     )
+    public_badges: bool = setting(default=False, help="Badges without the token, for pages that cannot send it.")
     max_lag: float = setting(
         default=30.0, duration=True, ge=1, help="Lag of the read model from which on the server is not ready."
     )

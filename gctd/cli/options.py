@@ -33,7 +33,7 @@ _FLAGS = SettingFlags(
     describe=_describe,
     file=".gctd.yaml here, else in the home directory",
     numbers=frozenset({"port", "concurrency", "max_attempts", "replicas"}),
-    switches=frozenset({"allow_local", "allow_ssh", "git_metadata", "test_network"}),
+    switches=frozenset({"allow_local", "allow_ssh", "git_metadata", "public_badges", "test_network"}),
     lists=frozenset({"allowed_hosts", "private_hosts", "git_hosts"}),
     also={"worker_id": "--id"},
 )

@@ -21,7 +21,7 @@ SHARED_SETTINGS = ("nats_url", "replicas", "ack_wait", "presence_ttl", "log_leve
     )
 )
 @setting_options(
-    *("host", "port", "allowed_hosts", "database_url", "max_lag"),
+    *("host", "port", "allowed_hosts", "public_badges", "database_url", "max_lag"),
     *("worker_engine", "max_attempts", "queue_timeout", "allow_local", "allow_ssh", "private_hosts"),
     *("event_store_max_bytes", *SHARED_SETTINGS),
 )

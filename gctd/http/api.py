@@ -5,6 +5,7 @@ from __future__ import annotations
 from importlib.resources import files
 from typing import Any
 
+import attrs
 from aiohttp import web
 
 from gctd.http import attempts, badges, eventlog, exports, gate, history, repo_config, repos, rescoring, tasks, updates, workers
@@ -60,6 +61,11 @@ TABLE: tuple[Route[Services], ...] = (
     projections_route("/api/projections"),
     Route("GET", "/api/sse", follow_events, summary="Follow the events", tags=("events",), events=_EVENTS),
 )
+
+
+def table(*, public_badges: bool) -> tuple[Route[Services], ...]:
+    """The routes; badges without the token where they are public."""
+    return tuple(attrs.evolve(route, open=True) if public_badges and route in badges.ROUTES else route for route in TABLE)
 
 
 SCREENS = (

@@ -73,6 +73,16 @@ async def test_badges_show_the_latest_analysis_to_any_page_and_are_asked_for_onc
     assert said((await fetch(project, f"{path}?metric=functions&label=<script>"))[2]) == "<script>: 3"
 
 
+@pytest.mark.parametrize(("public", "seen"), [("true", 200), ("false", 401)])
+async def test_badges_are_given_without_the_token_where_they_are_public_and_nothing_else_is(
+    tmp_path: Path, public: str, seen: int
+) -> None:
+    async with tracker_system(tmp_path, GCTD_AUTH_TOKEN="a-token-of-some-length", GCTD_PUBLIC_BADGES=public) as system:
+        assert (await system.status(f"/api/repos/{'0' * 32}/badge.svg"))[0] == seen
+        assert (await system.status("/api/repos"))[0] == 401
+        assert (await system.status(f"/api/repos/{'0' * 32}"))[0] == 401
+
+
 async def test_a_badge_is_found_by_the_repository_too_and_is_neutral_where_there_is_nothing(project: Project) -> None:
     repo = await project.system.get(f"/api/repos/status?url={project.url}")
     by_repo = (await fetch(project, f"/api/repos/{repo['ID']}/badge.svg?project=."))[2]
