@@ -60,7 +60,7 @@ async def shown(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> A
         await system.start_worker(1, FAKE_ANALYSES=str(directory / "analyses"))
         project = await Project.registered(system, directory / "analyses")
         await project.analyze(FIRST, SECOND)
-        large = await Project.registered(system, directory / "analyses", "large")
+        large = await Project.registered(system, directory / "analyses", "large-and-with-a-name-that-no-phone-is-wide-enough-for")
         measured = {f"p{number % 300}/f.go:F{number}": (1 + number % 40, float(number % 101)) for number in range(MANY)}
         await large.analyze(attrs.evolve(FIRST, measured=measured))
         yield Shown(project, large, browser)
@@ -163,6 +163,8 @@ async def test_fifty_thousand_functions_are_scrolled_with_few_rows_in_the_docume
     await expect(last).to_be_visible()
     assert await page.locator("tbody tr[data-key]").count() < 100
     assert await page.locator("g[data-tile]").count() <= 150
+    await page.set_viewport_size({"width": 320, "height": 640})
+    assert await page.evaluate("document.querySelector('main').scrollWidth") <= 320, "the name of the project wraps"
 
 
 async def test_the_history_is_drawn_with_its_breaks_and_any_two_analyses_are_compared(shown: Shown, user: Visitor) -> None:
