@@ -47,7 +47,7 @@ def screens(url: str) -> dict[str, str]:
     found |= {"log": "/log", "projections": "/projections"}
     analyses = _read(f"{url}/api/repos?limit=100")
     if analyses:
-        worst = max(analyses, key=lambda one: one["average"])
+        worst = max(analyses, key=lambda one: one["summary"]["average"])
         found["task"] = f"/tasks/{worst['task_id']}"
         found["analysis"] = f"/analyses/{worst['id']}"
         found["history"] = f"/analyses/{worst['id']}/history"
