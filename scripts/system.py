@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import socket
 import sys
 from collections.abc import Mapping, Sequence
@@ -25,6 +26,9 @@ _APART = 10
 _SERVERS, _REPLICAS = 3, 2
 """How many nats-servers, and how many of each service, a cluster has."""
 
+_ANY = range(12_000, 32_000)
+"""Where free ports are looked for: below those that Linux gives to connections, one of which might be sooner than a service."""
+_dice = random.SystemRandom()
 _DRAIN = 40.0
 """Seconds for a worker to finish or hand back its job: somewhat more than it takes by default (`drain_timeout`)."""
 
@@ -203,12 +207,14 @@ def _ports(options: Options) -> _Ports:
 
 def _port(wanted: int, taken: ExitStack) -> int:
     """That port, which has to be free, or any free one for 0; nobody else gets it while the stack is there."""
-    probe = taken.enter_context(socket.socket())
-    probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    try:
-        probe.bind(("127.0.0.1", wanted))
-    except OSError as error:
-        reason = os.strerror(error.errno or 0)
-        raise PortInUse(f"port {wanted}: {reason}; choose others with --port-base (0: free ports)") from error
-    port: int = probe.getsockname()[1]
-    return port
+    reason = ""
+    for port in [wanted] if wanted else _dice.sample(_ANY, 100):
+        probe = taken.enter_context(socket.socket())
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError as error:
+            reason = os.strerror(error.errno or 0)
+        else:
+            return port
+    raise PortInUse(f"port {wanted or 'any'}: {reason}; choose others with --port-base (0: free ports)")

@@ -25,7 +25,8 @@ from eventlog.jetstream.keyring import JetStreamKeyring
 from eventlog.launch import attached
 from tests.support.cluster import _binary
 from tests.support.pantry import Server
-from tests.support.tracker import ROOT, free_port
+from tests.support.ports import free_port
+from tests.support.tracker import ROOT
 from tests.support.waiting import wait_until
 
 SHORT = 0.3

@@ -6,7 +6,6 @@ Each behaviour is a stage with one service (see `standin`), `front`, `back-1`, `
 from __future__ import annotations
 
 import asyncio
-import socket
 import sys
 from pathlib import Path
 
@@ -16,17 +15,11 @@ from supervisor import ReadyFile, run
 from system import System
 
 from eventlog.embedded import EmbeddedServer
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
+from tests.support.ports import free_port
 
 
 def _service(name: str, behaviour: str) -> Service:
-    port = _free_port()
+    port = free_port()
     return Service(
         name=name,
         command=(sys.executable, str(Path(__file__).with_name("standin.py")), str(port), behaviour),
@@ -38,7 +31,7 @@ def _service(name: str, behaviour: str) -> Service:
 if __name__ == "__main__":
     directory, ready_file, *behaviours = sys.argv[1:]
     services = [_service(f"service-{number}", behaviour) for number, behaviour in enumerate(behaviours, start=1)]
-    nats_port = _free_port()
+    nats_port = free_port()
     system = System(
         directory=Path(directory),
         postgres=None,

@@ -7,11 +7,10 @@ import json
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Iterator
-from contextlib import ExitStack, asynccontextmanager
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +20,7 @@ import nats.js.errors
 from eventlog import launch
 from eventlog.embedded import BINARY_VARIABLE, GIB
 from tests.support.nats import plain_client
+from tests.support.ports import free_ports
 
 SIZE = 3
 
@@ -126,15 +126,6 @@ def _nodes(directory: Path) -> Iterator[Node]:
         yield Node(f"n{number}", ports[number], config)
 
 
-def free_ports(count: int) -> list[int]:
-    """So many ports that nobody listens on."""
-    with ExitStack() as stack:
-        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
-        for each in sockets:
-            each.bind(("127.0.0.1", 0))
-        return [each.getsockname()[1] for each in sockets]
-
-
 def _binary() -> str:
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
     found = shutil.which(os.environ.get(BINARY_VARIABLE, "nats-server"), path=path)
@@ -142,4 +133,4 @@ def _binary() -> str:
     return found
 
 
-__all__ = ["Cluster", "Node", "free_ports"]
+__all__ = ["Cluster", "Node"]

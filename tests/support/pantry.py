@@ -23,7 +23,8 @@ from projections.databases import store_at
 from projections.fold import compare, folded
 from projections.pantry import MODEL
 from projections.projector import Projector
-from tests.support.tracker import ROOT, Program, free_port
+from tests.support.ports import free_port
+from tests.support.tracker import ROOT, Program
 from tests.support.waiting import wait_until
 
 FLOUR = "4006381333931"

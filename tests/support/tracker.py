@@ -6,7 +6,6 @@ import asyncio
 import json
 import os
 import signal
-import socket
 import sys
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
@@ -26,6 +25,7 @@ from projections.projector import Projector
 from projections.sqlite import SQLiteStore
 from projections.tracker import MODEL
 from tests.support import golibrary
+from tests.support.ports import free_port
 from tests.support.waiting import wait_until
 
 ROOT = Path(__file__).parents[2]
@@ -231,14 +231,6 @@ class TrackerSystem:
                 program.signal(signal.SIGCONT)
             await program.kill()
         await asyncio.to_thread(golibrary.keep, self.directory / "cache")
-
-
-def free_port() -> int:
-    """A port that nobody listens on."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 @asynccontextmanager

@@ -16,7 +16,8 @@ from projections.fold import compare, folded
 from projections.pantry import MODEL
 from tests.support.listener import Listener
 from tests.support.pantry import API, FLOUR, Server, log_of, pantry_system
-from tests.support.tracker import free_port, tracker_system
+from tests.support.ports import free_port
+from tests.support.tracker import tracker_system
 from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.fault
