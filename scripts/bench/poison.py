@@ -14,7 +14,6 @@ import argparse
 import asyncio
 import os
 import platform
-import shutil
 import tempfile
 import time
 from collections.abc import AsyncIterator, Sequence
@@ -24,13 +23,13 @@ from statistics import median
 
 import structlog
 import uvloop
+from rebuild import postgres
 
 from eventlog.embedded import EmbeddedServer
 from eventlog.jetstream.log import JetStreamLog
 from projections.databases import store_at
 from projections.fold import compare, dump, folded
 from projections.migrations import Migrations
-from projections.postgres.server import PostgresServer
 from projections.projector import Projector
 from projections.store import Store
 from tests.support.ledger import FIXED, MODEL, Book, Booked, Opened
@@ -47,13 +46,8 @@ async def database(kind: str, directory: Path) -> AsyncIterator[str]:
     if kind == "sqlite":
         yield f"sqlite:{directory / 'read.db'}"
         return
-    place = Path(tempfile.mkdtemp(prefix="poison-postgres-"))  # as root it runs as somebody who has to be able to enter
-    try:
-        async with PostgresServer(place) as server:
-            await server.create("read")
-            yield server.url("read")
-    finally:
-        shutil.rmtree(place)
+    async with postgres() as url:
+        yield url
 
 
 async def write(log: JetStreamLog, projector: Projector, events: int, rate: float, together: int, wrong: Booked) -> list[float]:

@@ -156,7 +156,7 @@ async def measure(url: str, log: JetStreamLog, database: str, rate: float) -> No
 @asynccontextmanager
 async def postgres() -> AsyncIterator[str]:
     """The address of an empty database on a server of our own, which is removed afterwards."""
-    place = Path(tempfile.mkdtemp(prefix="rebuild-postgres-"))  # as root it runs as somebody who has to be able to enter
+    place = Path(tempfile.mkdtemp(prefix="bench-postgres-"))  # as root it runs as somebody who has to be able to enter
     try:
         async with PostgresServer(place) as server:
             await server.create("read")
