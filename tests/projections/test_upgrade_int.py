@@ -9,6 +9,7 @@ from functools import partial
 
 import attrs
 import pytest
+from structlog.testing import capture_logs
 
 from eventlog import Commit
 from eventlog.jetstream.log import JetStreamLog
@@ -113,6 +114,25 @@ async def test_where_only_rows_differ_the_old_ones_are_shown_until_the_new_are_t
             await wait_until(lambda: side.projector.position == 250, timeout=20)
             await equals_a_fold(log, store, LOUD, 250)
             assert await copies_at(database_url).there() == [Part.OLD]
+
+
+async def test_a_copy_that_another_process_has_begun_is_waited_for(nats_url: str, database_url: str) -> None:
+    """Also before there is a table in it: it is not taken for that of another program, and the live tables are left alone."""
+    copies = copies_at(database_url)
+    async with ledger_log(nats_url) as log:
+        await Book(log).append_randomly(100, accounts=20, seed=1)
+        async with served(log, database_url, MODEL) as (side, _):
+            await side.projector.wait_for(100, 20)
+        async with copies.store(Part.NEW) as copy, served(log, database_url, LOUD) as (side, store):
+            with capture_logs() as said:
+                await wait_until(lambda: any("in use by another process" in line["event"] for line in said), timeout=30)
+            assert side.projector.position == 0
+            assert {c.version for c in (await store.checkpoints()).values()} == {1}
+            await fill(copy, log, LOUD)
+            await copy.close()
+            await wait_until(partial(_has_reached, side, 100), timeout=30)
+            assert await copies.there() == [Part.OLD]
+            await equals_a_fold(log, store, LOUD, 100)
 
 
 async def test_on_a_shared_database_the_old_program_serves_until_it_ends(nats_url: str, postgres_url: str) -> None:
