@@ -126,7 +126,7 @@ class TrackerSystem:
         workers = await self.get("/api/workers")
         return any(w["id"] == id_ and w["pid"] == worker.process.pid and w["status"] != "gone" for w in workers)
 
-    async def ready(self, timeout: float = 30.0) -> None:  # noqa: ASYNC109 - the bound of a promise
+    async def ready(self, timeout: float = 60.0) -> None:  # noqa: ASYNC109 - the bound of a promise
         """Wait until `/readyz` says so."""
 
         async def is_ready() -> bool:
@@ -169,7 +169,7 @@ class TrackerSystem:
 
         return await wait_until(ready, timeout=60, every=0.02)
 
-    async def until_task(self, id_: str, *statuses: str, timeout: float = 60.0) -> Any:  # noqa: ASYNC109 - the bound of a promise
+    async def until_task(self, id_: str, *statuses: str, timeout: float = 120.0) -> Any:  # noqa: ASYNC109 - the bound of a promise
         """Wait until a task is in one of these states."""
 
         async def reached() -> Any:
