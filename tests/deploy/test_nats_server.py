@@ -23,9 +23,9 @@ from eventlog.jetstream.api import call
 from eventlog.jetstream.connection import Connection
 from eventlog.jetstream.keyring import JetStreamKeyring
 from eventlog.launch import attached
+from eventlog.ports import free_port
 from tests.support.cluster import _binary
 from tests.support.pantry import Server
-from tests.support.ports import free_port
 from tests.support.tracker import ROOT
 from tests.support.waiting import wait_until
 

@@ -13,7 +13,7 @@ from eventlog.declarations import Declarations, parse
 from eventlog.embedded import EmbeddedServer, Membership
 from eventlog.errors import Unavailable
 from eventlog.jetstream.connection import Connection
-from tests.support.ports import free_ports
+from eventlog.ports import free_ports
 
 pytestmark = pytest.mark.fault
 

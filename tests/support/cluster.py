@@ -19,8 +19,8 @@ import nats.js.errors
 
 from eventlog import launch
 from eventlog.embedded import BINARY_VARIABLE, GIB
+from eventlog.ports import free_ports
 from tests.support.nats import plain_client
-from tests.support.ports import free_ports
 
 SIZE = 3
 

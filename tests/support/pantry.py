@@ -19,12 +19,12 @@ from eventlog.embedded import EmbeddedServer
 from eventlog.jetstream.connection import Connection
 from eventlog.jetstream.log import JetStreamLog
 from eventlog.launch import attached
+from eventlog.ports import free_port
 from pantry.domain.registry import REGISTRY
 from projections.databases import store_at
 from projections.fold import compare, folded
 from projections.pantry import MODEL
 from projections.projector import Projector
-from tests.support.ports import free_port
 from tests.support.tracker import ROOT, Program
 from tests.support.waiting import wait_until
 

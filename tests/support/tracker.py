@@ -19,13 +19,13 @@ from eventlog.embedded import EmbeddedServer
 from eventlog.jetstream.connection import Connection
 from eventlog.jetstream.log import JetStreamLog
 from eventlog.launch import attached
+from eventlog.ports import free_port
 from gctd.domain.registry import REGISTRY
 from projections.fold import compare, folded
 from projections.projector import Projector
 from projections.sqlite import SQLiteStore
 from projections.tracker import MODEL
 from tests.support import golibrary
-from tests.support.ports import free_port
 from tests.support.waiting import wait_until
 
 ROOT = Path(__file__).parents[2]
