@@ -58,10 +58,14 @@ _CLUSTER = "embedded"
 
 @attrs.frozen
 class Membership:
-    """A server's place in a cluster on this machine: the port at which the others reach it, and those of all, with its own."""
+    """A server's place in a cluster on this machine: the port at which the others reach it, and those of all, with its own.
+
+    `advertise`: clients hear from it how the others are reached.
+    """
 
     port: int
     ports: tuple[int, ...]
+    advertise: bool = True
 
 
 class ServerFailed(EventLogError):
@@ -234,7 +238,7 @@ class EmbeddedServer:
             self._lock = None
 
     def _spawn(self, lock: _Lock) -> subprocess.Popen[bytes]:
-        binary = _find_binary(self._binary)
+        binary = find_binary(self._binary)
         ports = self.data_dir / "ports"
         shutil.rmtree(ports, ignore_errors=True)
         ports.mkdir()
@@ -277,6 +281,7 @@ class EmbeddedServer:
                 "name": _CLUSTER,
                 "listen": f"127.0.0.1:{self._membership.port}",
                 "routes": [f"nats://127.0.0.1:{port}" for port in self._membership.ports],
+                "no_advertise": not self._membership.advertise,
             }
         return json.dumps(settings, indent=2) + "\n"  # the server's configuration language is a superset of JSON
 
@@ -357,7 +362,8 @@ def _alive(pid: int) -> bool:
         return False
 
 
-def _find_binary(given: Path | None) -> Path:
+def find_binary(given: Path | None = None) -> Path:
+    """The nats-server that runs where none is given, as `EmbeddedServer` says. Raises ServerFailed."""
     if chosen := given or os.environ.get(BINARY_VARIABLE):
         if found := shutil.which(chosen):
             return Path(found)
@@ -402,4 +408,5 @@ __all__ = [
     "EmbeddedServer",
     "Membership",
     "ServerFailed",
+    "find_binary",
 ]
