@@ -188,7 +188,7 @@ class Commit:
     UndecodableCommit where the bytes do not fit the registered types.
     """
 
-    __slots__ = ("_body", "_headers", "_registry", "data", "sequence", "subject")
+    __slots__ = ("_body", "_registry", "data", "headers", "sequence", "subject")
 
     def __init__(self, sequence: int, subject: str, data: bytes, registry: Registry, headers: bytes | None = None) -> None:
         """`headers` is the header block as it was on the wire; it is looked at only where the trace is asked for."""
@@ -196,7 +196,7 @@ class Commit:
         self.subject = subject
         self.data = data
         self._registry = registry
-        self._headers = headers
+        self.headers = headers
         self._body: CommitBody | None = None
 
     def __repr__(self) -> str:
@@ -232,7 +232,7 @@ class Commit:
     @property
     def trace(self) -> Trace | None:
         """The span in which it was decided, where it was decided in one; of several commands in one commit that of the first."""
-        _, found, rest = (self._headers or b"").partition(b"\r\ntraceparent:")
+        _, found, rest = (self.headers or b"").partition(b"\r\ntraceparent:")
         return Trace.parse(rest.partition(b"\r\n")[0].strip().decode(errors="replace")) if found else None
 
     @property

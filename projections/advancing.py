@@ -11,7 +11,7 @@ import attrs
 import structlog
 
 from eventlog import Commit, Unavailable
-from projections.applying import Batch, apply
+from projections.applying import Batch, Derived, apply, batch_of
 from projections.errors import CheckpointMoved, RowRefused, StoreUnavailable
 from projections.model import ReadModel
 from projections.parking import Parking, by_place
@@ -38,7 +38,7 @@ class Advancing:
         self.checkpoints: dict[str, Checkpoint] = {}
         self.parked: dict[Place, Parked] = {}
         self._progress = progress
-        self._now = now
+        self.now = now
 
     @property
     def lowest(self) -> int:
@@ -64,13 +64,19 @@ class Advancing:
         self.checkpoints = {p.name: checkpoints[p.name] for p in self.model.projections if p.name in checkpoints}
         self.parked = by_place(await self.patiently("the database", self.store.parked))
 
-    async def advance(self, commits: Sequence[Commit], show: Callable[[Sequence[Commit]], None]) -> None:
-        """Apply and store commits, and show what is stored.
+    async def advance(
+        self, commits: Sequence[Commit], show: Callable[[Sequence[Commit]], None], derived: Derived | None = None
+    ) -> None:
+        """Apply and store commits, and show what is stored. `derived` is what they lead to, where that is known already.
 
         Where the database refuses a row of them they go in ever smaller parts, to find whose it is.
         """
         try:
-            await self.write(await self._apply(commits))
+            if derived is None:
+                await self.write(await self._apply(commits))
+            else:
+                end = commits[-1].sequence
+                await self.write(batch_of(self.model.projections, self.checkpoints, self.incarnation, end, derived))
         except RowRefused as error:
             if len(commits) > 1:
                 half = len(commits) // 2
@@ -98,12 +104,12 @@ class Advancing:
                 await self.write(Batch([without], (), self._parked_for(name, commit, error)))
 
     def _parked_for(self, projection: str, commit: Commit, error: Exception) -> Mapping[Place, Parked]:
-        parking = Parking(self.parked, self._now())
+        parking = Parking(self.parked, self.now())
         parking.park(projection, commit, error)
         return parking.changed
 
     async def _apply(self, commits: Sequence[Commit]) -> Batch:
-        parking = Parking(self.parked, self._now())
+        parking = Parking(self.parked, self.now())
         arguments = (self.model.projections, self.checkpoints, self.incarnation, commits, parking)
         if len(commits) <= INLINE:
             return apply(*arguments)

@@ -26,6 +26,30 @@ class Batch:
     parked: Mapping[Place, Parked | None] = NOTHING_PARKED
 
 
+@attrs.frozen
+class Changes:
+    """The changes of commits in one projection, in order, and how many commits are applied by them.
+
+    `runs`: sequence of each commit that was handled, and how many changes there are up to the end of its own.
+    """
+
+    changes: Sequence[Change]
+    runs: Sequence[tuple[int, int]]
+    applied: int
+
+
+@attrs.frozen
+class Derived:
+    """What commits lead to by themselves: the changes by projection, without one that has applied them all, keys, what is parked.
+
+    Only the rows are looked at, never the aggregates of others: what is derived of some aggregates is the same without the rest.
+    """
+
+    changes: Mapping[str, Changes]
+    keys: Sequence[KeyRecord]
+    parked: Mapping[Place, Parked | None] = NOTHING_PARKED
+
+
 def apply(
     projections: Sequence[Projection],
     checkpoints: Mapping[str, Checkpoint],
@@ -34,26 +58,47 @@ def apply(
     parking: Parking,
 ) -> Batch:
     """Apply commits, each projection those above its checkpoint; what cannot be applied is parked."""
+    derived = derive(projections, reached_of(checkpoints), commits, parking)
+    return batch_of(projections, checkpoints, incarnation, commits[-1].sequence, derived)
+
+
+def reached_of(checkpoints: Mapping[str, Checkpoint]) -> Mapping[str, int]:
+    """The sequence up to which each projection has applied the log."""
+    return {name: checkpoint.sequence for name, checkpoint in checkpoints.items()}
+
+
+def derive(projections: Sequence[Projection], reached: Mapping[str, int], commits: Sequence[Commit], parking: Parking) -> Derived:
+    """What commits lead to, in each projection those above the sequence that it has reached; what cannot be applied is parked."""
     keys = _keys(commits, parking)
     by_category: defaultdict[str, list[Commit]] = defaultdict(list)
     for commit in commits:
         by_category[commit.category].append(commit)
     begin, end = commits[0].sequence, commits[-1].sequence
+    changes = {}
+    for projection in projections:
+        applied = reached.get(projection.name, 0)
+        if end > applied:
+            changes[projection.name] = _changes(projection, applied if begin <= applied else 0, by_category, parking)
+    return Derived(changes, keys, parking.changed)
+
+
+def batch_of(
+    projections: Sequence[Projection], checkpoints: Mapping[str, Checkpoint], incarnation: str, end: int, derived: Derived
+) -> Batch:
+    """What is derived of commits up to sequence `end`, as steps from the checkpoints there are."""
     steps = []
     for projection in projections:
-        before = checkpoints.get(projection.name)
-        reached, applied = (0, 0) if before is None else (before.sequence, before.applied)
-        if end > reached:
-            changes, more = _changes(projection, reached if begin <= reached else 0, by_category, parking)
+        before, found = checkpoints.get(projection.name), derived.changes.get(projection.name)
+        if found is not None:
             after = Checkpoint(
                 projection=projection.name,
                 version=projection.version,
                 incarnation=incarnation,
                 sequence=end,
-                applied=applied + more,
+                applied=found.applied + (0 if before is None else before.applied),
             )
-            steps.append(Step(projection=projection, before=before, after=after, changes=changes))
-    return Batch(steps, keys, parking.changed)
+            steps.append(Step(projection=projection, before=before, after=after, changes=found.changes))
+    return Batch(steps, derived.keys, derived.parked)
 
 
 def changes_of(projection: Projection, commits: Sequence[Commit]) -> tuple[Sequence[Change], int, Exception | None]:
@@ -95,10 +140,8 @@ def _keys_or_parked(commit: Commit, parking: Parking) -> Sequence[KeyRecord]:
         return ()
 
 
-def _changes(
-    projection: Projection, reached: int, by_category: Mapping[str, Sequence[Commit]], parking: Parking
-) -> tuple[Sequence[Change], int]:
-    """The changes of the commits above sequence `reached`, and how many commits are applied by them.
+def _changes(projection: Projection, reached: int, by_category: Mapping[str, Sequence[Commit]], parking: Parking) -> Changes:
+    """The changes of the commits above sequence `reached`.
 
     Where the last commit of an aggregate would say all (`latest`) and cannot be applied, those before it count: then all of that
     aggregate are handled one by one.
@@ -119,10 +162,10 @@ def _changes(
         handled: Iterable[tuple[Commit, Handler]] = chain.from_iterable(work)
         if len(work) > 1 or projection.latest:
             handled = sorted(handled, key=_by_sequence)
-        changes, poisoned = _handle_all(handled)
+        changes, runs, poisoned = _handle_all(handled)
         again = {commit.subject for commit, _ in poisoned if commit.category in projection.latest} - one_by_one
         if not again:
-            return changes, applied - _park_all(name, poisoned, parking)
+            return Changes(changes, runs, applied - _park_all(name, poisoned, parking))
         one_by_one |= again
 
 
@@ -137,8 +180,9 @@ Poisoned = Sequence[tuple[Commit, Exception | None]]
 """Commits that cannot be applied, each with the reason; None: it comes after one of its aggregate that cannot be."""
 
 
-def _handle_all(handled: Iterable[tuple[Commit, Handler]]) -> tuple[list[Change], Poisoned]:
+def _handle_all(handled: Iterable[tuple[Commit, Handler]]) -> tuple[list[Change], list[tuple[int, int]], Poisoned]:
     changes: list[Change] = []
+    runs: list[tuple[int, int]] = []
     poisoned: list[tuple[Commit, Exception | None]] = []
     subjects: set[str] = set()
     for commit, handler in handled:
@@ -155,7 +199,9 @@ def _handle_all(handled: Iterable[tuple[Commit, Handler]]) -> tuple[list[Change]
             if error := _handle(handler, commit, changes):
                 subjects.add(commit.subject)
                 poisoned.append((commit, error))
-    return changes, poisoned
+                continue
+        runs.append((commit.sequence, len(changes)))
+    return changes, runs, poisoned
 
 
 def _handle(handler: Handler, commit: Commit, changes: list[Change]) -> Exception | None:

@@ -60,6 +60,12 @@ class ProjectorStopped(ProjectionError):
     status = HTTPStatus.SERVICE_UNAVAILABLE
 
 
+class WorkerLost(ProjectionError):
+    """A process that derives rows dies over and over; the checkpoint is where it was before."""
+
+    status = HTTPStatus.SERVICE_UNAVAILABLE
+
+
 class CheckpointMoved(ProjectorStopped):
     """Another projector advanced the checkpoint: this one must not go on."""
 

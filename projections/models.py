@@ -14,9 +14,19 @@ def names() -> tuple[str, ...]:
     return tuple(_PLACES)
 
 
+def place_of(name: str) -> str:
+    """Where a read model stands, for `at`. Raises KeyError for a name that is none of `names`."""
+    return _PLACES[name]
+
+
 def load(name: str) -> ReadModel:
     """A read model by its name. Raises KeyError for a name that is none of `names`."""
-    module, _, attribute = _PLACES[name].partition(":")
+    return at(place_of(name))
+
+
+def at(place: str) -> ReadModel:
+    """The read model at a place, `package.module:NAME`."""
+    module, _, attribute = place.partition(":")
     model = getattr(import_module(module), attribute)
     assert isinstance(model, ReadModel)
     return model

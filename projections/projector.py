@@ -19,6 +19,7 @@ from projections.continuity import check_against, check_contiguous
 from projections.errors import CheckpointMoved, NotLeading, ProjectionError, ProjectorStopped, StoreUnavailable
 from projections.migrations import Migrations
 from projections.model import ReadModel
+from projections.parallel import Workers, derived_ahead
 from projections.standby import Lead, stand_by
 from projections.status import Progress, ProjectorStatus
 from projections.store import Parked, Place, Store, Turns
@@ -62,7 +63,7 @@ class Projector:
         self._advancing = Advancing(store, model, self._progress, now)
         self._waiters = Waiters()
         self._shown: int | None = None
-        self._shown_before: int | None = None
+        self._workers: Workers | None = None
         self.lead = Lead()
         """Whether it is this process that writes; where it is another one, what that writes is shown here."""
 
@@ -80,13 +81,6 @@ class Projector:
     def farthest(self) -> int:
         """The highest sequence that any projection has applied."""
         return self._advancing.highest
-
-    def show_after(self, sequence: int) -> None:
-        """Before `run`: all that follows this sequence is shown, also what another process applies before this one begins.
-
-        Without it what is applied when this one begins counts as history.
-        """
-        self._shown_before = sequence
 
     async def load(self) -> None:
         """Look where the projections stand, to work on them while nothing runs."""
@@ -115,8 +109,10 @@ class Projector:
         """
         await self._waiters.wait(sequence, timeout)
 
-    async def run(self, *, until: int | None = None) -> None:
+    async def run(self, *, until: int | None = None, workers: Workers | None = None) -> None:
         """Follow the log for ever, or up to sequence `until`.
+
+        While it is far behind, what commits lead to is derived by `workers`, aggregate by aggregate, and written here as ever.
 
         While the log or the database is away it stays on its checkpoint, tries again and goes on by itself. A commit that cannot
         be applied is tried again, then its aggregate is parked, and the others go on. Of several processes on one database that
@@ -126,6 +122,7 @@ class Projector:
         """
         reason = ProjectorStopped("the projector has ended")
         failure: ProjectorStopped | None = None
+        self._workers = workers
         self._progress.start()
         self._waiters.begin()
         try:
@@ -195,7 +192,7 @@ class Projector:
         await self._advancing.load()
         self._progress.begin(self._advancing.lowest, head.last)
         if self._shown is None:
-            self._shown = self._history(self._advancing.highest)
+            self._shown = self._advancing.highest
         log.info("projector stands by", read_model=self._model.name, position=self._advancing.lowest, head=head.last)
         backlog = Backlog(self._batch)
         async with _beside(self._read(backlog, self._shown, None)), _beside(self._watch(backlog)):
@@ -219,10 +216,20 @@ class Projector:
         log.info("projector begins", read_model=self._model.name, position=position, head=head.last)
         backlog = Backlog(self._batch)
         async with _beside(self._read(backlog, position, until)), _beside(self._watch(backlog)):
+            if self._workers and head.last > position:
+                await self._catch_up(backlog, head.last if until is None else min(head.last, until), self._workers)
             while commits := await backlog.take():
                 self._progress.pending(_time_of(commits), commits[-1].sequence)
                 async with self._advancing.turn:
                     await self._advancing.advance(commits, self._show)
+
+    async def _catch_up(self, backlog: Backlog, until: int, workers: Workers) -> None:
+        """Go up to sequence `until`, which the log has, or a little beyond."""
+        async with derived_ahead(workers, self._advancing, backlog, until) as ahead:
+            async for commits, derived in ahead:
+                self._progress.pending(_time_of(commits), commits[-1].sequence)
+                async with self._advancing.turn:
+                    await self._advancing.advance(commits, self._show, await derived())
 
     # Beginning
 
@@ -286,19 +293,14 @@ class Projector:
     # Showing
 
     async def _show_missed(self) -> None:
-        """Show what another process has applied and this one has not shown yet; at the beginning that is history."""
+        """Show what another process has applied and this one has not shown yet; nothing at the beginning, that is history."""
         highest = self._advancing.highest
-        if self._shown is None:
-            self._shown = self._history(highest)
-        if self._shown < highest:
+        if self._shown is not None and self._shown < highest:
             backlog = Backlog(self._batch)
             async with _beside(self._read(backlog, self._shown, highest)):
                 while commits := await backlog.take():
                     self._show(commits)
         self._shown = highest
-
-    def _history(self, highest: int) -> int:
-        return highest if self._shown_before is None else min(highest, self._shown_before)
 
     def _show(self, commits: Sequence[Commit]) -> None:
         position = self._advancing.lowest

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 _PATIENCE = 5.0
 """Seconds that the broker has to answer in: somebody sits in front of it."""
+MOST_WORKERS = 64
 NATS_URL = "nats://nats.infra.svc:4222"
 
 
@@ -52,6 +53,14 @@ model_option = click.option(
     show_default=True,
     is_eager=True,
     help="The read model.",
+)
+
+workers_option = click.option(
+    "--workers",
+    type=click.IntRange(0, MOST_WORKERS),
+    default=0,
+    show_default=True,
+    help="Processes that work out the rows, aggregate by aggregate; 0: this one does. The tables are the same with any number.",
 )
 
 

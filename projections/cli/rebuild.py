@@ -10,7 +10,7 @@ from clikit.command import command
 from clikit.exits import ExitCode
 from clikit.invocation import Invocation
 from clikit.options import examples
-from projections.cli.options import database_option, model_named, nats_option, opened_log
+from projections.cli.options import database_option, model_named, nats_option, opened_log, workers_option
 from projections.cli.working import ordered, shown
 
 if TYPE_CHECKING:
@@ -25,6 +25,7 @@ _no_switch = click.option("--no-switch", is_flag=True, help="Make and verify the
     epilog=examples(
         "projections rebuild tracker --database sqlite:.data/gctd.db",
         "projections rebuild tasks         the read model that this projection belongs to",
+        "projections rebuild --workers 2   with two processes that work out the rows",
         "projections rebuild --no-switch   then look at it, and: projections switch",
     )
 )
@@ -32,8 +33,11 @@ _no_switch = click.option("--no-switch", is_flag=True, help="Make and verify the
 @nats_option
 @database_option
 @_no_switch
+@workers_option
 @command(logs=True)
-async def rebuild(invocation: Invocation, *, name: str | None, nats_url: str, database: str, no_switch: bool) -> int:
+async def rebuild(
+    invocation: Invocation, *, name: str | None, nats_url: str, database: str, no_switch: bool, workers: int
+) -> int:
     """Make the read model NAME again beside the live tables, verify it, and switch to it. Reads and writes go on meanwhile.
 
     A read model is made whole: its projections are read together. Interrupted, it is gone on with by `projections resume`.
@@ -43,7 +47,7 @@ async def rebuild(invocation: Invocation, *, name: str | None, nats_url: str, da
 
     model = model_named(name)
     await copies_at(database).discard(Part.NEW)
-    return await _make(invocation, model, nats_url, database, no_switch=no_switch)
+    return await _make(invocation, model, nats_url, database, no_switch=no_switch, count=workers)
 
 
 @click.command(epilog=examples("projections resume tracker --database sqlite:.data/gctd.db"))
@@ -51,8 +55,9 @@ async def rebuild(invocation: Invocation, *, name: str | None, nats_url: str, da
 @nats_option
 @database_option
 @_no_switch
+@workers_option
 @command(logs=True)
-async def resume(invocation: Invocation, *, name: str | None, nats_url: str, database: str, no_switch: bool) -> int:
+async def resume(invocation: Invocation, *, name: str | None, nats_url: str, database: str, no_switch: bool, workers: int) -> int:
     """Go on with a rebuild that was stopped, from where it was: bring the copy to the end of the log, verify, switch."""
     from projections.copies import Part  # noqa: PLC0415 - slow
     from projections.databases import copies_at  # noqa: PLC0415 - slow
@@ -60,21 +65,22 @@ async def resume(invocation: Invocation, *, name: str | None, nats_url: str, dat
 
     if Part.NEW not in await copies_at(database).there():
         raise NoCopy("there is nothing to go on with: `projections rebuild` begins")
-    return await _make(invocation, model_named(name), nats_url, database, no_switch=no_switch)
+    return await _make(invocation, model_named(name), nats_url, database, no_switch=no_switch, count=workers)
 
 
-async def _make(invocation: Invocation, model: ReadModel, nats_url: str, database: str, *, no_switch: bool) -> int:
+async def _make(invocation: Invocation, model: ReadModel, nats_url: str, database: str, *, no_switch: bool, count: int) -> int:
     from projections.copies import Part  # noqa: PLC0415 - slow
     from projections.databases import copies_at  # noqa: PLC0415 - slow
     from projections.maintenance import Work  # noqa: PLC0415 - slow
+    from projections.parallel import Workers  # noqa: PLC0415 - slow
     from projections.rebuild import confirm, fill  # noqa: PLC0415 - slow
 
     output = invocation.output
     invocation.goes_on, invocation.goes_on_hint = _GOES_ON, f"projections resume {model.name} goes on with it"
-    async with opened_log(nats_url, model) as log:
+    async with opened_log(nats_url, model) as log, Workers(model, count) as workers:
         async with copies_at(database).store(Part.NEW) as copy:
-            await fill(copy, log, model, run=shown(output, "filling"))
-            sequence = await confirm(copy, log, model, run=shown(output, "verifying"))
+            await fill(copy, log, model, run=shown(output, "filling", workers))
+            sequence = await confirm(copy, log, model, run=shown(output, "verifying", workers))
         output.note(f"the copy equals a fold of the log up to sequence {sequence}")
         if not no_switch:
             sequence = (await ordered(Work.SWITCH, database, log, model)).sequence

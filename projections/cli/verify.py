@@ -11,7 +11,7 @@ from clikit.command import command
 from clikit.exits import ExitCode
 from clikit.invocation import Invocation
 from clikit.options import examples
-from projections.cli.options import database_option, model_option, nats_option, opened_log
+from projections.cli.options import database_option, model_option, nats_option, opened_log, workers_option
 from projections.cli.working import shown
 from projections.models import load
 
@@ -27,18 +27,20 @@ from projections.models import load
 @nats_option
 @database_option
 @click.option("--copy", "part", type=click.Choice(["new", "old"]), help="Look at a copy, not at the live tables.")
+@workers_option
 @command(logs=True)
-async def verify(invocation: Invocation, *, model_name: str, nats_url: str, database: str, part: str | None) -> int:
+async def verify(invocation: Invocation, *, model_name: str, nats_url: str, database: str, part: str | None, workers: int) -> int:
     """Fold the log afresh and compare with the tables row by row; also while the service runs. Exit code 5: they differ."""
     from projections import fold  # noqa: PLC0415 - slow
     from projections.copies import Part  # noqa: PLC0415 - slow
     from projections.databases import copies_at, reader_at  # noqa: PLC0415 - slow
+    from projections.parallel import Workers  # noqa: PLC0415 - slow
 
     model, output = load(model_name), invocation.output
     reader = reader_at(database) if part is None else copies_at(database).reader(Part(part))
-    async with reader, opened_log(nats_url, model) as log:
+    async with reader, opened_log(nats_url, model) as log, Workers(model, workers) as deriving:
         broken = await reader.problems(thorough=True)
-        verdict = await fold.verify(reader, log, model, run=shown(output, "folding"))
+        verdict = await fold.verify(reader, log, model, run=shown(output, "folding", deriving))
         parked = await reader.parked()
         digest = (await fold.dump(reader, model)).digest if output.json else ""
     difference = verdict.difference

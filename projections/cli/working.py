@@ -12,15 +12,16 @@ if TYPE_CHECKING:
     from projections.fold import Run
     from projections.maintenance import Done, Work
     from projections.model import ReadModel
+    from projections.parallel import Workers
     from projections.projector import Projector
 
 
-def shown(output: Output, what: str) -> Run:
+def shown(output: Output, what: str, workers: Workers) -> Run:
     """Runs a projector, with a bar that says how far it is."""
 
     async def run(projector: Projector, until: int) -> None:
         async with bar(output, what, "events", lambda: (projector.status().position, until)):
-            await projector.run(until=until)
+            await projector.run(until=until, workers=workers)
 
     return run
 

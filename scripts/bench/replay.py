@@ -1,13 +1,14 @@
 """Replay of a stream into the tracker's read model: events per second and memory, beside only reading the stream.
 
-python scripts/bench/replay.py [--store sqlite|postgres] [--events 1000000] [--under-way 500] [--runs 3] [--peer-events 0]
-    [--data-dir DIR]
+python scripts/bench/replay.py [--store sqlite|postgres] [--events 1000000] [--under-way 500] [--runs 3] [--workers 1,2,8]
+    [--peer-events 0] [--data-dir DIR]
 
 Each measurement is a process of its own, which begins with an empty database. `--under-way` is how many tasks have begun and not
-ended at any moment: the more, the fewer rows are written once for several events. `--peer-events` of them, from the first on, are
-also given to the Python library `eventsourcing`, on the same kind of database; it is installed for that in an environment of its
-own and writes the same rows, which are worked out for it. `--data-dir` keeps the stream for another run. Processor time is that
-of the process itself and of Postgres, so that it can be compared on a machine that does other things too.
+ended at any moment: the more, the fewer rows are written once for several events. `--workers`: also with so many processes that
+derive the rows; the tables must be the same. `--peer-events` of them, from the first on, are also given to the Python library
+`eventsourcing`, on the same kind of database; it is installed for that in an environment of its own and writes the same rows,
+which are worked out for it. `--data-dir` keeps the stream for another run. Processor time is that of the process itself, of those
+that derive (also apart, as "beside") and of Postgres, so that it can be compared on a machine that does other things too.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import asyncio
 import json
 import os
 import platform
+import resource
 import sqlite3
 import subprocess
 import sys
@@ -42,11 +44,14 @@ from eventlog.jetstream.log import JetStreamLog
 from projections.databases import store_at
 from projections.fold import dump
 from projections.migrations import Migrations
+from projections.parallel import Workers
 from projections.postgres.server import PostgresServer
 from projections.projector import BATCH, Projector
 from projections.tracker import MODEL
 
 MEASUREMENTS = {"bare": "reading the stream only", "model": "into the read model", "peer": "eventsourcing, as many rows"}
+WITH = "model with "
+"""Before the number of processes that derive."""
 
 
 async def generate(log: JetStreamLog, events: int, under_way: int) -> None:
@@ -93,17 +98,28 @@ async def measure(what: str, url: str, database: str) -> dict[str, Any]:
             before, start = time.process_time(), time.perf_counter()
             if what == "bare":
                 seconds = await read_only(log, head.last, start)
-                found = {}
+                busy, found, digest = time.process_time() - before, {}, ""
             else:
                 async with store_at(address) as store:
                     await Migrations(store, MODEL).up()
                     before, start = time.process_time(), time.perf_counter()
-                    await Projector(log, store, MODEL).run(until=head.last)
-                    seconds = time.perf_counter() - start
-                    found = {name: table.rows for name, table in (await dump(store, MODEL)).tables.items() if table.rows}
-            busy = time.process_time() - before
+                    async with Workers(MODEL, int(what.removeprefix(WITH)) if what.startswith(WITH) else 0) as workers:
+                        await Projector(log, store, MODEL).run(until=head.last, workers=workers)
+                        seconds, busy = time.perf_counter() - start, time.process_time() - before
+                    dumped = await dump(store, MODEL)
+                    found = {name: table.rows for name, table in dumped.tables.items() if table.rows}
+                    digest = dumped.digest
             watch.cancel()
-    return {"events": head.last, "seconds": seconds, "busy": busy, "memory": memory.tenths(), "rows": found}
+    children = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return {
+        "events": head.last,
+        "seconds": seconds,
+        "busy": busy,
+        "beside": children.ru_utime + children.ru_stime,
+        "memory": memory.tenths(),
+        "rows": found,
+        "digest": digest,
+    }
 
 
 async def read_only(log: JetStreamLog, last: int, start: float) -> float:
@@ -171,7 +187,9 @@ async def main(given: argparse.Namespace, data_dir: Path) -> None:
         if not (await log.head()).last:
             await generate(log, given.events, given.under_way)
         peer = await replay_peer.prepared(log, given.store, given.peer_events, data_dir) if given.peer_events else None
-        rates: dict[str, list[float]] = {what: [] for what in MEASUREMENTS if what != "peer" or peer is not None}
+        wanted = ["bare", "model", *(f"{WITH}{count}" for count in given.workers), *(["peer"] if peer is not None else [])]
+        rates: dict[str, list[float]] = {what: [] for what in wanted}
+        digests = set[str]()
         frugal: dict[str, list[float]] = {what: [] for what in rates}
         for run in range(given.runs):
             for what, found in rates.items():
@@ -181,26 +199,37 @@ async def main(given: argparse.Namespace, data_dir: Path) -> None:
                     result = await asyncio.to_thread(peer.measure, database)
                 else:
                     result = await asyncio.to_thread(in_its_own_process, what, server.url, database)
-                busy = result["busy"] + databases.busy() - before
+                busy = result["busy"] + result.get("beside", 0.0) + databases.busy() - before
+                digests |= {result["digest"]} if result.get("digest") else set()
                 found.append(result["events"] / result["seconds"])
                 frugal[what].append(result["events"] / busy)
                 print(
-                    f"run {run + 1}, {MEASUREMENTS[what]}: {found[-1]:,.0f} events/s, {frugal[what][-1]:,.0f} in a second of "
-                    f"processor time, memory per tenth of the time {result.get('memory')} MB {result.get('rows') or ''}",
+                    f"run {run + 1}, {named(what)}: {found[-1]:,.0f} events/s, {frugal[what][-1]:,.0f} in a second of "
+                    f"processor time ({result.get('beside', 0):.1f} s beside), "
+                    f"memory per tenth of the time {result.get('memory')} MB {result.get('rows') or ''}",
                     flush=True,
                 )
+        assert len(digests) == 1, "the tables differ"
         report(rates, frugal, (await log.head()).last)
+
+
+def named(what: str) -> str:
+    """What is measured, in words."""
+    return MEASUREMENTS.get(what) or f"into the {what} processes"
 
 
 def report(rates: Mapping[str, Sequence[float]], frugal: Mapping[str, Sequence[float]], total: int) -> None:
     """Print medians, lowest and highest, and how they compare."""
     for unit, values in (("events/s", rates), ("events in a second of processor time", frugal)):
         for what, found in values.items():
-            print(f"{MEASUREMENTS[what]:28} {median(found):>9,.0f} {unit} ({min(found):,.0f} to {max(found):,.0f})")
+            print(f"{named(what):32} {median(found):>9,.0f} {unit} ({min(found):,.0f} to {max(found):,.0f})")
         for other in ("bare", "peer"):
             if other in values:
                 ratios = sorted(model / beside for model, beside in zip(values["model"], values[other], strict=True))
                 print(f"ratio to {other} {median(ratios):.2f} ({ratios[0]:.2f} to {ratios[-1]:.2f}), {total:,} events")
+        for what in (what for what in values if what.startswith(WITH)):
+            ratios = sorted(beside / model for model, beside in zip(values["model"], values[what], strict=True))
+            print(f"{named(what)}: ratio to none {median(ratios):.2f} ({ratios[0]:.2f} to {ratios[-1]:.2f})")
 
 
 if __name__ == "__main__":
@@ -211,7 +240,8 @@ if __name__ == "__main__":
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--peer-events", type=int, default=0)
     parser.add_argument("--data-dir", type=Path)
-    parser.add_argument("--measure", choices=MEASUREMENTS, help=argparse.SUPPRESS)
+    parser.add_argument("--workers", type=lambda text: [int(count) for count in text.split(",")], default=[], metavar="N,N,…")
+    parser.add_argument("--measure", help=argparse.SUPPRESS)
     parser.add_argument("--url", help=argparse.SUPPRESS)
     parser.add_argument("--database", help=argparse.SUPPRESS)
     arguments = parser.parse_args()

@@ -132,6 +132,7 @@ PROJECTIONS = (
 MODEL = ReadModel(
     name="ledger", stream="LEDGER", registry=REGISTRY, projections=PROJECTIONS, migrations="tests.support.ledger_migrations"
 )
+PLACE = f"{__name__}:MODEL"
 FIXED = attrs.evolve(
     MODEL,
     projections=(

@@ -1,6 +1,6 @@
 """The example's projector on a real stream: in this process, and as a process of its own that can be killed.
 
-python -m tests.support.projecting URL DATABASE BATCH
+python -m tests.support.projecting URL DATABASE BATCH WORKERS
 """
 
 from __future__ import annotations
@@ -19,9 +19,10 @@ from eventlog.streams import apply
 from projections.databases import store_at
 from projections.fold import compare, dump, folded
 from projections.migrations import Migrations
+from projections.parallel import Workers
 from projections.projector import Projector
 from projections.store import Reader
-from tests.support.ledger import CATEGORY, MODEL, REGISTRY
+from tests.support.ledger import CATEGORY, MODEL, PLACE, REGISTRY
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 STREAM = Stream(
@@ -39,9 +40,9 @@ async def ledger_log(url: str) -> AsyncIterator[JetStreamLog]:
         yield JetStreamLog(connection, MODEL.stream, REGISTRY)
 
 
-def start_projector(url: str, database: str, batch: int) -> subprocess.Popen[bytes]:
-    """A process that projects for ever."""
-    command = [sys.executable, "-m", "tests.support.projecting", url, database, str(batch)]
+def start_projector(url: str, database: str, batch: int, workers: int = 0) -> subprocess.Popen[bytes]:
+    """A process that projects for ever, to catch up with processes of its own."""
+    command = [sys.executable, "-m", "tests.support.projecting", url, database, str(batch), str(workers)]
     return subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL)
 
 
@@ -56,12 +57,14 @@ async def assert_equals_a_fold(log: JetStreamLog, store: Reader) -> None:
         assert set(ours.applied.values()) == {head.last}
 
 
-async def project(url: str, database: str, batch: int) -> None:
+async def project(url: str, database: str, batch: int, workers: int) -> None:
     """Bring a database up to date and keep it so."""
     async with Connection.open(url, name="projector") as connection, store_at(database) as store:
         await Migrations(store, MODEL).up()
-        await Projector(JetStreamLog(connection, MODEL.stream, REGISTRY), store, MODEL, batch=batch).run()
+        async with Workers(MODEL, workers, place=PLACE) as deriving:
+            projector = Projector(JetStreamLog(connection, MODEL.stream, REGISTRY), store, MODEL, batch=batch)
+            await projector.run(workers=deriving)
 
 
 if __name__ == "__main__":
-    asyncio.run(project(sys.argv[1], sys.argv[2], int(sys.argv[3])))
+    asyncio.run(project(sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])))

@@ -34,7 +34,16 @@ def moved_at(number: int, movement: int) -> datetime:
 
 
 async def stocked(place: Path | str, *, products: int, movements: int, categories: int) -> None:
-    """Write the database, in a file or at an address.
+    """Write the database of a `stocked_log`, in a file or at an address."""
+    log = await stocked_log(products=products, movements=movements, categories=categories)
+    async with store_at(place if isinstance(place, str) else f"sqlite:{place}") as store:
+        await Migrations(store, MODEL).up()
+        head = await log.head()
+        await Projector(log, store, MODEL).run(until=head.last)
+
+
+async def stocked_log(*, products: int, movements: int, categories: int) -> MemoryLog:
+    """The events.
 
     Each product comes in `movements` times, 1 more each time, and every third is low.
 
@@ -71,10 +80,7 @@ async def stocked(place: Path | str, *, products: int, movements: int, categorie
                 )
             )
         await _append(log, AggregateId(product.CATEGORY, code), tuple(events), PRODUCT.fold(events, None))
-    async with store_at(place if isinstance(place, str) else f"sqlite:{place}") as store:
-        await Migrations(store, MODEL).up()
-        head = await log.head()
-        await Projector(log, store, MODEL).run(until=head.last)
+    return log
 
 
 async def _append(log: MemoryLog, aggregate: AggregateId, events: tuple[object, ...], state: Product | Category | None) -> None:

@@ -1,0 +1,146 @@
+"""Parts of a batch, by aggregate, as they go to another process and come back; and the batch put together again.
+
+What is derived of an aggregate's commits depends on nothing but them, how far each projection is, and what is parked of that
+aggregate (`Given`). So a part can be made anywhere, again, and ahead of time: it is right as long as what was given is so still.
+"""
+
+from __future__ import annotations
+
+import marshal
+import pickle
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from itertools import groupby
+from operator import attrgetter, itemgetter
+from typing import Any
+from zlib import crc32
+
+import attrs
+import msgspec
+
+from eventlog import Commit
+from projections.applying import Changes, Derived, derive
+from projections.model import Change, Delete, Put, ReadModel, Table
+from projections.parking import Parking
+from projections.store import KeyRecord, Parked, Place
+
+
+@attrs.frozen
+class Given:
+    """What is derived from, beside the commits: what each projection has of them already, and what of them is parked."""
+
+    reached: Mapping[str, int]
+    parked: Mapping[Place, Parked]
+
+
+def given(reached: Mapping[str, int], parked: Mapping[Place, Parked], commits: Sequence[Commit]) -> Given:
+    """What matters to some commits."""
+    begin = commits[0].sequence
+    mine: Mapping[Place, Parked] = {}
+    if parked:
+        subjects = {commit.subject for commit in commits}
+        mine = {place: one for place, one in parked.items() if place[1] in subjects}
+    return Given({name: sequence for name, sequence in reached.items() if sequence >= begin}, mine)
+
+
+def split(commits: Sequence[Commit], count: int) -> Sequence[Sequence[Commit]]:
+    """Commits in so many parts, all of an aggregate in one, in order: by a hash that is the same everywhere."""
+    parts: list[list[Commit]] = [[] for _ in range(count)]
+    for commit in commits:
+        parts[crc32(commit.subject.encode()) % count].append(commit)
+    return parts
+
+
+def merged(parts: Sequence[Derived]) -> Derived:
+    """What parts of one batch come to together, in the order of the log."""
+    if len(parts) == 1:
+        return parts[0]
+    keys = sorted((key for part in parts for key in part.keys), key=attrgetter("sequence"))
+    names = dict.fromkeys(name for part in parts for name in part.changes)
+    changes = {name: _merged([part.changes[name] for part in parts if name in part.changes]) for name in names}
+    return Derived(changes, keys, {place: one for part in parts for place, one in part.parked.items()})
+
+
+def _merged(parts: Sequence[Changes]) -> Changes:
+    pieces = sorted(
+        ((sequence, part, end) for part, found in enumerate(parts) for sequence, end in found.runs), key=itemgetter(0)
+    )
+    changes: list[Change] = []
+    runs: list[tuple[int, int]] = []
+    begins = [0] * len(parts)
+    for sequence, part, end in pieces:
+        changes += parts[part].changes[begins[part] : end]
+        begins[part] = end
+        runs.append((sequence, len(changes)))
+    return Changes(changes, runs, sum(part.applied for part in parts))
+
+
+# Between processes: a pipe that nobody else has, so marshal and pickle are safe. What there is most of goes the fastest way.
+
+
+Request = tuple[bytes, bytes]
+"""Commits, and the rest: two messages, since putting megabytes together costs as much as making them."""
+
+
+def request_of(commits: Sequence[Commit], given: Given, now: datetime) -> Request:
+    """A part, for `answer_to`."""
+    raw = [(commit.sequence, commit.subject, commit.data, commit.headers) for commit in commits]
+    others = pickle.dumps((dict(given.reached), dict(given.parked), now))
+    return marshal.dumps(raw, _WITHOUT_REFERENCES), others
+
+
+def answer_to(model: ReadModel, request: Request) -> bytes:
+    """What a part leads to, for `derived_from`; the work of the other process."""
+    raw = marshal.loads(request[0])  # noqa: S302 - see above
+    reached, parked, now = pickle.loads(request[1])  # noqa: S301 - see above
+    commits = [Commit(sequence, subject, data, model.registry, headers) for sequence, subject, data, headers in raw]
+    derived = derive(model.projections, reached, commits, Parking(parked, now))
+    pieces, rows = [], []
+    for name, found in derived.changes.items():
+        kinds, together = _apart(found.changes)
+        pieces.append((name, found.applied, found.runs, kinds))
+        rows.append(together)
+    keys = [(key.key, key.fingerprint, key.subject, key.sequence) for key in derived.keys]
+    return pickle.dumps((pieces, _packed(rows), keys, dict(derived.parked)), pickle.HIGHEST_PROTOCOL)
+
+
+def derived_from(answer: bytes) -> Derived:
+    """What a part has led to."""
+    pieces, packed, keys, parked = pickle.loads(answer)  # noqa: S301 - see above
+    rows = _rows.decode(packed) if isinstance(packed, bytes) else packed
+    changes = {
+        name: Changes(_together(kinds, together), runs, applied)
+        for (name, applied, runs, kinds), together in zip(pieces, rows, strict=True)
+    }
+    return Derived(changes, [KeyRecord(*key) for key in keys], parked)
+
+
+_WITHOUT_REFERENCES = 2
+"""The version of marshal that does not look for what comes twice."""
+_rows = msgspec.msgpack.Decoder(list[list[list[tuple[Any, ...]]]])
+_packer = msgspec.msgpack.Encoder()
+
+_Rows = list[list[tuple[Any, ...]]]
+_Kinds = list[tuple[type[Put | Delete], Table]]
+
+
+def _apart(changes: Iterable[Change]) -> tuple[_Kinds, _Rows]:
+    """Changes, those that follow each other of one kind and table together: which, and the rows or keys of each."""
+    kinds: _Kinds = []
+    rows: _Rows = []
+    for (kind, table), together in groupby(changes, key=lambda change: (type(change), change.table)):
+        kinds.append((kind, table))
+        rows.append([change.row if isinstance(change, Put) else change.key for change in together])
+    return kinds, rows
+
+
+def _together(kinds: _Kinds, rows: _Rows) -> list[Change]:
+    return [kind(table, values) for (kind, table), together in zip(kinds, rows, strict=True) for values in together]
+
+
+def _packed(rows: list[_Rows]) -> bytes | list[_Rows]:
+    """Rows packed three times as fast as pickle does; as they are where a value is none that a column may have."""
+    try:
+        return _packer.encode(rows)
+    except (TypeError, ValueError, OverflowError, msgspec.EncodeError):
+        return rows
