@@ -228,6 +228,24 @@ def test_whatever_is_asked_a_task_ends_once_with_one_analysis_at_most(commands: 
     assert (state.lease is not None) == (state.status is t.TaskStatus.RUNNING)
 
 
+@for_all(st.lists(COMMANDS, max_size=20), st.sampled_from([t.CancelTask(at=AT), t.RetryTask(attempts=2, at=AT)]))
+def test_what_takes_an_idempotency_key_leads_to_something_or_is_refused(
+    before: list[t.TaskCommand], keyed: t.TaskCommand
+) -> None:
+    """The key is stored with the events: a command that was taken and led to none would be judged anew when it is repeated."""
+    state = t.TASK.fold([QUEUED])
+    for command in before:
+        try:
+            state = t.TASK.fold(t.TASK.decide(command, state), state)
+        except GctdError:
+            continue
+    try:
+        events = t.TASK.decide(keyed, state)
+    except GctdError:
+        return
+    assert events
+
+
 REGISTERED = r.RepoRegistered(id="r1", url="https://example.com/a", clone_url="https://example.com/a", max_attempts=3, at=AT)
 REGISTER = r.RegisterRepo(id="r1", url=REGISTERED.url, clone_url=REGISTERED.url, max_attempts=3, at=AT)
 DISCOVERY = r.DiscoveryStarted(attempt=1, worker="w", session="s", at=AT)
