@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from datetime import timedelta
 from pathlib import Path
@@ -17,16 +17,16 @@ from hypothesis import strategies as st
 
 from eventlog import Commit, Head, IncarnationChanged, LogTruncated, SequenceGap, Unavailable
 from eventlog.memory import MemoryLog
+from projections.databases import store_at
 from projections.errors import Behind, CheckpointMoved, ProjectorStopped, StoreUnavailable
 from projections.fold import compare, dump, folded
 from projections.keys import CommandKeys
 from projections.migrations import Migrations
 from projections.model import Put, ReadModel
-from projections.postgres import PostgresStore
 from projections.projector import Projector
 from projections.sqlite import SQLiteStore
 from projections.status import State
-from projections.store import NOTHING_PARKED, KeyRecord, Outcome, Parked, Place, Step, Store
+from projections.store import KeyRecord, Outcome, Step, Store
 from tests.support import ledger
 from tests.support.ledger import Book, Booked, Closed, Opened
 from tests.support.waiting import wait_until
@@ -59,56 +59,23 @@ class FaultyLog(MemoryLog):
 class Faults:
     """What may be wrong with a store: it can be away, or held up; and what it was asked to write."""
 
-    def __init__(self) -> None:
+    def __init__(self, store: Store) -> None:
         self.away = False
         self.tries = 0
         self.gate = asyncio.Event()
         self.gate.set()
         self.sizes: list[int] = []
+        self._advance = store.advance
+        vars(store)["advance"] = self._met  # of this one store, of whichever kind
 
-    async def met(self) -> None:
+    async def _met(self, steps: Sequence[Step], *more: Any) -> Outcome:
         self.tries += 1
         await self.gate.wait()
         if self.away:
             raise StoreUnavailable("the disk is full")
-
-    def noted(self, steps: Sequence[Step]) -> None:
+        outcome = await self._advance(steps, *more)
         self.sizes.append(steps[0].after.applied - (steps[0].before.applied if steps[0].before else 0))
-
-
-class FaultySQLite(SQLiteStore):
-    """A file with faults."""
-
-    def __init__(self, url: str) -> None:
-        super().__init__(Path(url.removeprefix("sqlite:")), patience=0)
-        self.faults = Faults()
-
-    async def advance(
-        self, steps: Sequence[Step], keys: Sequence[KeyRecord] = (), parked: Mapping[Place, Parked | None] = NOTHING_PARKED
-    ) -> Outcome:
-        await self.faults.met()
-        outcome = await super().advance(steps, keys, parked)
-        self.faults.noted(steps)
         return outcome
-
-
-class FaultyPostgres(PostgresStore):
-    """A Postgres with faults."""
-
-    def __init__(self, url: str) -> None:
-        super().__init__(url)
-        self.faults = Faults()
-
-    async def advance(
-        self, steps: Sequence[Step], keys: Sequence[KeyRecord] = (), parked: Mapping[Place, Parked | None] = NOTHING_PARKED
-    ) -> Outcome:
-        await self.faults.met()
-        outcome = await super().advance(steps, keys, parked)
-        self.faults.noted(steps)
-        return outcome
-
-
-FaultyStore = FaultySQLite | FaultyPostgres
 
 
 @pytest.fixture
@@ -122,11 +89,15 @@ def book(log: FaultyLog) -> Book:
 
 
 @pytest_asyncio.fixture
-async def store(database_url: str) -> AsyncIterator[FaultyStore]:
-    kind = FaultySQLite if database_url.startswith("sqlite:") else FaultyPostgres
-    async with kind(database_url) as store:
+async def store(database_url: str) -> AsyncIterator[Store]:
+    async with store_at(database_url) as store:
         await Migrations(store, ledger.MODEL).up()
         yield store
+
+
+@pytest.fixture
+def faults(store: Store) -> Faults:
+    return Faults(store)
 
 
 @asynccontextmanager
@@ -165,7 +136,7 @@ async def equals_a_fold(log: MemoryLog, store: Store, model: ReadModel = ledger.
 # Applying
 
 
-async def test_the_read_model_is_what_the_log_says(log: FaultyLog, book: Book, store: FaultyStore) -> None:
+async def test_the_read_model_is_what_the_log_says(log: FaultyLog, book: Book, store: Store) -> None:
     """Rows, deletions, and how many commits were applied, in batches of whatever size."""
     await book.append("a", Opened("ann"), Booked(5))
     await book.append("a", Booked(7, "rent"), Booked(-2))
@@ -179,7 +150,7 @@ async def test_the_read_model_is_what_the_log_says(log: FaultyLog, book: Book, s
     assert {(c.sequence, c.applied, c.incarnation) for c in (await store.checkpoints()).values()} == {(4, 4, log.incarnation)}
 
 
-async def test_commits_are_shown_once_and_in_order(log: FaultyLog, book: Book, store: FaultyStore) -> None:
+async def test_commits_are_shown_once_and_in_order(log: FaultyLog, book: Book, store: Store) -> None:
     """Over restarts too, and never before they can be read."""
     shown: list[int] = []
 
@@ -195,7 +166,7 @@ async def test_commits_are_shown_once_and_in_order(log: FaultyLog, book: Book, s
     assert await equals_a_fold(log, store)
 
 
-async def test_what_is_appended_can_be_read_when_the_wait_is_over(log: FaultyLog, book: Book, store: FaultyStore) -> None:
+async def test_what_is_appended_can_be_read_when_the_wait_is_over(log: FaultyLog, book: Book, store: Store) -> None:
     projector = Projector(log, store, ledger.MODEL)
     async with running(projector):
         for amount in range(50):
@@ -225,7 +196,7 @@ def test_batches_and_restarts_change_nothing(
     asyncio.run(check())
 
 
-async def test_idempotency_keys_are_found_when_their_commit_is_applied(log: FaultyLog, book: Book, store: FaultyStore) -> None:
+async def test_idempotency_keys_are_found_when_their_commit_is_applied(log: FaultyLog, book: Book, store: Store) -> None:
     """The lookup waits for the sequence that it needs, and says when it cannot have it."""
     projector = Projector(log, store, ledger.MODEL)
     keys = CommandKeys(projector, store, timeout=0.05)
@@ -244,7 +215,7 @@ async def test_idempotency_keys_are_found_when_their_commit_is_applied(log: Faul
 # Waiting
 
 
-async def test_who_waits_too_long_hears_how_far_it_is(log: FaultyLog, book: Book, store: FaultyStore) -> None:
+async def test_who_waits_too_long_hears_how_far_it_is(log: FaultyLog, book: Book, store: Store) -> None:
     projector = Projector(log, store, ledger.MODEL)
     await book.append("a", Opened("ann"))
     async with running(projector):
@@ -253,7 +224,7 @@ async def test_who_waits_too_long_hears_how_far_it_is(log: FaultyLog, book: Book
             await projector.wait_for(9, 0.02)
 
 
-async def test_all_who_wait_are_woken_by_the_transaction_they_wait_for(log: FaultyLog, book: Book, store: FaultyStore) -> None:
+async def test_all_who_wait_are_woken_by_the_transaction_they_wait_for(log: FaultyLog, book: Book, store: Store) -> None:
     """No sooner, no later, in any order of asking; those who gave up meanwhile are no hindrance."""
     projector = Projector(log, store, ledger.MODEL, batch=1)
     woken: list[int] = []
@@ -278,9 +249,7 @@ async def test_all_who_wait_are_woken_by_the_transaction_they_wait_for(log: Faul
 
 
 @pytest.mark.parametrize("fault", ["skipped", "repeated"])
-async def test_a_sequence_that_is_missing_or_comes_twice_stops_it(
-    log: FaultyLog, book: Book, store: FaultyStore, fault: str
-) -> None:
+async def test_a_sequence_that_is_missing_or_comes_twice_stops_it(log: FaultyLog, book: Book, store: Store, fault: str) -> None:
     """In the middle of a batch, with nothing of that batch written."""
     await book.append_randomly(60, accounts=10, seed=1, batch=10)
     getattr(log, fault).add(45)
@@ -294,13 +263,13 @@ async def test_a_sequence_that_is_missing_or_comes_twice_stops_it(
     assert await equals_a_fold(log, store)
 
 
-async def test_a_hole_at_the_border_of_two_batches_stops_it(log: FaultyLog, book: Book, store: FaultyStore) -> None:
+async def test_a_hole_at_the_border_of_two_batches_stops_it(log: FaultyLog, book: Book, store: Store) -> None:
     await book.append_randomly(40, accounts=10, seed=1, batch=10)
     log.skipped.add(21)
     assert isinstance((await stopped(Projector(log, store, ledger.MODEL, batch=20))).__cause__, SequenceGap)
 
 
-async def test_a_stream_that_was_created_anew_is_refused(log: FaultyLog, book: Book, store: FaultyStore) -> None:
+async def test_a_stream_that_was_created_anew_is_refused(log: FaultyLog, book: Book, store: Store) -> None:
     """F19: at the start, however long the new one is; the tables stay as they are."""
     await book.append_randomly(50, accounts=10, seed=1)
     await Projector(log, store, ledger.MODEL).run(until=50)
@@ -315,7 +284,7 @@ async def test_a_stream_that_was_created_anew_is_refused(log: FaultyLog, book: B
     assert await dump(store, ledger.MODEL) == before
 
 
-async def test_a_stream_that_is_created_anew_stops_a_running_projector(log: FaultyLog, book: Book, store: FaultyStore) -> None:
+async def test_a_stream_that_is_created_anew_stops_a_running_projector(log: FaultyLog, book: Book, store: Store) -> None:
     await book.append_randomly(50, accounts=10, seed=1)
     projector = Projector(log, store, ledger.MODEL)
     async with running(projector) as task:
@@ -326,7 +295,7 @@ async def test_a_stream_that_is_created_anew_stops_a_running_projector(log: Faul
     assert projector.status().state is State.STOPPED
 
 
-async def test_a_stream_that_lost_its_end_is_refused(log: FaultyLog, book: Book, store: FaultyStore) -> None:
+async def test_a_stream_that_lost_its_end_is_refused(log: FaultyLog, book: Book, store: Store) -> None:
     """The checkpoint is ahead of the log, in the same incarnation: told apart from one that was created anew."""
     await book.append_randomly(50, accounts=10, seed=1)
     await Projector(log, store, ledger.MODEL).run(until=50)
@@ -336,7 +305,7 @@ async def test_a_stream_that_lost_its_end_is_refused(log: FaultyLog, book: Book,
     assert "is at sequence 50, ahead of the log, which ends at 49" in str(error)
 
 
-async def test_a_stream_that_lost_its_beginning_is_refused(log: FaultyLog, book: Book, store: FaultyStore) -> None:
+async def test_a_stream_that_lost_its_beginning_is_refused(log: FaultyLog, book: Book, store: Store) -> None:
     """By who still needs it; who is past it goes on."""
     await book.append_randomly(50, accounts=10, seed=1)
     log.first = 31
@@ -351,18 +320,18 @@ async def test_a_stream_that_lost_its_beginning_is_refused(log: FaultyLog, book:
 
 async def test_two_projectors_on_one_file_cannot_both_go_on(log: FaultyLog, book: Book, tmp_path: Path) -> None:
     """The one that comes second finds the checkpoint moved, though it brings the very same rows; the first goes on."""
-    async with FaultySQLite(f"sqlite:{tmp_path / 'read.db'}") as store:
+    async with SQLiteStore(tmp_path / "read.db") as store:
         await Migrations(store, ledger.MODEL).up()
-        await only_one_goes_on(log, book, store)
+        await only_one_goes_on(log, book, store, Faults(store))
 
 
-async def only_one_goes_on(log: FaultyLog, book: Book, store: FaultySQLite) -> None:
+async def only_one_goes_on(log: FaultyLog, book: Book, store: Store, faults: Faults) -> None:
     await book.append_randomly(20, accounts=10, seed=1)
     both = [Projector(log, store, ledger.MODEL) for _ in range(2)]
-    store.faults.gate.clear()
+    faults.gate.clear()
     async with running(both[0]) as first, running(both[1]) as second:
-        await wait_until(lambda: store.faults.tries == 2)
-        store.faults.gate.set()
+        await wait_until(lambda: faults.tries == 2)
+        faults.gate.set()
         done, _ = await asyncio.wait({first, second}, timeout=20, return_when=asyncio.FIRST_COMPLETED)
         assert len(done) == 1
         assert isinstance(done.pop().exception(), CheckpointMoved)
@@ -375,7 +344,7 @@ async def only_one_goes_on(log: FaultyLog, book: Book, store: FaultySQLite) -> N
 # Faults of the database
 
 
-async def test_names_that_change_hands_within_a_batch_are_no_poison(log: FaultyLog, book: Book, store: FaultyStore) -> None:
+async def test_names_that_change_hands_within_a_batch_are_no_poison(log: FaultyLog, book: Book, store: Store) -> None:
     """Only the last row of each key is written, and for a moment two rows may want one unique name: then commit by commit."""
     await book.append("a", Opened("ann"))
     await book.append("b", Opened("bob"))
@@ -390,7 +359,7 @@ async def test_names_that_change_hands_within_a_batch_are_no_poison(log: FaultyL
     ]
 
 
-async def test_an_error_of_who_is_shown_the_commits_is_not_swallowed(log: FaultyLog, book: Book, store: FaultyStore) -> None:
+async def test_an_error_of_who_is_shown_the_commits_is_not_swallowed(log: FaultyLog, book: Book, store: Store) -> None:
     def show(_: Sequence[Commit]) -> None:
         raise ValueError("cannot be shown")
 
@@ -401,7 +370,7 @@ async def test_an_error_of_who_is_shown_the_commits_is_not_swallowed(log: Faulty
 # New versions, migrations
 
 
-async def test_a_projection_of_a_new_version_begins_anew(log: FaultyLog, book: Book, store: FaultyStore) -> None:
+async def test_a_projection_of_a_new_version_begins_anew(log: FaultyLog, book: Book, store: Store) -> None:
     """It alone; its rows are those of the new version, nothing that was shown before is shown again."""
     await book.append_randomly(80, accounts=40, seed=1)
     await Projector(log, store, ledger.MODEL).run(until=80)
@@ -426,22 +395,24 @@ async def test_a_projection_of_a_new_version_begins_anew(log: FaultyLog, book: B
     assert await equals_a_fold(log, store, model)
 
 
-async def test_the_position_is_that_of_the_projection_farthest_behind(log: FaultyLog, book: Book, store: FaultyStore) -> None:
+async def test_the_position_is_that_of_the_projection_farthest_behind(
+    log: FaultyLog, book: Book, store: Store, faults: Faults
+) -> None:
     await book.append_randomly(80, accounts=10, seed=1)
     await Projector(log, store, attrs.evolve(ledger.MODEL, projections=ledger.PROJECTIONS[:1])).run(until=80)
-    store.faults.gate.clear()
+    faults.gate.clear()
     projector = Projector(log, store, ledger.MODEL)
     async with running(projector):
         await wait_until(lambda: projector.status().head == 80)
         assert projector.position == 0
         with pytest.raises(Behind):
             await projector.wait_for(1, 0.01)
-        store.faults.gate.set()
+        faults.gate.set()
         await projector.wait_for(80, 20)
     assert await equals_a_fold(log, store)
 
 
-async def test_tables_that_are_taken_away_and_made_again_fill_themselves(log: FaultyLog, book: Book, store: FaultyStore) -> None:
+async def test_tables_that_are_taken_away_and_made_again_fill_themselves(log: FaultyLog, book: Book, store: Store) -> None:
     """down, down, up: the projections that they belong to begin anew, and only they."""
     await book.append_randomly(50, accounts=10, seed=1)
     await Projector(log, store, ledger.MODEL).run(until=50)
@@ -457,27 +428,27 @@ async def test_tables_that_are_taken_away_and_made_again_fill_themselves(log: Fa
 # Faults that pass
 
 
-async def test_a_database_that_is_away_is_waited_for(log: FaultyLog, book: Book, store: FaultyStore) -> None:
+async def test_a_database_that_is_away_is_waited_for(log: FaultyLog, book: Book, store: Store, faults: Faults) -> None:
     """F10: it stays on its checkpoint, says why, tries again at intervals, and goes on by itself."""
     projector = Projector(log, store, ledger.MODEL)
     async with running(projector):
         await book.append("a", Opened("ann"))
         await projector.wait_for(1, 20)
-        store.faults.away = True
+        faults.away = True
         await book.append("a", Booked(3))
         await wait_until(lambda: projector.status().state is State.WAITING)
         assert projector.status().error == "the disk is full"
         assert projector.position == 1
-        tries = store.faults.tries
-        await wait_until(lambda: store.faults.tries > tries + 1)
-        store.faults.away = False
+        tries = faults.tries
+        await wait_until(lambda: faults.tries > tries + 1)
+        faults.away = False
         await projector.wait_for(2, 20)
         assert projector.status().state is State.LIVE
         assert projector.status().error is None
     assert await equals_a_fold(log, store)
 
 
-async def test_a_log_that_is_away_is_waited_for(log: FaultyLog, book: Book, store: FaultyStore) -> None:
+async def test_a_log_that_is_away_is_waited_for(log: FaultyLog, book: Book, store: Store) -> None:
     """At the start and later on; what is not known is not told."""
     log.unavailable = True
     projector = Projector(log, store, ledger.MODEL)
@@ -498,7 +469,7 @@ async def test_a_log_that_is_away_is_waited_for(log: FaultyLog, book: Book, stor
     assert await equals_a_fold(log, store)
 
 
-async def test_a_lost_answer_of_the_database_is_no_second_application(log: FaultyLog, book: Book, store: FaultyStore) -> None:
+async def test_a_lost_answer_of_the_database_is_no_second_application(log: FaultyLog, book: Book, store: Store) -> None:
     """The transaction is there, only nobody heard of it: trying again finds it done."""
     advance, lost = store.advance, 0
 
@@ -520,7 +491,7 @@ async def test_a_lost_answer_of_the_database_is_no_second_application(log: Fault
 # Figures
 
 
-async def test_lag_is_the_age_of_what_is_not_applied(log: FaultyLog, book: Book, store: FaultyStore) -> None:
+async def test_lag_is_the_age_of_what_is_not_applied(log: FaultyLog, book: Book, store: Store, faults: Faults) -> None:
     """In commits and in seconds, by the commits' own times; nothing lags behind an idle log, however old its last commit."""
     clock = ledger.EPOCH + timedelta(days=3)
     projector = Projector(log, store, ledger.MODEL, now=lambda: clock)
@@ -529,7 +500,7 @@ async def test_lag_is_the_age_of_what_is_not_applied(log: FaultyLog, book: Book,
         await projector.wait_for(1, 20)
         status = projector.status()
         assert (status.lag_events, status.lag_seconds, status.head, status.applied) == (0, 0.0, 1, 1)
-        store.faults.gate.clear()
+        faults.gate.clear()
         book.time = clock - timedelta(seconds=40)
         await book.append("a", Booked(1))
         await wait_until(lambda: projector.status().lag_events == 1)
@@ -539,7 +510,7 @@ async def test_lag_is_the_age_of_what_is_not_applied(log: FaultyLog, book: Book,
         await wait_until(lambda: projector.status().lag_events == 2)
         assert projector.status().lag_seconds == pytest.approx(60, abs=0.1)
         await wait_until(lambda: projector.status().state is State.CATCHING_UP)
-        store.faults.gate.set()
+        faults.gate.set()
         await projector.wait_for(3, 20)
         status = projector.status()
         assert (status.state, status.lag_events, status.lag_seconds, status.applied) == (State.LIVE, 0, 0.0, 3)
@@ -547,22 +518,22 @@ async def test_lag_is_the_age_of_what_is_not_applied(log: FaultyLog, book: Book,
         assert status.since <= clock
 
 
-async def test_what_waits_for_the_database_is_written_together(log: FaultyLog, book: Book, store: FaultyStore) -> None:
+async def test_what_waits_for_the_database_is_written_together(log: FaultyLog, book: Book, store: Store, faults: Faults) -> None:
     """The slower the database, the larger the batches: it catches up by itself."""
     projector = Projector(log, store, ledger.MODEL)
     async with running(projector):
         await book.append("a", Opened("ann"))
         await projector.wait_for(1, 20)
-        store.faults.gate.clear()
+        faults.gate.clear()
         for _ in range(200):
             await book.append("a", Booked(1))
-        store.faults.gate.set()
+        faults.gate.set()
         await projector.wait_for(201, 20)
-    assert len(store.faults.sizes) <= 6
-    assert sum(store.faults.sizes) == 201
+    assert len(faults.sizes) <= 6
+    assert sum(faults.sizes) == 201
 
 
-async def test_a_projector_that_is_ended_tells_who_waits(log: FaultyLog, store: FaultyStore) -> None:
+async def test_a_projector_that_is_ended_tells_who_waits(log: FaultyLog, store: Store) -> None:
     projector = Projector(log, store, ledger.MODEL)
     async with running(projector):
         waiting = asyncio.create_task(projector.wait_for(1, 20))
