@@ -1,9 +1,9 @@
 // All tasks that the service knows, newest first: read once, kept up by the events.
 
 import { Cell } from "../kit/cell";
-import { readPages } from "../kit/http";
 import type { Live } from "../kit/live";
 import { sequenceOf } from "../kit/positions";
+import { rereading } from "../kit/reread";
 import { stream } from "./live";
 import type { Status, Task } from "./types";
 
@@ -32,7 +32,6 @@ const removed = new Map<string, number>();
 /** Tasks that leave the list by the user's wish, which the service has not been told yet, or has not followed. */
 const leaving = new Set<string>();
 let order: string[] = [];
-let reading: AbortController | null = null;
 
 const noCounts = (): Record<Status, number> => ({ pending: 0, queued: 0, running: 0, completed: 0, failed: 0, expired: 0 });
 
@@ -45,32 +44,17 @@ export function startTasks(): void {
 }
 
 /** Read all tasks again. */
-export async function refresh(): Promise<void> {
-  reading?.abort();
-  const controller = new AbortController();
-  reading = controller;
-  const found = new Set<string>();
-  let from = Infinity;
-  try {
-    await readPages<Task>(
-      "/api/tasks?show_seen=true&limit=1000",
-      (page, sequence) => {
-        stream.startAt(sequence);
-        from = Math.min(from, sequence);
-        for (const task of page) {
-          found.add(task.id);
-          put(task, sequence, 0);
-        }
-        publish({ read: true, error: null });
-      },
-      { signal: controller.signal, most: MOST },
-    );
-    for (const [id, known] of byId) if (!found.has(id) && known.sequence <= from) byId.delete(id);
-    publish({ read: true, error: null });
-  } catch (error) {
-    if (!controller.signal.aborted) publish({ error });
-  }
-}
+export const refresh = rereading<Task>({
+  stream,
+  path: "/api/tasks?show_seen=true&limit=1000",
+  most: MOST,
+  idOf: ({ id }) => id,
+  put: (task, sequence) => put(task, sequence, 0),
+  leave: (found, sequence) => {
+    for (const [id, known] of byId) if (!found.has(id) && known.sequence <= sequence) byId.delete(id);
+  },
+  publish,
+});
 
 function put(given: Task, sequence: number, changed: number): void {
   const task = leaving.has(given.id) ? { ...given, seen: true } : given;

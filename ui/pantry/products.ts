@@ -1,9 +1,10 @@
 // The products as they are known here: read once, kept up by the events. What is newer in the log wins, in whatever order it comes.
 
 import { Cell } from "../kit/cell";
-import { ask, readPages } from "../kit/http";
+import { ask } from "../kit/http";
 import type { Live } from "../kit/live";
 import { compare } from "../kit/positions";
+import { rereading } from "../kit/reread";
 import { API, stream } from "./live";
 import type { Product } from "./types";
 
@@ -27,7 +28,6 @@ const byCode = new Map<string, Known>();
 const collator = new Intl.Collator(undefined, { sensitivity: "base", numeric: true });
 let order: string[] = [];
 let isSorted = true;
-let reading: AbortController | null = null;
 
 export const products = new Cell<Products>({ byCode, order, read: false, error: null });
 
@@ -40,31 +40,16 @@ export function startProducts(): void {
 }
 
 /** Read all products that are kept again. One that is not among them any more was deactivated, unless it is newer. */
-export async function refresh(): Promise<void> {
-  reading?.abort();
-  const controller = new AbortController();
-  reading = controller;
-  const found = new Set<string>();
-  let from = Infinity;
-  try {
-    await readPages<Product>(
-      `${API}/products?active=true`,
-      (page, sequence) => {
-        stream.startAt(sequence);
-        from = Math.min(from, sequence);
-        for (const product of page) {
-          found.add(product.ean13);
-          put(product, String(sequence));
-        }
-      },
-      { signal: controller.signal },
-    );
-    for (const ean13 of byCode.keys()) if (!found.has(ean13)) put({ ean13, active: false }, String(from));
-    publish({ read: true, error: null });
-  } catch (error) {
-    if (!controller.signal.aborted) publish({ error });
-  }
-}
+export const refresh = rereading<Product>({
+  stream,
+  path: `${API}/products?active=true`,
+  idOf: ({ ean13 }) => ean13,
+  put: (product, sequence) => put(product, String(sequence)),
+  leave: (found, sequence) => {
+    for (const ean13 of byCode.keys()) if (!found.has(ean13)) put({ ean13, active: false }, String(sequence));
+  },
+  publish,
+});
 
 /** Ask for one product, kept or not. */
 export async function look(ean13: string): Promise<Product | null> {
