@@ -18,7 +18,7 @@ import msgspec
 from nats.aio.msg import Msg
 
 from eventlog.errors import Conflict, EventLogError, OutcomeUnknown, Unavailable
-from eventlog.jetstream.api import STORAGE_EXCEEDED, STREAM_MISSING, Refused, answer_of, call
+from eventlog.jetstream.api import STORAGE_EXCEEDED, STREAM_MISSING, Refused, answer_of, ask, call
 from eventlog.jetstream.connection import Connection
 
 CHUNK = 128 * 1024
@@ -142,7 +142,7 @@ async def check_free(connection: Connection, streams: Iterable[str]) -> None:
     """See that no stream of these names is on the server. Raises StreamThere, Unavailable."""
     for stream in streams:
         try:
-            await call(connection, f"STREAM.INFO.{stream}")
+            await ask(connection, f"STREAM.INFO.{stream}")
         except Refused as error:
             if error.number != STREAM_MISSING:
                 raise

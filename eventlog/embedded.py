@@ -32,6 +32,7 @@ import structlog
 
 from eventlog import launch
 from eventlog.errors import EventLogError
+from eventlog.ports import free_port
 
 log = structlog.get_logger(__name__)
 
@@ -46,6 +47,8 @@ OLDEST_VERSION = (2, 15)
 
 _STOP_TIMEOUT = 10.0
 _POLL = 0.01
+_TRIES = 3
+_PORT_TAKEN = "address already in use"
 _LOG_TAIL = 20
 _LOG_FILES, _LOG_BYTES = 3, 16 * 1024**2
 _DISK_RESERVE = 0.05
@@ -55,10 +58,14 @@ _CLUSTER = "embedded"
 
 @attrs.frozen
 class Membership:
-    """A server's place in a cluster on this machine: the port at which the others reach it, and those of all, with its own."""
+    """A server's place in a cluster on this machine: the port at which the others reach it, and those of all, with its own.
+
+    `advertise`: clients hear from it how the others are reached.
+    """
 
     port: int
     ports: tuple[int, ...]
+    advertise: bool = True
 
 
 class ServerFailed(EventLogError):
@@ -81,8 +88,8 @@ class DataDirectoryInUse(EventLogError):
 class EmbeddedServer:
     """A nats-server with JetStream on a data directory: `async with EmbeddedServer(path) as server: connect(server.url)`.
 
-    `port` and `http_port` (monitoring) are ports on 127.0.0.1; 0 lets the server choose a free one, which it then keeps over
-    restarts of this object; `http_port` None: no monitoring. `max_file_store` is the most that all streams together may take on
+    `port` and `http_port` (monitoring) are ports on 127.0.0.1; 0 is a free one, which is kept over restarts of this object;
+    `http_port` None: no monitoring. `max_file_store` is the most that all streams together may take on
     disk, in bytes, and is lowered to what the disk has; `max_payload` is the most one message may have. `membership` makes it one
     of a cluster, each with a `name` of its own; `start` then waits for their leader, so start all of them together. The program
     is `binary`, else what EVENTLOG_NATS_SERVER in the environment names, else the one beside this Python, else the one on the
@@ -160,9 +167,8 @@ class EmbeddedServer:
             self.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
             if self._lock is None:
                 self._lock = await _Lock.take(self.data_dir)
-            self._process = self._spawn(self._lock)
             async with asyncio.timeout(self._start_timeout):
-                await self._answer(self._process)
+                await self._begin(self._lock)
         except BaseException as error:
             await self.kill()
             self._unlock()
@@ -171,7 +177,23 @@ class EmbeddedServer:
             if isinstance(error, OSError):
                 raise ServerFailed(f"cannot run nats-server on {self.data_dir}: {error}") from error
             raise
-        log.info("nats-server started", url=self.url, pid=self._process.pid, data_dir=str(self.data_dir))
+        log.info("nats-server started", url=self.url, pid=self.pid, data_dir=str(self.data_dir))
+
+    async def _begin(self, lock: _Lock) -> None:
+        """Run it until it answers: on the ports that it has, or on free ones. Raises ServerFailed."""
+        wanted = self._port, self._http_port
+        for left in reversed(range(_TRIES)):
+            self._port = wanted[0] or free_port()
+            self._http_port = free_port() if wanted[1] == 0 else wanted[1]
+            self._process = self._spawn(lock)
+            try:
+                await self._answer(self._process)
+            except ServerFailed as error:
+                self._port, self._http_port = wanted
+                if not (left and 0 in wanted and _PORT_TAKEN in str(error)):  # another program was faster
+                    raise
+            else:
+                return
 
     async def stop(self) -> None:
         """End it in good order (at most 10 s, then it is killed) and release the data directory."""
@@ -216,7 +238,7 @@ class EmbeddedServer:
             self._lock = None
 
     def _spawn(self, lock: _Lock) -> subprocess.Popen[bytes]:
-        binary = _find_binary(self._binary)
+        binary = find_binary(self._binary)
         ports = self.data_dir / "ports"
         shutil.rmtree(ports, ignore_errors=True)
         ports.mkdir()
@@ -235,9 +257,9 @@ class EmbeddedServer:
         return process
 
     def _configuration(self, ports: Path) -> str:
-        listen = {"listen": f"127.0.0.1:{self._port or -1}"}
+        listen = {"listen": f"127.0.0.1:{self._port}"}
         if self._http_port is not None:
-            listen["http"] = f"127.0.0.1:{self._http_port or -1}"
+            listen["http"] = f"127.0.0.1:{self._http_port}"
         settings = listen | {
             "server_name": self.name,
             "max_payload": self._max_payload,
@@ -259,16 +281,15 @@ class EmbeddedServer:
                 "name": _CLUSTER,
                 "listen": f"127.0.0.1:{self._membership.port}",
                 "routes": [f"nats://127.0.0.1:{port}" for port in self._membership.ports],
+                "no_advertise": not self._membership.advertise,
             }
         return json.dumps(settings, indent=2) + "\n"  # the server's configuration language is a superset of JSON
 
     async def _answer(self, process: subprocess.Popen[bytes]) -> None:
-        while (found := _read_ports(self.data_dir / "ports", process.pid)) is None:
+        while not any((self.data_dir / "ports").glob(f"*_{process.pid}.ports")):  # written when it listens
             if process.poll() is not None:
                 raise self._failure(f"ended with status {process.returncode}")
             await asyncio.sleep(_POLL)
-        self._port, http_port = found
-        self._http_port = http_port if self._http_port is not None else None
         try:
             client = await nats.connect(
                 self.url, allow_reconnect=False, connect_timeout=5, error_cb=_quiet, name="embedded-start"
@@ -341,7 +362,8 @@ def _alive(pid: int) -> bool:
         return False
 
 
-def _find_binary(given: Path | None) -> Path:
+def find_binary(given: Path | None = None) -> Path:
+    """The nats-server that runs where none is given, as `EmbeddedServer` says. Raises ServerFailed."""
     if chosen := given or os.environ.get(BINARY_VARIABLE):
         if found := shutil.which(chosen):
             return Path(found)
@@ -361,19 +383,6 @@ def _script_directories() -> Iterator[str | None]:
 def _storage_limit(directory: Path, wanted: int) -> int:
     used = sum(file.stat().st_size for file in directory.rglob("*") if file.is_file())
     return min(wanted, used + int(shutil.disk_usage(directory).free * (1 - _DISK_RESERVE)))
-
-
-def _read_ports(directory: Path, pid: int) -> tuple[int, int | None] | None:
-    for file in directory.glob(f"*_{pid}.ports"):
-        with contextlib.suppress(ValueError):  # only half written
-            found = json.loads(file.read_bytes())
-            (client, *_), monitoring = found["nats"], found.get("monitoring", ())
-            return _port(client), next(map(_port, monitoring), None)
-    return None
-
-
-def _port(url: str) -> int:
-    return int(url.rpartition(":")[2])
 
 
 async def _leader_elected(client: nats.aio.client.Client) -> None:
@@ -399,4 +408,5 @@ __all__ = [
     "EmbeddedServer",
     "Membership",
     "ServerFailed",
+    "find_binary",
 ]

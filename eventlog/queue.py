@@ -20,7 +20,7 @@ import attrs
 import structlog
 
 from eventlog.errors import Unavailable
-from eventlog.jetstream.api import CONSUMER_MISSING, NO_MESSAGE, STREAM_MISSING, Refused, answer_of, call, delivery_of
+from eventlog.jetstream.api import CONSUMER_MISSING, NO_MESSAGE, STREAM_MISSING, Refused, answer_of, ask, call, delivery_of
 from eventlog.jetstream.append import Appends, Message
 from eventlog.jetstream.batch import MOST_MESSAGES, Batches
 from eventlog.jetstream.connection import Connection
@@ -178,7 +178,7 @@ class WorkQueue:
         if found is None:
             return JobState.ABSENT
         try:
-            info = await call(self._connection, f"CONSUMER.INFO.{self._stream}.{self._consumer}")
+            info = await ask(self._connection, f"CONSUMER.INFO.{self._stream}.{self._consumer}")
         except Refused as error:
             if error.number != CONSUMER_MISSING:
                 raise
@@ -206,8 +206,8 @@ class WorkQueue:
 
     async def depth(self) -> Depth:
         """How full the queue is. Raises Unavailable."""
-        stream = await call(self._connection, f"STREAM.INFO.{self._stream}")
-        consumer = await call(self._connection, f"CONSUMER.INFO.{self._stream}.{self._consumer}")
+        stream = await ask(self._connection, f"STREAM.INFO.{self._stream}")
+        consumer = await ask(self._connection, f"CONSUMER.INFO.{self._stream}.{self._consumer}")
         pending, in_flight = consumer["num_pending"], consumer["num_ack_pending"]
         exhausted = max(0, stream["state"]["messages"] - pending - in_flight)
         return Depth(pending, in_flight, consumer["num_redelivered"], exhausted)
@@ -220,7 +220,7 @@ class WorkQueue:
     async def _last(self, kind: str, id_: str) -> int | None:
         """The sequence of the newest job of this name in the queue."""
         try:
-            found = await call(self._connection, f"STREAM.MSG.GET.{self._stream}", {"last_by_subj": self._subject(kind, id_)})
+            found = await ask(self._connection, f"STREAM.MSG.GET.{self._stream}", {"last_by_subj": self._subject(kind, id_)})
         except Refused as error:
             if error.number != NO_MESSAGE:
                 raise
@@ -232,7 +232,7 @@ class WorkQueue:
         """The consumer's AckWait in seconds. It is asked for now and then, and with it whether the consumer is there."""
         if self._ack_wait_asked is None or time.monotonic() - self._ack_wait_asked > _ACK_WAIT_AGE:
             try:
-                info = await call(self._connection, f"CONSUMER.INFO.{self._stream}.{self._consumer}")
+                info = await ask(self._connection, f"CONSUMER.INFO.{self._stream}.{self._consumer}")
             except Refused as error:
                 if error.number not in {CONSUMER_MISSING, STREAM_MISSING}:
                     raise

@@ -26,6 +26,7 @@ from eventlog.jetstream.api import (
     STREAM_MISSING,
     Full,
     Refused,
+    ask,
     call,
     persist,
 )
@@ -210,7 +211,7 @@ async def _update(connection: Connection, request: str, body: Mapping[str, Any],
 
 async def _stream_info(connection: Connection, name: str) -> dict[str, Any] | None:
     try:
-        return await call(connection, f"STREAM.INFO.{name}")
+        return await ask(connection, f"STREAM.INFO.{name}")
     except Refused as error:
         if error.number != STREAM_MISSING:
             raise
@@ -219,7 +220,7 @@ async def _stream_info(connection: Connection, name: str) -> dict[str, Any] | No
 
 async def _consumer_info(connection: Connection, consumer: Consumer) -> dict[str, Any] | None:
     try:
-        return await call(connection, f"CONSUMER.INFO.{consumer.stream}.{consumer.name}")
+        return await ask(connection, f"CONSUMER.INFO.{consumer.stream}.{consumer.name}")
     except Refused as error:
         if error.number not in {CONSUMER_MISSING, STREAM_MISSING}:
             raise

@@ -102,6 +102,7 @@ class ReadSide(Collector):
         """Run projector and event stream for as long as the block lasts, and beside them, while this process leads, the rest."""
         head = await self._log.head()
         self.hub.start(head.last)
+        self.projector.show_after(head.last)
         self._upgrade = await upgrade_of(self._store, copies_of(self._store), self._model)
         if self._upgrade is Upgrade.TAKE:
             await upgrade(self.projector, self._store, copies_of(self._store), self._log, self._model)

@@ -63,6 +63,7 @@ class Projector:
         self._advancing = Advancing(store, model, self._progress, now)
         self._waiters = Waiters()
         self._shown: int | None = None
+        self._shown_before: int | None = None
         self._workers: Workers | None = None
         self.lead = Lead()
         """Whether it is this process that writes; where it is another one, what that writes is shown here."""
@@ -81,6 +82,13 @@ class Projector:
     def farthest(self) -> int:
         """The highest sequence that any projection has applied."""
         return self._advancing.highest
+
+    def show_after(self, sequence: int) -> None:
+        """Before `run`: all that follows this sequence is shown, also what another process applies before this one begins.
+
+        Without it what is applied when this one begins counts as history.
+        """
+        self._shown_before = sequence
 
     async def load(self) -> None:
         """Look where the projections stand, to work on them while nothing runs."""
@@ -192,7 +200,7 @@ class Projector:
         await self._advancing.load()
         self._progress.begin(self._advancing.lowest, head.last)
         if self._shown is None:
-            self._shown = self._advancing.highest
+            self._shown = self._history(self._advancing.highest)
         log.info("projector stands by", read_model=self._model.name, position=self._advancing.lowest, head=head.last)
         backlog = Backlog(self._batch)
         async with _beside(self._read(backlog, self._shown, None)), _beside(self._watch(backlog)):
@@ -293,14 +301,19 @@ class Projector:
     # Showing
 
     async def _show_missed(self) -> None:
-        """Show what another process has applied and this one has not shown yet; nothing at the beginning, that is history."""
+        """Show what another process has applied and this one has not shown yet; at the beginning that is history."""
         highest = self._advancing.highest
-        if self._shown is not None and self._shown < highest:
+        if self._shown is None:
+            self._shown = self._history(highest)
+        if self._shown < highest:
             backlog = Backlog(self._batch)
             async with _beside(self._read(backlog, self._shown, highest)):
                 while commits := await backlog.take():
                     self._show(commits)
         self._shown = highest
+
+    def _history(self, highest: int) -> int:
+        return highest if self._shown_before is None else min(highest, self._shown_before)
 
     def _show(self, commits: Sequence[Commit]) -> None:
         position = self._advancing.lowest

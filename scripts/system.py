@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import json
 import os
-import random
 import socket
 import sys
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
 from pathlib import Path
 
 import attrs
@@ -16,6 +14,7 @@ from options import Options
 from service import Ready, Service
 
 from eventlog.embedded import EmbeddedServer, Membership
+from eventlog.ports import free_port
 from gctd.settings import load
 from projections.postgres.server import PostgresServer
 
@@ -26,9 +25,6 @@ _APART = 10
 _SERVERS, _REPLICAS = 3, 2
 """How many nats-servers, and how many of each service, a cluster has."""
 
-_ANY = range(12_000, 32_000)
-"""Where free ports are looked for: below those that Linux gives to connections, one of which might be sooner than a service."""
-_dice = random.SystemRandom()
 _DRAIN = 40.0
 """Seconds for a worker to finish or hand back its job: somewhat more than it takes by default (`drain_timeout`)."""
 
@@ -196,25 +192,23 @@ def _ports(options: Options) -> _Ports:
     """The ports at their places above the base, which have to be free; where the base is 0, any that are. Raises PortInUse."""
     replicas, servers, gateways = (_REPLICAS, _SERVERS, 0) if options.cluster else (1, 1, 1)
     kinds = ((_GCTD, replicas), (_PANTRY, replicas), (_GRAPHQL, gateways), (_NATS, servers), (_ROUTE, servers))
-    with ExitStack() as taken:  # all at a time, or the same free one is found twice
-        return _Ports(
-            *(
-                tuple(_port(options.port_base and options.port_base + first + _APART * number, taken) for number in range(count))
-                for first, count in kinds
-            )
+    return _Ports(
+        *(
+            tuple(_port(options.port_base and options.port_base + first + _APART * number) for number in range(count))
+            for first, count in kinds
         )
+    )
 
 
-def _port(wanted: int, taken: ExitStack) -> int:
-    """That port, which has to be free, or any free one for 0; nobody else gets it while the stack is there."""
-    reason = ""
-    for port in [wanted] if wanted else _dice.sample(_ANY, 100):
-        probe = taken.enter_context(socket.socket())
+def _port(wanted: int) -> int:
+    """That port, which has to be free, or any free one for 0."""
+    if not wanted:
+        return free_port()
+    with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
-            probe.bind(("127.0.0.1", port))
+            probe.bind(("127.0.0.1", wanted))
         except OSError as error:
             reason = os.strerror(error.errno or 0)
-        else:
-            return port
-    raise PortInUse(f"port {wanted or 'any'}: {reason}; choose others with --port-base (0: free ports)")
+            raise PortInUse(f"port {wanted}: {reason}; choose others with --port-base (0: free ports)") from error
+    return wanted

@@ -31,7 +31,7 @@ DUPLICATE_IN_FLIGHT = 10158
 STORE_FAILED = 10077
 _TOO_LARGE = {10054, 10097}
 
-_FIRST_PAUSE, _LONGEST_PAUSE = 0.01, 1.0
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.01, 0.5
 _LOOKS = 3
 _ROOM_FOR_BATCH_HEADERS = 128
 
@@ -104,7 +104,7 @@ async def persist(
     """What `attempt(seconds left)` gives, tried until `end` (time of the loop).
 
     It raises OutcomeUnknown where its message may be stored, Refused where trying again cannot help, Unavailable otherwise;
-    anything else is final. The pauses go from 10 ms to 1 s, with jitter. `unknown` says that a message was sent before
+    anything else is final. The pauses go from 10 ms to half a second, with jitter. `unknown` says that a message was sent before
     without an answer. Raises OutcomeUnknown or, where surely nothing was stored, Unavailable.
     """
     loop = asyncio.get_running_loop()

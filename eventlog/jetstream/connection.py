@@ -146,6 +146,13 @@ class Connection:
         """
         return await self._inbox.send_batch(((subject, headers, payload),), timeout)
 
+    async def ask(self, subject: str, payload: bytes = b"", *, timeout: float = REQUEST_TIMEOUT) -> Reply:  # noqa: ASYNC109 - as in `request`
+        """As `request`, for what does no harm when it is done twice: it is sent again while no reply comes.
+
+        So what a leader took to its grave costs no more than half a second once there is another.
+        """
+        return await self._inbox.ask(subject, payload, timeout)
+
     async def send_batch(self, messages: Sequence[tuple[str, bytes, bytes]], timeout: float) -> Reply:  # noqa: ASYNC109 - as in `request`
         """Send messages (subject, header lines, payload) in one piece; the reply to the last. Errors as in `request`.
 

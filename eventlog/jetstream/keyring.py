@@ -14,7 +14,7 @@ import attrs
 import msgspec
 
 from eventlog.errors import Unavailable
-from eventlog.jetstream.api import NO_MESSAGE, WRONG_LAST_SEQUENCE, Refused, answer_of, call, persist
+from eventlog.jetstream.api import NO_MESSAGE, WRONG_LAST_SEQUENCE, Refused, answer_of, ask, call, persist
 from eventlog.jetstream.connection import Connection
 from eventlog.jetstream.reads import Reads, Stored
 from eventlog.people import Key
@@ -105,7 +105,7 @@ class JetStreamKeyring:
 
     async def _subject(self, person: str) -> str:
         if self._digesting is None:
-            info = await persist(self._connection, lambda: call(self._connection, f"STREAM.INFO.{self._stream}"), PATIENCE)
+            info = await persist(self._connection, lambda: ask(self._connection, f"STREAM.INFO.{self._stream}"), PATIENCE)
             self._digesting = incarnation_of(info).encode()
         digest = hmac.new(self._digesting, person.encode(), hashlib.sha256).hexdigest()
         return f"{self._prefix}.{digest[:_DIGEST]}"

@@ -181,7 +181,7 @@ class JetStreamLog:
         """See `eventlog.port.EventLog.head`."""
 
         async def attempt() -> dict[str, Any]:
-            reply = await self._connection.request(f"$JS.API.STREAM.INFO.{self._stream}")
+            reply = await self._connection.ask(f"$JS.API.STREAM.INFO.{self._stream}")
             answer: dict[str, Any] = msgspec.json.decode(reply.data)
             if "error" in answer:
                 raise Unavailable(f"no information on the stream {self._stream}: {answer['error']['description']}")

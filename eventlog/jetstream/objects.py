@@ -18,7 +18,7 @@ import msgspec
 import structlog
 
 from eventlog.errors import EventLogError
-from eventlog.jetstream.api import NO_MESSAGE, WRONG_LAST_SEQUENCE, Refused, answer_of, call, persist
+from eventlog.jetstream.api import NO_MESSAGE, WRONG_LAST_SEQUENCE, Refused, answer_of, ask, call, persist
 from eventlog.jetstream.connection import Connection
 
 log = structlog.get_logger(__name__)
@@ -144,7 +144,7 @@ class ObjectBucket:
         subject = self._chunks(description.nuid)
         request = f"STREAM.INFO.{self._stream}"
         info = await persist(
-            self._connection, lambda: call(self._connection, request, {"subjects_filter": subject}), READ_DEADLINE
+            self._connection, lambda: ask(self._connection, request, {"subjects_filter": subject}), READ_DEADLINE
         )
         stored: int = (info["state"].get("subjects") or {}).get(subject, 0)
         return stored == description.chunks
@@ -153,7 +153,7 @@ class ObjectBucket:
         """Sequence and payload of one message, by the word of the leader: what was just stored is there."""
         name = f"STREAM.MSG.GET.{self._stream}"
         try:
-            answer = await persist(self._connection, lambda: call(self._connection, name, request), READ_DEADLINE)
+            answer = await persist(self._connection, lambda: ask(self._connection, name, request), READ_DEADLINE)
         except Refused as error:
             if error.number != NO_MESSAGE:
                 raise

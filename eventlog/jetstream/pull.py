@@ -19,7 +19,7 @@ from nats.aio.subscription import Subscription
 
 from eventlog.commit import Commit
 from eventlog.errors import Unavailable
-from eventlog.jetstream.api import PLAIN_ACK_TOKENS, PREFIX, call
+from eventlog.jetstream.api import PLAIN_ACK_TOKENS, PREFIX, ask
 from eventlog.jetstream.client import NO_HEADERS, frame
 from eventlog.jetstream.connection import Connection
 from eventlog.registry import Registry
@@ -111,7 +111,7 @@ class Pull:
             if self._subject is not None:
                 config["filter_subject"] = self._subject
             body: dict[str, Any] = {"stream_name": self._stream, "config": config, "action": "create"}
-            answer = await call(self._connection, f"CONSUMER.CREATE.{self._stream}.{self._name}", body)
+            answer = await ask(self._connection, f"CONSUMER.CREATE.{self._stream}.{self._name}", body)
         except BaseException as error:
             await self._end()
             if isinstance(error, nats.errors.Error):

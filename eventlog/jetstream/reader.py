@@ -13,7 +13,7 @@ import structlog
 
 from eventlog.commit import AggregateId, Commit
 from eventlog.errors import IncarnationChanged, LogTruncated, SequenceGap, Unavailable
-from eventlog.jetstream.api import NO_MESSAGE, STREAM_MISSING, Refused, call
+from eventlog.jetstream.api import NO_MESSAGE, STREAM_MISSING, Refused, ask
 from eventlog.jetstream.connection import Connection
 from eventlog.jetstream.pull import TICK, Hole, Lost, Pull
 from eventlog.registry import Registry
@@ -21,7 +21,7 @@ from eventlog.streams import incarnation_of
 
 log = structlog.get_logger(__name__)
 
-_SHORTEST_PAUSE, _LONGEST_PAUSE = 0.05, 1.0
+_SHORTEST_PAUSE, _LONGEST_PAUSE = 0.05, 0.5
 _CATCHING_UP = 3.0
 """Seconds that a new leader may need to apply what the old one had, before a stream that ends too early is truncated."""
 
@@ -146,7 +146,7 @@ class _Reader:
 
     async def _info(self) -> dict[str, Any]:
         try:
-            return await call(self._connection, f"STREAM.INFO.{self._stream}")
+            return await ask(self._connection, f"STREAM.INFO.{self._stream}")
         except Refused as error:
             if error.number != STREAM_MISSING:
                 raise
@@ -173,7 +173,7 @@ class _Reader:
             return
         expected, found = self.suspect.expected, self.suspect.found
         try:
-            await call(self._connection, f"STREAM.MSG.GET.{self._stream}", {"seq": expected})
+            await ask(self._connection, f"STREAM.MSG.GET.{self._stream}", {"seq": expected})
         except Refused as error:
             if error.number == NO_MESSAGE:
                 raise SequenceGap(expected, found) from error

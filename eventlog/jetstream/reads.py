@@ -51,7 +51,7 @@ class Reads:
     async def leader(self, request: Mapping[str, Any], timeout: float = REQUEST_TIMEOUT) -> Stored | None:  # noqa: ASYNC109 - passed on
         """A message as the leader has it: nothing newer is acknowledged. None where there is none."""
         subject = f"$JS.API.STREAM.MSG.GET.{self._stream}"
-        reply = await self._connection.request(subject, msgspec.json.encode(request), timeout=timeout)
+        reply = await self._connection.ask(subject, msgspec.json.encode(request), timeout=timeout)
         try:
             answer = self._decoder.decode(reply.data)
         except msgspec.DecodeError as error:
@@ -62,12 +62,12 @@ class Reads:
 
     async def last(self, subject: str) -> Stored | None:
         """A subject's last message as some replica has it (direct get, ADR-31): it may be a moment old. None: it has none."""
-        return self._one(await self._connection.request(f"$JS.API.DIRECT.GET.{self._stream}.{subject}"))
+        return self._one(await self._connection.ask(f"$JS.API.DIRECT.GET.{self._stream}.{subject}"))
 
     async def direct(self, request: Mapping[str, Any]) -> Stored | None:
         """A message as some replica has it. None where it has none: it may be behind."""
         subject = f"$JS.API.DIRECT.GET.{self._stream}"
-        return self._one(await self._connection.request(subject, msgspec.json.encode(request)))
+        return self._one(await self._connection.ask(subject, msgspec.json.encode(request)))
 
     async def several(self, request: Mapping[str, Any]) -> Sequence[Stored]:
         """The messages that some replica has, for a request for a batch; none where it has none: it may be behind."""

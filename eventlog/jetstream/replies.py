@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 from collections.abc import AsyncIterator, Callable, Sequence
+from functools import partial
 from typing import TypeVar
 
 import attrs
@@ -18,11 +19,18 @@ from eventlog.jetstream.client import Client, frame
 
 T = TypeVar("T")
 
+ASK_AGAIN = 0.5
+"""Seconds after which a question is asked again: what was sent to a leader that died is lost, and nobody says so."""
+
 MOST_PENDING = 8 * 1024**2
 """Bytes that may wait to be written before requests are refused: above it nats-py would block, and not be cancellable."""
 
 _NO_RESPONDERS = "503"
 _STATUS_LINE = b"NATS/1.0 "
+
+
+class Silence(OutcomeUnknown):
+    """No answer came in time, over a connection that is there."""
 
 
 @attrs.frozen
@@ -84,17 +92,10 @@ class Inbox:
         result: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
         inbox, last = self._token()
 
-        def settle(reply: Reply | OutcomeUnknown) -> None:
-            if not result.done():
-                if isinstance(reply, Reply):
-                    result.set_result(reply)
-                else:
-                    result.set_exception(reply)
-
         def settle_early(reply: Reply | OutcomeUnknown) -> None:
             if isinstance(reply, Reply) and reply.data == b"" and reply.status is None:
                 return  # the batch is open
-            settle(reply)
+            _settle(result, reply)
 
         frames = [frame(subject, "", headers, payload) for subject, headers, payload in messages[1:-1]]
         subject, headers, payload = messages[-1]
@@ -105,16 +106,33 @@ class Inbox:
             subject, headers, payload = messages[0]
             frames.insert(0, frame(subject, inbox, headers, payload))
             self._waiting[first] = settle_early
-        self._waiting[last] = settle
+        self._waiting[last] = partial(_settle, result)
         try:
             await self._write(frames)
             reply = await _within(timeout, result)
         finally:
             self._waiting.pop(last, None)
             self._waiting.pop(first, None)
-        if reply.status == _NO_RESPONDERS:
-            raise Unavailable(f"nothing on NATS takes {messages[-1][0]}: no leader yet, or no such stream")
-        return reply
+        return _taken(messages[-1][0], reply)
+
+    async def ask(self, subject: str, payload: bytes, timeout: float) -> Reply:  # noqa: ASYNC109 - ends with an error of its own
+        """The reply to a message that may come to the server twice: without one it is sent again, every ASK_AGAIN seconds."""
+        loop = asyncio.get_running_loop()
+        end = loop.time() + timeout
+        inbox, token = self._token()
+        try:
+            while True:
+                result: asyncio.Future[Reply] = loop.create_future()
+                self._waiting[token] = partial(_settle, result)  # a late reply to what was sent before is as good
+                await self._write([frame(subject, inbox, b"", payload)])
+                left = end - loop.time()
+                try:
+                    return _taken(subject, await _within(min(left, ASK_AGAIN), result))
+                except Silence as error:
+                    if left <= ASK_AGAIN:
+                        raise _silence(timeout) from error
+        finally:
+            self._waiting.pop(token, None)
 
     async def request_many(self, subject: str, payload: bytes, timeout: float) -> AsyncIterator[Reply]:  # noqa: ASYNC109 - ends with an error of its own
         """The replies to a message, each within `timeout` seconds of the one before; the caller knows which is the last."""
@@ -131,9 +149,7 @@ class Inbox:
                     raise _silence(timeout) from error
                 if isinstance(reply, OutcomeUnknown):
                     raise reply
-                if reply.status == _NO_RESPONDERS:
-                    raise Unavailable(f"nothing on NATS takes {subject}")
-                yield reply
+                yield _taken(subject, reply)
         finally:
             self._waiting.pop(token, None)
 
@@ -150,6 +166,21 @@ class Inbox:
         await self._client.write(frames)
 
 
+def _settle(result: asyncio.Future[Reply], reply: Reply | OutcomeUnknown) -> None:
+    if not result.done():
+        if isinstance(reply, Reply):
+            result.set_result(reply)
+        else:
+            result.set_exception(reply)
+
+
+def _taken(subject: str, reply: Reply) -> Reply:
+    """The reply of somebody who took the message. Raises Unavailable where it says that there is nobody."""
+    if reply.status == _NO_RESPONDERS:
+        raise Unavailable(f"nothing on NATS takes {subject}: no leader yet, or no such stream")
+    return reply
+
+
 async def _within(timeout: float, result: asyncio.Future[T]) -> T:  # noqa: ASYNC109 - see below
     """A timer of its own on the future: a third of the cost of asyncio.timeout, and this is the busiest place there is."""
     timer = asyncio.get_running_loop().call_later(timeout, _expire, result, timeout)
@@ -164,8 +195,8 @@ def _expire(result: asyncio.Future[T], timeout: float) -> None:
         result.set_exception(_silence(timeout))
 
 
-def _silence(timeout: float) -> OutcomeUnknown:
-    return OutcomeUnknown(f"NATS did not answer within {timeout:g} s")
+def _silence(timeout: float) -> Silence:
+    return Silence(f"NATS did not answer within {timeout:g} s")
 
 
-__all__ = ["MOST_PENDING", "Inbox", "Reply"]
+__all__ = ["ASK_AGAIN", "MOST_PENDING", "Inbox", "Reply"]

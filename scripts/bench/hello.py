@@ -37,8 +37,8 @@ from aiohttp import web
 from peer_python import ROOT, installed
 
 from eventlog.launch import attached
+from eventlog.ports import free_port
 from graphql_fn.core.hello import GREETING
-from tests.support.ports import free_port
 
 PEERS = Path(__file__).parent / "peers"
 HELLO = json.dumps({"query": "{ hello }"}).encode()

@@ -39,6 +39,7 @@ from peer_python import installed
 from clikit.serving import run_program
 from eventlog.embedded import EmbeddedServer
 from eventlog.launch import attached
+from eventlog.ports import free_port
 from gctd.domain.analysis import Analysis, Blob, Summary, analysis_id
 from gctd.domain.project import Project
 from gctd.domain.repo import Repo
@@ -47,7 +48,6 @@ from gctd.scan.output import OnLog
 from gctd.settings import load
 from gctd.worker.main import work
 from gctd.worker.work import Discovered, Equipment, OnStage
-from tests.support.ports import free_port
 
 ROOT = Path(__file__).parents[2]
 PEERS = Path(__file__).parent / "peers"

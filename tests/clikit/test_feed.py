@@ -77,7 +77,7 @@ class _Connections:
 
 async def _collect(connections: _Connections, stop: int, *, after: str | None = None) -> list[Signal]:
     signals: list[Signal] = []
-    async with asyncio.timeout(10), aclosing(follow(connections, after=after, first_wait=0.001)) as feed:
+    async with asyncio.timeout(60), aclosing(follow(connections, after=after, first_wait=0.001)) as feed:
         async for signal in feed:
             signals.append(signal)
             if sum(isinstance(one, Frame) for one in signals) == stop:

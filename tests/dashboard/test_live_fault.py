@@ -48,7 +48,7 @@ async def test_tabs_share_one_connection_and_another_takes_over(dashboard: Dashb
     async def one_connection() -> bool:
         return await connections(dashboard) == 1
 
-    await wait_until(one_connection, timeout=10, every=0.05)
+    await wait_until(one_connection, timeout=60, every=0.05)
 
 
 async def test_a_killed_server_is_seen_and_nothing_is_missed_or_shown_twice(dashboard: Dashboard) -> None:

@@ -19,13 +19,13 @@ import pytest
 import trustme
 
 from eventlog import Unavailable
+from eventlog.embedded import find_binary
 from eventlog.jetstream.api import call
 from eventlog.jetstream.connection import Connection
 from eventlog.jetstream.keyring import JetStreamKeyring
 from eventlog.launch import attached
-from tests.support.cluster import _binary
+from eventlog.ports import free_port
 from tests.support.pantry import Server
-from tests.support.ports import free_port
 from tests.support.tracker import ROOT
 from tests.support.waiting import wait_until
 
@@ -69,7 +69,7 @@ async def secured(directory: Path) -> AsyncIterator[Secured]:
     log = directory / "nats-server.log"
     with log.open("wb") as output:
         process = await asyncio.create_subprocess_exec(
-            *attached([_binary(), "--config", str(ROOT / "deploy" / "nats-server.conf")]),
+            *attached([str(find_binary()), "--config", str(ROOT / "deploy" / "nats-server.conf")]),
             env=environment,
             stdout=output,
             stderr=output,

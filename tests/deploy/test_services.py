@@ -21,7 +21,7 @@ import trustme
 import yaml
 
 from eventlog.launch import attached
-from tests.support.ports import free_ports
+from eventlog.ports import free_ports
 from tests.support.tracker import ROOT
 from tests.support.waiting import wait_until
 

@@ -25,7 +25,7 @@ async def test_one_that_is_set_after_all_have_rung_rings_too() -> None:
     for _ in range(2):
         rung = asyncio.Event()
         alarms.set(rung.set)
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             await rung.wait()
 
 
@@ -36,6 +36,6 @@ async def test_none_rings_before_its_time() -> None:
     await asyncio.sleep(0.03)
     began = loop.time()
     alarms.set(rung.set)
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         await rung.wait()
     assert loop.time() - began >= 0.045

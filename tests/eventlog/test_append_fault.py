@@ -257,7 +257,7 @@ async def test_a_stream_that_is_full_refuses_and_says_so(nats_url: str) -> None:
     """At once: no repetition helps. Nothing is stored, reading goes on."""
     async with Connection.open(nats_url, name="test") as connection:
         log = await event_stream(connection, max_bytes="4KiB")
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(20):
             results = [await refused(log.append(deposit(f"a{number}", note="x" * 300))) for number in range(20)]
         assert {type(error) for error in results} == {type(None), Unavailable}
         assert "maximum bytes exceeded" in str(results[-1])
@@ -273,7 +273,7 @@ async def test_a_stream_that_is_not_there_is_unavailable(nats_url: str) -> None:
                 await append
             assert not isinstance(error.value, OutcomeUnknown)
         reads = (log.last(account("a")), log.last(account("a"), consistent=True), log.at(1), log.head())
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(20):
             for answer in await asyncio.gather(*reads, return_exceptions=True):
                 assert type(answer) is Unavailable
 

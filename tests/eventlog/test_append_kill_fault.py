@@ -143,11 +143,11 @@ async def test_three_nodes_and_the_leader_killed(cluster: Cluster) -> None:
 
     async def faults(load: Load) -> None:
         leader = await cluster.leader(STREAM)
-        leader.kill()
+        await leader.kill()
         try:
             await load.more(300, within=30)
         finally:
-            leader.start()
+            await leader.start()
             await cluster.ready()
         await load.more(100, within=20)
 

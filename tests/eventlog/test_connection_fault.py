@@ -85,7 +85,7 @@ async def test_a_request_on_its_way_ends_with_the_connection(nats_url: str) -> N
             await asyncio.sleep(0.05)
             proxy.cut()
             with pytest.raises(OutcomeUnknown, match="lost"):
-                await asyncio.wait_for(request, 5)
+                await asyncio.wait_for(request, 30)
             await connection.up(5)
             assert connection.counters.reconnects == 1
 
@@ -113,12 +113,12 @@ async def test_a_killed_server_is_noticed_at_once_and_found_again(nats_server: E
         heard = await connection.client.subscribe("news")
         assert connection.connected
         await nats_server.kill()
-        await wait_until(lambda: not connection.connected, timeout=1)
+        await wait_until(lambda: not connection.connected, timeout=10)
         await nats_server.start()
         await wait_until(lambda: connection.connected)
         await other.flush()
         await other.publish("news", b"x")
-        assert (await heard.next_msg(timeout=5)).data == b"x"
+        assert (await heard.next_msg(timeout=30)).data == b"x"
         assert (connection.counters.reconnects, connection.counters.replaced) == (1, 0)
 
 
@@ -128,12 +128,12 @@ async def test_a_paused_server_does_not_count_as_connected(nats_server: Embedded
     async with watched(nats_server.url) as connection:
         os.kill(nats_server.pid, signal.SIGSTOP)
         try:
-            await wait_until(lambda: not connection.connected, timeout=5)
+            await wait_until(lambda: not connection.connected, timeout=30)
             with pytest.raises(Unavailable, match="does not answer"):
                 await connection.ping(0.1)
         finally:
             os.kill(nats_server.pid, signal.SIGCONT)
-        await wait_until(lambda: connection.connected, timeout=10)
+        await wait_until(lambda: connection.connected, timeout=60)
 
 
 async def test_a_client_that_is_dead_and_does_not_know_it_is_replaced(nats_url: str, echo: str) -> None:
@@ -167,7 +167,7 @@ async def test_a_flush_that_is_given_up_does_not_end_the_client(nats_url: str, e
         flush.cancel()
         await asyncio.wait({flush})
         assert flush.cancelled()
-        await connection.client.flush(timeout=2)
+        await connection.client.flush(timeout=20)
         assert (await connection.request(echo, b"x")).data == b"x"
         assert connection.counters.replaced == 0
 
@@ -197,4 +197,4 @@ async def test_a_connection_leaves_no_task_behind(nats_url: str) -> None:
             with pytest.raises(Unavailable):
                 await connection.ping(0.05)
         proxy.flowing.set()
-    await wait_until(lambda: asyncio.all_tasks() <= before, timeout=5)
+    await wait_until(lambda: asyncio.all_tasks() <= before, timeout=30)

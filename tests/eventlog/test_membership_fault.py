@@ -10,10 +10,9 @@ import pytest
 
 from eventlog import streams
 from eventlog.declarations import Declarations, parse
-from eventlog.embedded import EmbeddedServer, Membership
 from eventlog.errors import Unavailable
 from eventlog.jetstream.connection import Connection
-from tests.support.ports import free_ports
+from tests.support.cluster import members
 
 pytestmark = pytest.mark.fault
 
@@ -24,11 +23,7 @@ def declared(replicas: int, name: str = "S") -> Declarations:
 
 async def test_a_stream_outlives_a_server_and_is_not_put_on_fewer_than_it_asks_for(tmp_path: Path) -> None:
     """While a leader is elected, and while servers are missing, declarations wait for their cluster."""
-    ports = free_ports(6)
-    servers = [
-        EmbeddedServer(tmp_path / str(number), port=port, name=f"n{number}", membership=Membership(route, tuple(ports[3:])))
-        for number, (port, route) in enumerate(zip(ports[:3], ports[3:], strict=True))
-    ]
+    servers = members(tmp_path)
     async with AsyncExitStack() as stack:
         await asyncio.gather(*(stack.enter_async_context(server) for server in servers))
         connection = await stack.enter_async_context(Connection.open([server.url for server in servers], name="test"))

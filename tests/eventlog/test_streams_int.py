@@ -166,7 +166,7 @@ async def test_consumers_are_updated_but_not_made_anew(connection: Connection) -
     await apply(connection, declared({}, {"ack_wait": "10s", "max_deliver": 3, "filter_subjects": ["s.1"]}))
     await connection.client.jetstream().publish("s.1", b"taken")
     subscription = await connection.client.jetstream().pull_subscribe_bind("c", "S")
-    await subscription.fetch(1, timeout=2)
+    await subscription.fetch(1, timeout=20)
     changed = declared({}, {"ack_wait": "20s", "max_deliver": 5, "filter_subjects": ["s.1", "s.2"], "deliver_policy": "new"})
     left = await apply(connection, changed)
     assert [(drift.field, drift.action) for drift in left] == [("deliver_policy", "by hand")]

@@ -100,14 +100,14 @@ async def test_a_wrong_row_is_found_rebuilt_and_rolled_back_while_a_service_runs
         assert (ended.code, ended.document) == (0, {"read_model": "tracker", "sequence": 20, "switched": True}), ended.err
         assert await hosts() == ["hé"]
         await append(log, "w9", 99)
-        await projector.wait_for(21, 10)
+        await projector.wait_for(21, 60)
         assert await store.fetch("SELECT pid FROM workers WHERE id = 'w9'") == [{"pid": 99}]
         assert (await run("verify", **where)).code == 0
         ended = await run("rollback", **where)
         assert ended.code == 0, ended.err
         assert await hosts() == ["elsewhere", "hé"]
         await append(log, "w9", 100)
-        await projector.wait_for(22, 10)
+        await projector.wait_for(22, 60)
         ended = await run("switch", **where)
         assert (ended.code, "not verified" in ended.err) == (5, True)
         assert (await run("resume", **where)).code == 0

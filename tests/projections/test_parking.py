@@ -122,13 +122,13 @@ async def test_a_long_queue_is_taken_up_in_parts_while_more_comes(log: MemoryLog
     await project(log, store)
     projector = Projector(log, store, FIXED)
     running = asyncio.create_task(projector.run())
-    await projector.wait_for(1201, 10)
+    await projector.wait_for(1201, 60)
     unparking = asyncio.create_task(projector.unpark("accounts", "ledger.account.bad"))
     for amount in range(50):
         await book.append("bad", Booked(amount))
         await book.append("good", *(() if amount else (Opened("gus"),)), Booked(1))
     await unparking
-    await projector.wait_for(1301, 10)
+    await projector.wait_for(1301, 60)
     running.cancel()
     await asyncio.wait({running})
     assert await store.parked() == []

@@ -464,7 +464,7 @@ async def test_a_log_that_is_away_is_waited_for(log: FaultyLog, book: Book, stor
         await book.append("a", Booked(3))
         await wait_until(lambda: projector.status().state is State.WAITING and projector.status().lag_seconds is None)
         log.unavailable = False
-        await projector.wait_for(2, 10)
+        await projector.wait_for(2, 60)
         await wait_until(lambda: projector.status().state is State.LIVE)
     assert await equals_a_fold(log, store)
 

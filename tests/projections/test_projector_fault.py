@@ -118,15 +118,15 @@ async def test_a_broker_that_is_away_is_said_and_waited_for(nats_server: Embedde
         await book.append("a", Opened("ann"))
         projector = Projector(log, store, MODEL)
         async with running(projector):
-            await projector.wait_for(1, 10)
+            await projector.wait_for(1, 60)
             await nats_server.kill()
-            await wait_until(lambda: projector.status().state is State.WAITING, timeout=10)
+            await wait_until(lambda: projector.status().state is State.WAITING, timeout=60)
             assert projector.status().lag_events is None
             assert projector.status().error
             await nats_server.start()
             await wait_until(lambda: projector.status().state is State.LIVE, timeout=15)
             await book.append("a", Booked(1))
-            await projector.wait_for(2, 10)
+            await projector.wait_for(2, 60)
         await assert_equals_a_fold(log, store)
 
 
@@ -136,7 +136,7 @@ async def test_a_stream_that_is_wiped_under_a_running_projector_stops_it(nats_se
         await Book(log).append_randomly(200, accounts=20, seed=1)
         projector = Projector(log, store, MODEL)
         async with running(projector) as task:
-            await projector.wait_for(200, 10)
+            await projector.wait_for(200, 60)
             rows = await store.fetch("SELECT * FROM accounts ORDER BY id")
             await nats_server.kill()
             await asyncio.to_thread(shutil.rmtree, nats_server.data_dir / "jetstream")
@@ -188,7 +188,7 @@ async def test_a_message_that_was_deleted_stops_it_before_it(nats_url: str, tmp_
         await Book(log).append_randomly(300, accounts=20, seed=1)
         assert await client.jetstream().delete_msg(MODEL.stream, 123)
         projector = Projector(log, store, MODEL)
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             with pytest.raises(ProjectorStopped, match="expected sequence 123, found 124") as caught:
                 await projector.run()
         assert isinstance(caught.value.__cause__, SequenceGap)

@@ -39,7 +39,7 @@ class Replica:
 
 
 @asynccontextmanager
-async def replica(url: str, log: MemoryLog) -> AsyncIterator[Replica]:
+async def replica(url: str, log: MemoryLog, *, after: int = 0) -> AsyncIterator[Replica]:
     async with PostgresStore(url) as store:
         await Migrations(store, MODEL).up()
         shown: list[int] = []
@@ -48,6 +48,7 @@ async def replica(url: str, log: MemoryLog) -> AsyncIterator[Replica]:
             shown.extend(commit.sequence for commit in commits)
 
         projector = Projector(log, store, MODEL, on_applied=show)
+        projector.show_after(after)
         task = asyncio.create_task(projector.run())
         try:
             yield Replica(store, projector, shown, task)
@@ -91,7 +92,7 @@ async def test_one_applies_and_both_show_all_of_it_in_order(two: tuple[Replica, 
     for number in range(30):
         appended = await book.append(f"a{number}", Opened(f"owner {number}"), Booked(number), key=f"k{number}")
         for one in reversed(two):
-            await one.projector.wait_for(appended.sequence, 10)
+            await one.projector.wait_for(appended.sequence, 60)
             assert await one.store.fetch_one("SELECT balance FROM accounts WHERE id = $1", f"a{number}") == {"balance": number}
     assert [one.projector.lead.held for one in two] == [True, False]
     await wait_until(lambda: two[1].shown == list(range(1, 31)))
@@ -103,18 +104,33 @@ async def test_one_applies_and_both_show_all_of_it_in_order(two: tuple[Replica, 
     await equals_a_fold(log, two[1].store)
 
 
+async def test_what_was_applied_while_a_process_began_is_shown_by_it_too(postgres_url: str, log: MemoryLog) -> None:
+    """Between its look at the end of the log and its first look at the tables; whether it stands by then or leads."""
+    await Book(log).append_randomly(50, accounts=5, seed=1)
+    async with replica(postgres_url, log) as first:
+        await first.projector.wait_for(50, 60)
+        async with replica(postgres_url, log, after=20) as second:
+            await wait_until(partial(_has_shown, second, 30))
+            assert second.shown == list(range(21, 51))
+            assert not second.projector.lead.held
+    async with replica(postgres_url, log, after=40) as third:
+        await wait_until(partial(_has_shown, third, 10))
+        assert third.shown == list(range(41, 51))
+        assert third.projector.lead.held
+
+
 async def test_who_stands_by_goes_on_where_the_other_ends(two: tuple[Replica, Replica], log: MemoryLog) -> None:
     """What the first had applied and the second had not shown yet is shown, too: nothing twice, nothing left out."""
     first, second = two
     book = Book(log)
     await book.append_randomly(200, accounts=20, seed=1)
-    await first.projector.wait_for(200, 10)
+    await first.projector.wait_for(200, 60)
     first.task.cancel()
     await asyncio.wait({first.task})
     await first.store.close()
     await wait_until(lambda: second.projector.lead.held)
     await book.append_randomly(100, accounts=20, seed=2)
-    await second.projector.wait_for(300, 10)
+    await second.projector.wait_for(300, 60)
     assert second.shown == list(range(1, 301))
     await equals_a_fold(log, second.store)
 
@@ -173,7 +189,7 @@ async def test_a_schema_is_a_database_of_its_own(postgres_url: str, log: MemoryL
     await Book(log).append("a", Opened("ann"))
     async with replica(postgres_url, log) as here, replica(f"{postgres_url}&search_path=other", log) as there:
         for one in (here, there):
-            await one.projector.wait_for(1, 10)
+            await one.projector.wait_for(1, 60)
             assert one.projector.lead.held
     with pytest.raises(StoreUnavailable, match="there is no schema"):
         await PostgresStore(f"{postgres_url}&search_path=missing").open()

@@ -15,7 +15,7 @@ from supervisor import ReadyFile, run
 from system import System
 
 from eventlog.embedded import EmbeddedServer
-from tests.support.ports import free_port
+from eventlog.ports import free_port
 
 
 def _service(name: str, behaviour: str) -> Service:

@@ -120,5 +120,5 @@ def _online(ready: Mapping[str, Any]) -> list[str]:
 
 
 def _get(url: str) -> Any:
-    with urlopen(url, timeout=5) as response:
+    with urlopen(url, timeout=30) as response:
         return json.load(response)

@@ -1,60 +1,38 @@
-"""Three real nats-servers on loopback that form a cluster."""
+"""Three real nats-servers on loopback that form a cluster: each may be killed, started again on its data, paused."""
 
 from __future__ import annotations
 
 import asyncio
 import json
-import os
-import shutil
-import signal
-import subprocess
-import sys
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import nats.errors
 import nats.js.errors
 
-from eventlog import launch
-from eventlog.embedded import BINARY_VARIABLE, GIB
+from eventlog.embedded import EmbeddedServer, Membership
+from eventlog.ports import free_ports
 from tests.support.nats import plain_client
-from tests.support.ports import free_ports
 
 SIZE = 3
 
 
-class Node:
-    """One server of the cluster: may be killed, started again on its data, paused."""
-
-    def __init__(self, name: str, port: int, config: Path) -> None:
-        self.name = name
-        self.url = f"nats://127.0.0.1:{port}"
-        self._config = config
-        self._process: subprocess.Popen[bytes] | None = None
-
-    def start(self) -> None:
-        command = launch.attached([_binary(), "--config", str(self._config)], end=signal.SIGKILL)
-        with self._config.with_suffix(".out").open("ab") as output:
-            self._process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, start_new_session=True)
-
-    def kill(self) -> None:
-        """SIGKILL, and wait until it is gone."""
-        if self._process is not None:
-            self._process.kill()
-            self._process.wait()
-
-    def send(self, number: signal.Signals) -> None:
-        assert self._process is not None
-        self._process.send_signal(number)
+def members(directory: Path) -> Sequence[EmbeddedServer]:
+    """The servers, not yet started; clients hear from none of them of the others, or they would find ways around a proxy."""
+    ports, routes = free_ports(SIZE), tuple(free_ports(SIZE))
+    return [
+        EmbeddedServer(directory / f"n{n}", port=port, name=f"n{n}", membership=Membership(route, routes, advertise=False))
+        for n, (port, route) in enumerate(zip(ports, routes, strict=True))
+    ]
 
 
 class Cluster:
-    """The servers, with JetStream synced at every write."""
+    """The servers, which run."""
 
-    def __init__(self, directory: Path) -> None:
-        self.nodes = list(_nodes(directory))
+    def __init__(self, nodes: Sequence[EmbeddedServer]) -> None:
+        self.nodes = nodes
 
     @property
     def urls(self) -> str:
@@ -64,16 +42,12 @@ class Cluster:
     @classmethod
     @asynccontextmanager
     async def running(cls, directory: Path) -> AsyncIterator[Cluster]:
-        """Start it, wait until it takes streams, and kill it at the end."""
-        cluster = cls(directory)
-        try:
-            for node in cluster.nodes:
-                node.start()
+        """Start it, wait until it takes streams, and end it."""
+        async with AsyncExitStack() as stack:
+            cluster = cls(members(directory))
+            await asyncio.gather(*(stack.enter_async_context(node) for node in cluster.nodes))
             await cluster.ready()
             yield cluster
-        finally:
-            for node in cluster.nodes:
-                node.kill()
 
     async def ready(self, timeout: float = 30.0) -> None:  # noqa: ASYNC109 - the bound of a test
         """Wait until all servers are members and one leads."""
@@ -87,7 +61,7 @@ class Cluster:
                 else:
                     return
 
-    async def leader(self, stream: str) -> Node:
+    async def leader(self, stream: str) -> EmbeddedServer:
         """The server that leads a stream; waits for an election to end, 20 s at most."""
         async with asyncio.timeout(20), plain_client(self.urls.split(",")) as client:
             while True:
@@ -103,34 +77,4 @@ class Cluster:
                 await asyncio.sleep(0.1)
 
 
-def _nodes(directory: Path) -> Iterator[Node]:
-    ports = free_ports(2 * SIZE)
-    routes = [f"nats://127.0.0.1:{port}" for port in ports[SIZE:]]
-    for number in range(SIZE):
-        home = directory / f"n{number}"
-        home.mkdir(parents=True)
-        config = home / "nats-server.conf"
-        settings = {
-            "server_name": f"n{number}",
-            "listen": f"127.0.0.1:{ports[number]}",
-            "log_file": str(home / "nats-server.log"),
-            "jetstream": {"store_dir": str(home), "sync_interval": "always", "max_file_store": 8 * GIB},
-            "cluster": {
-                "name": "test",
-                "listen": f"127.0.0.1:{ports[SIZE + number]}",
-                "routes": routes,
-                "no_advertise": True,  # or clients would find ways around a proxy
-            },
-        }
-        config.write_text(json.dumps(settings), encoding="utf-8")
-        yield Node(f"n{number}", ports[number], config)
-
-
-def _binary() -> str:
-    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
-    found = shutil.which(os.environ.get(BINARY_VARIABLE, "nats-server"), path=path)
-    assert found is not None, "no nats-server"
-    return found
-
-
-__all__ = ["Cluster", "Node"]
+__all__ = ["Cluster", "members"]

@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import aiohttp
 import attrs
@@ -18,12 +19,12 @@ from eventlog.embedded import EmbeddedServer
 from eventlog.jetstream.connection import Connection
 from eventlog.jetstream.log import JetStreamLog
 from eventlog.launch import attached
+from eventlog.ports import free_port
 from pantry.domain.registry import REGISTRY
 from projections.databases import store_at
 from projections.fold import compare, folded
 from projections.pantry import MODEL
 from projections.projector import Projector
-from tests.support.ports import free_port
 from tests.support.tracker import ROOT, Program
 from tests.support.waiting import wait_until
 
@@ -84,7 +85,7 @@ class Server:
         self.program = Program(process, log)
         await self.ready()
 
-    async def ready(self, timeout: float = 30.0) -> None:  # noqa: ASYNC109 - the bound of a promise
+    async def ready(self, timeout: float = 60.0) -> None:  # noqa: ASYNC109 - the bound of a promise
         """Wait until `/readyz` says so."""
 
         async def is_ready() -> bool:
@@ -129,8 +130,7 @@ class Server:
 
     async def create(self, ean13: str = FLOUR, **fields: Any) -> Any:
         """A product that is there then."""
-        answer = await self.post(f"/products/{ean13}", {"name": f"product {ean13}", "unit": "kg", **fields})
-        assert answer.status == 201, answer
+        answer = await self._done(f"/products/{ean13}", {"name": f"product {ean13}", "unit": "kg", **fields})
         return answer.body
 
     async def move(self, type_: str, quantity: float, ean13: str = FLOUR, **fields: Any) -> Answer:
@@ -139,9 +139,17 @@ class Server:
 
     async def moved(self, type_: str, quantity: float, ean13: str = FLOUR, **fields: Any) -> Any:
         """A movement that is booked then."""
-        answer = await self.move(type_, quantity, ean13, **fields)
-        assert answer.status == 201, answer
+        answer = await self._done("/movements", {"product_ean13": ean13, "type": type_, "quantity": quantity, **fields})
         return answer.body
+
+    async def _done(self, path: str, document: Any) -> Answer:
+        """The answer to a POST that makes something; where the log is late it is repeated with its key, as the answer says."""
+        key = {"Idempotency-Key": uuid4().hex}
+        tries = 1
+        while (answer := await self.post(path, document, **key)).status == 503 and tries < 10:
+            tries += 1
+        assert answer.status == 201, answer
+        return answer
 
     async def stock(self, ean13: str = FLOUR) -> float:
         """The stock of a product."""

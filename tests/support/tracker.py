@@ -19,13 +19,13 @@ from eventlog.embedded import EmbeddedServer
 from eventlog.jetstream.connection import Connection
 from eventlog.jetstream.log import JetStreamLog
 from eventlog.launch import attached
+from eventlog.ports import free_port
 from gctd.domain.registry import REGISTRY
 from projections.fold import compare, folded
 from projections.projector import Projector
 from projections.sqlite import SQLiteStore
 from projections.tracker import MODEL
 from tests.support import golibrary
-from tests.support.ports import free_port
 from tests.support.waiting import wait_until
 
 ROOT = Path(__file__).parents[2]
@@ -126,7 +126,7 @@ class TrackerSystem:
         workers = await self.get("/api/workers")
         return any(w["id"] == id_ and w["pid"] == worker.process.pid and w["status"] != "gone" for w in workers)
 
-    async def ready(self, timeout: float = 30.0) -> None:  # noqa: ASYNC109 - the bound of a promise
+    async def ready(self, timeout: float = 60.0) -> None:  # noqa: ASYNC109 - the bound of a promise
         """Wait until `/readyz` says so."""
 
         async def is_ready() -> bool:
@@ -169,7 +169,7 @@ class TrackerSystem:
 
         return await wait_until(ready, timeout=60, every=0.02)
 
-    async def until_task(self, id_: str, *statuses: str, timeout: float = 60.0) -> Any:  # noqa: ASYNC109 - the bound of a promise
+    async def until_task(self, id_: str, *statuses: str, timeout: float = 120.0) -> Any:  # noqa: ASYNC109 - the bound of a promise
         """Wait until a task is in one of these states."""
 
         async def reached() -> Any:

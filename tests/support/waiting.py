@@ -12,14 +12,14 @@ T = TypeVar("T")
 
 
 @overload
-async def wait_until(condition: Callable[[], Awaitable[T]], timeout: float = 30.0, every: float = 0.005) -> T: ...  # noqa: ASYNC109 - see below
+async def wait_until(condition: Callable[[], Awaitable[T]], timeout: float = 60.0, every: float = 0.005) -> T: ...  # noqa: ASYNC109 - see below
 
 
 @overload
-async def wait_until(condition: Callable[[], T], timeout: float = 30.0, every: float = 0.005) -> T: ...  # noqa: ASYNC109 - see below
+async def wait_until(condition: Callable[[], T], timeout: float = 60.0, every: float = 0.005) -> T: ...  # noqa: ASYNC109 - see below
 
 
-async def wait_until(condition: Callable[[], Any], timeout: float = 30.0, every: float = 0.005) -> Any:  # noqa: ASYNC109 - asyncio.timeout around it could not say what was waited for
+async def wait_until(condition: Callable[[], Any], timeout: float = 60.0, every: float = 0.005) -> Any:  # noqa: ASYNC109 - asyncio.timeout around it could not say what was waited for
     """The first true result of `condition` (plain or async); AssertionError after `timeout` seconds."""
     end = time.monotonic() + timeout
     while True:

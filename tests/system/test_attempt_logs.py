@@ -144,7 +144,7 @@ async def test_the_log_of_a_lost_worker_and_of_a_cancelled_task_can_be_read(tmp_
         async def kept() -> bool:
             return (await system.get(f"/api/tasks/{id_}/attempts"))[1]["log"] is not None
 
-        await wait_until(kept, timeout=5, every=0.05)
+        await wait_until(kept, timeout=30, every=0.05)
         text = await text_of(system, id_, 2)
         assert said(text) == ["attempt 2 line 0", "attempt 2 line 1"]
         assert text.endswith(" ended from outside: cancelled\n")

@@ -52,7 +52,7 @@ async def test_nothing_of_a_scan_is_alive_5_s_after_its_end(tmp_path: Path) -> N
 
 async def _scan_that_sleeps(system: TrackerSystem, url: str, marker: str) -> str:
     (task,) = await system.post("/api/repos/analyze", {"repo_url": url})
-    await wait_until(lambda: len(alive(marker)) == 3, timeout=90, every=0.05)
+    await wait_until(lambda: len(alive(marker)) == 3, timeout=150, every=0.05)
     id_: str = task["id"]
     return id_
 

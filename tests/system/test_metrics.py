@@ -68,7 +68,7 @@ async def test_work_shows_in_the_figures(system: TrackerSystem) -> None:
         }
         return found if {key: found.get(key) for key in expected} == expected else None
 
-    found = await wait_until(settled, timeout=10, every=0.1)
+    found = await wait_until(settled, timeout=60, every=0.1)
     assert found is not None
     assert found["task_oldest_waiting_seconds",] > 0
     assert found["append_duration_seconds_count",] >= 3, "registering, scheduling, pausing"
@@ -119,7 +119,7 @@ async def test_without_the_broker_the_figures_come_all_the_same_and_say_what_is_
         found = await samples(system)
         return found["broker_connected",] == 0 and math.isnan(found["queue_jobs", "pending"])
 
-    await wait_until(blind, timeout=10, every=0.1)
+    await wait_until(blind, timeout=60, every=0.1)
     found = await samples(system)
     assert found["tasks", "queued"] == 0, "what the tables say is known"
     assert math.isnan(found["workers", "paused"])

@@ -11,12 +11,12 @@ from pathlib import Path
 import aiohttp
 import pytest
 
+from eventlog.ports import free_port
 from projections.databases import store_at
 from projections.fold import compare, folded
 from projections.pantry import MODEL
 from tests.support.listener import Listener
 from tests.support.pantry import API, FLOUR, Server, log_of, pantry_system
-from tests.support.ports import free_port
 from tests.support.tracker import tracker_system
 from tests.support.waiting import wait_until
 

@@ -126,7 +126,7 @@ async def test_a_task_can_be_cancelled_while_it_waits_and_while_it_runs(tmp_path
         async def idle() -> bool:
             return not (await system.get("/api/workers"))[0]["tasks"]
 
-        await wait_until(idle, timeout=5, every=0.05)
+        await wait_until(idle, timeout=30, every=0.05)
         task = await system.get(f"/api/tasks/{queued}")
         assert (task["status"], task["reason"], task["attempt"]) == ("failed", "cancelled", 1)
         (attempt,) = await system.get(f"/api/tasks/{queued}/attempts")

@@ -80,7 +80,7 @@ async def test_all_that_a_request_leads_to_is_in_its_trace(system: TrackerSystem
             "attempt finished",
         } <= working
 
-    await wait_until(told, timeout=5)
+    await wait_until(told, timeout=30)
     await worker.stop()
 
 

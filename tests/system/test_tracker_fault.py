@@ -245,7 +245,7 @@ async def test_jobs_that_are_lost_from_the_queue_are_given_again(system: Tracker
     await system.start_worker(1, FAKE_SECONDS="0")
     await system.register(REPO)
     await system.post("/api/workers/worker-1/pause")
-    await wait_until(lambda: _worker_is(system, "paused"), timeout=10)
+    await wait_until(lambda: _worker_is(system, "paused"), timeout=60)
     ids = await schedule(system)
     async with system.log() as log:
         await log.connection.client.jetstream().purge_stream("crap_jobs_scan")

@@ -137,7 +137,7 @@ async def test_a_worker_that_cannot_finish_in_time_hands_back_and_ends_with_0(sy
     (id_,) = await schedule(system)
     await system.until_task(id_, "running")
     await system.start_worker(2)
-    assert await process.stop(timeout=10) == 0
+    assert await process.stop(timeout=60) == 0
     task = await system.until_task(id_, "completed")
     assert task["worker"] == "worker-2"
 

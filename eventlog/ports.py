@@ -1,4 +1,4 @@
-"""Ports for programs that are told where to listen before they do."""
+"""Free ports, for programs that are told where to listen before they do."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from contextlib import ExitStack
 
 _LOWEST, _HIGHEST = 12_000, 31_999
 """Below those that Linux gives to connections (`net.ipv4.ip_local_port_range`, from 32768 on): one of these, free a moment ago,
-may be anybody's by the time a program listens on it."""
+may be anybody's by the time a program listens on it, or listens on it again."""
 
 _dice = random.SystemRandom()
 _given: set[int] = set()
 
 
 def free_ports(count: int) -> list[int]:
-    """So many ports that nobody listens on, none of them given before."""
+    """So many ports of 127.0.0.1 that nobody listens on, none of them given before."""
     found: list[int] = []
     with ExitStack() as stack:
         while len(found) < count:
@@ -32,7 +32,7 @@ def free_ports(count: int) -> list[int]:
 
 
 def free_port() -> int:
-    """A port that nobody listens on."""
+    """A port of 127.0.0.1 that nobody listens on."""
     return free_ports(1)[0]
 
 
