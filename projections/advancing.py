@@ -24,7 +24,8 @@ T = TypeVar("T")
 
 INLINE = 32
 """Up to so many commits are applied in the event loop itself: a thread would take longer to wake."""
-_FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 5.0
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 1.0
+"""Seconds between two looks at what is away: so much later than it could a system goes on."""
 
 
 class Advancing:
@@ -145,13 +146,15 @@ class Advancing:
 
     async def patiently(self, what: str, call: Callable[[], Awaitable[T]]) -> T:
         """Call until it works: what is away comes back."""
-        waits = pauses()
+        waits, reason = pauses(), ""
         while True:
             try:
                 result = await call()
             except (StoreUnavailable, Unavailable) as error:
                 self._progress.trouble(what, error)
-                log.warning("projector waits", read_model=self.model.name, position=self.lowest, reason=str(error))
+                if str(error) != reason:  # what is away for long is one line, not one a second
+                    reason = str(error)
+                    log.warning("projector waits", read_model=self.model.name, position=self.lowest, reason=reason)
                 await asyncio.sleep(next(waits))
             else:
                 self._progress.trouble(what, None)

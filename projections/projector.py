@@ -33,7 +33,7 @@ OnApplied = Callable[[Sequence[Commit]], None]
 BATCH = 10_000
 """Commits that one transaction takes at most: the more, the more rows of it are written once for several commits."""
 _HEAD_EVERY = 1.0
-_TRIES_AHEAD = 5
+_TRIES_AHEAD = 6
 """How often the log is asked again, over some three seconds, before a checkpoint that is ahead of it is believed to be."""
 
 
