@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 
 import attrs
@@ -20,7 +20,7 @@ from projections.backlog import Backlog
 from projections.parallel.parts import Given, given, merged, split
 from projections.parallel.workers import Workers
 
-Ahead = AsyncIterator[tuple[Sequence[Commit], Callable[[], Awaitable[Derived]]]]
+Ahead = AsyncGenerator[tuple[Sequence[Commit], Callable[[], Awaitable[Derived]]], None]
 """Batches in order, each with what gives what it leads to: to be asked when all before it are written, in one's turn."""
 
 
@@ -49,10 +49,11 @@ async def derived_ahead(workers: Workers, advancing: Advancing, backlog: Backlog
             yield batch.commits, batch.derived
             begun.popleft()
 
-    taking = asyncio.create_task(take())
+    taking, giving = asyncio.create_task(take()), give()
     try:
-        yield give()
+        yield giving
     finally:
+        await giving.aclose()
         tasks = [taking, *(batch.task for batch in begun)]
         for task in tasks:
             task.cancel()

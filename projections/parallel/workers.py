@@ -122,7 +122,7 @@ class _Running:
     def __init__(self, place: str) -> None:
         ours, theirs = socket.socketpair()
         with theirs:
-            command = attached([sys.executable, "-m", "projections.parallel.worker"], end=signal.SIGKILL)
+            command = attached([sys.executable, "-P", "-m", "projections.parallel.worker"], end=signal.SIGKILL)
             self.process = subprocess.Popen(  # in a group of its own: Ctrl-C is for the one that has started it
                 command, stdin=theirs.fileno(), stdout=subprocess.DEVNULL, process_group=0
             )
