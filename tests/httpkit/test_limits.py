@@ -64,6 +64,35 @@ async def test_a_connection_that_says_nothing_is_closed_at_the_idle_limit() -> N
 
 
 @on_uvloop
+async def test_a_connection_answers_what_comes_whole_in_parts_and_together_in_order() -> None:
+    body = b'{"name": "nail", "amount": 1}'
+    post = b"POST /things HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n" % len(body)
+    get = b"GET %b HTTP/1.1\r\nHost: x\r\n\r\n"
+    async with open_shop(limits=Limits(idle=2)) as shop:
+        reader, writer = await asyncio.open_connection("127.0.0.1", shop.port)
+
+        async def answer() -> int:
+            async with asyncio.timeout(20):
+                head = (await reader.readuntil(b"\r\n\r\n")).decode()
+                length = head.lower().partition("content-length:")[2].partition("\r\n")[0]
+                await reader.readexactly(int(length))
+            return int(head.split()[1])
+
+        for _ in range(2):
+            writer.write(post + body)
+            assert await answer() == 201
+            writer.write(get % b"/things" + get % b"/nowhere" + post + body)
+            assert [await answer() for _ in range(3)] == [200, 404, 201]
+            writer.write(post + body[:5])
+            await asyncio.sleep(0.05)  # in parts: if they come together all the same, the answer is the same
+            writer.write(body[5:])
+            assert await answer() == 201
+        async with asyncio.timeout(20):
+            assert await reader.read() == b""  # idle
+        writer.close()
+
+
+@on_uvloop
 async def test_a_body_that_does_not_come_is_408_and_the_connection_ends() -> None:
     async with open_shop(limits=QUICK, body_deadline=0.3) as shop:
         reply = parse(await send(shop.port, HEAD + b'{"name"'))
