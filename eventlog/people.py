@@ -20,7 +20,7 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCMSIV
 
 from eventlog.commit import Commit, Proposal, RecordedEvent
 from eventlog.errors import UndecodableCommit
-from eventlog.personal import ERASED, SEALED, person_of, plain_name
+from eventlog.personal import ERASED, SEALED, PersonalFields, person_of, plain_name
 from eventlog.registry import Registry
 
 KEY_BYTES = 32
@@ -103,13 +103,15 @@ class People:
 
     async def seal(self, proposal: Proposal, registry: Registry) -> Sequence[str | None]:
         """The personal fields of each event of a proposal, sealed; None for an event without any. Raises Unavailable."""
-        return [await self._seal(event.data, proposal.aggregate.subject, registry) for event in proposal.commit.events]
+        subject = proposal.aggregate.subject
+        sealed: list[str | None] = []
+        for new in proposal.commit.events:
+            event, fields = new.data, registry.personal_fields(new.data)
+            person = person_of(fields, event)
+            sealed.append(await self._seal(event, fields, person, subject, registry) if fields is not None and person else None)
+        return sealed
 
-    async def _seal(self, event: Any, subject: str, registry: Registry) -> str | None:
-        fields = registry.personal_fields(event)
-        person = person_of(fields, event)
-        if fields is None or not person:
-            return None
+    async def _seal(self, event: Any, fields: PersonalFields, person: str, subject: str, registry: Registry) -> str:
         key = self._by_person.get(person) or await self._key_of(person)
         plain = msgspec.json.encode(fields.of(event))
         nonce = os.urandom(_NONCE_BYTES)

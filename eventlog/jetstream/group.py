@@ -35,6 +35,8 @@ _MOST_STEPS = 8
 _EACH = 0.00003
 """Seconds that a message in a batch takes: what it costs to write it, on both sides."""
 _FEWEST = 4
+_RESOLUTION = 0.001
+"""Seconds by which the loop's clock may be behind its timers."""
 _SAMPLE, _SAMPLE_TIME = 8, 0.005
 """Appends and seconds that the pace is measured over: acknowledgements come in bunches, so a few say nothing."""
 
@@ -102,7 +104,9 @@ class Group:
         self._answered = 0
         self._since = 0.0
         self._batch: asyncio.Task[None] | None = None
+        self._shared: Sequence[_Waiting] = ()
         self._scheduled = False
+        self._alarm: asyncio.TimerHandle | None = None
 
     async def append(self, message: Message, end: float) -> Appended:
         """Store a message until `end` (time of the loop). Raises as `EventLog.append`."""
@@ -131,16 +135,32 @@ class Group:
         return appended
 
     async def _wait(self, message: Message, end: float) -> _Waiting:
-        loop = asyncio.get_running_loop()
-        waiting = _Waiting(message, end, loop.create_future())
+        waiting = _Waiting(message, end, asyncio.get_running_loop().create_future())
         self._queue.append(waiting)
         self._schedule()
-        timer = loop.call_at(end, _expire, waiting)
-        try:
-            await waiting.result
-        finally:
-            timer.cancel()
+        self._watch(end)
+        await waiting.result
         return waiting
+
+    def _watch(self, end: float) -> None:
+        """One timer for all who wait, since next to none of them comes to its end: the loop's own cost more than the waiting."""
+        if self._alarm is not None:
+            if self._alarm.when() <= end:
+                return
+            self._alarm.cancel()
+        self._alarm = asyncio.get_running_loop().call_at(end, self._expire)
+
+    def _expire(self) -> None:
+        self._alarm = None
+        now = asyncio.get_running_loop().time() + _RESOLUTION
+        for waiting in (*self._shared, *self._queue):
+            if waiting.result.done():
+                continue
+            if waiting.end > now:
+                self._watch(waiting.end)
+                continue
+            reason = Unavailable("it waited for others until its deadline")
+            waiting.result.set_exception(given_up(waiting.message.subject, reason, unknown=waiting.sent))
 
     def _schedule(self) -> None:
         """Decide at the end of this turn of the loop: who is woken together appends together."""
@@ -155,7 +175,7 @@ class Group:
         self._queue = [waiting for waiting in self._queue if not waiting.result.done()]
         taken, left = self._take()
         if self.pace.batch_pays(len(taken)):
-            self._queue = left
+            self._queue, self._shared = left, taken
             self._batch = asyncio.create_task(self._share(taken))
         elif self._alone == 0 or not self.pace.batch_pays(self._alone + len(taken)):
             released, self._queue = self._queue, []
@@ -190,7 +210,7 @@ class Group:
             for waiting in taken:
                 waiting.sent = False
         finally:
-            self._batch = None
+            self._batch, self._shared = None, ()
             for waiting, result in zip(taken, appended, strict=True):
                 if not waiting.result.done():
                     waiting.result.set_result(result)
@@ -215,12 +235,6 @@ class Group:
         self.pace.saw_batch(len(taken), perf_counter() - began)
         self._answered, self._since = 0, perf_counter()
         return appended
-
-
-def _expire(waiting: _Waiting) -> None:
-    if not waiting.result.done():
-        reason = Unavailable("it waited for others until its deadline")
-        waiting.result.set_exception(given_up(waiting.message.subject, reason, unknown=waiting.sent))
 
 
 __all__ = ["Group", "Pace"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Any
 
 import pytest
@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from eventlog.commit import Appended
 from eventlog.conformance import deposit, stored
-from eventlog.errors import Conflict, TooLarge
+from eventlog.errors import Conflict, OutcomeUnknown, TooLarge, Unavailable
 from eventlog.jetstream import group
 from eventlog.jetstream.append import Ack, Message
 from eventlog.jetstream.connection import Connection
@@ -106,6 +106,33 @@ async def test_callers_that_give_up_take_nobody_with_them(log: JetStreamLog) -> 
         assert {type(result) for index, result in enumerate(results) if index % 3} == {Appended}
     ids = [commit.id for commit in await stored(log)]
     assert len(ids) == len(set(ids)) >= 20 * 16
+
+
+async def test_each_waits_until_its_own_deadline_and_is_told_whether_it_was_sent(
+    log: JetStreamLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sent = asyncio.Event()
+
+    async def unanswered(_: Sequence[Message], __: float, sending: Callable[[], None]) -> Ack:
+        sending()
+        sent.set()
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    monkeypatch.setattr(log._batches, "send", unanswered)
+    monkeypatch.setattr(Pace, "batch_pays", lambda *_: True)
+    patient = [asyncio.create_task(log.append(deposit(f"a{number}"), deadline=600)) for number in range(5)]
+    hasty = asyncio.create_task(log.append(deposit("b"), deadline=0.2))
+    async with asyncio.timeout(30):
+        await sent.wait()
+        late = asyncio.create_task(log.append(deposit("c"), deadline=0.1))
+        results = await asyncio.gather(hasty, late, return_exceptions=True)
+    assert [type(result) for result in results] == [OutcomeUnknown, Unavailable]
+    assert not any(task.done() for task in patient)
+    assert log.group._batch is not None
+    for task in (*patient, log.group._batch):
+        task.cancel()
+    await asyncio.wait(patient)
 
 
 async def test_a_shared_batch_is_bounded_in_bytes(log: JetStreamLog, monkeypatch: pytest.MonkeyPatch) -> None:
