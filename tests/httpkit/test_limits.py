@@ -68,7 +68,7 @@ async def test_a_connection_answers_what_comes_whole_in_parts_and_together_in_or
     body = b'{"name": "nail", "amount": 1}'
     post = b"POST /things HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n" % len(body)
     get = b"GET %b HTTP/1.1\r\nHost: x\r\n\r\n"
-    async with open_shop(limits=Limits(idle=2)) as shop:
+    async with open_shop() as shop:
         reader, writer = await asyncio.open_connection("127.0.0.1", shop.port)
 
         async def answer() -> int:
@@ -87,8 +87,6 @@ async def test_a_connection_answers_what_comes_whole_in_parts_and_together_in_or
             await asyncio.sleep(0.05)  # in parts: if they come together all the same, the answer is the same
             writer.write(body[5:])
             assert await answer() == 201
-        async with asyncio.timeout(20):
-            assert await reader.read() == b""  # idle
         writer.close()
 
 
