@@ -120,7 +120,7 @@ class Projector:
     async def run(self, *, until: int | None = None, workers: Workers | None = None) -> None:
         """Follow the log for ever, or up to sequence `until`.
 
-        While it is far behind, what commits lead to is derived by `workers`, aggregate by aggregate, and written here as ever.
+        What the log has at the beginning is derived by `workers`, aggregate by aggregate, and written here as ever.
 
         While the log or the database is away it stays on its checkpoint, tries again and goes on by itself. A commit that cannot
         be applied is tried again, then its aggregate is parked, and the others go on. Of several processes on one database that
