@@ -112,10 +112,10 @@ class Load:
 
 async def under_load(log: JetStreamLog, faults: Callable[[Load], Awaitable[None]]) -> Load:
     load = Load(log)
-    async with asyncio.timeout(90), asyncio.TaskGroup() as group:
+    async with asyncio.timeout(240), asyncio.TaskGroup() as group:
         for number in range(WRITERS):
             group.create_task(load.write(number))
-        await load.more(200, within=20)
+        await load.more(200, within=60)
         await faults(load)
         load.stop = True
     await load.audit()
@@ -130,7 +130,7 @@ async def test_one_node_killed_three_times(nats_server: EmbeddedServer) -> None:
             await nats_server.kill()
             await asyncio.sleep(0.3)
             await nats_server.start()
-            await load.more(300, within=20)
+            await load.more(300, within=60)
 
     async with Connection.open(nats_server.url, name="load") as connection:
         load = await under_load(await event_stream(connection), faults)
@@ -145,11 +145,11 @@ async def test_three_nodes_and_the_leader_killed(cluster: Cluster) -> None:
         leader = await cluster.leader(STREAM)
         await leader.kill()
         try:
-            await load.more(300, within=30)
+            await load.more(300, within=60)
         finally:
             await leader.start()
             await cluster.ready()
-        await load.more(100, within=20)
+        await load.more(100, within=60)
 
     async with Connection.open(cluster.urls, name="load") as connection:
         await under_load(await event_stream(connection, replicas=3), faults)

@@ -60,8 +60,8 @@ async def test_who_leaves_is_gone_at_once(connection: Connection) -> None:
 
 
 async def test_who_falls_silent_lapses_and_who_goes_on_does_not(connection: Connection) -> None:
-    """A TTL of one second; the server may take a little longer, never less."""
-    presence = await presence_on(connection, "1s")
+    """The server may take a little longer than the TTL, never less."""
+    presence = await presence_on(connection, "3s")
     await presence.announce("silent", b"")
     start = time.monotonic()
 
@@ -71,8 +71,8 @@ async def test_who_falls_silent_lapses_and_who_goes_on_does_not(connection: Conn
         assert "goes-on" in here
         return here == {"goes-on"}
 
-    await wait_until(only_the_other, 4, every=0.1)
-    assert time.monotonic() - start > 0.9
+    await wait_until(only_the_other, 30, every=0.1)
+    assert time.monotonic() - start > 2.9
 
 
 async def test_a_hundred_are_seen_with_one_request(connection: Connection, monkeypatch: pytest.MonkeyPatch) -> None:
