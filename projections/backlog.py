@@ -5,14 +5,11 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Sequence
-from contextlib import suppress
 
 from eventlog import Commit
 
-GATHER = 0.008
-ENOUGH = 24
-"""While many come, commits are gathered for so many seconds at most, until there are enough: a transaction costs as much as a
-dozen of them."""
+GATHER = 0.004
+"""Seconds for which commits are gathered while many come: each transaction costs more than a commit in it."""
 MANY = 500
 """Commits a second that are many."""
 _WINDOW = 0.1
@@ -63,7 +60,7 @@ class Backlog:
             self._filled.clear()
             await self._filled.wait()
         if self._busy():
-            await self._gather()
+            await asyncio.sleep(GATHER)
         commits, self._commits = self._commits, []
         if self._bytes > MOST_BYTES:
             end = _within(commits, MOST_BYTES)
@@ -72,20 +69,13 @@ class Backlog:
         self._taken.set()
         return commits
 
-    async def _gather(self) -> None:
-        with suppress(TimeoutError):
-            async with asyncio.timeout(GATHER):
-                while len(self._commits) < min(ENOUGH, self._most) and not self._ended:
-                    self._filled.clear()
-                    await self._filled.wait()
-
     def _busy(self) -> bool:
-        """Whether many commits came in the last window."""
+        """Whether many commits came in the last window; what comes in large lists is gathered enough."""
         passed = time.monotonic() - self._since
         if passed >= _WINDOW:
             self._many = self._counted > MANY * passed
             self._since, self._counted = time.monotonic(), 0
-        return self._many
+        return self._many and not self._ended and len(self._commits) < MANY * GATHER * 10
 
 
 def _size(commits: Sequence[Commit]) -> int:

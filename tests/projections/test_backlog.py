@@ -87,33 +87,3 @@ async def test_the_end_wakes_who_waits() -> None:
     await settle()
     gathered.end()
     assert await taking == ()
-
-
-async def test_while_many_come_they_are_gathered_until_there_are_enough(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Or until the time for it is up, or the end comes; and a backlog that takes few is not waited for beyond that."""
-    for name, value in {"_WINDOW": 0.0, "MANY": 0, "GATHER": 60.0, "ENOUGH": 5}.items():
-        monkeypatch.setattr(backlog, name, value)
-    gathered = Backlog(100)
-    await gathered.put(commits(1, 2))
-    taking = asyncio.create_task(gathered.take())
-    await settle()
-    await gathered.put(commits(3, 4))
-    await settle()
-    assert not taking.done()
-    await gathered.put(commits(5, 7))
-    assert sequences(await taking) == list(range(1, 8))
-
-    monkeypatch.setattr(backlog, "GATHER", 0.001)
-    await gathered.put(commits(8, 8))
-    assert sequences(await gathered.take()) == [8]
-
-    monkeypatch.setattr(backlog, "GATHER", 60.0)
-    await gathered.put(commits(9, 9))
-    last = asyncio.create_task(gathered.take())
-    await settle()
-    gathered.end()
-    assert sequences(await last) == [9]
-
-    small = Backlog(2)
-    await small.put(commits(1, 2))
-    assert sequences(await small.take()) == [1, 2]
