@@ -4,8 +4,6 @@
 - A client has to take something of what it is sent within `write_timeout`; aiohttp alone waits for ever.
 - What aiohttp answers itself (a request that is no HTTP, an unknown expectation) is a problem document too.
 - A stream hears at once that its client has gone.
-
-And it spares each request what only few need: a task of its own.
 """
 
 from __future__ import annotations
@@ -17,7 +15,6 @@ from typing import Any
 
 import structlog
 from aiohttp import web
-from aiohttp.http import RawRequestMessage, StreamWriter
 from aiohttp.web_protocol import RequestHandler
 
 from eventlog.alarms import Alarms
@@ -60,59 +57,6 @@ class Connection(RequestHandler):
         super().data_received(data)
         if self._head_timer is None and self._waiter is not None and not self._waiter.done():
             self._head_timer = self._loop.call_later(self._read_timeout, self.force_close)
-
-    async def start(self) -> None:
-        """Answer the requests of the connection, one after the other, in its own task.
-
-        aiohttp gives each a task of its own, which is a tenth of the work of a small POST. What is rare is left to it: a
-        request that is no HTTP, a body that has not arrived, an upgrade. From the first such on it has the connection.
-        """
-        while not self._force_close:
-            if not self._messages:
-                self._waiter = self._loop.create_future()
-                try:
-                    await self._waiter
-                finally:
-                    self._waiter = None
-            message, payload = self._messages[0]
-            if not isinstance(message, RawRequestMessage) or message.upgrade or not payload.is_eof():
-                await super().start()
-                return
-            if not await self._answer_next() or self._close:
-                break
-            self._next_keepalive_close_time = self._loop.time() + self._keepalive_timeout
-            if self._keepalive_handle is None:
-                self._keepalive_handle = self._loop.call_at(self._next_keepalive_close_time, self._process_keepalive)
-        if not self._force_close:
-            self._task_handler = None
-            if self.transport is not None:
-                self.transport.close()
-
-    async def _answer_next(self) -> bool:
-        """Answer the next request, which is complete; whether the connection stays open."""
-        manager, make_request, task = self._manager, self._request_factory, self._task_handler
-        if manager is None or make_request is None or task is None or self._parser is None or self._request_handler is None:
-            return False  # the connection is lost
-        message, payload = self._messages.popleft()
-        self._parser.message_consumed()
-        if self._buffer_paused and len(self._messages) <= self._msg_queue_resume_size:
-            self._resume_reading_if_drained()
-        manager.requests_count += 1
-        assert isinstance(message, RawRequestMessage)
-        request = make_request(message, payload, self, StreamWriter(self, self._loop), task)
-        try:
-            response, gone = await self._handle_request(request, None, self._request_handler)
-        except ConnectionError:
-            return False
-        except asyncio.CancelledError:
-            self.force_close()
-            raise
-        except Exception:
-            log.exception("request failed outside of the application")
-            self.force_close()
-            return False
-        self._keepalive = bool(response.keep_alive)
-        return self._keepalive and not gone
 
     def connection_lost(self, exc: BaseException | None) -> None:
         """The connection is no more."""
