@@ -1,8 +1,9 @@
 """A nats-server of our own: a child process with its own data directory, for one machine and nothing installed but Python.
 
-It syncs every message before it acknowledges it (`sync_interval: always`: the default may lose two minutes), listens on loopback
-only, and ends with the process that started it. On Linux the kernel sees to that even after kill -9 (see `eventlog.launch`);
-elsewhere a parent that is killed that hard leaves the server running, and the lock on the data directory names its pid.
+It syncs every message before it acknowledges it (`sync_interval: always`; nats-server's own default may lose two minutes),
+listens on loopback only, and ends with the process that started it. On Linux the kernel sees to that even after kill -9 (see
+`eventlog.launch`); elsewhere a parent that is killed that hard leaves the server running, and the lock on the data directory
+names its pid.
 """
 
 from __future__ import annotations
@@ -53,6 +54,8 @@ _LOG_TAIL = 20
 _LOG_FILES, _LOG_BYTES = 3, 16 * 1024**2
 _DISK_RESERVE = 0.05
 _MEMORY_STORE = 64 * 1024**2
+_SELDOM = "2m"
+"""What nats-server does by itself."""
 _CLUSTER = "embedded"
 
 
@@ -89,11 +92,11 @@ class EmbeddedServer:
     """A nats-server with JetStream on a data directory: `async with EmbeddedServer(path) as server: connect(server.url)`.
 
     `port` and `http_port` (monitoring) are ports on 127.0.0.1; 0 is a free one, which is kept over restarts of this object;
-    `http_port` None: no monitoring. `max_file_store` is the most that all streams together may take on
-    disk, in bytes, and is lowered to what the disk has; `max_payload` is the most one message may have. `membership` makes it one
-    of a cluster, each with a `name` of its own; `start` then waits for their leader, so start all of them together. The program
-    is `binary`, else what EVENTLOG_NATS_SERVER in the environment names, else the one beside this Python, else the one on the
-    PATH.
+    `http_port` None: no monitoring. `max_file_store` is the most that all streams together may take on disk, in bytes, and is
+    lowered to what the disk has; `max_payload` is the most one message may have. `membership` makes it one of a cluster, each
+    with a `name` of its own; `start` then waits for their leader, so start all of them together. Without `durable` messages
+    outlive the server and not the machine: for data that nobody needs tomorrow. The program is `binary`, else what
+    EVENTLOG_NATS_SERVER in the environment names, else the one beside this Python, else the one on the PATH.
     """
 
     def __init__(
@@ -107,6 +110,7 @@ class EmbeddedServer:
         binary: Path | None = None,
         name: str = "embedded",
         membership: Membership | None = None,
+        durable: bool = True,
         start_timeout: float = 30.0,
     ) -> None:
         self.data_dir = data_dir
@@ -117,6 +121,7 @@ class EmbeddedServer:
         self._binary = binary
         self.name = name
         self._membership = membership
+        self._durable = durable
         self._start_timeout = start_timeout
         self._lock: _Lock | None = None
         self._process: subprocess.Popen[bytes] | None = None
@@ -270,7 +275,7 @@ class EmbeddedServer:
             "logfile_max_num": _LOG_FILES,
             "jetstream": {
                 "store_dir": str(self.data_dir),
-                "sync_interval": "always",
+                "sync_interval": "always" if self._durable else _SELDOM,
                 "max_memory_store": _MEMORY_STORE,
                 "max_file_store": _storage_limit(self.data_dir, self._max_file_store),
                 "strict": True,

@@ -44,7 +44,7 @@ async def nats_server(tmp_path: Path) -> AsyncIterator[EmbeddedServer]:
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
 async def session_nats_server(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[EmbeddedServer]:
     """The server behind `nats_url`; do not use it directly."""
-    async with EmbeddedServer(tmp_path_factory.mktemp("nats")) as server:
+    async with EmbeddedServer(tmp_path_factory.mktemp("nats"), durable=False) as server:  # the machine stays up
         yield server
 
 

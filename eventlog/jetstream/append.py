@@ -32,6 +32,8 @@ STORE_FAILED = 10077
 _TOO_LARGE = {10054, 10097}
 
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.01, 0.5
+_LEAST = 0.02
+"""Seconds that another try has to have: one that is sent without time for its answer only makes the outcome unknown."""
 _LOOKS = 3
 _ROOM_FOR_BATCH_HEADERS = 128
 
@@ -109,7 +111,9 @@ async def persist(
     """
     loop = asyncio.get_running_loop()
     pause, reason = _FIRST_PAUSE, Unavailable("no time was left")
-    while (left := end - loop.time()) > 0:
+    least = 0.0
+    while (left := end - loop.time()) > least:
+        least = _LEAST
         try:
             return await attempt(left)
         except OutcomeUnknown as error:
