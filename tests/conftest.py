@@ -55,7 +55,7 @@ async def nats_url(session_nats_server: EmbeddedServer) -> AsyncIterator[str]:
     Cheaper than `nats_server`; do not kill or pause this one.
     """
     yield session_nats_server.url
-    await remove_streams(session_nats_server.url)
+    await remove_streams(session_nats_server.url, session_nats_server.data_dir)
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")

@@ -336,4 +336,3 @@ async def test_a_race_on_one_aggregate_has_one_winner_a_round(cluster: Cluster) 
         accepted = await race([JetStreamLog((one, two, three)[number % 3], STREAM, first.registry) for number in range(8)], 50)
         assert len(accepted) == 50
         assert [commit.id async for commit in first.history(account("a"))] == accepted
-    await remove_streams(cluster.nodes[0].url)

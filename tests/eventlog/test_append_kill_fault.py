@@ -17,7 +17,6 @@ from eventlog.jetstream.connection import Connection
 from eventlog.jetstream.log import JetStreamLog
 from tests.support.cluster import Cluster
 from tests.support.eventstream import STREAM, event_stream
-from tests.support.nats import remove_streams
 from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.fault
@@ -153,4 +152,3 @@ async def test_three_nodes_and_the_leader_killed(cluster: Cluster) -> None:
 
     async with Connection.open(cluster.urls, name="load") as connection:
         await under_load(await event_stream(connection, replicas=3), faults)
-    await remove_streams(cluster.nodes[0].url)

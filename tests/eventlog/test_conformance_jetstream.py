@@ -11,7 +11,6 @@ from eventlog.jetstream.connection import Connection
 from eventlog.port import EventLog
 from tests.support.cluster import Cluster
 from tests.support.eventstream import event_stream
-from tests.support.nats import remove_streams
 
 
 class TestOneNode(EventLogConformance):
@@ -26,4 +25,3 @@ class TestThreeNodes(EventLogConformance):
     async def log(self, cluster: Cluster) -> AsyncIterator[EventLog]:
         async with Connection.open(cluster.urls, name="conformance") as connection:
             yield await event_stream(connection, replicas=3)
-        await remove_streams(cluster.nodes[0].url)

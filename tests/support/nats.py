@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+import shutil
+from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager, suppress
+from pathlib import Path
 
 import nats
 from nats.aio.client import Client
 from nats.js import JetStreamContext
+
+from tests.support.waiting import wait_until
+
+_REMOVED_WITHIN = 20.0
 
 
 async def _quiet(_: Exception) -> None:
@@ -25,9 +31,23 @@ async def plain_client(url: str | list[str]) -> AsyncIterator[Client]:
             await client.close()
 
 
-async def remove_streams(url: str) -> None:
-    """Delete every stream on a server, and with them buckets and consumers."""
+async def remove_streams(url: str, *data_dirs: Path) -> None:
+    """Delete every stream on a server, and with them buckets and consumers; `data_dirs` are those of the server, or the cluster.
+
+    A server is done with that a moment later, on disk. Where a stream of the same name is made and deleted before, it fails to
+    put the files away, says nothing, and the next stream of that name begins with what is in them (nats-server 2.15:
+    `fileStore.Delete`, whose errors `stream.stop` ignores). So that is waited for.
+    """
     async with plain_client(url) as client:
         jetstream: JetStreamContext = client.jetstream()
         for stream in await jetstream.streams_info():
             await jetstream.delete_stream(stream.config.name or "")
+    with suppress(AssertionError):
+        await wait_until(lambda: not _left(data_dirs), timeout=_REMOVED_WITHIN)
+    for left in _left(data_dirs):
+        shutil.rmtree(left, ignore_errors=True)
+
+
+def _left(data_dirs: Iterable[Path]) -> list[Path]:
+    """The directories of streams that are there."""
+    return [path for data_dir in data_dirs for path in (data_dir / "jetstream").glob("*/streams/*")]
