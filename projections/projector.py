@@ -199,11 +199,10 @@ class Projector:
         self._advancing.incarnation = head.incarnation
         await self._advancing.load()
         self._progress.begin(self._advancing.lowest, head.last)
-        if self._shown is None:
-            self._shown = self._history(self._advancing.highest)
+        shown = self._shown_so_far()
         log.info("projector stands by", read_model=self._model.name, position=self._advancing.lowest, head=head.last)
         backlog = Backlog(self._batch)
-        async with _beside(self._read(backlog, self._shown, None)), _beside(self._watch(backlog)):
+        async with _beside(self._read(backlog, shown, None)), _beside(self._watch(backlog)):
             try:
                 await stand_by(turns, self._advancing, backlog, self._reached, self._show)
             except StoreUnavailable as error:
@@ -302,18 +301,20 @@ class Projector:
 
     async def _show_missed(self) -> None:
         """Show what another process has applied and this one has not shown yet; at the beginning that is history."""
-        highest = self._advancing.highest
-        if self._shown is None:
-            self._shown = self._history(highest)
-        if self._shown < highest:
+        highest, shown = self._advancing.highest, self._shown_so_far()
+        if shown < highest:
             backlog = Backlog(self._batch)
-            async with _beside(self._read(backlog, self._shown, highest)):
+            async with _beside(self._read(backlog, shown, highest)):
                 while commits := await backlog.take():
                     self._show(commits)
         self._shown = highest
 
-    def _history(self, highest: int) -> int:
-        return highest if self._shown_before is None else min(highest, self._shown_before)
+    def _shown_so_far(self) -> int:
+        """The sequence up to which nothing has to be shown any more; at the beginning the end of what is history."""
+        if self._shown is None:
+            highest = self._advancing.highest
+            self._shown = highest if self._shown_before is None else min(highest, self._shown_before)
+        return self._shown
 
     def _show(self, commits: Sequence[Commit]) -> None:
         position = self._advancing.lowest

@@ -64,20 +64,18 @@ async def call(
 
     Raises Refused, Unavailable (no connection, no leader, no JetStream) and OutcomeUnknown, which is one (no answer).
     """
-    reply = await connection.request(PREFIX + request, msgspec.json.encode(body) if body else b"", timeout=timeout)
+    reply = await connection.request(PREFIX + request, _encoded(body), timeout=timeout)
     return answer_of(request, reply.data)
 
 
-async def ask(
-    connection: Connection,
-    request: str,
-    body: Mapping[str, Any] | None = None,
-    *,
-    timeout: float = TIMEOUT,  # noqa: ASYNC109 - ends with an error of its own
-) -> dict[str, Any]:
+async def ask(connection: Connection, request: str, body: Mapping[str, Any] | None = None) -> dict[str, Any]:
     """As `call`, for what does no harm when it is done twice: see `Connection.ask`."""
-    reply = await connection.ask(PREFIX + request, msgspec.json.encode(body) if body else b"", timeout=timeout)
+    reply = await connection.ask(PREFIX + request, _encoded(body), timeout=TIMEOUT)
     return answer_of(request, reply.data)
+
+
+def _encoded(body: Mapping[str, Any] | None) -> bytes:
+    return msgspec.json.encode(body) if body else b""
 
 
 def answer_of(request: str, data: bytes) -> dict[str, Any]:
