@@ -10,8 +10,8 @@ from contextlib import asynccontextmanager
 import attrs
 import structlog
 
-from eventlog.errors import Unavailable
-from eventlog.jetstream.api import persist
+from eventlog.errors import OutcomeUnknown, Unavailable
+from eventlog.jetstream.api import NO_MESSAGE, Refused, ask, persist
 from eventlog.jetstream.connection import Connection
 
 log = structlog.get_logger(__name__)
@@ -40,19 +40,25 @@ class Job:
     ack_wait: float
     _connection: Connection
     _reply: str
+    _stream: str
     _taken: float = attrs.field(factory=time.monotonic)
 
     async def ack(self) -> None:
         """Done: the job leaves the queue. Returns when the broker has confirmed it. Raises Unavailable."""
-        await self._settle(b"+ACK")
+        await _take_out((self,), b"+ACK")
 
     async def nak(self, delay_seconds: float) -> None:
         """Not done: it is delivered again after a delay, if it was not delivered as often as may be. Raises Unavailable."""
-        await self._settle(b'-NAK {"delay": %d}' % int(delay_seconds * _NANOSECONDS))
+        how = b'-NAK {"delay": %d}' % int(delay_seconds * _NANOSECONDS)
+
+        async def say() -> object:  # saying it twice does no harm
+            return await self._connection.request(self._reply, how, timeout=_REQUEST_TIMEOUT)
+
+        await persist(self._connection, say, SETTLE_TIMEOUT)
 
     async def term(self) -> None:
         """Never to be done: the job leaves the queue. Raises Unavailable."""
-        await self._settle(b"+TERM")
+        await _take_out((self,), b"+TERM")
 
     async def in_progress(self) -> None:
         """Still at work: AckWait begins anew. Raises Unavailable."""
@@ -90,11 +96,12 @@ class Job:
                 confirmed = time.monotonic()
                 await asyncio.sleep(third)
 
-    async def _settle(self, how: bytes) -> None:
-        async def say() -> object:  # saying it twice does no harm
-            return await self._connection.request(self._reply, how, timeout=_REQUEST_TIMEOUT)
-
-        await persist(self._connection, say, SETTLE_TIMEOUT)
+    async def _is_gone(self) -> bool:
+        try:
+            await ask(self._connection, f"STREAM.MSG.GET.{self._stream}", {"seq": self.sequence})
+        except Refused as error:
+            return error.number == NO_MESSAGE
+        return False
 
 
 async def acknowledge(jobs: Sequence[Job]) -> None:
@@ -102,11 +109,21 @@ async def acknowledge(jobs: Sequence[Job]) -> None:
 
     Raises Unavailable.
     """
-    connection = jobs[0]._connection  # noqa: SLF001 - a job's own module
-    messages = [(job._reply, b"", b"+ACK") for job in jobs]  # noqa: SLF001 - as above
+    await _take_out(jobs, b"+ACK")
 
-    async def say() -> object:
-        return await connection.send_batch(messages, _REQUEST_TIMEOUT)
+
+async def _take_out(jobs: Sequence[Job], how: bytes) -> None:
+    connection = jobs[0]._connection  # noqa: SLF001 - a job's own module
+    messages = [(job._reply, b"", how) for job in jobs]  # noqa: SLF001 - as above
+
+    async def say() -> None:  # saying it twice does no harm
+        try:
+            await connection.send_batch(messages, _REQUEST_TIMEOUT)
+        except OutcomeUnknown:
+            # A broker that was killed may have taken a job out and forgotten that it gave it away: it never confirms that.
+            for job in reversed(jobs):
+                if not await job._is_gone():  # noqa: SLF001 - as above
+                    raise
 
     await persist(connection, say, SETTLE_TIMEOUT)
 
