@@ -20,7 +20,7 @@ from eventsourcing.domain import Aggregate
 from eventsourcing.persistence import InfrastructureFactory, Tracking, TrackingRecorder
 from eventsourcing.projection import Projection, ProjectionRunner
 
-TOGETHER = 1000
+TOGETHER = 100
 """Events that are stored with one call, which is not measured."""
 
 
