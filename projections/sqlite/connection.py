@@ -92,7 +92,7 @@ def _check_ownership(connection: sqlite3.Connection, path: Path) -> None:
         raise StoreForeign(f"{path} is a database of another program: choose another file")
 
 
-CACHE_KIB = 16 * 1024
+CACHE_KIB = 8 * 1024
 WAL_PAGES = 16_000
 """Pages (4 KiB each) of write-ahead log after which they are copied into the database. In a replay the same pages are touched
 again and again: the later they are copied, the fewer are written."""
