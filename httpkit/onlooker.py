@@ -19,7 +19,7 @@ from httpkit.health import Check
 from httpkit.metrics import NOT_KNOWN
 from httpkit.sse import Hub
 from projections.databases import reader_at
-from projections.errors import ProjectionError, ProjectorStopped, StoreUnavailable
+from projections.errors import MigrationError, ProjectionError, ProjectorStopped, StoreUnavailable
 from projections.migrations import check_tables
 from projections.model import ReadModel
 from projections.store import Argument, Queryable, Reader, Row
@@ -96,7 +96,7 @@ class Onlooker:
     # The database
 
     async def reader(self) -> Queryable:
-        """The database, opened when it is first asked for. Raises StoreUnavailable, StoreDamaged, MigrationError."""
+        """The database, opened when it is first asked for. Raises StoreUnavailable, StoreDamaged."""
         return _Counted(await self._opened(), self)
 
     async def _opened(self) -> Reader:
@@ -111,6 +111,9 @@ class Onlooker:
         await reader.open()
         try:
             await check_tables(reader, self._model)
+        except MigrationError as error:
+            await reader.close()
+            raise StoreUnavailable(f"the tables are not those of this version of the program: {error}") from error
         except BaseException:
             await reader.close()
             raise

@@ -13,7 +13,7 @@ import structlog
 from prometheus_client.core import HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from eventlog import Commit, EventLogError, Unavailable
+from eventlog import Commit, Unavailable
 from eventlog.commands import Commands
 from eventlog.desk import Desk
 from eventlog.jetstream.connection import Connection
@@ -23,9 +23,8 @@ from httpkit.feed import CommitFrames, Feed
 from httpkit.health import Check, Health
 from httpkit.metrics import gauge, total
 from httpkit.sse import Hub
-from projections.advancing import pauses
 from projections.databases import copies_of, store_at
-from projections.errors import Behind, ProjectionError, ProjectorStopped, StoreDamaged, StoreUnavailable
+from projections.errors import Behind, ProjectorStopped, StoreDamaged
 from projections.keys import CommandKeys
 from projections.maintenance import Maintenance, subject_of
 from projections.model import ReadModel
@@ -34,7 +33,7 @@ from projections.recovery import damaged, make_again, open_sound
 from projections.standing import Standing, standing
 from projections.status import State
 from projections.store import Store
-from projections.upgrade import Upgrade, upgrade, upgrade_of
+from projections.upgrade import Handover
 
 _log = structlog.get_logger(__name__)
 
@@ -84,11 +83,11 @@ class ReadSide(Collector):
         self._store = store
         self._model = model
         self._max_lag = max_lag
-        self._upgrade = Upgrade.NONE
         self.hub = Hub(frames.replay)
         self._feed = Feed(frames, self.hub)
         self._told = (self._feed.applied, *on_applied)
         self.projector = Projector(log, store, model, on_applied=self._applied)
+        self._handover = Handover(store, copies_of(store), log, model)
         self.maintenance = Maintenance(self.projector, store, copies_of(store), log, model)
         self._desk = Desk(connection, subject_of(model), self.maintenance.take)
         self.commands = Commands(log, keys=CommandKeys(self.projector, store))
@@ -103,9 +102,6 @@ class ReadSide(Collector):
         head = await self._log.head()
         self.hub.start(head.last)
         self.projector.show_after(head.last)
-        self._upgrade = await upgrade_of(self._store, copies_of(self._store), self._model)
-        if self._upgrade is Upgrade.TAKE:
-            await upgrade(self.projector, self._store, copies_of(self._store), self._log, self._model)
         rest = {"orders": self._desk.run, **(beside or {})}
         led = {name: self._while_leading(run) for name, run in rest.items()}
         work = {"projector": self._project(), "event stream": self._feed.run(), **led}
@@ -132,9 +128,15 @@ class ReadSide(Collector):
                 working.result()
 
     async def _project(self) -> None:
-        """Run the projector; a database that proves to be damaged meanwhile is set aside, and made again from the log."""
-        if self._upgrade is Upgrade.MAKE:  # the old tables are shown meanwhile
-            await self._make_beside()
+        """See that the tables are this program's, and run the projector.
+
+        A database that proves to be damaged meanwhile is set aside, and made again from the log.
+        """
+        try:
+            await self._handover.run(self.projector)
+        except StoreDamaged as error:
+            await make_again(self._store, self._model, error)
+            await self._handover.run(self.projector)
         while True:
             tasks = running, looking = asyncio.create_task(self.projector.run()), asyncio.create_task(damaged(self._store))
             try:
@@ -150,18 +152,6 @@ class ReadSide(Collector):
                 await make_again(self._store, self._model, stopped.__cause__)
             else:
                 await make_again(self._store, self._model, looking.result())
-
-    async def _make_beside(self) -> None:
-        waits = pauses()
-        while True:
-            try:
-                return await upgrade(self.projector, self._store, copies_of(self._store), self._log, self._model)
-            except (StoreUnavailable, Unavailable) as error:
-                _log.warning("making the new tables waits", reason=str(error))
-                await asyncio.sleep(next(waits))
-            except (ProjectionError, EventLogError) as error:
-                _log.error("the new tables cannot be made beside the old ones: those are filled again", reason=str(error))
-                return None
 
     async def seen(self, sequence: int) -> int:
         """Wait until the read model has what a command wrote, and give that sequence.
@@ -198,9 +188,11 @@ class ReadSide(Collector):
         await self._log.head()
 
     async def _check_database(self) -> None:
-        await self._store.fetch_one("SELECT 1 AS one")
+        await self._store.schema()
 
     async def _check_read_model(self) -> None:
+        if (reason := self._handover.reason()) is not None:
+            raise ProjectorStopped(reason)
         status = self.projector.status()
         if status.state in {State.STOPPED, State.WAITING, State.STARTING}:
             raise ProjectorStopped(status.error or f"the projector is {status.state}")

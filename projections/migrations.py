@@ -105,7 +105,8 @@ class Migrations:
         if not 0 <= version <= len(self._all):
             raise MigrationError(f"there is no migration {version}: they are numbered 1 to {len(self._all)}, 0 is none")
         before = await self._store.schema()
-        changed = await self._store.migrate("", before=before, after=SchemaVersion(version), projections=self._model.projections)
+        after = SchemaVersion(version, taken_back=version < before.version)
+        changed = await self._store.migrate("", before=before, after=after, projections=self._model.projections)
         if changed is None:
             raise MigrationError("another process has changed the schema meanwhile: look at its version again")
 
@@ -126,10 +127,9 @@ class Migrations:
         return self._all[version.version :]
 
     async def _apply(self, migration: Migration, sql: str, before: SchemaVersion, after: int) -> bool:
+        then = SchemaVersion(after, taken_back=after < before.version)
         try:
-            emptied = await self._store.migrate(
-                sql, before=before, after=SchemaVersion(after), projections=self._model.projections
-            )
+            emptied = await self._store.migrate(sql, before=before, after=then, projections=self._model.projections)
         except MigrationError as error:
             raise MigrationError(f"migration {migration}: {error}") from error
         if emptied is None:
@@ -138,6 +138,13 @@ class Migrations:
             "schema migrated", read_model=self._model.name, migration=str(migration), version=after, to_be_filled=list(emptied)
         )
         return True
+
+
+async def migrate(store: Store, model: ReadModel) -> None:
+    """Apply all that are pending, and see that the tables are those that are declared. Raises MigrationError."""
+    for migration in await Migrations(store, model).up():
+        log.info("migration applied", migration=str(migration))
+    await check_tables(store, model)
 
 
 async def check_tables(store: Reader, model: ReadModel) -> None:

@@ -9,11 +9,11 @@ import structlog
 
 from projections.databases import copies_of
 from projections.errors import StoreDamaged, StoreForeign
-from projections.migrations import Migrations, check_tables
+from projections.migrations import migrate
 from projections.model import ReadModel
 from projections.sqlite import SQLiteStore
 from projections.store import Store
-from projections.upgrade import Upgrade, upgrade_of
+from projections.upgrade import WITHHELD, Upgrade, upgrade_of
 
 log = structlog.get_logger(__name__)
 
@@ -25,7 +25,7 @@ _NOTICED_WITHIN = 0.5
 async def open_sound(store: Store, model: ReadModel) -> None:
     """Open a database and apply all migrations; one that is damaged is set aside first.
 
-    Where a copy waits that was made for this version of the program (`projections.upgrade`), the tables are left as they are.
+    The tables of another version of the program are left as they are, and withheld: see `projections.upgrade`.
 
     Raises StoreUnavailable, StoreForeign for the database of another program, MigrationError, and StoreDamaged where nothing can
     be set aside.
@@ -35,8 +35,10 @@ async def open_sound(store: Store, model: ReadModel) -> None:
     except StoreDamaged as error:
         await make_again(store, model, error)
     else:
-        if await upgrade_of(store, copies_of(store), model) is not Upgrade.TAKE:
-            await _migrate(store, model)
+        if await upgrade_of(store, copies_of(store), model) is Upgrade.TABLES:
+            store.withheld = WITHHELD
+        else:
+            await migrate(store, model)
 
 
 async def make_again(store: Store, model: ReadModel, error: StoreDamaged) -> None:
@@ -47,7 +49,8 @@ async def make_again(store: Store, model: ReadModel, error: StoreDamaged) -> Non
     aside = await store.set_aside()
     log.error("a damaged database is set aside and made again from the log", aside=str(aside), reason=str(error))
     await store.open()
-    await _migrate(store, model)
+    await migrate(store, model)
+    store.withheld = None
 
 
 async def damaged(store: Store, *, look_every: float = LOOK_EVERY) -> StoreDamaged:
@@ -63,9 +66,3 @@ async def damaged(store: Store, *, look_every: float = LOOK_EVERY) -> StoreDamag
             looked = time.monotonic()
             if problems := await store.problems():
                 return StoreDamaged("; ".join(problems))
-
-
-async def _migrate(store: Store, model: ReadModel) -> None:
-    for migration in await Migrations(store, model).up():
-        log.info("migration applied", migration=str(migration))
-    await check_tables(store, model)

@@ -104,10 +104,15 @@ class Outcome(Enum):
 
 @attrs.frozen
 class SchemaVersion:
-    """The number of the last migration applied, 0 for none; `dirty` where one was left half done."""
+    """The number of the last migration applied, 0 for none; `dirty` where one was left half done.
+
+    `taken_back`: by taking back a migration, or by `force`: so these are not simply the tables of an older program. Two of one
+    number are equal either way.
+    """
 
     version: int
     dirty: bool = False
+    taken_back: bool = attrs.field(default=False, eq=False)
 
 
 @attrs.frozen
@@ -209,6 +214,9 @@ class Turns(Protocol):
 
 class Store(Reader, Protocol):
     """A database that holds a read model, its checkpoints and the idempotency keys, and the only one to write to it."""
+
+    withheld: str | None
+    """Why nothing may be asked of its tables now: `fetch` and the like raise StoreUnavailable with that. None where all may."""
 
     @property
     def turns(self) -> Turns | None:

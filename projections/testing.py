@@ -442,6 +442,16 @@ class StoreConformance:
         await store.migrate("", before=SchemaVersion(0), after=SchemaVersion(3, dirty=True), projections=())
         assert await store.schema() == SchemaVersion(3, dirty=True)
 
+    async def test_that_a_migration_was_taken_back_is_kept_until_one_is_applied(self, store: Store) -> None:
+        """Tables of before are told from those of an older program by that."""
+        await self.made(store)
+        for before, after, taken_back in ((1, 2, False), (2, 1, True), (1, 2, False)):
+            then = SchemaVersion(after, taken_back=taken_back)
+            await store.migrate("", before=SchemaVersion(before), after=then, projections=BOTH)
+            await store.close()
+            await store.open()
+            assert (await store.schema()).taken_back is taken_back
+
     async def test_all_of_it_is_there_after_reopening(self, store: Store) -> None:
         """Rows, checkpoints, keys, version."""
         await self.made(store)

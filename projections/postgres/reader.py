@@ -29,6 +29,8 @@ class PostgresReader:
         """`url`: `postgresql://user:password@host:port/database`. Raises StoreUnavailable for an address of another form."""
         self.address = Address(url)
         self._pool: Any = None
+        self.withheld: str | None = None
+        """Why queries are refused now, see `projections.store.Store`."""
 
     async def __aenter__(self) -> Self:
         await self.open()
@@ -78,18 +80,18 @@ class PostgresReader:
     async def fetch(self, sql: str, *arguments: Argument) -> Sequence[Row]:
         """The rows of a query."""
         with translated(self.address, asked=True):
-            return [dict(row) for row in await self._opened().fetch(sql, *map(without_nul, arguments))]
+            return [dict(row) for row in await self._asked().fetch(sql, *map(without_nul, arguments))]
 
     async def fetch_one(self, sql: str, *arguments: Argument) -> Row | None:
         """The first row of a query, or None."""
         with translated(self.address, asked=True):
-            row = await self._opened().fetchrow(sql, *map(without_nul, arguments))
+            row = await self._asked().fetchrow(sql, *map(without_nul, arguments))
             return None if row is None else dict(row)
 
     async def fetch_beside(self, sql: str, *arguments: Argument) -> Sequence[Row]:
         """As `fetch`, for what takes longer."""
         with translated(self.address, asked=True):
-            return [dict(row) for row in await self._opened().fetch(sql, *map(without_nul, arguments), timeout=_LONG)]
+            return [dict(row) for row in await self._asked().fetch(sql, *map(without_nul, arguments), timeout=_LONG)]
 
     async def schema(self) -> SchemaVersion:
         """The last migration applied."""
@@ -114,6 +116,11 @@ class PostgresReader:
     def snapshot(self) -> AbstractAsyncContextManager[Snapshot]:
         """Everything as it is now."""
         return _snapshot(self.address)
+
+    def _asked(self) -> Any:
+        if self.withheld is not None:
+            raise StoreUnavailable(self.withheld)
+        return self._opened()
 
     def _opened(self) -> Any:
         if self._pool is None:

@@ -48,6 +48,11 @@ CREATE TABLE IF NOT EXISTS {MIGRATIONS} (version BIGINT PRIMARY KEY, dirty BOOLE
 MARK = "Made from the event log by `projections`, which moves it and removes it."
 """The comment on tables and schemas that are ours: nothing else in a database is touched."""
 
+_TAKEN_BACK = "A migration was taken back."
+_VERSION = f"""
+SELECT version, dirty, col_description(tableoid, 1) IS NOT DISTINCT FROM '{_TAKEN_BACK}' AS taken_back FROM {MIGRATIONS}
+"""  # noqa: S608 - constants
+
 _TABLES = """
 SELECT c.oid::bigint AS oid, c.relname AS name, obj_description(c.oid, 'pg_class') IS NOT DISTINCT FROM $2 AS ours
 FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
@@ -111,14 +116,16 @@ async def create_system_tables(connection: Any) -> None:
 
 async def read_version(connection: Any) -> SchemaVersion:
     """The last migration applied."""
-    row = await connection.fetchrow(f"SELECT version, dirty FROM {MIGRATIONS}")  # noqa: S608 - a constant
-    return SchemaVersion(row["version"], row["dirty"]) if row else SchemaVersion(0)
+    row = await connection.fetchrow(_VERSION)
+    return SchemaVersion(row["version"], row["dirty"], row["taken_back"]) if row else SchemaVersion(0)
 
 
 async def write_version(connection: Any, version: SchemaVersion) -> None:
     """Record the last migration applied."""
     await connection.execute(f"DELETE FROM {MIGRATIONS}")  # noqa: S608 - a constant
     await connection.execute(f"INSERT INTO {MIGRATIONS} VALUES ($1, $2)", version.version, version.dirty)  # noqa: S608 - a constant
+    comment = f"'{_TAKEN_BACK}'" if version.taken_back else "NULL"
+    await connection.execute(f"COMMENT ON COLUMN {MIGRATIONS}.version IS {comment}")
 
 
 async def read_columns(connection: Any, table: str) -> Sequence[StoredColumn]:

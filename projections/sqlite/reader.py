@@ -38,6 +38,8 @@ class SQLiteReader:
         self._is_copy = is_copy
         self.damage: StoreDamaged | None = None
         """What a query has found to be damaged, since it was opened."""
+        self.withheld: str | None = None
+        """Why queries are refused now, see `projections.store.Store`."""
         self.file = path
         """The file that is live, since it was opened; `path` is what the database is known by."""
         self._read_timeout = read_timeout
@@ -111,11 +113,11 @@ class SQLiteReader:
     async def fetch(self, sql: str, *arguments: Argument) -> Sequence[Row]:
         """The rows of a query."""
         with self._watched():
-            return _rows(self._opened(), sql, arguments)
+            return _rows(self._asked(), sql, arguments)
 
     async def fetch_one(self, sql: str, *arguments: Argument) -> Row | None:
         """The first row of a query, or None."""
-        connection = self._opened()
+        connection = self._asked()
         try:
             cursor = connection.execute(sql, bound(arguments))
             row = cursor.fetchone()
@@ -128,7 +130,7 @@ class SQLiteReader:
 
     async def fetch_beside(self, sql: str, *arguments: Argument) -> Sequence[Row]:
         """As `fetch`, in a thread of its own: one such query at a time."""
-        self._opened()
+        self._asked()
         with self._watched():
             return await self._beside.fetch(sql, arguments)
 
@@ -170,6 +172,11 @@ class SQLiteReader:
         except StoreDamaged as error:
             self.damage = error
             raise
+
+    def _asked(self) -> sqlite3.Connection:
+        if self.withheld is not None:
+            raise StoreUnavailable(self.withheld)
+        return self._opened()
 
     def _opened(self) -> sqlite3.Connection:
         if self._connection is None:

@@ -54,13 +54,15 @@ def create_system_tables(connection: sqlite3.Connection) -> None:
 def read_version(connection: sqlite3.Connection) -> SchemaVersion:
     """The last migration applied."""
     row = connection.execute(f"SELECT version, dirty FROM {MIGRATIONS}").fetchone()  # noqa: S608 - a constant
-    return SchemaVersion(row[0], bool(row[1])) if row else SchemaVersion(0)
+    (taken_back,) = connection.execute("PRAGMA user_version").fetchone()
+    return SchemaVersion(row[0], bool(row[1]), bool(taken_back)) if row else SchemaVersion(0)
 
 
 def write_version(connection: sqlite3.Connection, version: SchemaVersion) -> None:
     """Record the last migration applied."""
     connection.execute(f"DELETE FROM {MIGRATIONS}")  # noqa: S608 - a constant
     connection.execute(f"INSERT INTO {MIGRATIONS} VALUES (?, ?)", (version.version, int(version.dirty)))  # noqa: S608 - a constant
+    connection.execute(f"PRAGMA user_version = {int(version.taken_back)}")
 
 
 def read_columns(connection: sqlite3.Connection, table: str) -> Sequence[StoredColumn]:

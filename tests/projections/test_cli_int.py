@@ -119,7 +119,7 @@ async def test_status_says_how_far_each_projection_is_while_the_service_runs(
     head = await log.head()
     document = ended.document
     assert (document["head"], document["incarnation"], document["stream"]) == (2, head.incarnation, "GCTD")
-    assert document["schema"] == {"version": len(MIGRATIONS), "dirty": False}
+    assert document["schema"] == {"version": len(MIGRATIONS), "dirty": False, "taken_back": False}
     assert [line["projection"] for line in document["projections"]] == ["repos", "tasks", "analyses", "workers"]
     of_workers = document["projections"][-1]
     assert 0 < of_workers.pop("lag_seconds") < 60

@@ -52,7 +52,9 @@ class Server:
         self.url = f"http://127.0.0.1:{self.port}"
         self.database = directory / f"{name}.db"
         self.program: Program | None = None
-        self._nats = nats
+        self.module = "pantry"
+        """What is run: another version of the program, where a test says so."""
+        self.nats = nats
         self._added = added
         self.http: aiohttp.ClientSession
 
@@ -62,7 +64,7 @@ class Server:
         return {
             **{name: value for name, value in os.environ.items() if not name.startswith("PANTRY_")},
             "PANTRY_URL": self.url,
-            "PANTRY_NATS_URL": self._nats.url,
+            "PANTRY_NATS_URL": self.nats.url,
             "PANTRY_DATABASE_URL": f"sqlite:{self.database}",
             "PANTRY_SERVER_HOST": "127.0.0.1",
             "PANTRY_SERVER_PORT": str(self.port),
@@ -72,10 +74,15 @@ class Server:
 
     async def start(self) -> None:
         """Start the server and wait until it is ready; it ends with this process at the latest."""
+        await self.begin()
+        await self.ready()
+
+    async def begin(self) -> None:
+        """Start the server."""
         log = self.directory / f"{self.name}.log"
         with log.open("ab") as output:
             process = await asyncio.create_subprocess_exec(
-                *attached([sys.executable, "-m", "pantry", "serve"]),
+                *attached([sys.executable, "-m", self.module, "serve"]),
                 env=self.environment,
                 stdin=asyncio.subprocess.DEVNULL,
                 stdout=output,
@@ -83,7 +90,6 @@ class Server:
                 start_new_session=True,
             )
         self.program = Program(process, log)
-        await self.ready()
 
     async def ready(self, timeout: float = 60.0) -> None:  # noqa: ASYNC109 - the bound of a promise
         """Wait until `/readyz` says so."""
@@ -157,7 +163,7 @@ class Server:
 
     async def difference_from_a_fold(self) -> str | None:
         """Promise I3: what differs between the tables and a fold of the log, no server runs on them. None: nothing."""
-        async with log_of(self._nats) as log, store_at(self.environment["PANTRY_DATABASE_URL"]) as live:
+        async with log_of(self.nats) as log, store_at(self.environment["PANTRY_DATABASE_URL"]) as live:
             head = await log.head()
             await Projector(log, live, MODEL).run(until=head.last)
             async with folded(log, MODEL, until=head.last) as fresh:

@@ -1,0 +1,128 @@
+"""A newer pantry, with other tables, takes over from the one before."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from http import HTTPStatus
+from pathlib import Path
+
+import pytest
+
+from projections.databases import copies_at, store_at
+from projections.fold import compare, folded
+from tests.support.newerpantry import NEWER
+from tests.support.pantry import API, FLOUR, Server, log_of, pantry_system
+from tests.support.waiting import wait_until
+
+pytestmark = pytest.mark.fault
+
+READS = ("/products", "/movements", "/reports/stock", f"/products/{FLOUR}")
+WAITS = "the process that brings the tables of another version up to date is waited for"
+
+
+@asynccontextmanager
+async def read_all_the_time(server: Server) -> AsyncIterator[None]:
+    """Every read is answered during the block."""
+
+    async def read() -> None:
+        while True:
+            for path in READS:
+                await server.get(path)
+
+    reading = asyncio.create_task(read())
+    try:
+        yield
+        assert not reading.done(), reading.exception()
+    finally:
+        reading.cancel()
+        await asyncio.wait({reading})
+
+
+async def reason(server: Server) -> str:
+    """Why it is not ready; empty where it is, or does not answer."""
+    answer = await server.ask("GET", "/readyz")
+    return answer.body["reason"] if answer.status == HTTPStatus.SERVICE_UNAVAILABLE else ""
+
+
+async def is_half_way(server: Server) -> bool:
+    return "10 events applied, 11 left" in await reason(server)
+
+
+async def shows_nothing_yet(server: Server) -> None:
+    """It lives, says how far it is, and refuses what it cannot answer."""
+    await wait_until(lambda: is_half_way(server))
+    assert (await server.ask("GET", "/livez")).status == HTTPStatus.OK
+    for path in READS:
+        answer = await server.ask("GET", API + path)
+        assert (answer.status, answer.headers["Retry-After"]) == (HTTPStatus.SERVICE_UNAVAILABLE, "1")
+        assert "the tables are those of another version of the program" in answer.body["error"]
+
+
+async def filled(server: Server) -> None:
+    """21 events."""
+    await server.create()
+    for number in range(20):
+        await server.moved("in", 1 + number)
+
+
+async def test_a_newer_one_beside_an_older_one_on_a_shared_database(tmp_path: Path, postgres_url: str) -> None:
+    """The older one answers all the while; the newer one, killed half way, goes on, and shows everything when the other ends."""
+    gate = tmp_path / "gate"
+    async with pantry_system(tmp_path, servers=2, PANTRY_DATABASE_URL=postgres_url, NEWER_GATE=str(gate)) as system:
+        older, newer = system.servers
+        await newer.kill()
+        await filled(older)
+        newer.module = "tests.support.newerpantry"
+        async with read_all_the_time(older):
+            await newer.begin()
+            await shows_nothing_yet(newer)
+            await newer.kill()
+            await newer.begin()
+            await shows_nothing_yet(newer)
+            gate.touch()
+            await wait_until(lambda: _waits(newer))
+            await older.moved("in", 1000)
+            before = [await older.get(path) for path in READS]
+        assert older.program is not None
+        await older.program.stop()
+        await newer.ready()
+        assert [await newer.get(path) for path in READS] == before
+        await newer.moved("out", 1000)
+        await newer.kill()
+        await is_as_a_fold(newer, postgres_url)
+
+
+async def test_a_newer_one_on_a_file_of_its_own(tmp_path: Path) -> None:
+    """It goes on where it was killed, and shows everything when the tables are there; the older one can go back to its own."""
+    gate = tmp_path / "gate"
+    async with pantry_system(tmp_path, NEWER_GATE=str(gate)) as system:
+        server = system.one
+        await filled(server)
+        before = [await server.get(path) for path in READS]
+        await server.kill()
+        server.module = "tests.support.newerpantry"
+        for _ in range(2):
+            await server.begin()
+            await shows_nothing_yet(server)
+            await server.kill()
+        gate.touch()
+        await server.start()
+        assert [await server.get(path) for path in READS] == before
+        await server.moved("out", 1)
+        await server.kill()
+        await is_as_a_fold(server, server.environment["PANTRY_DATABASE_URL"])
+
+
+async def _waits(server: Server) -> bool:
+    return WAITS in await reason(server)
+
+
+async def is_as_a_fold(server: Server, database: str) -> None:
+    """The tables of the stopped server are those of the newer version, and the old ones are kept."""
+    assert await copies_at(database).there() == ["old"]
+    async with log_of(server.nats) as log:
+        head = await log.head()
+        async with store_at(database) as live, folded(log, NEWER, until=head.last) as fresh:
+            assert await compare(live, fresh, NEWER) is None
