@@ -1,9 +1,10 @@
 """The pantry over HTTP: movements, reads, the stock report, an import, each durable and checked in the same run.
 
-    PYTHONPATH=. .venv/bin/python scripts/bench/movements.py [--runs 3] [--seconds 4] [--products 10000]
+    PYTHONPATH=. .venv/bin/python scripts/bench/movements.py [--runs 3] [--seconds 4] [--products 10000] [--servers 2]
 
-The clients are in this process, the server is one process beside it, on one embedded nats-server that syncs every write. Bare
-aiohttp with one durable publish per request is measured in the same run.
+The clients are in this process, the server is one process beside it, on one embedded nats-server that syncs every write. Then
+several, each with tables of its own, share the connections. Bare aiohttp with one durable publish per request is measured in the
+same run.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import argparse
 import asyncio
 import csv
 import io
+import itertools
 import json
 import os
 import platform
@@ -22,7 +24,7 @@ import tempfile
 import time
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import cast
 
@@ -102,14 +104,15 @@ class _Client(asyncio.Protocol):
             self.done.set_result(None) if exc is None else self.done.set_exception(exc)
 
 
-async def load(port: int, request: Callable[[], bytes], *, connections: int, seconds: float) -> Load:
-    """Ask over so many connections for so long."""
+async def load(*ports: int, request: Callable[[], bytes], connections: int, seconds: float) -> Load:
+    """Ask over so many connections for so long, one port after the other."""
     result = Load(seconds)
     until = time.perf_counter() + seconds
     loop = asyncio.get_running_loop()
     began = time.perf_counter()
     clients = [
-        (await loop.create_connection(lambda: _Client(request, result, until), "127.0.0.1", port))[1] for _ in range(connections)
+        (await loop.create_connection(lambda: _Client(request, result, until), "127.0.0.1", port))[1]
+        for port in itertools.islice(itertools.cycle(ports), connections)
     ]
     await asyncio.gather(*(client.done for client in clients))
     result.seconds = time.perf_counter() - began
@@ -142,14 +145,22 @@ class Server:
 
     async def ask(self, raw: bytes) -> bytes:
         """The body of one answer."""
+        return (await self._answer(raw))[1]
+
+    async def reached(self) -> int:
+        """The sequence of the log up to which it shows what is stored."""
+        head, _ = await self._answer(get("/api/v1/categories"))
+        return int(head.lower().split(b"event-sequence:")[1].split(b"\r", 1)[0])
+
+    async def _answer(self, raw: bytes) -> tuple[bytes, bytes]:
         reader, writer = await asyncio.open_connection("127.0.0.1", self.port)
         writer.write(raw)
         head = await reader.readuntil(b"\r\n\r\n")
         length = int(head.lower().split(b"content-length:")[1].split(b"\r", 1)[0])
         body = await reader.readexactly(length)
         writer.close()
-        assert head.startswith((b"HTTP/1.1 20",)), head + body
-        return body
+        assert head.startswith(b"HTTP/1.1 20"), head + body
+        return head, body
 
     def memory(self) -> float:
         """Resident memory in megabytes."""
@@ -190,27 +201,29 @@ async def prepare(server: Server, products: int) -> None:
         return post(f"/api/v1/products/{code(number)}", b'{"name": "product %d", "unit": "kg", "min_stock": 1.5}' % number)
 
     while missing:
-        made = await load(server.port, request, connections=64, seconds=0.5)
+        made = await load(server.port, request=request, connections=64, seconds=0.5)
         assert set(made.statuses) <= {201, 409}, made.statuses
 
 
-async def movements(server: Server, *, products: int, connections: int, seconds: float) -> Load:
-    """Book into random products, and see that the stock is what was booked."""
-    before = await booked(server)
+async def movements(*servers: Server, products: int, connections: int, seconds: float) -> Load:
+    """Book into random products, over one server or several, and see that the stock is what was booked."""
+    before = await booked(*servers)
     requests = [
         post("/api/v1/movements", b'{"product_ean13": "%s", "type": "in", "quantity": 1.25}' % code(number).encode())
         for number in range(products)
     ]
-    result = await load(server.port, lambda: random.choice(requests), connections=connections, seconds=seconds)  # noqa: S311
+    ports = [server.port for server in servers]
+    result = await load(*ports, request=lambda: random.choice(requests), connections=connections, seconds=seconds)  # noqa: S311
     assert set(result.statuses) == {201}, result.statuses
-    after = await booked(server)
+    after = await booked(*servers)
     assert round((after - before) / 1.25) == len(result.latencies), (before, after, len(result.latencies))
     return result
 
 
-async def booked(server: Server) -> float:
-    """The stock of all products together."""
-    report = json.loads(await server.ask(get("/api/v1/reports/stock")))
+async def booked(*servers: Server) -> float:
+    """The stock of all products together, as the first server shows it when it has what every one of them has."""
+    reached = max(await asyncio.gather(*(server.reached() for server in servers)))
+    report = json.loads(await servers[0].ask(get(f"/api/v1/reports/stock?min_seq={reached}")))
     return float(sum(item["product"]["current_stock"] for item in report["items"]))
 
 
@@ -249,10 +262,25 @@ async def bare(nats: EmbeddedServer, *, connections: int, seconds: float) -> Loa
         port = runner.addresses[0][1]
         body = b'{"product_ean13": "4006381333931", "type": "in", "quantity": 1.25}'
         try:
-            return await load(port, lambda: post("/", body), connections=connections, seconds=seconds)
+            return await load(port, request=lambda: post("/", body), connections=connections, seconds=seconds)
         finally:
             await runner.cleanup()
             await js.delete_stream("BARE")
+
+
+async def share(nats: EmbeddedServer, server: Server, directory: Path, options: argparse.Namespace) -> None:
+    """The movements with 64 connections once more, over several servers."""
+    async with AsyncExitStack() as stack:
+        servers = [server]
+        for number in range(1, options.servers):
+            own = directory / f"server-{number}"
+            own.mkdir()
+            servers.append(await stack.enter_async_context(pantry(nats, own)))
+        for products in (1, options.products):
+            runs = [
+                await movements(*servers, products=products, connections=64, seconds=options.seconds) for _ in range(options.runs)
+            ]
+            show(f"movements, 64 over {len(servers)} servers, {products} products", runs)
 
 
 def show(name: str, runs: Sequence[Load]) -> None:
@@ -260,7 +288,7 @@ def show(name: str, runs: Sequence[Load]) -> None:
     rates = [run.rate for run in runs]
     p50, p99 = (statistics.median(run.percentile(part) for run in runs) for part in (0.5, 0.99))
     span = f"({min(rates):,.0f} to {max(rates):,.0f})"
-    print(f"{name:44} {statistics.median(rates):9,.0f}/s {span:20} p50 {p50:.2f} ms  p99 {p99:.2f} ms", flush=True)
+    print(f"{name:48} {statistics.median(rates):9,.0f}/s {span:20} p50 {p50:.2f} ms  p99 {p99:.2f} ms", flush=True)
 
 
 async def main() -> None:
@@ -269,6 +297,7 @@ async def main() -> None:
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=4.0)
     parser.add_argument("--products", type=int, default=10_000)
+    parser.add_argument("--servers", type=int, default=2, help="as many processes share the connections at the end")
     options = parser.parse_args()
     print(f"{platform.machine()}, {os.cpu_count()} cores, CPython {platform.python_version()}, load {os.getloadavg()[0]:.1f}")
     with tempfile.TemporaryDirectory(prefix="bench-pantry-") as folder:
@@ -284,15 +313,18 @@ async def main() -> None:
                     show(f"movements, {connections} connections, {products} products", runs)
             requests = [get(f"/api/v1/products/{code(number)}") for number in range(options.products)]
             reads = [
-                await load(server.port, lambda: random.choice(requests), connections=64, seconds=options.seconds)  # noqa: S311
+                await load(server.port, request=lambda: random.choice(requests), connections=64, seconds=options.seconds)  # noqa: S311
                 for _ in range(options.runs)
             ]
             show("products read, 64 connections", reads)
-            reports = [await load(server.port, lambda: get("/api/v1/reports/stock"), connections=1, seconds=2) for _ in range(3)]
+            reports = [
+                await load(server.port, request=lambda: get("/api/v1/reports/stock"), connections=1, seconds=2) for _ in range(3)
+            ]
             show(f"stock report, {options.products} products", reports)
             imports = [await import_many(server, options.products) for _ in range(options.runs)]
-            print(f"{'import of ' + format(IMPORTED, ',') + ' movements (CSV)':44} {statistics.median(imports):9,.0f}/s")
+            print(f"{'import of ' + format(IMPORTED, ',') + ' movements (CSV)':48} {statistics.median(imports):9,.0f}/s")
             print(f"memory of the server {server.memory():.0f} MB")
+            await share(nats, server, directory, options)
         async with EmbeddedServer(directory / "bare") as nats:
             runs = [await bare(nats, connections=64, seconds=options.seconds) for _ in range(options.runs)]
             show("bare aiohttp, one publish per request, 64", runs)
