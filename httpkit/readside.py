@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
+from functools import cached_property
 from http import HTTPStatus
 from math import inf
 from typing import Any
@@ -27,6 +28,7 @@ from projections.databases import copies_of, store_at
 from projections.errors import Behind, ProjectorStopped, StoreDamaged
 from projections.keys import CommandKeys
 from projections.maintenance import Maintenance, subject_of
+from projections.migrations import Migrations
 from projections.model import ReadModel
 from projections.projector import OnApplied, Projector
 from projections.recovery import damaged, make_again, open_sound
@@ -182,13 +184,17 @@ class ReadSide(Collector):
         """What has to hold for the process to be ready."""
         return {"broker": self._check_broker, "database": self._check_database, "read model": self._check_read_model}
 
+    @cached_property
+    def _migrations(self) -> Migrations:
+        return Migrations(self._store, self._model)
+
     async def _check_broker(self) -> None:
         if not self._connection.connected:
             raise Unavailable("the broker is not connected")
         await self._log.head()
 
     async def _check_database(self) -> None:
-        await self._store.schema()
+        await self._migrations.pending()  # a newer program may have changed the tables
 
     async def _check_read_model(self) -> None:
         if (reason := self._handover.reason()) is not None:

@@ -275,6 +275,18 @@ async def test_where_no_copy_can_be_made_the_old_program_is_waited_for_and_its_t
         await equals_a_fold(log, store, MODEL, 100)
 
 
+async def test_one_whose_tables_a_newer_program_has_changed_is_not_ready(nats_url: str, postgres_url: str) -> None:
+    """Also where it only stands by, and so does not write anyhow."""
+    async with ledger_log(nats_url) as log:
+        await Book(log).append_randomly(10, accounts=5, seed=1)
+        async with served(log, postgres_url, OLDER) as (leads, store), served(log, postgres_url, OLDER) as (stands_by, _):
+            for side in (leads, stands_by):
+                await wait_until(partial(_is_ready, side), timeout=30)
+            await Migrations(store, MODEL).up()
+            for side in (leads, stands_by):
+                await wait_until(partial(_says, side, "it was made by a newer one"), timeout=30)
+
+
 async def _says(side: ReadSide, text: str) -> bool:
     return text in (await side.health().reason() or "")
 
