@@ -22,7 +22,7 @@ from eventlog.launch import attached
 from projections.postgres.server import PostgresFailed, PostgresServer
 
 START_TIMEOUT = 60.0
-"""Seconds within which a service has to be ready."""
+"""Seconds within which a service has to be ready, or to say something new about why it is not: it may have much to make first."""
 
 _POLL = 0.05
 _TAIL = 20
@@ -117,12 +117,12 @@ class Process:
         )
         self._ended = asyncio.create_task(self._see_it_through(process))
         try:
-            async with asyncio.timeout(START_TIMEOUT):
-                await self._until_ready(process, self._ended)
+            async with asyncio.timeout(START_TIMEOUT) as bound:
+                await self._until_ready(process, self._ended, bound)
         except TimeoutError:
             self.kill()
             await self.wait()
-            raise self._failure(f"was not ready within {START_TIMEOUT:g} s") from None
+            raise self._failure(f"was not ready, and said nothing new of it for {START_TIMEOUT:g} s") from None
 
     async def wait(self) -> int:
         """Wait until it has ended and its output is written."""
@@ -147,11 +147,16 @@ class Process:
         if self._process is not None and self._process.returncode is None:
             self._process.send_signal(number)
 
-    async def _until_ready(self, process: asyncio.subprocess.Process, ended: asyncio.Task[int]) -> None:
+    async def _until_ready(self, process: asyncio.subprocess.Process, ended: asyncio.Task[int], bound: asyncio.Timeout) -> None:
+        said = b""
         async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=5)) as session:
             while not ended.done():
-                if await _is_ready(session, self.service.ready, process.pid):
+                says = await _why_not(session, self.service.ready, process.pid)
+                if says is None:
                     return
+                if says and says != said:
+                    said = says
+                    bound.reschedule(asyncio.get_running_loop().time() + START_TIMEOUT)
                 await asyncio.wait([ended], timeout=_POLL)
         raise self._failure(f"ended {describe(ended.result())}")
 
@@ -271,9 +276,13 @@ def _log(file: Path) -> logging.Handler:
     return RotatingFileHandler(file, maxBytes=_LOG_BYTES, backupCount=_LOG_FILES, encoding="utf-8", errors="backslashreplace")
 
 
-async def _is_ready(session: aiohttp.ClientSession, ready: Ready, pid: int) -> bool:
+async def _why_not(session: aiohttp.ClientSession, ready: Ready, pid: int) -> bytes | None:
+    """None where the service is ready; else why it is not, as far as it says so."""
     try:
         async with session.get(ready.url, headers=ready.headers) as response:
-            return response.status == 200 and ready.is_right(await response.read(), pid)
+            body = await response.read()
+            if response.status == 200:
+                return None if ready.is_right(body, pid) else b""
+            return body if response.status == 503 else b""
     except (aiohttp.ClientError, TimeoutError):
-        return False
+        return b""

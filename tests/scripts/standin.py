@@ -1,6 +1,7 @@
 """A service for tests of the supervisor: answers /readyz, says who it is, and misbehaves on request.
 
-Arguments: port, and what to do besides: `fail` ends at once with status 3, `stubborn` ignores SIGTERM, `slow` takes 1 s to end.
+Arguments: port, and what to do besides: `fail` ends at once with status 3, `stubborn` ignores SIGTERM, `slow` takes 1 s to end,
+`busy` is ready after 10 s and says how far it is meanwhile, `stuck` never is, and says the same all the while.
 """
 
 from __future__ import annotations
@@ -13,8 +14,12 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 
 class _Ready(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
-        self.send_response(200)
+        passed = time.monotonic() - began
+        ready = behaviour != "stuck" and (behaviour != "busy" or passed > 10)
+        self.send_response(200 if ready else 503)
         self.end_headers()
+        if not ready:
+            self.wfile.write(f"{passed if behaviour == 'busy' else 0:.1f} s".encode())
 
     def log_message(self, *_: object) -> None:
         """Not every poll is worth a line."""
@@ -27,6 +32,7 @@ def _end(*_: object) -> None:
     sys.exit(0)
 
 
+began = time.monotonic()
 port, behaviour = int(sys.argv[1]), sys.argv[2]
 print('{"level": "info", "event": "starting"}', flush=True)
 print('{"level": "warning", "event": "a warning", "cause": "none"}', flush=True)

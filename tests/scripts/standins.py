@@ -18,7 +18,8 @@ from eventlog.embedded import EmbeddedServer
 from eventlog.ports import free_port
 
 
-def _service(name: str, behaviour: str) -> Service:
+def standin(name: str, behaviour: str) -> Service:
+    """A service that behaves so."""
     port = free_port()
     return Service(
         name=name,
@@ -30,7 +31,7 @@ def _service(name: str, behaviour: str) -> Service:
 
 if __name__ == "__main__":
     directory, ready_file, *behaviours = sys.argv[1:]
-    services = [_service(f"service-{number}", behaviour) for number, behaviour in enumerate(behaviours, start=1)]
+    services = [standin(f"service-{number}", behaviour) for number, behaviour in enumerate(behaviours, start=1)]
     nats_port = free_port()
     system = System(
         directory=Path(directory),

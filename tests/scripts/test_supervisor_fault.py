@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 import sys
@@ -11,7 +12,10 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from console import Console
+from service import Process
 
+from tests.scripts.standins import standin
 from tests.support.supervised import ROOT, Supervised, alive, supervised
 from tests.support.waiting import wait_until
 
@@ -104,6 +108,20 @@ async def test_a_service_that_does_not_start_ends_all_with_the_end_of_its_log(tm
         assert "service-2 ended with status 1; the end of its log" in running.said
         assert "cannot start: no such thing" in running.said
         assert not running.ready_file.exists()
+
+
+async def test_a_service_that_says_how_far_it_is_is_given_its_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It may have tables to make first; one that says nothing new is given up."""
+    monkeypatch.setattr("service.START_TIMEOUT", 8.0)
+    busy = Process(standin("busy", "busy"), tmp_path, Console(verbose=False))
+    stuck = Process(standin("stuck", "stuck"), tmp_path, Console(verbose=False))
+    try:
+        begun, failed = await asyncio.gather(busy.start(), stuck.start(), return_exceptions=True)
+        assert begun is None
+        assert "stuck was not ready, and said nothing new of it for 8 s" in str(failed)
+    finally:
+        await busy.stop()
+        await stuck.stop()
 
 
 async def test_a_second_system_on_the_data_directory_is_refused(tmp_path: Path) -> None:
