@@ -35,16 +35,18 @@ from tests.support.madeup import MadeUp
 class FakeWork:
     """Work that takes a time and ends in a way that the environment says.
 
-    FAKE_SECONDS: how long a scan takes; FAKE_FAILS: so many attempts fail first; FAKE_DIES_AT: the attempts, with commas
-    between, in which the process kills itself; FAKE_PROJECTS: how many projects a repository has; FAKE_CHILD: a scan has a child
-    process that keeps a core busy and holds 64 MiB; FAKE_ANALYSES: a directory of analyses by ref (`tests.support.madeup`);
-    FAKE_LINES: so many lines go into the log of an attempt, at once, or with FAKE_SLOWLY over the first half of the time.
+    FAKE_SECONDS: how long a scan takes; FAKE_UNTIL: a file without which none ends; FAKE_FAILS: so many attempts fail first;
+    FAKE_DIES_AT: the attempts, with commas between, in which the process kills itself; FAKE_PROJECTS: how many projects a
+    repository has; FAKE_CHILD: a scan has a child process that keeps a core busy and holds 64 MiB; FAKE_ANALYSES: a directory of
+    analyses by ref (`tests.support.madeup`); FAKE_LINES: so many lines go into the log of an attempt, at once, or with
+    FAKE_SLOWLY over the first half of the time.
     """
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._analyses = Path(os.environ.get("FAKE_ANALYSES", "/nowhere"))
         self._seconds = float(os.environ.get("FAKE_SECONDS", "0"))
+        self._until = os.environ.get("FAKE_UNTIL")
         self._fails = int(os.environ.get("FAKE_FAILS", "0"))
         self._dies_at = {int(text) for text in os.environ.get("FAKE_DIES_AT", "").split(",") if text}
         self._child = "FAKE_CHILD" in os.environ
@@ -78,6 +80,8 @@ class FakeWork:
         if task.attempt in self._dies_at:
             os.kill(os.getpid(), signal.SIGKILL)
         await asyncio.sleep(self._seconds / 2)
+        while self._until is not None and not Path(self._until).exists():  # noqa: ASYNC110, ASYNC240 - a file sets no event
+            await asyncio.sleep(0.02)
         if task.attempt <= self._fails:
             raise WorkFailed(f"attempt {task.attempt} fails on purpose")
         await on_stage("store")

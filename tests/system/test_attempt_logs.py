@@ -71,7 +71,8 @@ def said(text: str) -> list[str]:
 
 async def test_a_log_can_be_followed_live_and_read_later(tmp_path: Path) -> None:
     async with tracker_system(tmp_path) as system:
-        await system.start_worker(1, FAKE_LINES="3", FAKE_SECONDS="3")
+        go_on = tmp_path / "go on"
+        await system.start_worker(1, FAKE_LINES="3", FAKE_UNTIL=str(go_on))
         await system.register(REPO)
         id_ = await schedule(system)
         following = asyncio.create_task(gctd("task", "log", id_, "--follow", url=system.url, home=tmp_path))
@@ -83,6 +84,7 @@ async def test_a_log_can_be_followed_live_and_read_later(tmp_path: Path) -> None
             assert (await system.get(f"/api/tasks/{id_}"))["status"] == "running"
             assert said(json.loads(first.text)["text"]) == lines
             assert said(await text_of(system, id_)) == lines
+            go_on.touch()
             live = [first, *[event async for event in stream]]
         assert live[-1].name == "end"
         assert json.loads(live[-1].text) == {"outcome": "completed", "reason": ""}
@@ -110,10 +112,12 @@ async def test_a_log_can_be_followed_live_and_read_later(tmp_path: Path) -> None
 
 async def test_a_long_log_keeps_its_beginning_and_its_end(tmp_path: Path) -> None:
     async with tracker_system(tmp_path) as system:
-        await system.start_worker(1, FAKE_LINES="60000", FAKE_SECONDS="1")
+        go_on = tmp_path / "go on"
+        await system.start_worker(1, FAKE_LINES="60000", FAKE_UNTIL=str(go_on))
         await system.register(REPO)
         id_ = await schedule(system)
         await system.until_task(id_, "running")
+        go_on.touch()
         live, _ = await all_of(system, id_)
         stored = await text_of(system, id_)
         (attempt,) = await system.get(f"/api/tasks/{id_}/attempts")
@@ -155,7 +159,8 @@ async def test_the_log_of_a_lost_worker_and_of_a_cancelled_task_can_be_read(tmp_
 
 async def test_a_broker_that_is_away_costs_neither_the_attempt_nor_its_log(tmp_path: Path) -> None:
     async with tracker_system(tmp_path) as system:
-        await system.start_worker(1, FAKE_LINES="2000", FAKE_SECONDS="4", FAKE_SLOWLY="true")
+        go_on = tmp_path / "go on"
+        await system.start_worker(1, FAKE_LINES="2000", FAKE_SECONDS="4", FAKE_SLOWLY="true", FAKE_UNTIL=str(go_on))
         await system.register(REPO)
         id_ = await schedule(system)
         await system.until_task(id_, "running")
@@ -163,6 +168,7 @@ async def test_a_broker_that_is_away_costs_neither_the_attempt_nor_its_log(tmp_p
         await system.nats.kill()
         await asyncio.sleep(1)
         await system.nats.start()
+        go_on.touch()
         task = await system.until_task(id_, "completed")
         assert task["attempt"] == 1
         stored = await text_of(system, id_)

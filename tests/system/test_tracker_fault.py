@@ -304,7 +304,8 @@ class TestLeases:
 
     async def test_a_worker_that_stands_still_loses_its_attempt_and_its_result(self, tmp_path: Path) -> None:
         async with tracker_system(tmp_path, GCTD_ACK_WAIT="3s") as system:
-            worker = await system.start_worker(1, FAKE_SECONDS="6")
+            go_on = tmp_path / "go on"
+            worker = await system.start_worker(1, FAKE_UNTIL=str(go_on))
             await system.register(REPO)
             ids = await schedule(system)
             await system.until_task(ids[0], "running")
@@ -312,6 +313,7 @@ class TestLeases:
             await system.start_worker(2, FAKE_SECONDS="1")
             task = await system.until_task(ids[0], "completed", timeout=30)
             worker.signal(signal.SIGCONT)
+            go_on.touch()
             assert (task["attempt"], task["worker"]) == (2, "worker-2")
             assert await worker.stop() == 0
             await check_promises(system, ids)

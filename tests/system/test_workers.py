@@ -104,27 +104,31 @@ async def _who_worked(system: TrackerSystem) -> set[str]:
     return {(await system.until_task(id_, "completed"))["worker"] for id_ in ids}
 
 
-async def test_a_pause_does_not_touch_what_runs(system: TrackerSystem) -> None:
-    await system.start_worker(1, FAKE_SECONDS="2")
+async def test_a_pause_does_not_touch_what_runs(system: TrackerSystem, tmp_path: Path) -> None:
+    go_on = tmp_path / "go on"
+    await system.start_worker(1, FAKE_UNTIL=str(go_on))
     await system.register(REPO)
     (id_,) = await schedule(system)
     await system.until_task(id_, "running")
     await system.post("/api/workers/worker-1/pause")
     await until(system, "worker-1", status="paused")
+    go_on.touch()
     assert (await system.until_task(id_, "completed"))["attempt"] == 1
 
 
 async def test_a_worker_that_drains_finishes_what_it_does_and_takes_nothing_new(tmp_path: Path) -> None:
     """Its presence and its lease, which last 2 s here, go on while it drains, which takes longer."""
     async with tracker_system(tmp_path, GCTD_ACK_WAIT="2s", GCTD_PRESENCE_TTL="2s") as system:
-        process = await system.start_worker(1, FAKE_SECONDS="5")
+        go_on = tmp_path / "go on"
+        process = await system.start_worker(1, FAKE_SECONDS="5", FAKE_UNTIL=str(go_on))
         await system.register(REPO)
         (first,) = await schedule(system)
         await system.until_task(first, "running")
         process.process.terminate()
         await until(system, "worker-1", status="draining", tasks=[first])
         (second,) = await schedule(system)
-        assert await asyncio.wait_for(process.process.wait(), 20) == 0
+        go_on.touch()
+        assert await asyncio.wait_for(process.process.wait(), 60) == 0
         assert (await system.get(f"/api/tasks/{second}"))["status"] == "queued"
         done = await system.get(f"/api/tasks/{first}")
         assert (done["status"], done["attempt"], done["worker"]) == ("completed", 1, "worker-1")
