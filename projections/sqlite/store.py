@@ -4,36 +4,26 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
-import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import TypeVar
-
-import structlog
 
 from projections.batch import judge, narrowed
 from projections.copies import check_as_far
 from projections.errors import CopyRefused, MigrationError, RowRefused, StoreUnavailable
 from projections.model import Projection
-from projections.sqlite import files, schema, seal, writing
+from projections.sqlite import files, schema, seal, wal, writing
 from projections.sqlite.connection import APPLICATION_ID, connect_writer, damaged, transaction, translated
 from projections.sqlite.files import Files
 from projections.sqlite.lock import FileLock
 from projections.sqlite.reader import SQLiteReader
+from projections.sqlite.wal import LogCopier
 from projections.store import NOTHING_PARKED, Checkpoint, KeyRecord, Outcome, Parked, Place, SchemaVersion, Step
 
 T = TypeVar("T")
-
-log = structlog.get_logger(__name__)
-
-_FEW = 100
-"""Changes up to which a batch counts as live: then there is time, and waiting is noticed."""
-_COPY_EVERY = 1.0
-"""Seconds between copies of the write-ahead log while live: a long one takes the disk for tens of milliseconds."""
-_REPLAY_OVER = 2.0
-"""Seconds after the last larger batch in which a replay may still be going on: then the log may grow, to be copied seldom."""
 
 
 class SQLiteStore(SQLiteReader):
@@ -64,7 +54,7 @@ class SQLiteStore(SQLiteReader):
         self._lock: FileLock | None = None
         self._thread: ThreadPoolExecutor | None = None
         self._writer: sqlite3.Connection | None = None
-        self._copy_at = 0.0
+        self._copier: LogCopier | None = None
         self._opened_whole = False
         self.set_aside_as: Path | None = None
         """Where a damaged database went that was here before."""
@@ -75,6 +65,7 @@ class SQLiteStore(SQLiteReader):
         Raises StoreInUse, StoreUnavailable, StoreDamaged; SQLite does not notice a changed value, only a fold does.
         """
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="store")
+        self._copier = LogCopier(partial(self._thread.submit, self._copy_rest))
         try:
             await self._run(self._open)
             await super().open()
@@ -85,6 +76,9 @@ class SQLiteStore(SQLiteReader):
     async def close(self) -> None:
         """Finish what is being written and close."""
         await super().close()
+        if self._copier is not None:
+            await asyncio.to_thread(self._copier.close)
+            self._copier = None
         if self._thread is not None:
             await self._run(self._close)
             self._thread.shutdown()
@@ -117,7 +111,8 @@ class SQLiteStore(SQLiteReader):
             return outcome
 
         outcome = await self._run(advance)
-        self._copy_log_soon(sum(len(step.changes) for step in steps))
+        if self._copier is not None:
+            self._copier.written(self.file, sum(len(step.changes) for step in steps))
         return outcome
 
     async def forget(self, projections: Sequence[Projection]) -> None:
@@ -237,20 +232,11 @@ class SQLiteStore(SQLiteReader):
             schema.create_system_tables(writer)
         self._opened_whole = True
 
-    def _copy_log_soon(self, changes: int) -> None:
-        moment = time.monotonic()
-        if changes > _FEW:
-            self._copy_at = moment + _REPLAY_OVER
-        elif moment >= self._copy_at and self._thread is not None:
-            self._copy_at = moment + _COPY_EVERY
-            self._thread.submit(self._copy_log)
-
-    def _copy_log(self) -> None:
-        """Copy the write-ahead log into the database, while there is little of it: after the answer, before the next batch."""
+    def _copy_rest(self) -> None:
         try:
-            self._opened_writer().execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
-        except (sqlite3.Error, StoreUnavailable) as error:  # what was written is safe in the log; the next writing will say more
-            log.warning("the write-ahead log cannot be copied", database=str(self.path), reason=str(error))
+            wal.copy_log(self._opened_writer())
+        except (sqlite3.Error, StoreUnavailable) as error:
+            wal.warn(self.path, error)
 
     def _close(self) -> None:
         if self._writer is not None:

@@ -8,6 +8,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
+import threading
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -16,7 +17,8 @@ import pytest_asyncio
 
 from projections.errors import ProjectionError, StoreDamaged, StoreInUse, StoreUnavailable
 from projections.model import Put
-from projections.sqlite import SQLiteReader, SQLiteStore
+from projections.sqlite import SQLiteReader, SQLiteStore, wal
+from projections.sqlite.wal import LogCopier
 from projections.store import KeyRecord, Outcome, SchemaVersion
 from projections.testing import MAP, PEOPLE, PLACES, checkpoint, person, step
 
@@ -116,7 +118,7 @@ async def main():
     store = SQLiteStore(pathlib.Path({str(path)!r}))
     await store.open()
     await store.migrate({TABLES!r}, before=SchemaVersion(0), after=SchemaVersion(1), projections=())
-    store._copy_at = float("inf")
+    store._copier._copy_at = float("inf")
     await store.advance([step(0, 1, person("ann"))])
     store._writer.execute("BEGIN IMMEDIATE")
     store._writer.executemany("INSERT INTO people (id) VALUES (?)", [(str(n),) for n in range(100_000)])
@@ -237,14 +239,46 @@ async def test_closing_finishes_what_is_being_written(store: SQLiteStore) -> Non
 
 @pytest.mark.parametrize("every", [0.0, float("inf")])
 async def test_live_batches_leave_no_long_log_behind(store: SQLiteStore, monkeypatch: pytest.MonkeyPatch, every: float) -> None:
-    """It is copied into the database in small pieces, between batches; without that it grows."""
-    monkeypatch.setattr("projections.sqlite.store._COPY_EVERY", every)
-    store._copy_at = every
+    """It is copied into the database in small pieces; without that it grows."""
+    monkeypatch.setattr("projections.sqlite.wal._COPY_EVERY", every)
+    copier = store._copier
+    assert copier is not None
+    copier._copy_at = every
     for sequence in range(300):
         await store.advance([step(sequence, sequence + 1, person(str(sequence), extra="x" * 3000))])
+        if copier._copying is not None:
+            await asyncio.wrap_future(copier._copying)
     await store.checkpoints()
     size = store.path.with_name(f"{store.path.name}-wal").stat().st_size
     assert (size < 1_000_000) == (every == 0)
+
+
+async def test_batches_go_on_while_the_log_is_copied(store: SQLiteStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    copy_log, begun, go_on = wal.copy_log, threading.Event(), threading.Event()
+
+    def slow(connection: sqlite3.Connection) -> None:
+        begun.set()
+        assert go_on.wait(60)
+        copy_log(connection)
+
+    monkeypatch.setattr(wal, "copy_log", slow)
+    await store.advance([step(0, 1, person("1"))])
+    assert await asyncio.to_thread(begun.wait, 60)
+    async with asyncio.timeout(60):
+        for sequence in range(1, 20):
+            await store.advance([step(sequence, sequence + 1, person(str(sequence)))])
+    go_on.set()
+    await store.close()
+    await store.open()
+    assert await count(store) == 19
+
+
+async def test_a_database_that_is_gone_is_not_made_by_copying_its_log(store: SQLiteStore, tmp_path: Path) -> None:
+    copier = LogCopier(lambda: None)
+    gone = tmp_path / "gone.db"
+    copier.written(gone, 1)
+    await asyncio.to_thread(copier.close)
+    assert not gone.exists()
 
 
 async def test_a_closed_store_says_so(store: SQLiteStore) -> None:

@@ -1,0 +1,76 @@
+"""Keeps the write-ahead log of a database short: it is copied into the database now and then, beside what is written.
+
+SQLite has who commits do that when the log is long, which takes the disk, and the batch, for tens of milliseconds. So while
+batches are small a thread of its own copies it once a second, and the writer what was written meanwhile: where nothing is left to
+be copied it begins the log anew (https://www.sqlite.org/wal.html#checkpointing).
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing
+from pathlib import Path
+
+import structlog
+
+log = structlog.get_logger(__name__)
+
+_FEW = 1000
+"""Changes up to which a batch counts as live: then there is time, and waiting is noticed."""
+_COPY_EVERY = 1.0
+"""Seconds between copies while live."""
+_REPLAY_OVER = 2.0
+"""Seconds after the last larger batch in which a replay may still be going on: then the log may grow, to be copied seldom."""
+
+
+class LogCopier:
+    """Copies the log of what one writer writes; `copy_rest` has the writer copy what is left, between two batches."""
+
+    def __init__(self, copy_rest: Callable[[], object]) -> None:
+        self._copy_rest = copy_rest
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="store log")
+        self._copying: Future[None] | None = None
+        self._copy_at = 0.0
+
+    def written(self, file: Path, changes: int) -> None:
+        """A batch of so many changes has been committed to the file: copy the log where it is time."""
+        moment = time.monotonic()
+        if changes > _FEW:
+            self._copy_at = moment + _REPLAY_OVER
+        elif moment >= self._copy_at and (self._copying is None or self._copying.done()):
+            self._copy_at = moment + _COPY_EVERY
+            self._copying = self._thread.submit(self._copy, file)
+
+    def close(self) -> None:
+        """Wait until nothing is copied any more."""
+        self._thread.shutdown()
+
+    def _copy(self, file: Path) -> None:
+        try:
+            with closing(_connect(file)) as connection:
+                copy_log(connection)
+        except sqlite3.Error as error:
+            warn(file, error)
+        else:
+            self._copy_rest()
+
+
+def _connect(file: Path) -> sqlite3.Connection:
+    """Of a file that is there: nothing is made in the place of one that was removed meanwhile."""
+    return sqlite3.connect(f"{file.absolute().as_uri()}?mode=rw", uri=True, timeout=0, isolation_level=None)
+
+
+def copy_log(connection: sqlite3.Connection) -> None:
+    """Copy as much as can be without waiting for anybody. Raises sqlite3.Error."""
+    connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
+
+
+def warn(file: Path, error: Exception) -> None:
+    """Say that the log could not be copied: what was written is safe in it, and the next writing will say more."""
+    log.warning("the write-ahead log cannot be copied", database=str(file), reason=str(error))
+
+
+__all__ = ["LogCopier", "copy_log", "warn"]
