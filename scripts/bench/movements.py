@@ -276,6 +276,8 @@ async def share(nats: EmbeddedServer, server: Server, directory: Path, options: 
             own = directory / f"server-{number}"
             own.mkdir()
             servers.append(await stack.enter_async_context(pantry(nats, own)))
+            while await servers[-1].reached() < await server.reached():  # noqa: ASYNC110 - a server sets no event
+                await asyncio.sleep(0.1)
         for products in (1, options.products):
             runs = [
                 await movements(*servers, products=products, connections=64, seconds=options.seconds) for _ in range(options.runs)
