@@ -204,7 +204,7 @@ async def test_what_was_learnt_and_is_outdated_does_no_harm(commands: Commands, 
     assert late.conflicts == 1
 
 
-async def test_five_lost_races_are_the_callers(log: Slow) -> None:
+async def test_ten_lost_races_are_the_callers(log: Slow) -> None:
     class AlwaysLate(Commands):
         pass
 
@@ -216,8 +216,8 @@ async def test_five_lost_races_are_the_callers(log: Slow) -> None:
     busy = Busy()
     with pytest.raises(Conflict):
         await add(AlwaysLate(busy), 1)
-    assert busy.appends == 5
-    assert len(await history(busy)) == 5
+    assert busy.appends == 10
+    assert len(await history(busy)) == 10
 
 
 async def test_an_unknown_outcome_is_told_and_the_next_command_reads_afresh(log: Slow) -> None:
