@@ -44,9 +44,9 @@ class Secured:
         return f"{scheme}://{user}:{password or 'secret-' + user}@127.0.0.1:{self.port}"
 
     @asynccontextmanager
-    async def connected(self, user: str, **how: Any) -> AsyncIterator[Connection]:
+    async def connected(self, user: str, within: float = 20.0, **how: Any) -> AsyncIterator[Connection]:
         context = ssl.create_default_context(cafile=str(self.authority))
-        async with Connection.open(self.url(user, **how), name="test", tls=context, timeout=1.5) as connection:
+        async with Connection.open(self.url(user, **how), name="test", tls=context, timeout=within) as connection:
             yield connection
 
 
@@ -149,7 +149,7 @@ async def test_a_pantry_works_and_no_service_can_remove_events_or_read_keys_that
 async def test_a_wrong_password_is_refused_and_so_is_a_server_of_an_unknown_authority(tmp_path: Path) -> None:
     async with secured(tmp_path) as server:
         with pytest.raises(Unavailable):
-            async with server.connected("pantry", password="wrong"):
+            async with server.connected("pantry", within=1.5, password="wrong"):
                 pass
         untrusted = ssl.create_default_context()
         with pytest.raises(Unavailable):

@@ -98,7 +98,7 @@ async def test_a_lost_answer_is_found_out_though_others_have_gone_on(site: Site)
     site.proxy.open.clear()
     site.proxy.lose_answers(1)
     append = asyncio.create_task(site.log.append(deposit("a")))
-    await asyncio.wait_for(site.proxy.struck.wait(), 10)
+    await asyncio.wait_for(site.proxy.struck.wait(), 60)
     await site.beside.append(deposit("a", expected=1))
     await site.beside.append(deposit("a", expected=2))
     site.proxy.open.set()
@@ -111,7 +111,7 @@ async def test_a_conflict_behind_a_lost_answer_is_a_conflict(site: Site) -> None
     site.proxy.open.clear()
     site.proxy.cut_before(1)
     append = asyncio.create_task(site.log.append(deposit("a")))
-    await asyncio.wait_for(site.proxy.struck.wait(), 10)
+    await asyncio.wait_for(site.proxy.struck.wait(), 60)
     await site.beside.append(deposit("a"))
     site.proxy.open.set()
     with pytest.raises(Conflict):
@@ -126,7 +126,7 @@ async def test_the_lost_answer_to_a_batch_is_found_out(site: Site) -> None:
     proposals = [deposit(f"a{number}") for number in range(20)]
     site.proxy.lose_answers(20)
     append = asyncio.create_task(site.log.append_together(proposals))
-    await asyncio.wait_for(site.proxy.struck.wait(), 10)
+    await asyncio.wait_for(site.proxy.struck.wait(), 60)
     await site.beside.append(deposit("a7", expected=9))
     site.proxy.open.set()
     assert await append == [Appended(sequence, replayed=True) for sequence in range(2, 22)]

@@ -171,7 +171,7 @@ async def test_a_store_that_is_cancelled_leaves_nothing_behind(connection: Conne
 async def test_a_bucket_that_is_full_says_so(connection: Connection) -> None:
     await apply(connection, load(overrides={BUCKET: {"max_bytes": "1MiB"}}).only(BUCKET))
     with pytest.raises(Unavailable, match=r"no room.*maximum bytes exceeded"):
-        await asyncio.wait_for(BlobStore(connection, BUCKET).put(body(2_000_000)), 2)
+        await asyncio.wait_for(BlobStore(connection, BUCKET).put(body(2_000_000)), 10)
     await BlobStore(connection, BUCKET).put(body(1000))
 
 
@@ -191,7 +191,7 @@ async def test_a_body_is_stored_over_a_kill_of_the_broker(nats_server: EmbeddedS
         await wait_until(lambda: stored(connection), every=0)
         await nats_server.kill()
         await nats_server.restart()
-        ref = await asyncio.wait_for(putting, 15)
+        ref = await asyncio.wait_for(putting, 60)
         assert await BlobStore(connection, BUCKET).get(ref.digest) == body(5_000_000)
         assert await stored(connection) == 11
 
@@ -205,7 +205,7 @@ async def test_without_a_broker_reading_ends_soon(nats_server: EmbeddedServer) -
         ref = await store.put(body(1000))
         await nats_server.kill()
         assert await store.get(ref.digest) == body(1000)
-        async with asyncio.timeout(4):
+        async with asyncio.timeout(10):
             reads = BlobStore(connection, BUCKET).get(ref.digest), store.resolve(PATH)
             results = await asyncio.gather(*reads, return_exceptions=True)
         assert all(isinstance(result, Unavailable) for result in results)

@@ -130,7 +130,7 @@ async def test_presence_outlives_the_broker(nats_server: EmbeddedServer) -> None
         await presence.announce("worker-1", b"busy")
         await nats_server.kill()
         with pytest.raises(Unavailable):
-            await asyncio.wait_for(presence.present(), 4)
+            await asyncio.wait_for(presence.present(), 10)
         await nats_server.restart()
-        await connection.up(5)
+        await connection.up(30)
         assert await presence.present() == {"worker-1": b"busy"}

@@ -43,7 +43,7 @@ async def connection(nats_url: str) -> AsyncIterator[Connection]:
         yield connection
 
 
-async def fetched(queue: WorkQueue, within: float = 3.0) -> Job:
+async def fetched(queue: WorkQueue, within: float = 20.0) -> Job:
     job = await queue.fetch(within)
     assert job is not None
     return job
@@ -92,10 +92,11 @@ async def test_many_jobs_are_put_in_together_and_each_once(connection: Connectio
 
 async def test_those_who_wait_for_a_job_share_a_request_and_get_different_ones(connection: Connection) -> None:
     queue = await queue_on(connection)
-    waiting = [asyncio.create_task(queue.fetch(5.0)) for _ in range(6)]
+    waiting = [asyncio.create_task(queue.fetch(60)) for _ in range(6)]
     await wait_until(lambda: _requests(connection))
     await asyncio.gather(*(queue.publish("scan", f"task-{number}", b"", dedupe=f"{number}") for number in range(4)))
-    done, left = await asyncio.wait(waiting, timeout=0.5)
+    await wait_until(lambda: sum(task.done() for task in waiting) == 4)
+    done, left = await asyncio.wait(waiting, timeout=0)
     assert {job.id for task in done if (job := task.result())} == {f"task-{number}" for number in range(4)}
     for task in left:
         task.cancel()
@@ -387,13 +388,13 @@ async def test_a_held_job_survives_a_restart_of_the_broker(nats_server: Embedded
         async with job.hold():
             await nats_server.kill()
             await nats_server.restart()
-            await connection.up(5)
+            await connection.up(30)
             assert await queue.fetch(2) is None
         await nats_server.kill()
         acknowledging = asyncio.create_task(job.ack())
         await nats_server.restart()
         await acknowledging
-        await connection.up(5)
+        await connection.up(30)
         assert await queue.depth() == Depth(0, 0, 0, 0)
 
 

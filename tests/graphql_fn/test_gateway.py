@@ -201,5 +201,5 @@ async def test_settings_close_the_schema_set_limits_and_ask_for_a_token(tmp_path
         assert (await closed.ask("GET", "/_/ready")).status == 200
         closed.program.signal(signal.SIGTERM)
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(closed.program.process.wait(), 15)
+            await asyncio.wait_for(closed.program.process.wait(), 60)
         assert closed.program.process.returncode == 0

@@ -156,7 +156,7 @@ async def test_a_subscription_begins_with_an_id_from_which_it_can_be_resumed(run
     source = running.source(STOCK)
     async with source.connected(**EVENTS) as connected:
         assert connected._response is not None
-        line = await asyncio.wait_for(connected._response.content.readline(), 10)
+        line = await asyncio.wait_for(connected._response.content.readline(), 60)
         assert line.startswith(b"id: ")
         source.last_id = line.decode().removeprefix("id: ").strip()
     [booked] = await running.book(code, 1)
@@ -176,7 +176,7 @@ async def test_a_subscription_begins_with_an_id_from_which_it_can_be_resumed(run
 async def test_what_is_wrong_comes_as_a_result_and_the_stream_is_complete(running: Running, query: str, message: str) -> None:
     async with running.http.post("/function/pantry", json={"query": query}, headers=EVENTS) as answer:
         assert (answer.status, answer.content_type) == (200, "text/event-stream")
-        text = await asyncio.wait_for(answer.text(), 10)
+        text = await asyncio.wait_for(answer.text(), 60)
     first, last, rest = text.split("\n\n")
     assert (last, rest) == ("event: complete\ndata:", "")
     name, _, data = first.partition("\ndata: ")
@@ -187,7 +187,7 @@ async def test_what_is_wrong_comes_as_a_result_and_the_stream_is_complete(runnin
 async def test_a_query_may_be_answered_with_events_too(running: Running) -> None:
     for function, query in (("graphql", "{ hello }"), ("pantry", "{ stockReport { totalProducts } }")):
         async with running.http.post(f"/function/{function}", data=query, headers=EVENTS) as answer:
-            events = (await asyncio.wait_for(answer.text(), 10)).split("\n\n")
+            events = (await asyncio.wait_for(answer.text(), 60)).split("\n\n")
         assert [event.partition("\n")[0] for event in events] == ["event: next", "event: complete", ""]
         assert '"data":{' in events[0]
 

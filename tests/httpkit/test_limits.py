@@ -213,7 +213,7 @@ async def test_connections_beyond_the_limit_are_told_503() -> None:
 async def test_requests_beyond_the_cap_are_503_while_probes_are_answered() -> None:
     async with open_shop(max_in_flight=2) as shop:
         held = [asyncio.create_task(ask(shop.port, "POST /do/hold")) for _ in range(2)]
-        await asyncio.wait_for(shop.shop.entered.wait(), 5)
+        await asyncio.wait_for(shop.shop.entered.wait(), 60)
 
         async def both_are_held() -> bool:
             return b"http_requests_in_flight 2.0" in (await ask(shop.port, "GET /metrics")).body
@@ -274,7 +274,7 @@ async def test_shutdown_answers_what_was_begun_and_takes_nothing_new() -> None:
     async with AsyncExitStack() as stack:
         shop = await stack.enter_async_context(open_shop())
         held = asyncio.create_task(ask(shop.port, "POST /do/hold"))
-        await asyncio.wait_for(shop.shop.entered.wait(), 5)
+        await asyncio.wait_for(shop.shop.entered.wait(), 60)
         closing = asyncio.create_task(stack.aclose())
 
         async def is_closed() -> bool:
@@ -296,7 +296,7 @@ async def test_shutdown_does_not_wait_longer_than_its_limit() -> None:
     async with AsyncExitStack() as stack:
         shop = await stack.enter_async_context(open_shop(limits=Limits(shutdown=0.3)))
         held = asyncio.create_task(ask(shop.port, "POST /do/hold"))
-        await asyncio.wait_for(shop.shop.entered.wait(), 5)
+        await asyncio.wait_for(shop.shop.entered.wait(), 60)
         started = time.monotonic()
         await stack.aclose()
         assert time.monotonic() - started < 8

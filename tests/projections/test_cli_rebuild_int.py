@@ -64,7 +64,7 @@ async def serving(log: JetStreamLog, database_url: str) -> AsyncIterator[tuple[E
         maintenance = Maintenance(projector, store, copies_at(database_url), log, MODEL)
         desk = Desk(log.connection, subject_of(MODEL), maintenance.take)
         tasks = [asyncio.create_task(projector.run()), asyncio.create_task(desk.run())]
-        await projector.wait_for((await log.head()).last, 10)
+        await projector.wait_for((await log.head()).last, 60)
         try:
             yield store, projector
         finally:

@@ -124,7 +124,7 @@ async def test_a_broker_that_is_away_is_said_and_waited_for(nats_server: Embedde
             assert projector.status().lag_events is None
             assert projector.status().error
             await nats_server.start()
-            await wait_until(lambda: projector.status().state is State.LIVE, timeout=15)
+            await wait_until(lambda: projector.status().state is State.LIVE, timeout=60)
             await book.append("a", Booked(1))
             await projector.wait_for(2, 60)
         await assert_equals_a_fold(log, store)
@@ -144,7 +144,7 @@ async def test_a_stream_that_is_wiped_under_a_running_projector_stops_it(nats_se
             async with ledger_log(nats_server.url) as again:
                 await Book(again).append_randomly(300, accounts=20, seed=2)
                 with pytest.raises(ProjectorStopped, match="created anew"):
-                    await asyncio.wait_for(asyncio.shield(task), 15)
+                    await asyncio.wait_for(asyncio.shield(task), 60)
         assert isinstance(getattr(task.exception(), "__cause__", None), IncarnationChanged)
         assert projector.status().state is State.STOPPED
         assert await store.fetch("SELECT * FROM accounts ORDER BY id") == rows

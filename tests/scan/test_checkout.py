@@ -501,7 +501,7 @@ async def test_a_waiting_job_does_not_hold_up_the_others(tmp_path: Path, cache: 
     assert holder is not None
     try:
         waiting = asyncio.create_task(enter(checkouts, repos[0]))
-        await asyncio.wait_for(enter(checkouts, repos[1]), 10)
+        await asyncio.wait_for(enter(checkouts, repos[1]), 60)
         assert not waiting.done()
         waiting.cancel()
         with pytest.raises(asyncio.CancelledError):

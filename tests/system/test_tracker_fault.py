@@ -275,7 +275,7 @@ async def test_a_wiped_stream_is_refused_not_applied_over_the_old_tables(system:
     assert system.serve is not None
     await system.serve.kill()
     system.serve = await system.start("serve", "-m", "gctd", "serve")
-    await wait_until(refused, timeout=15, every=0.1)
+    await wait_until(refused, timeout=60, every=0.1)
     assert await system.get(f"/api/repos/status?url={REPO}") == before
 
 
