@@ -32,7 +32,7 @@ _log = structlog.get_logger(__name__)
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.002, 0.1
 _AWAY = 1.0
 """Seconds between tries while the broker is away."""
-_STALE = 5.0
+_STALE = 0.5
 """Seconds without progress after which the database is opened anew: its file may be another by now."""
 
 

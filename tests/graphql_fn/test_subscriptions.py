@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import json
 import random
+import sys
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack
+from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
@@ -112,6 +114,25 @@ async def test_what_is_read_with_an_event_is_not_older_than_it(running: Running)
         for event in data_of(await source.take(15, within=20)):
             change = event["stockChanged"]
             assert change["movement"] in change["product"]["movements"]["nodes"]
+
+
+async def test_tables_that_are_made_again_meanwhile_are_looked_at(running: Running) -> None:
+    code = await running.product(77)
+    source = running.source(STOCK)
+    async with source.connected(**EVENTS):
+        await wait_until(lambda: subscribers(running), 60)
+        rebuilding = await asyncio.create_subprocess_exec(
+            *(Path(sys.executable).with_name("projections"), "rebuild", "pantry"),
+            env={**running.pantry.environment, "GCTD_NATS_URL": running.pantry.environment["PANTRY_NATS_URL"]},
+            stdout=asyncio.subprocess.DEVNULL,
+        )
+        assert await rebuilding.wait() == 0
+        booked = await running.book(code, 3)
+        seen = data_of(await source.take(3, within=60))
+    assert [event["stockChanged"]["movement"]["id"] for event in seen] == booked
+    query = f'{{ product(ean13: "{code}") {{ currentStock }} }}'
+    read = await running.gateway.ask("POST", "/function/pantry", data=query)
+    assert read.body == {"data": {"product": {"currentStock": 3}}}
 
 
 async def test_two_hundred_subscribers_are_given_every_event(running: Running) -> None:
