@@ -45,20 +45,15 @@ class Job:
 
     async def ack(self) -> None:
         """Done: the job leaves the queue. Returns when the broker has confirmed it. Raises Unavailable."""
-        await _take_out((self,), b"+ACK")
+        await _settle((self,), b"+ACK")
 
     async def nak(self, delay_seconds: float) -> None:
         """Not done: it is delivered again after a delay, if it was not delivered as often as may be. Raises Unavailable."""
-        how = b'-NAK {"delay": %d}' % int(delay_seconds * _NANOSECONDS)
-
-        async def say() -> object:  # saying it twice does no harm
-            return await self._connection.request(self._reply, how, timeout=_REQUEST_TIMEOUT)
-
-        await persist(self._connection, say, SETTLE_TIMEOUT)
+        await _settle((self,), b'-NAK {"delay": %d}' % int(delay_seconds * _NANOSECONDS))
 
     async def term(self) -> None:
         """Never to be done: the job leaves the queue. Raises Unavailable."""
-        await _take_out((self,), b"+TERM")
+        await _settle((self,), b"+TERM")
 
     async def in_progress(self) -> None:
         """Still at work: AckWait begins anew. Raises Unavailable."""
@@ -109,10 +104,10 @@ async def acknowledge(jobs: Sequence[Job]) -> None:
 
     Raises Unavailable.
     """
-    await _take_out(jobs, b"+ACK")
+    await _settle(jobs, b"+ACK")
 
 
-async def _take_out(jobs: Sequence[Job], how: bytes) -> None:
+async def _settle(jobs: Sequence[Job], how: bytes) -> None:
     connection = jobs[0]._connection  # noqa: SLF001 - a job's own module
     messages = [(job._reply, b"", how) for job in jobs]  # noqa: SLF001 - as above
 
