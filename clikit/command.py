@@ -17,13 +17,14 @@ from clikit.run import run
 
 
 def command(
-    *, not_found: str | None = None, logs: bool = False, time_limit: str = "--timeout"
+    *, not_found: str | None = None, logs: bool = False, busy: bool = False, time_limit: str = "--timeout"
 ) -> Callable[[Callable[..., Coroutine[Any, Any, int]]], Callable[..., int]]:
     """Make the function of a command out of `async def f(invocation, ...) -> exit code`.
 
     It has `--timeout`, `--json`, `--quiet`, `--verbose` and `--no-color`. `not_found`: what to do where there is no such thing;
     `{name}` in it stands for the argument of that name. `logs`: what the packages that it calls log goes to standard error with
-    `--verbose`, and nowhere without. `time_limit`: what `--timeout` is called where the command has another use for that name.
+    `--verbose`, and nowhere without. `busy`: it goes through much, as a whole log. `time_limit`: what `--timeout` is called where
+    the command has another use for that name.
     """
 
     def decorate(work: Callable[..., Coroutine[Any, Any, int]]) -> Callable[..., int]:
@@ -38,7 +39,7 @@ def command(
             invocation = begin(ctx, output, not_found=None if not_found is None else not_found.format(**given))
             if logs:
                 _log_to_stderr(verbose=output.verbose)
-            return run(work(invocation, **arguments), timeout=give_up_after)
+            return run(work(invocation, **arguments), timeout=give_up_after, busy=busy)
 
         return run_command
 

@@ -14,12 +14,16 @@ from clikit.text import duration
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
-def run(work: Coroutine[Any, Any, int], *, timeout: float | None) -> int:
-    """Run the coroutine to its end and give its exit code.
+def run(work: Coroutine[Any, Any, int], *, timeout: float | None, busy: bool = False) -> int:
+    """Run the coroutine to its end and give its exit code; `busy`: as what has much to do is run.
 
     Raises Stopped when SIGINT or SIGTERM came, OutOfTime after `timeout` seconds (None: no limit).
     """
-    return asyncio.run(_supervised(work, timeout))
+    if not busy:
+        return asyncio.run(_supervised(work, timeout))
+    from clikit.busy import run_busy  # noqa: PLC0415 - slow
+
+    return run_busy(_supervised(work, timeout))
 
 
 async def _supervised(work: Coroutine[Any, Any, int], seconds: float | None) -> int:

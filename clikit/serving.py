@@ -33,11 +33,12 @@ class Logged(Protocol):
 
 def run_program(program: Coroutine[Any, Any, None], settings: Logged) -> int:
     """Run a program that serves, with its log on standard error, until it has ended in order."""
-    from httpkit import logs, server  # noqa: PLC0415 - help and completion do without it
+    from clikit.busy import run_busy  # noqa: PLC0415 - help and completion do without it
+    from httpkit import logs  # noqa: PLC0415 - as above
 
     style = settings.log_format
     logs.configure(level=settings.log_level, style=("text" if sys.stderr.isatty() else "json") if style == "auto" else style)
-    server.run(program)
+    run_busy(program)
     return ExitCode.OK
 
 

@@ -1,19 +1,17 @@
-"""Serve an application: limits on connections and time, a graceful end, uvloop."""
+"""Serve an application: limits on connections and time, a graceful end."""
 
 from __future__ import annotations
 
 import asyncio
-import ctypes
 import gc
 import signal
-from collections.abc import AsyncIterator, Coroutine, Iterator
-from contextlib import asynccontextmanager, contextmanager, suppress
-from typing import Any, TypeVar, cast
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from typing import cast
 
 import attrs
 import msgspec
 import structlog
-import uvloop
 from aiohttp import web
 from aiohttp.abc import AbstractStreamWriter
 from aiohttp.http import RawRequestMessage
@@ -27,12 +25,7 @@ from httpkit.protocol import Connection
 
 log = structlog.get_logger(__name__)
 
-T = TypeVar("T")
 _BACKLOG = 1024
-_COLLECT = (10_000, 20, 20)
-_ARENA_MAX, _MMAP_THRESHOLD = -8, -3
-"""Parameters of glibc's mallopt (malloc.h)."""
-_LARGE = 128 * 1024
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
@@ -171,26 +164,3 @@ def termination() -> Iterator[asyncio.Future[signal.Signals]]:
     finally:
         restore()
         received.cancel()
-
-
-def run(main: Coroutine[Any, Any, T]) -> T:
-    """Run a program's coroutine on uvloop.
-
-    What comes and goes with a request is freed without the collector of cycles, which looks through what is kept in vain: it runs
-    a tenth as often as the interpreter has it.
-    """
-    gc.set_threshold(*_COLLECT)
-    _give_memory_back()
-    return uvloop.run(main)
-
-
-def _give_memory_back() -> None:
-    """Have glibc give large pieces of memory back when they are free, and all threads share two heaps.
-
-    Otherwise each thread keeps a heap of its own as large as it ever was, and pieces up to 32 MiB stay in it once one of that
-    size was freed.
-    """
-    with suppress(OSError, AttributeError):  # another C library: it has its own ways
-        library = ctypes.CDLL(None)
-        library.mallopt(_ARENA_MAX, 2)
-        library.mallopt(_MMAP_THRESHOLD, _LARGE)

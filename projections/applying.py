@@ -69,7 +69,7 @@ def reached_of(checkpoints: Mapping[str, Checkpoint]) -> Mapping[str, int]:
 
 def derive(projections: Sequence[Projection], reached: Mapping[str, int], commits: Sequence[Commit], parking: Parking) -> Derived:
     """What commits lead to, in each projection those above the sequence that it has reached; what cannot be applied is parked."""
-    keys = _keys(commits, parking)
+    keys = _keys([commit for commit in commits if commit.may_have_keys], parking)
     by_category: defaultdict[str, list[Commit]] = defaultdict(list)
     for commit in commits:
         by_category[commit.category].append(commit)

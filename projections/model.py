@@ -86,16 +86,14 @@ class Table:
         return tuple(index for index, column in enumerate(self.columns) if column.type == "timestamp")
 
 
-@attrs.frozen
-class Put:
+class Put(msgspec.Struct, frozen=True, gc=False):  # a Struct: a replay makes more of them than of anything else
     """Insert this row, or replace the one of the same key: values in the order of the table's columns."""
 
     table: Table
     row: tuple[Any, ...]
 
 
-@attrs.frozen
-class Delete:
+class Delete(msgspec.Struct, frozen=True, gc=False):
     """Remove the row of this key, if it is there: values in the order of the table's key."""
 
     table: Table

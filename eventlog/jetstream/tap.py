@@ -7,17 +7,74 @@ queue. For a replay that is the greater part of the work: a tap gets the same by
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import nats.aio.client
 import structlog
 from nats.aio.msg import Msg
 from nats.aio.subscription import Subscription
+from nats.protocol.parser import AWAITING_CONTROL_LINE, Parser
 
 log = structlog.get_logger(__name__)
 
 Taker = Callable[[bytes, bytes, bytes, bytes | None], None]
 """Called with subject, reply subject (empty: none), payload and header block (None: none) of each message."""
+
+_END = len(b"\r\n")
+
+
+class _TapParser(Parser):
+    """nats-py's parser, but what has come whole for a tap is handed over where it stands: it moves each message three times."""
+
+    def __init__(self, client: nats.aio.client.Client, takers: Mapping[int, Taker]) -> None:
+        super().__init__(client)
+        self._takers = takers
+
+    def reset(self) -> None:
+        """Forget what has come."""
+        super().reset()
+        self._wanted = 0
+
+    async def parse(self, data: bytes = b"") -> None:
+        """Take what the server has sent; the rest of it is kept until more comes."""
+        if self.state != AWAITING_CONTROL_LINE:
+            await super().parse(data)
+        elif len(self.buf) + len(data) < self._wanted:
+            self.buf += data
+        else:
+            whole = bytes(self.buf) + data
+            taken = self._take(whole)
+            self.buf = bytearray(whole[taken:])
+            if self.buf and not self._wanted:
+                await super().parse()
+
+    def _take(self, whole: bytes) -> int:
+        """Hand over the messages for taps that it begins with, and tell how many bytes they have.
+
+        `_wanted` are the bytes of the next one, where that is for a tap too and not whole yet.
+        """
+        at, self._wanted = 0, 0
+        while (line := whole.find(b"\r\n", at)) > 0:
+            # MSG or HMSG, subject, subscription, perhaps a reply subject, with HMSG bytes of the headers, bytes in all
+            words = whole[at:line].split(b" ")
+            headed = words[0] == b"HMSG"
+            if not headed and words[0] != b"MSG":
+                break
+            begin = line + _END
+            try:
+                taker, end = self._takers.get(int(words[2])), begin + int(words[-1])
+                body = begin + int(words[-2]) if headed else begin
+            except (ValueError, IndexError):
+                break  # nats-py's own way says what is wrong with it
+            if taker is None or len(words) < 4 + headed:
+                break
+            if end + _END > len(whole):
+                self._wanted = end + _END - at
+                break
+            reply = words[3] if len(words) > 4 + headed else b""
+            _hand_over(taker, words[1], reply, whole[body:end], whole[begin:body] if headed else None)
+            at = end + _END
+        return at
 
 
 class TapClient(nats.aio.client.Client):
@@ -26,6 +83,7 @@ class TapClient(nats.aio.client.Client):
     def __init__(self) -> None:
         super().__init__()
         self._takers: dict[int, Taker] = {}
+        self._ps = _TapParser(self, self._takers)
 
     async def tap(self, subject: str, taker: Taker) -> Subscription:
         """Subscribe; `taker` is called for each message, in order, in the reading of the connection: it has to be quick.
@@ -57,10 +115,14 @@ class TapClient(nats.aio.client.Client):
         if taker is None:
             await super()._process_msg(sid, subject, reply, data, headers)  # type: ignore[arg-type]  # its annotation forgets None
             return
-        try:
-            taker(subject, reply, data, headers)
-        except Exception:  # what is raised here would end nats-py's reading, and it would not say so
-            log.exception("a tap failed", subject=subject.decode(errors="replace"))
+        _hand_over(taker, subject, reply, data, headers)
+
+
+def _hand_over(taker: Taker, subject: bytes, reply: bytes, data: bytes, headers: bytes | None) -> None:
+    try:
+        taker(subject, reply, data, headers)
+    except Exception:  # what is raised here would end nats-py's reading, and it would not say so
+        log.exception("a tap failed", subject=subject.decode(errors="replace"))
 
 
 async def _not_called(_: Msg) -> None:

@@ -34,7 +34,7 @@ _no_switch = click.option("--no-switch", is_flag=True, help="Make and verify the
 @database_option
 @_no_switch
 @workers_option
-@command(logs=True)
+@command(logs=True, busy=True)
 async def rebuild(
     invocation: Invocation, *, name: str | None, nats_url: str, database: str, no_switch: bool, workers: int
 ) -> int:
@@ -56,7 +56,7 @@ async def rebuild(
 @database_option
 @_no_switch
 @workers_option
-@command(logs=True)
+@command(logs=True, busy=True)
 async def resume(invocation: Invocation, *, name: str | None, nats_url: str, database: str, no_switch: bool, workers: int) -> int:
     """Go on with a rebuild that was stopped, from where it was: bring the copy to the end of the log, verify, switch."""
     from projections.copies import Part  # noqa: PLC0415 - slow

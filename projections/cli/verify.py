@@ -28,7 +28,7 @@ from projections.models import load
 @database_option
 @click.option("--copy", "part", type=click.Choice(["new", "old"]), help="Look at a copy, not at the live tables.")
 @workers_option
-@command(logs=True)
+@command(logs=True, busy=True)
 async def verify(invocation: Invocation, *, model_name: str, nats_url: str, database: str, part: str | None, workers: int) -> int:
     """Fold the log afresh and compare with the tables row by row; also while the service runs. Exit code 5: they differ."""
     from projections import fold  # noqa: PLC0415 - slow

@@ -79,7 +79,7 @@ def connect_writer(path: Path, *, busy_timeout: float) -> sqlite3.Connection:
         connection.execute("PRAGMA temp_store = MEMORY")
         connection.execute(f"PRAGMA cache_size = -{CACHE_KIB}")
         connection.execute(f"PRAGMA wal_autocheckpoint = {WAL_PAGES}")
-        connection.execute(f"PRAGMA journal_size_limit = {WAL_PAGES * 4096}")
+        connection.execute(f"PRAGMA journal_size_limit = {LOG_KEPT}")
     except BaseException:
         connection.close()
         raise
@@ -93,9 +93,10 @@ def _check_ownership(connection: sqlite3.Connection, path: Path) -> None:
 
 
 CACHE_KIB = 8 * 1024
-WAL_PAGES = 16_000
-"""Pages (4 KiB each) of write-ahead log after which they are copied into the database. In a replay the same pages are touched
-again and again: the later they are copied, the fewer are written."""
+WAL_PAGES = 64_000
+"""Pages (4 KiB each) of write-ahead log after which who commits copies them into the database: `LogCopier` has not kept up."""
+LOG_KEPT = 64 * 1024**2
+"""Bytes of its file that are kept when all of it has been copied."""
 
 
 def connect_reader(path: Path, *, busy_timeout: float) -> sqlite3.Connection:

@@ -112,7 +112,7 @@ class SQLiteStore(SQLiteReader):
 
         outcome = await self._run(advance)
         if self._copier is not None:
-            self._copier.written(self.file, sum(len(step.changes) for step in steps))
+            self._copier.written(self.file)
         return outcome
 
     async def forget(self, projections: Sequence[Projection]) -> None:

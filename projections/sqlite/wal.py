@@ -1,8 +1,8 @@
 """Keeps the write-ahead log of a database short: it is copied into the database now and then, beside what is written.
 
-SQLite has who commits do that when the log is long, which takes the disk, and the batch, for tens of milliseconds. So while
-batches are small a thread of its own copies it once a second, and the writer what was written meanwhile: where nothing is left to
-be copied it begins the log anew (https://www.sqlite.org/wal.html#checkpointing).
+SQLite has who commits do that when the log is long, which takes the disk, and the batch, for tens of milliseconds. So a thread of
+its own copies it once a second, and the writer what was written meanwhile: where nothing is left to be copied it begins the log
+anew (https://www.sqlite.org/wal.html#checkpointing).
 """
 
 from __future__ import annotations
@@ -18,12 +18,8 @@ import structlog
 
 log = structlog.get_logger(__name__)
 
-_FEW = 1000
-"""Changes up to which a batch counts as live: then there is time, and waiting is noticed."""
 _COPY_EVERY = 1.0
-"""Seconds between copies while live."""
-_REPLAY_OVER = 2.0
-"""Seconds after the last larger batch in which a replay may still be going on: then the log may grow, to be copied seldom."""
+"""Seconds between copies."""
 
 
 class LogCopier:
@@ -35,12 +31,10 @@ class LogCopier:
         self._copying: Future[None] | None = None
         self._copy_at = 0.0
 
-    def written(self, file: Path, changes: int) -> None:
-        """A batch of so many changes has been committed to the file: copy the log where it is time."""
+    def written(self, file: Path) -> None:
+        """A batch has been committed to the file: copy the log where it is time."""
         moment = time.monotonic()
-        if changes > _FEW:
-            self._copy_at = moment + _REPLAY_OVER
-        elif moment >= self._copy_at and (self._copying is None or self._copying.done()):
+        if moment >= self._copy_at and (self._copying is None or self._copying.done()):
             self._copy_at = moment + _COPY_EVERY
             self._copying = self._thread.submit(self._copy, file)
 

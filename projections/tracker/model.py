@@ -33,8 +33,11 @@ def _task(commit: Commit) -> Iterable[Change]:
 
 def _analysis(commit: Commit) -> Iterable[Change]:
     """An analysis outlives its task: a list of tasks is cleared, the history of a project is not."""
+    completed = "TaskCompleted"
+    if not commit.may_have(completed):
+        return ()
     for event in commit.body.events:
-        if event.type == "TaskCompleted":
+        if event.type == completed:
             state: task.Task = commit.state
             assert state.analysis is not None, "a completed task has an analysis"
             return (Put(ANALYSES, analysis_row(state, state.analysis, commit.sequence)),)

@@ -35,6 +35,7 @@ import replay_peer
 import uvloop
 from tracker import TrackerLog
 
+from clikit.busy import run_busy
 from eventlog import streams
 from eventlog.declarations import load
 from eventlog.embedded import EmbeddedServer
@@ -246,7 +247,7 @@ if __name__ == "__main__":
     parser.add_argument("--database", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.measure:
-        print(json.dumps(uvloop.run(measure(arguments.measure, arguments.url, arguments.database))))
+        print(json.dumps(run_busy(measure(arguments.measure, arguments.url, arguments.database))))
     elif arguments.data_dir:
         uvloop.run(main(arguments, arguments.data_dir))
     else:

@@ -6,7 +6,7 @@ import functools
 from collections.abc import Callable, Coroutine
 from typing import Any, ParamSpec
 
-from httpkit.server import run
+from clikit.busy import run_busy
 
 P = ParamSpec("P")
 
@@ -16,6 +16,6 @@ def on_uvloop(test: Callable[P, Coroutine[Any, Any, None]]) -> Callable[P, None]
 
     @functools.wraps(test)
     def wrapper(*args: P.args, **kwargs: P.kwargs) -> None:
-        run(test(*args, **kwargs))
+        run_busy(test(*args, **kwargs))
 
     return wrapper

@@ -276,7 +276,7 @@ async def test_batches_go_on_while_the_log_is_copied(store: SQLiteStore, monkeyp
 async def test_a_database_that_is_gone_is_not_made_by_copying_its_log(store: SQLiteStore, tmp_path: Path) -> None:
     copier = LogCopier(lambda: None)
     gone = tmp_path / "gone.db"
-    copier.written(gone, 1)
+    copier.written(gone)
     await asyncio.to_thread(copier.close)
     assert not gone.exists()
 

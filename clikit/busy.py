@@ -1,0 +1,41 @@
+"""Running a program that has much to do, as one that serves or goes through a log: a faster loop, memory in its own way."""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+from collections.abc import Coroutine
+from contextlib import suppress
+from typing import Any, TypeVar
+
+import uvloop
+
+T = TypeVar("T")
+
+_COLLECT = (10_000, 20, 20)
+_ARENA_MAX, _MMAP_THRESHOLD = -8, -3
+"""Parameters of glibc's mallopt (malloc.h)."""
+_LARGE = 128 * 1024
+
+
+def run_busy(main: Coroutine[Any, Any, T]) -> T:
+    """Run a program's coroutine on uvloop.
+
+    What comes and goes with a request, or a commit, is freed without the collector of cycles, which looks through what is kept in
+    vain: it runs a tenth as often as the interpreter has it.
+    """
+    gc.set_threshold(*_COLLECT)
+    _give_memory_back()
+    return uvloop.run(main)
+
+
+def _give_memory_back() -> None:
+    """Have glibc give large pieces of memory back when they are free, and all threads share two heaps.
+
+    Otherwise each thread keeps a heap of its own as large as it ever was, and pieces up to 32 MiB stay in it once one of that
+    size was freed.
+    """
+    with suppress(OSError, AttributeError):  # another C library: it has its own ways
+        library = ctypes.CDLL(None)
+        library.mallopt(_ARENA_MAX, 2)
+        library.mallopt(_MMAP_THRESHOLD, _LARGE)

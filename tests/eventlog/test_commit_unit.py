@@ -1,0 +1,32 @@
+"""A look at the bytes of a commit never misses what decoding them would find."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from eventlog import Commit, Context, NewCommit, NewEvent
+from tests.support import ledger
+
+events = st.one_of(
+    st.builds(ledger.Opened, st.text(max_size=20)), st.builds(ledger.Booked, st.integers(-9, 9)), st.builds(ledger.Closed)
+)
+contexts = st.builds(Context, key=st.one_of(st.none(), st.text(min_size=1, max_size=20)))
+
+
+@given(st.lists(st.builds(NewEvent, events, contexts), min_size=1, max_size=3))
+def test_what_it_may_have_it_has_been_looked_at_for(given_events: list[NewEvent]) -> None:
+    commit = NewCommit(id="1", at=datetime.now(UTC), events=tuple(given_events), state=ledger.Account(owner="a"))
+    stored = Commit(1, "ledger.account.a", ledger.REGISTRY.encode(commit), ledger.REGISTRY)
+    assert all(stored.may_have(event.type) for event in stored.body.events)
+    assert stored.may_have_keys or all(event.key is None for event in stored.body.events)
+    assert not stored.may_have("TaskCompleted")
+
+
+def test_without_keys_there_is_nothing_to_look_for() -> None:
+    commit = NewCommit(id="1", at=datetime.now(UTC), events=(NewEvent(ledger.Booked(1)),), state=ledger.Account(owner="a"))
+    stored = Commit(1, "ledger.account.a", ledger.REGISTRY.encode(commit), ledger.REGISTRY)
+    assert not stored.may_have_keys
+    assert stored.state is stored.state
