@@ -134,6 +134,8 @@ class EventBody(msgspec.Struct, gc=False, frozen=True, omit_defaults=True, renam
 
 _KEY = b'"key'
 """How the member with a key begins on the wire, if there is one; without the last quotation mark it is found in half the time."""
+_BEGIN, _END = b'{"id":"', b"}}"
+"""Of each commit that `Registry.encode` has made."""
 _NOT_READ: Any = object()
 
 
@@ -223,13 +225,20 @@ class Commit(msgspec.Struct, gc=False, eq=False):
         return self._body
 
     def may_have(self, event_type: str) -> bool:
-        """False where surely no event of it is of that type: who looks for few in many commits need not decode the rest."""
-        return b'"%b' % event_type.encode() in self.data
+        """False where surely no event of it is of that type: who looks for few in many commits need not decode the rest.
+
+        What does not have the outline of a commit may have anything.
+        """
+        return b'"%b' % event_type.encode() in self.data or not self._has_outline
 
     @property
     def may_have_keys(self) -> bool:
         """False where surely no event of it bears an idempotency key, as with `may_have`."""
-        return _KEY in self.data
+        return _KEY in self.data or not self._has_outline
+
+    @property
+    def _has_outline(self) -> bool:
+        return self.data.startswith(_BEGIN) and self.data.endswith(_END)
 
     @property
     def id(self) -> str:

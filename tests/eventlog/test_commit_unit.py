@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -30,3 +31,11 @@ def test_without_keys_there_is_nothing_to_look_for() -> None:
     stored = Commit(1, "ledger.account.a", ledger.REGISTRY.encode(commit), ledger.REGISTRY)
     assert not stored.may_have_keys
     assert stored.state is stored.state
+
+
+@pytest.mark.parametrize("body", [b"\xff", b"{}", b'{"id":"1","at":"2026-01-01T00:00:00Z","eve', b'{ "id": "1"}}'])
+def test_what_is_no_commit_may_have_anything(body: bytes) -> None:
+    """So that it is not taken for one without keys, but looked at, and found to be none."""
+    commit = Commit(1, "ledger.account.a", body, ledger.REGISTRY)
+    assert commit.may_have_keys
+    assert commit.may_have("Opened")
