@@ -126,11 +126,15 @@ def _names(count: int) -> tuple[str, ...]:
 
 
 @contextmanager
-def transaction(connection: sqlite3.Connection) -> Iterator[None]:
-    """A transaction that writes: committed at the end, rolled back where anything is raised."""
+def transaction(connection: sqlite3.Connection, *, deferred: bool = False) -> Iterator[None]:
+    """A transaction that writes: committed at the end, rolled back where anything is raised.
+
+    `deferred`: what refers to nothing is an error at the end only. That is dear: SQLite prepares every statement anew after it.
+    """
     connection.execute("BEGIN IMMEDIATE")
     try:
-        connection.execute("PRAGMA defer_foreign_keys = ON")
+        if deferred:
+            connection.execute("PRAGMA defer_foreign_keys = ON")
         yield
         connection.execute("COMMIT")
     except BaseException:

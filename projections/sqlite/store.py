@@ -11,10 +11,10 @@ from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
-from projections.batch import judge, narrowed
+from projections.batch import Rows, judge, narrowed
 from projections.copies import check_as_far
 from projections.errors import CopyRefused, MigrationError, RowRefused, StoreUnavailable
-from projections.model import Projection
+from projections.model import Projection, Table
 from projections.sqlite import files, schema, seal, wal, writing
 from projections.sqlite.connection import APPLICATION_ID, connect_writer, damaged, transaction, translated
 from projections.sqlite.files import Files
@@ -97,10 +97,9 @@ class SQLiteStore(SQLiteReader):
     ) -> Outcome:
         """Write the rows and move the checkpoints of all steps in one transaction, each compared with its `before`."""
 
-        def advance() -> Outcome:
+        def write(tables: Sequence[tuple[Table, Rows]], *, deferred: bool = False) -> Outcome:
             writer = self._opened_writer()
-            tables = [pair for step in steps for pair in narrowed(step)]
-            with transaction(writer):
+            with transaction(writer, deferred=deferred):
                 outcome = judge(steps, writing.read_checkpoints(writer))
                 if outcome is Outcome.STORED:
                     writing.write_rows(writer, tables)
@@ -109,6 +108,15 @@ class SQLiteStore(SQLiteReader):
                         writing.write_parked(writer, parked)
                     writing.write_checkpoints(writer, [step.after for step in steps])
             return outcome
+
+        def advance() -> Outcome:
+            tables = [pair for step in steps for pair in narrowed(step)]
+            try:
+                return write(tables)
+            except sqlite3.IntegrityError as error:
+                if getattr(error, "sqlite_errorcode", None) != sqlite3.SQLITE_CONSTRAINT_FOREIGNKEY:
+                    raise
+            return write(tables, deferred=True)  # a row may refer to one that is written after it
 
         outcome = await self._run(advance)
         if self._copier is not None:
@@ -120,7 +128,7 @@ class SQLiteStore(SQLiteReader):
 
         def forget() -> None:
             writer = self._opened_writer()
-            with transaction(writer):
+            with transaction(writer, deferred=True):
                 for projection in reversed(projections):
                     writing.forget(writer, projection.name, [table.name for table in reversed(projection.tables)])
 
@@ -133,7 +141,7 @@ class SQLiteStore(SQLiteReader):
 
         def migrate() -> Sequence[str] | None:
             writer = self._opened_writer()
-            with transaction(writer):
+            with transaction(writer, deferred=True):
                 if schema.read_version(writer) != before:
                     return None
                 old = schema.shapes(writer, projections)
