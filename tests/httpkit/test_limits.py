@@ -306,7 +306,8 @@ async def test_shutdown_does_not_wait_longer_than_its_limit() -> None:
 
 PROGRAM = """
 import asyncio, sys
-from httpkit.server import run, termination
+from clikit.busy import run_busy
+from httpkit.server import termination
 from tests.httpkit.shop import open_shop
 
 async def main():
@@ -316,7 +317,7 @@ async def main():
             name = (await ended).name
     print("ended by", name, flush=True)
 
-run(main())
+run_busy(main())
 """
 
 
