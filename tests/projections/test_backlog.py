@@ -57,6 +57,17 @@ async def test_large_commits_fill_it_sooner(monkeypatch: pytest.MonkeyPatch) -> 
     assert sequences(await gathered.take()) == [2, 3]
 
 
+async def test_commits_of_many_events_count_for_more_than_their_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is made of them takes more memory: of two that would fit together each goes alone."""
+    monkeypatch.setattr(backlog, "MOST_BYTES", 3 * backlog.LARGE)
+    gathered = Backlog(100)
+    await gathered.put(commits(1, 2, size=backlog.LARGE))
+    assert sequences(await gathered.take()) == [1, 2]
+    await gathered.put(commits(3, 4, size=backlog.LARGE + 1))
+    assert sequences(await gathered.take()) == [3]
+    assert sequences(await gathered.take()) == [4]
+
+
 async def test_who_takes_waits_for_the_first_commit() -> None:
     gathered = Backlog(10)
     taking = asyncio.create_task(gathered.take())
