@@ -13,13 +13,12 @@ GATHER = 0.004
 MANY = 500
 """Commits a second that are many."""
 _WINDOW = 0.1
-MOST_BYTES = 16 * 1024**2
+MOST_BYTES = 4 * 1024**2
 """Bytes of commits that are gathered, and of those that are given at once: memory is bounded however large they are, since what
-is made of them (their events, the rows) takes several times as much. In a replay it is this that ends a batch, and the larger
-that is, the fewer rows are written more than once: with 4 MiB a replay takes a quarter longer."""
-LARGE = 4096
-_DEARER = 4
-"""A commit of more bytes counts so many times: it has many events, as of an import, and each leads to rows of its own."""
+is made of them (their events, the rows) takes several times as much."""
+REPLAY_BYTES = 16 * 1024**2
+"""The same in a replay, of which it ends the batches: the larger those are, the fewer rows are written more than once. With a
+quarter of it a replay takes a quarter longer."""
 
 
 class Backlog:
@@ -28,6 +27,7 @@ class Backlog:
     def __init__(self, most: int) -> None:
         """`most`: commits that are gathered, and given at once."""
         self._most = most
+        self.most_bytes = MOST_BYTES
         self._commits: list[Commit] = []
         self._bytes = 0
         self._since = time.monotonic()
@@ -40,7 +40,7 @@ class Backlog:
 
     async def put(self, commits: Sequence[Commit]) -> None:
         """Add commits, when there is room."""
-        while self._commits and (len(self._commits) + len(commits) > self._most or self._bytes > MOST_BYTES):
+        while self._commits and (len(self._commits) + len(commits) > self._most or self._bytes > self.most_bytes):
             self._taken.clear()
             await self._taken.wait()
         self._commits += commits
@@ -66,8 +66,8 @@ class Backlog:
         if self._busy():
             await asyncio.sleep(GATHER)
         commits, self._commits = self._commits, []
-        if self._bytes > MOST_BYTES:
-            end = _within(commits, MOST_BYTES)
+        if self._bytes > self.most_bytes:
+            end = _within(commits, self.most_bytes)
             commits, self._commits = commits[:end], commits[end:]
         self._bytes = _size(self._commits) if self._commits else 0
         self._taken.set()
@@ -83,19 +83,14 @@ class Backlog:
 
 
 def _size(commits: Sequence[Commit]) -> int:
-    return sum(map(_weight, commits))
-
-
-def _weight(commit: Commit) -> int:
-    size = len(commit.data)
-    return size if size <= LARGE else size * _DEARER
+    return sum(len(commit.data) for commit in commits)
 
 
 def _within(commits: Sequence[Commit], most: int) -> int:
     """How many of the first commits have no more than so many bytes together: one at least."""
     total = 0
     for number, commit in enumerate(commits):
-        total += _weight(commit)
+        total += len(commit.data)
         if total > most and number:
             return number
     return len(commits)

@@ -14,7 +14,7 @@ import structlog
 
 from eventlog import Commit, EventLog, EventLogError, Head, LogDamaged, Unavailable
 from projections.advancing import INLINE, Advancing, pauses
-from projections.backlog import Backlog
+from projections.backlog import MOST_BYTES, REPLAY_BYTES, Backlog
 from projections.continuity import check_against, check_contiguous
 from projections.errors import CheckpointMoved, NotLeading, ProjectionError, ProjectorStopped, StoreUnavailable
 from projections.migrations import Migrations
@@ -222,6 +222,8 @@ class Projector:
         await self._show_missed()
         log.info("projector begins", read_model=self._model.name, position=position, head=head.last)
         backlog = Backlog(self._batch)
+        if head.last - position > self._batch:
+            backlog.most_bytes = REPLAY_BYTES
         async with _beside(self._read(backlog, position, until)), _beside(self._watch(backlog)):
             if self._workers and head.last > position:
                 await self._catch_up(backlog, head.last if until is None else min(head.last, until), self._workers)
@@ -229,6 +231,8 @@ class Projector:
                 self._progress.pending(_time_of(commits), commits[-1].sequence)
                 async with self._advancing.turn:
                     await self._advancing.advance(commits, self._show)
+                if commits[-1].sequence >= head.last:
+                    backlog.most_bytes = MOST_BYTES
 
     async def _catch_up(self, backlog: Backlog, until: int, workers: Workers) -> None:
         """Go up to sequence `until`, which the log has, or a little beyond."""

@@ -57,15 +57,15 @@ async def test_large_commits_fill_it_sooner(monkeypatch: pytest.MonkeyPatch) -> 
     assert sequences(await gathered.take()) == [2, 3]
 
 
-async def test_commits_of_many_events_count_for_more_than_their_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is made of them takes more memory: of two that would fit together each goes alone."""
-    monkeypatch.setattr(backlog, "MOST_BYTES", 3 * backlog.LARGE)
+async def test_a_replay_may_gather_more_and_afterwards_less() -> None:
     gathered = Backlog(100)
-    await gathered.put(commits(1, 2, size=backlog.LARGE))
-    assert sequences(await gathered.take()) == [1, 2]
-    await gathered.put(commits(3, 4, size=backlog.LARGE + 1))
-    assert sequences(await gathered.take()) == [3]
-    assert sequences(await gathered.take()) == [4]
+    gathered.most_bytes = 2000
+    await gathered.put(commits(1, 4, size=500))
+    assert sequences(await gathered.take()) == [1, 2, 3, 4]
+    gathered.most_bytes = 1000
+    await gathered.put(commits(5, 8, size=500))
+    assert sequences(await gathered.take()) == [5, 6]
+    assert sequences(await gathered.take()) == [7, 8]
 
 
 async def test_who_takes_waits_for_the_first_commit() -> None:
