@@ -22,6 +22,7 @@ from projections.projector import Projector
 from projections.recovery import damaged, open_sound
 from projections.sqlite import SQLiteStore
 from tests.support import ledger
+from tests.support.copying import copied_whole
 from tests.support.ledger import MODEL, Book, Booked
 from tests.support.projecting import ledger_log
 from tests.support.waiting import wait_until
@@ -112,8 +113,7 @@ async def test_a_look_over_all_of_it_finds_what_nobody_reads(tmp_path: Path) -> 
     async with migrated(f"sqlite:{path}", MODEL) as store:
         await Projector(log, store, MODEL).run(until=300)
         assert isinstance(store, SQLiteStore)
-        assert store._writer is not None
-        store._writer.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        await copied_whole(store)
         looking = asyncio.create_task(damaged(store, look_every=0.1))
         done, _ = await asyncio.wait({looking}, timeout=1.5)
         assert not done
@@ -139,8 +139,7 @@ async def test_damage_under_a_running_service_is_made_good_while_it_runs(nats_ur
         await book.append_randomly(300, accounts=20, seed=1)
         async with served(log, path) as (side, store):
             await side.projector.wait_for(300, 20)
-            assert store._writer is not None
-            store._writer.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+            await copied_whole(store)
             spoil(path, "garbage")
             with pytest.raises(StoreDamaged):
                 await store.fetch_beside("SELECT sum(length(owner)), sum(length(tags)) FROM accounts, entries")

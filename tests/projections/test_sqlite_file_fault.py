@@ -21,6 +21,7 @@ from projections.sqlite import SQLiteReader, SQLiteStore, wal
 from projections.sqlite.wal import LogCopier
 from projections.store import KeyRecord, Outcome, SchemaVersion
 from projections.testing import MAP, PEOPLE, PLACES, checkpoint, person, step
+from tests.support.copying import copied_whole
 
 pytestmark = pytest.mark.fault
 
@@ -59,7 +60,7 @@ async def test_a_full_disk_writes_nothing_and_is_over_when_it_is_over(store: SQL
     await fill(store)
     writer = store._writer
     assert writer is not None
-    writer.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    await copied_whole(store)
     writer.execute(f"PRAGMA max_page_count = {writer.execute('PRAGMA page_count').fetchone()[0]}")
     more = [step(1, 2, *(person(f"more-{n}", n, extra="x" * 200) for n in range(2000)))]
     for _ in range(2):
@@ -202,9 +203,7 @@ async def test_a_damaged_file_is_refused_with_the_way_out(store: SQLiteStore, da
 async def test_damage_that_shows_up_while_running_is_said(store: SQLiteStore) -> None:
     """A page that is overwritten under a running service."""
     await fill(store)
-    writer = store._writer
-    assert writer is not None
-    writer.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    await copied_whole(store)
     with store.path.open("r+b") as file:
         file.seek(32768)
         file.write(b"\xff" * 8 * 4096)
