@@ -93,6 +93,7 @@ async def folded(
     with TemporaryDirectory(prefix="fold-", dir=directory) as place:
         async with SQLiteStore(Path(place) / "fold.db") as store:
             await Migrations(store, model).up()
+            await store.leave_indexes_out(model.projections)  # it is read by key, if at all
             if until:
                 await run(Projector(event_log, store, model), until)
             yield store

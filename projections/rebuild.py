@@ -31,10 +31,12 @@ async def fill(copy: Store, event_log: EventLog, model: ReadModel, *, run: Run =
     """Bring a copy up to the end of the log, from where it is; gives that sequence. Raises as `Projector.run`, MigrationError."""
     await Migrations(copy, model).up()
     await check_tables(copy, model)
+    await copy.leave_indexes_out(model.projections)
     while True:
         head = await event_log.head()
         if head.last:
             await run(Projector(event_log, copy, model), head.last)
+        await copy.make_indexes()
         if (await event_log.head()).last - head.last <= _NEAR:
             return head.last
 
@@ -109,6 +111,7 @@ async def _change(
     await copy.open()
     try:
         await (check_ready if part is Part.NEW else check_fits)(copy, model)
+        await copy.make_indexes()  # somebody may have begun to go on with it
         while True:
             end = projector.farthest
             await Projector(event_log, copy, model).run(until=end)

@@ -247,3 +247,13 @@ class Store(Reader, Protocol):
         `forget`, so that they are filled from the log again.
         Raises MigrationError where the statements fail; then nothing was changed.
         """
+
+    async def leave_indexes_out(self, projections: Sequence[Projection]) -> None:
+        """Do without the indexes of empty tables that only queries need, until `make_indexes`: rows come in faster then.
+
+        Those of keys stay, those that must be unique, and those of columns that refer to other rows. They are left out also for
+        whoever opens the database later; a migration makes them first. For tables that nobody queries meanwhile.
+        """
+
+    async def make_indexes(self) -> None:
+        """Make the indexes that have been left out, of all rows there are; nothing where none is."""

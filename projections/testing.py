@@ -47,6 +47,17 @@ _TYPES = {
         "at_the_end": "DEFERRABLE INITIALLY DEFERRED",
     },
 }
+_INDEXES = {
+    "sqlite": "SELECT name FROM sqlite_schema WHERE type = 'index' ORDER BY name",
+    "postgres": "SELECT indexname AS name FROM pg_indexes WHERE schemaname = current_schema() ORDER BY indexname",
+}
+_CREATE_INDEXES = """
+CREATE INDEX people_by_age ON people (age DESC, id) WHERE age > 1;
+CREATE UNIQUE INDEX people_by_birth ON people (born);
+CREATE INDEX visits_by_person ON visits (person, place);
+CREATE INDEX "visits by ""place" ON visits (place);
+CREATE INDEX places_by_name ON places (name DESC);
+"""
 _CREATE = """
 CREATE TABLE people (
     id TEXT NOT NULL PRIMARY KEY, age {integer} CHECK (age >= 0), height {real}, awake BOOLEAN, born {timestamp}, extra {json}
@@ -436,6 +447,48 @@ class StoreConformance:
             assert ("visitors" in await store.checkpoints()) is not touches
             assert len(await self.rows(store, PEOPLE)) == (0 if touches else 1)
             assert await self.rows(store, PLACES) == [{"name": "lake"}]
+
+    async def indexes(self, store: Store) -> set[str]:
+        """The names of all indexes, but for those of the table that says which are left out."""
+        return {row["name"] for row in await store.fetch(_INDEXES[store.dialect]) if "projection_indexes" not in row["name"]}
+
+    async def indexed(self, store: Store) -> set[str]:
+        """The names of all indexes, when there are some of each kind, and the table `places` is not empty."""
+        await self.made(store)
+        await store.advance([step(0, 1, Put(PLACES, ("lake",)), projection=MAP)])
+        await store.migrate(_CREATE_INDEXES, before=SchemaVersion(1), after=SchemaVersion(2), projections=BOTH)
+        return await self.indexes(store)
+
+    async def test_indexes_that_only_queries_need_are_left_out_and_made(self, store: Store) -> None:
+        """Of empty tables; also where the process that began does not end it. What must be unique is so all the time."""
+        before = await self.indexed(store)
+        await store.leave_indexes_out(BOTH)
+        assert before - await self.indexes(store) == {"people_by_age", 'visits by "place'}
+        born = datetime(2026, 1, 1, tzinfo=UTC)
+        await store.advance([step(0, 1, *(person(f"p{n}", n) for n in range(100)), person("ann", 1, born=born), visit("ann", 1))])
+        with _refused(RowRefused):
+            await store.advance([step(1, 2, person("bob", 1, born=born))])
+        await store.close()
+        await store.open()
+        await store.leave_indexes_out(BOTH)
+        assert before - await self.indexes(store) == {"people_by_age", 'visits by "place'}
+        for _ in range(2):
+            await store.make_indexes()
+            assert await self.indexes(store) == before
+            assert await store.columns("projection_indexes") == []
+        await store.leave_indexes_out(BOTH)
+        assert await self.indexes(store) == before
+
+    async def test_a_migration_has_all_indexes(self, store: Store) -> None:
+        """It may take away one that has been left out; where it fails they are left out as before."""
+        before = await self.indexed(store)
+        await store.leave_indexes_out(BOTH)
+        with _refused(MigrationError):
+            await store.migrate("no statement", before=SchemaVersion(2), after=SchemaVersion(3), projections=BOTH)
+        assert "people_by_age" not in await self.indexes(store)
+        await store.migrate("DROP INDEX people_by_age", before=SchemaVersion(2), after=SchemaVersion(3), projections=BOTH)
+        await store.make_indexes()
+        assert before - await self.indexes(store) == {"people_by_age"}
 
     async def test_a_dirty_version_is_kept(self, store: Store) -> None:
         """Somebody else's tool may have left it."""

@@ -14,7 +14,7 @@ from projections.batch import judge, last_changes
 from projections.copies import Part
 from projections.errors import MigrationError, NotLeading, RowRefused
 from projections.model import Projection
-from projections.postgres import schema, switching, writing
+from projections.postgres import indexes, schema, switching, writing
 from projections.postgres.connection import connect, translated
 from projections.postgres.reader import PostgresReader
 from projections.postgres.turns import MIGRATION, PostgresTurns
@@ -115,6 +115,20 @@ class PostgresStore(PostgresReader):
         except RowRefused as error:
             raise MigrationError(f"the rows there are do not allow the migration, nothing was changed: {error}") from error
 
+    async def leave_indexes_out(self, projections: Sequence[Projection]) -> None:
+        """Do without the indexes of empty tables that only queries need, until `make_indexes`. Raises NotLeading."""
+        async with self._writing:
+            with translated(self.address):
+                writer = await self._writer()
+                async with writer.transaction():
+                    await indexes.leave_out(writer, [table.name for projection in projections for table in projection.tables])
+
+    async def make_indexes(self) -> None:
+        """Make the indexes that have been left out. Raises NotLeading."""
+        async with self._writing:
+            with translated(self.address):
+                await indexes.make(await self._writer())
+
     async def switch(self, projections: Collection[str]) -> None:
         """Have the copy that was made (`PostgresCopies`) take the place of the live tables, which are kept as the old ones.
 
@@ -144,6 +158,7 @@ async def _migrate(
 ) -> Sequence[str] | None:
     if await schema.read_version(connection) != before:
         return None
+    await indexes.make(connection)
     old, tables = await schema.shapes(connection, projections), await schema.read_tables(connection)
     try:
         await connection.execute(f"{sql}\n; SELECT 1")  # the driver fails where there is no statement at all

@@ -74,7 +74,7 @@ def read_columns(connection: sqlite3.Connection, table: str) -> Sequence[StoredC
             holds=_holds(column.type.upper()),
             key=column.is_pk - 1 if column.is_pk else None,
         )
-        for column in _table(connection, table).columns
+        for column in stored_table(connection, table).columns
     ]
 
 
@@ -88,7 +88,7 @@ class Shape:
 
 def shapes(connection: sqlite3.Connection, projections: Iterable[Projection]) -> dict[str, Shape]:
     """The shape of each table of the projections that there is, by its name."""
-    tables = (_table(connection, table.name) for projection in projections for table in projection.tables)
+    tables = (stored_table(connection, table.name) for projection in projections for table in projection.tables)
     return {
         table.name: Shape(tuple((column.name, column.type) for column in table.columns), table.count)
         for table in tables
@@ -118,12 +118,13 @@ def order_of_keys(table: Table) -> str:
     return ", ".join(f"{quoted(name)} COLLATE BINARY" for name in table.key)
 
 
+def stored_table(connection: sqlite3.Connection, name: str) -> StoredTable:
+    """What the database says of a table."""
+    return _database(connection).table(name)
+
+
 def _database(connection: sqlite3.Connection) -> Database:
     return Database(connection, recursive_triggers=False, execute_plugins=False)
-
-
-def _table(connection: sqlite3.Connection, name: str) -> StoredTable:
-    return _database(connection).table(name)
 
 
 def _holds(declared: str) -> frozenset[ColumnType]:

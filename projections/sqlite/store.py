@@ -15,7 +15,7 @@ from projections.batch import Rows, judge, narrowed
 from projections.copies import check_as_far
 from projections.errors import CopyRefused, MigrationError, RowRefused, StoreUnavailable
 from projections.model import Projection, Table
-from projections.sqlite import files, schema, seal, wal, writing
+from projections.sqlite import files, indexes, schema, seal, wal, writing
 from projections.sqlite.connection import APPLICATION_ID, connect_writer, damaged, transaction, translated
 from projections.sqlite.files import Files
 from projections.sqlite.lock import FileLock
@@ -144,6 +144,7 @@ class SQLiteStore(SQLiteReader):
             with transaction(writer, deferred=True):
                 if schema.read_version(writer) != before:
                     return None
+                indexes.make_within(writer)
                 old = schema.shapes(writer, projections)
                 _execute(writer, sql)
                 new = schema.shapes(writer, projections)
@@ -158,6 +159,20 @@ class SQLiteStore(SQLiteReader):
             return await self._run(migrate)
         except RowRefused as error:
             raise MigrationError(f"the rows there are do not allow the migration, nothing was changed: {error}") from error
+
+    async def leave_indexes_out(self, projections: Sequence[Projection]) -> None:
+        """Do without the indexes of empty tables that only queries need, until `make_indexes`."""
+
+        def leave_out() -> None:
+            writer = self._opened_writer()
+            with transaction(writer):
+                indexes.leave_out(writer, [table.name for projection in projections for table in projection.tables])
+
+        await self._run(leave_out)
+
+    async def make_indexes(self) -> None:
+        """Make the indexes that have been left out."""
+        await self._run(lambda: indexes.make(self._opened_writer()))
 
     async def switch(self, projections: Collection[str]) -> None:
         """Have the copy that was made (`SQLiteCopies`) take the place of the live tables, which are kept as the old ones.

@@ -3,7 +3,8 @@
 python scripts/bench/replay.py [--store sqlite|postgres] [--events 1000000] [--under-way 500] [--runs 3] [--workers 1,2,8]
     [--peer-events 0] [--data-dir DIR]
 
-Each measurement is a process of its own, which begins with an empty database. `--under-way` is how many tasks have begun and not
+Each measurement is a process of its own, which begins with an empty database and fills it as `projections rebuild` fills a copy:
+indexes that only queries need are made at the end, which counts. `--under-way` is how many tasks have begun and not
 ended at any moment: the more, the fewer rows are written once for several events. `--workers`: also with so many processes that
 derive the rows; the tables must be the same. `--peer-events` of them, from the first on, are also given to the Python library
 `eventsourcing`, on the same kind of database; it is installed for that in an environment of its own and writes the same rows,
@@ -44,10 +45,10 @@ from eventlog.jetstream.connection import Connection
 from eventlog.jetstream.log import JetStreamLog
 from projections.databases import store_at
 from projections.fold import dump
-from projections.migrations import Migrations
 from projections.parallel import Workers
 from projections.postgres.server import PostgresServer
 from projections.projector import BATCH, Projector
+from projections.rebuild import fill
 from projections.tracker import MODEL
 
 MEASUREMENTS = {"bare": "reading the stream only", "model": "into the read model", "peer": "eventsourcing, as many rows"}
@@ -102,10 +103,13 @@ async def measure(what: str, url: str, database: str) -> dict[str, Any]:
                 busy, found, digest = time.process_time() - before, {}, ""
             else:
                 async with store_at(address) as store:
-                    await Migrations(store, MODEL).up()
                     before, start = time.process_time(), time.perf_counter()
                     async with Workers(MODEL, int(what.removeprefix(WITH)) if what.startswith(WITH) else 0) as workers:
-                        await Projector(log, store, MODEL).run(until=head.last, workers=workers)
+
+                        async def run(projector: Projector, until: int) -> None:
+                            await projector.run(until=until, workers=workers)
+
+                        await fill(store, log, MODEL, run=run)
                         seconds, busy = time.perf_counter() - start, time.process_time() - before
                     dumped = await dump(store, MODEL)
                     found = {name: table.rows for name, table in dumped.tables.items() if table.rows}

@@ -191,10 +191,42 @@ async def test_a_copy_is_gone_on_with_where_it_was_left(log: MemoryLog, book: Bo
             await fill(copy, log, MODEL, run=partly)
         with pytest.raises(StoreInUse):
             await copies.discard(Part.NEW)
+        assert not await has_index(copy)
     async with copies.store(Part.NEW) as copy:
         assert {c.sequence for c in (await copy.checkpoints()).values()} == {200}
         assert await fill(copy, log, MODEL) == 500
+        assert await has_index(copy)
         await confirm(copy, log, MODEL)
+
+
+async def has_index(store: EitherStore) -> bool:
+    """Whether the tables have the index that only queries need: it is left out while a copy is filled."""
+    catalog = (
+        "pg_indexes WHERE schemaname = current_schema() AND indexname"
+        if store.dialect == "postgres"
+        else "sqlite_schema WHERE name"
+    )
+    return await store.fetch_one(f"SELECT 1 FROM {catalog} = 'entries_by_time'") is not None
+
+
+async def test_a_copy_with_which_somebody_began_to_go_on_has_its_indexes_when_it_takes_their_place(
+    log: MemoryLog, book: Book, store: EitherStore, url: str
+) -> None:
+    """It is verified, and its table of entries is still empty: so the index was left out again."""
+    await book.append("account-1", Opened("ann"))
+    projector, copies = Projector(log, store, MODEL), copies_at(url)
+    await projector.run(until=1)
+    await make_copy(log, url)
+
+    async def not_at_all(projector: Projector, until: int) -> None:
+        raise InterruptedError
+
+    async with copies.store(Part.NEW) as copy:
+        with pytest.raises(InterruptedError):
+            await fill(copy, log, MODEL, run=not_at_all)
+        assert not await has_index(copy)
+    await switch(projector, store, copies, log, MODEL)
+    assert await has_index(store)
 
 
 async def test_a_copy_of_another_version_waits_for_it(log: MemoryLog, book: Book, store: EitherStore, url: str) -> None:
