@@ -117,6 +117,11 @@ class Appended:
 
 
 _EVENT = {"type": "t", "version": "v", "data": "d", "sealed": "p"}
+_KEY = b'"key'
+"""How the member with a key begins on the wire, if there is one; without the last quotation mark it is found in half the time."""
+_BEGIN, _END = b'{"id":"', b"}}"
+"""Of each commit that `Registry.encode` has made."""
+_NOT_READ: Any = object()
 
 
 class EventBody(msgspec.Struct, gc=False, frozen=True, omit_defaults=True, rename=_EVENT):
@@ -130,13 +135,6 @@ class EventBody(msgspec.Struct, gc=False, frozen=True, omit_defaults=True, renam
     correlation: str | None = None
     causation: str | None = None
     sealed: str | None = None
-
-
-_KEY = b'"key'
-"""How the member with a key begins on the wire, if there is one; without the last quotation mark it is found in half the time."""
-_BEGIN, _END = b'{"id":"', b"}}"
-"""Of each commit that `Registry.encode` has made."""
-_NOT_READ: Any = object()
 
 
 class StateBody(msgspec.Struct, gc=False, frozen=True, omit_defaults=True, rename={"version": "v", "data": "d"}):

@@ -111,11 +111,10 @@ class Onlooker:
         await reader.open()
         try:
             await check_tables(reader, self._model)
-        except MigrationError as error:
+        except BaseException as error:
             await reader.close()
-            raise StoreUnavailable(f"the tables are not those of this version of the program: {error}") from error
-        except BaseException:
-            await reader.close()
+            if isinstance(error, MigrationError):
+                raise StoreUnavailable(f"the tables are not those of this version of the program: {error}") from error
             raise
         return reader
 

@@ -28,6 +28,7 @@ class Backlog:
         """`most`: commits that are gathered, and given at once."""
         self._most = most
         self.most_bytes = MOST_BYTES
+        """Bytes of commits that are gathered, and given at once."""
         self._commits: list[Commit] = []
         self._bytes = 0
         self._since = time.monotonic()

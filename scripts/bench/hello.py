@@ -18,7 +18,6 @@ import asyncio
 import json
 import os
 import platform
-import socket
 import subprocess
 import sys
 import tempfile
@@ -34,6 +33,7 @@ import attrs
 import psutil
 import uvloop
 from aiohttp import web
+from listening import until_open
 from peer_python import ROOT, installed
 
 from eventlog.launch import attached
@@ -86,7 +86,7 @@ def running(command: Sequence[str], port: int, **added: str) -> Iterator[Server]
     }
     with subprocess.Popen(attached(command), env=environment, stdout=subprocess.DEVNULL) as process:
         try:
-            _until_open(port)
+            until_open(port)
             yield Server(port, psutil.Process(process.pid))
         finally:
             process.terminate()
@@ -103,15 +103,6 @@ def bare(port: int) -> None:
     app = web.Application()
     app.router.add_post("/function/graphql", answer)
     web.run_app(app, host="127.0.0.1", port=port, access_log=None, print=None)
-
-
-def _until_open(port: int) -> None:
-    for _ in range(1200):
-        with socket.socket() as probe:
-            if probe.connect_ex(("127.0.0.1", port)) == 0:
-                return
-        time.sleep(0.05)
-    raise TimeoutError(f"nothing listens on port {port}")
 
 
 # --- clients

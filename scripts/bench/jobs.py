@@ -20,7 +20,6 @@ import asyncio
 import json
 import os
 import platform
-import socket
 import subprocess
 import sys
 import tempfile
@@ -34,6 +33,7 @@ from statistics import median
 import aiohttp
 import attrs
 import psutil
+from listening import until_open
 from peer_python import installed
 
 from clikit.serving import run_program
@@ -220,7 +220,7 @@ def beside(peer: Peer, directory: Path, tasks: int, concurrency: int, *, sync: b
     command = [found.stdout.strip(), "--port", str(port), "--bind", "127.0.0.1", "--dir", str(data), *durable]
     with subprocess.Popen(attached(command), stdout=subprocess.DEVNULL) as redis:
         try:
-            _until_open(port)
+            until_open(port)
             arguments = [str(peer.python), str(PEERS / f"{peer.name}_jobs.py"), str(port), str(tasks), str(concurrency)]
             before = psutil.Process(redis.pid).cpu_times()
             done = subprocess.run(arguments, capture_output=True, text=True, check=True, timeout=600)
@@ -229,15 +229,6 @@ def beside(peer: Peer, directory: Path, tasks: int, concurrency: int, *, sync: b
             redis.terminate()
     document = json.loads(done.stdout)
     return Measured(document["enqueued"], document["total"], {**document["cpu"], "redis": sum(after[:2]) - sum(before[:2])})
-
-
-def _until_open(port: int) -> None:
-    for _ in range(200):
-        with socket.socket() as probe:
-            if probe.connect_ex(("127.0.0.1", port)) == 0:
-                return
-        time.sleep(0.05)
-    raise TimeoutError(f"nothing listens on port {port}")
 
 
 def report(name: str, tasks: int, runs: Sequence[Measured]) -> None:
