@@ -171,7 +171,15 @@ class Databases:
         postmaster = psutil.Process(self._server.pid)
         own = postmaster.cpu_times()
         ended = own.children_user + own.children_system
-        return sum((sum(child.cpu_times()[:2]) for child in postmaster.children()), own.user + own.system + ended)
+        return own.user + own.system + ended + sum(map(_seconds_of, postmaster.children()))
+
+
+def _seconds_of(process: psutil.Process) -> float:
+    """Its processor time; none where it has ended by now."""
+    try:
+        return sum(process.cpu_times()[:2])
+    except psutil.NoSuchProcess:
+        return 0.0
 
 
 async def main(given: argparse.Namespace, data_dir: Path) -> None:
