@@ -75,6 +75,8 @@ class Explainer:
 
     def _hint(self, error: BaseException, code: ExitCode, what: str, not_found: str | None) -> str | None:
         own: str | None = getattr(error, "hint", None)
+        if getattr(error, "kind", None) == "invalid":
+            not_found = None  # it is not missing: there can be no such thing
         by_code = {ExitCode.NOT_FOUND: not_found, ExitCode.USAGE: self._help(what)}
         return own or by_code.get(code) or self.hints.get(code)
 

@@ -159,6 +159,13 @@ async def test_failures_have_their_exit_codes(
     assert said in result.err, result
 
 
+@pytest.mark.parametrize("code", ["list", FLOUR[:-1] + "0"])
+async def test_no_product_is_proposed_whose_code_cannot_be(line: Line, code: str) -> None:
+    """A mistyped code has no product, and adding one under it is of no use."""
+    result = await line.run("stock", code)
+    assert (result.code, "hint" in result.err) == (3, False), result
+
+
 async def test_a_movement_is_undone_once(line: Line, code: str) -> None:
     await line.server.create(code)
     made = await line.json("movement", "add", "--ean", code, "--in", "2")
