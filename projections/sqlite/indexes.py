@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
 from projections.sqlite.connection import transaction
-from projections.sqlite.schema import quoted, read_columns, stored_table
+from projections.sqlite.schema import quoted, stored_table
 
 LEFT_OUT = "projection_indexes"
 
@@ -35,19 +35,22 @@ def leave_out(connection: sqlite3.Connection, tables: Iterable[str]) -> None:
 
 def make(connection: sqlite3.Connection) -> None:
     """Make all that have been left out, each in a transaction of its own."""
+    if not _are_left_out(connection):
+        return
     with _sorting_on_disk(connection):
-        while (name := _next(connection)) is not None:
+        while (found := _next(connection)) is not None:
             with transaction(connection):
-                _make(connection, name)
-        with transaction(connection):
-            connection.execute(f"DROP TABLE IF EXISTS {LEFT_OUT}")
+                _make(connection, *found)
+    connection.execute(f"DROP TABLE {LEFT_OUT}")
 
 
 def make_within(connection: sqlite3.Connection) -> None:
     """As `make`, in the transaction that `connection` has open."""
-    while (name := _next(connection)) is not None:
-        _make(connection, name)
-    connection.execute(f"DROP TABLE IF EXISTS {LEFT_OUT}")
+    if not _are_left_out(connection):
+        return
+    while (found := _next(connection)) is not None:
+        _make(connection, *found)
+    connection.execute(f"DROP TABLE {LEFT_OUT}")
 
 
 def _for_queries(connection: sqlite3.Connection, table: str) -> list[str]:
@@ -58,15 +61,16 @@ def _for_queries(connection: sqlite3.Connection, table: str) -> list[str]:
     ]
 
 
-def _next(connection: sqlite3.Connection) -> str | None:
-    if not read_columns(connection, LEFT_OUT):
-        return None
-    row = connection.execute(f"SELECT name FROM {LEFT_OUT} LIMIT 1").fetchone()  # noqa: S608 - a constant
-    return None if row is None else str(row[0])
+def _are_left_out(connection: sqlite3.Connection) -> bool:
+    return stored_table(connection, LEFT_OUT).exists()
 
 
-def _make(connection: sqlite3.Connection, name: str) -> None:
-    (statement,) = connection.execute(f"SELECT statement FROM {LEFT_OUT} WHERE name = ?", (name,)).fetchone()  # noqa: S608 - a constant
+def _next(connection: sqlite3.Connection) -> tuple[str, str] | None:
+    found: tuple[str, str] | None = connection.execute(f"SELECT name, statement FROM {LEFT_OUT} LIMIT 1").fetchone()  # noqa: S608 - a constant
+    return found
+
+
+def _make(connection: sqlite3.Connection, name: str, statement: str) -> None:
     connection.execute(statement)
     connection.execute(f"DELETE FROM {LEFT_OUT} WHERE name = ?", (name,))  # noqa: S608 - a constant
 
