@@ -7,8 +7,8 @@ later, can make them.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 
 from projections.sqlite.connection import transaction
 from projections.sqlite.schema import quoted, stored_table
@@ -35,22 +35,13 @@ def leave_out(connection: sqlite3.Connection, tables: Iterable[str]) -> None:
 
 def make(connection: sqlite3.Connection) -> None:
     """Make all that have been left out, each in a transaction of its own."""
-    if not _are_left_out(connection):
-        return
     with _sorting_on_disk(connection):
-        while (found := _next(connection)) is not None:
-            with transaction(connection):
-                _make(connection, *found)
-    connection.execute(f"DROP TABLE {LEFT_OUT}")
+        _make_all(connection, transaction)
 
 
 def make_within(connection: sqlite3.Connection) -> None:
     """As `make`, in the transaction that `connection` has open."""
-    if not _are_left_out(connection):
-        return
-    while (found := _next(connection)) is not None:
-        _make(connection, *found)
-    connection.execute(f"DROP TABLE {LEFT_OUT}")
+    _make_all(connection, nullcontext)
 
 
 def _for_queries(connection: sqlite3.Connection, table: str) -> list[str]:
@@ -61,18 +52,16 @@ def _for_queries(connection: sqlite3.Connection, table: str) -> list[str]:
     ]
 
 
-def _are_left_out(connection: sqlite3.Connection) -> bool:
-    return stored_table(connection, LEFT_OUT).exists()
-
-
-def _next(connection: sqlite3.Connection) -> tuple[str, str] | None:
-    found: tuple[str, str] | None = connection.execute(f"SELECT name, statement FROM {LEFT_OUT} LIMIT 1").fetchone()  # noqa: S608 - a constant
-    return found
-
-
-def _make(connection: sqlite3.Connection, name: str, statement: str) -> None:
-    connection.execute(statement)
-    connection.execute(f"DELETE FROM {LEFT_OUT} WHERE name = ?", (name,))  # noqa: S608 - a constant
+def _make_all(connection: sqlite3.Connection, within: Callable[[sqlite3.Connection], AbstractContextManager[object]]) -> None:
+    if not stored_table(connection, LEFT_OUT).exists():
+        return
+    next_one = f"SELECT name, statement FROM {LEFT_OUT} LIMIT 1"  # noqa: S608 - a constant
+    while (found := connection.execute(next_one).fetchone()) is not None:
+        name, statement = found
+        with within(connection):
+            connection.execute(statement)
+            connection.execute(f"DELETE FROM {LEFT_OUT} WHERE name = ?", (name,))  # noqa: S608 - a constant
+    connection.execute(f"DROP TABLE {LEFT_OUT}")
 
 
 @contextmanager
