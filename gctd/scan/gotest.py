@@ -187,7 +187,7 @@ class _Running:
         packages = events.results(ended_early=ended_early)
         if all(package.outcome == "build failed" for package in packages):
             raise _not_built(loaded, packages, finished)
-        if ended_early and not any(package.outcome == "ok" for package in packages):
+        if ended_early and not any(package.tested for package in packages):
             raise GoError(f"{ended_early}, before a package was tested to its end")
         return GoTestRun(
             profile=_checked(plan.profile),

@@ -42,6 +42,11 @@ class PackageResult:
     reason: str = ""
     seconds: float = 0.0
 
+    @property
+    def tested(self) -> bool:
+        """Whether its tests came to an end, whichever."""
+        return self.outcome in ("ok", "failed", "panicked")
+
 
 class _Event(msgspec.Struct, rename="pascal"):
     action: str = ""

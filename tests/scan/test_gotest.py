@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import subprocess
 import time
 from collections.abc import Mapping
@@ -67,6 +68,16 @@ def outcomes(run: GoTestRun) -> dict[str, str]:
 
 def reasons(run: GoTestRun) -> dict[str, str]:
     return {package.path.rpartition("/")[2]: package.reason for package in run.packages}
+
+
+def hanging(directory: Path, packages: list[str], *events: Mapping[str, Any]) -> Path:
+    """A program in the place of go that lists these packages, and whose `go test` says these events and then hangs."""
+    (directory / "listed").write_text("".join(f"{package}\tfalse\tfalse\t\n" for package in packages))
+    (directory / "events").write_text("".join(json.dumps(event) + "\n" for event in events))
+    go = directory / "fakego"
+    go.write_text(f"#!/bin/sh\n[ $1 = test ] || exec cat {directory}/listed\ncat {directory}/events\nexec sleep 60\n")
+    go.chmod(0o755)
+    return go
 
 
 def module(body: str, *imports: str) -> dict[str, str]:
@@ -140,16 +151,27 @@ async def test_go_is_given_less_time_than_there_is(make: Any, tmp_path: Path, as
 
 
 async def test_a_run_that_tests_nothing_in_its_time_has_failed(make: Any, tmp_path: Path) -> None:
-    go = tmp_path / "fakego"
-    event = '{"Action":"start","Package":"example.com/single"}'
-    go.write_text(
-        f"#!/bin/sh\n[ $1 = test ] || exec printf 'example.com/single\\tfalse\\tfalse\\t\\n'\necho '{event}'\nexec sleep 60\n"
-    )
-    go.chmod(0o755)
+    go = hanging(tmp_path, ["single"], {"Action": "start", "Package": "single"})
     project = attrs.evolve(make("single"), toolchain=Toolchain(go, "go1"))
     with pytest.raises(GoError, match=r"its time was over, before a package was tested") as caught:
         await project.run(timeout=1.2)
     assert not caught.value.permanent
+
+
+async def test_a_run_that_is_over_its_time_after_a_test_failed_counts(make: Any, tmp_path: Path) -> None:
+    """A package was tested to its end; what its tests covered is of use, whether they passed or not."""
+    failed: list[dict[str, Any]] = [
+        {"Action": "run", "Package": "bad", "Test": "TestOne"},
+        {"Action": "fail", "Package": "bad", "Test": "TestOne"},
+        {"Action": "output", "Package": "bad", "Output": "coverage: 50.0% of statements\n"},
+        {"Action": "fail", "Package": "bad", "Elapsed": 0.1},
+        {"Action": "start", "Package": "late"},
+    ]
+    project = attrs.evolve(make("single"), toolchain=Toolchain(hanging(tmp_path, ["bad", "late"], *failed), "go1"))
+    run = await project.run(timeout=3.0)
+    assert outcomes(run) == {"bad": "failed", "late": "timed out"}
+    assert reasons(run)["bad"] == "TestOne failed"
+    assert "its time was over" in run.ended_early
 
 
 async def test_tests_that_no_time_limit_of_go_ends_are_ended(make: Any) -> None:

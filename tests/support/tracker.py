@@ -170,13 +170,18 @@ class TrackerSystem:
         return await wait_until(ready, timeout=60, every=0.02)
 
     async def until_task(self, id_: str, *statuses: str, timeout: float = 120.0) -> Any:  # noqa: ASYNC109 - the bound of a promise
-        """Wait until a task is in one of these states."""
+        """Wait until a task is in one of these states; where it is in none in time, say which it was in, and why."""
+        seen: list[Any] = [None]
 
         async def reached() -> Any:
             status, task = await self.status(f"/api/tasks/{id_}")
+            seen[0] = (task["status"], task["reason"]) if status == 200 else status
             return task if status == 200 and task["status"] in statuses else None
 
-        return await wait_until(reached, timeout=timeout, every=0.02)
+        try:
+            return await wait_until(reached, timeout=timeout, every=0.02)
+        except AssertionError as error:
+            raise AssertionError(f"the task is {seen[0]}, not {' or '.join(statuses)}") from error
 
     async def until_repo(self, url: str, status: str) -> Any:
         """Wait until a repository is in this state."""

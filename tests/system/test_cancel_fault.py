@@ -37,7 +37,7 @@ async def test_nothing_of_a_scan_is_alive_5_s_after_its_end(tmp_path: Path) -> N
         await _gone(system, marker)
         assert (await system.status(f"/api/tasks/{deleted}"))[0] == 404
 
-        await system.post("/api/repo-config", {"url": repo.url, "timeout": "12s"})
+        await system.post("/api/repo-config", {"url": repo.url, "test_args": "-timeout=5s"})
         late = await _scan_that_sleeps(system, repo.url, marker)
         await system.until_task(late, "completed")
         await _gone(system, marker)
@@ -48,6 +48,11 @@ async def test_nothing_of_a_scan_is_alive_5_s_after_its_end(tmp_path: Path) -> N
         log = (await system.status(f"/api/tasks/{late}/attempts/1/log"))[1]
         for said in (repo.head(), "panic: test timed out", "functions", "completed"):
             assert said in log
+
+        await system.post("/api/repo-config", {"url": repo.url, "timeout": "2s"})
+        (short,) = await system.post("/api/repos/analyze", {"repo_url": repo.url})
+        await system.until_task(short["id"], "failed")
+        await _gone(system, marker)
 
 
 async def _scan_that_sleeps(system: TrackerSystem, url: str, marker: str) -> str:
