@@ -30,7 +30,7 @@ _JSON_MEDIA = re.compile(r"application/(json|[a-z0-9.!#$&^_-]+\+json)")
 
 
 class ClientGone(ConnectionResetError):
-    """The client closed the connection before its request was complete: there is nobody to answer."""
+    """The client has closed the connection, or had to be cut off: there is nobody to answer."""
 
 
 def check_media(request: web.Request, media: tuple[str, ...] = ()) -> None:

@@ -18,6 +18,7 @@ from aiohttp import web
 from aiohttp.web_protocol import RequestHandler
 
 from eventlog.alarms import Alarms
+from httpkit.body import ClientGone
 from httpkit.problems import INTERNAL, Problems
 from httpkit.reply import Reply
 
@@ -128,8 +129,14 @@ class Connection(RequestHandler):
     def handle_error(
         self, request: web.BaseRequest, status: int = 500, exc: BaseException | None = None, message: str | None = None
     ) -> web.StreamResponse:
-        """Answer what never reached the application: bytes that are no HTTP, or a fault in aiohttp itself."""
-        if status < HTTPStatus.INTERNAL_SERVER_ERROR:
+        """Answer what never reached the application: bytes that are no HTTP, or a fault in aiohttp itself.
+
+        A client that is gone is no fault; its answer is sent to nobody.
+        """
+        if isinstance(exc, ClientGone):
+            log.debug("client is gone", remote=request.remote, reason=str(exc))
+            detail = INTERNAL
+        elif status < HTTPStatus.INTERNAL_SERVER_ERROR:
             detail = "the request is not well-formed HTTP"
             log.info("not HTTP", remote=request.remote, reason=message)
         else:

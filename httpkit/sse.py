@@ -17,12 +17,12 @@ import msgspec
 import structlog
 from aiohttp import web
 from aiohttp.http import StreamWriter
-from aiohttp_sse import EventSourceResponse
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from eventlog.commit import Position
 from eventlog.errors import LogDamaged
+from httpkit.eventstream import TooManyStreams, begin
 from httpkit.frames import LAST_INDEX, WRITE, Frame, Ring
 from httpkit.problems import Busy
 from httpkit.subscriber import ReplayFailed, Subscriber, TooSlow
@@ -36,11 +36,6 @@ COMES_BACK = 10.0
 """Seconds after which a client that was let go is not expected back any more: its `retry`, and time to connect."""
 _AT_A_TIME = 128
 """Clients that are written to before others get a turn of the event loop."""
-HEADERS = {"Content-Type": "text/event-stream; charset=utf-8", "Cache-Control": "no-cache, no-transform"}
-
-
-class TooManyStreams(Busy):
-    """As many clients follow the events as this process takes on."""
 
 
 @attrs.frozen(kw_only=True)
@@ -251,16 +246,14 @@ class Hub(Collector):
         return Passage(Position(until, LAST_INDEX))
 
     async def stream(self, request: web.Request, *, only: frozenset[str] | None = None) -> web.StreamResponse:
-        """Follow the events, or those named in `only`, until either side ends it. Raises Busy, TooManyStreams."""
+        """Follow the events, or those named in `only`, until either side ends it. Raises Busy, TooManyStreams, ClientGone."""
         await self.check()
         assert self._ring is not None
         if self._open >= self._settings.max_clients:
             raise TooManyStreams(f"{self._settings.max_clients} clients follow the events already; try again later")
         self._open += 1
         try:
-            response = EventSourceResponse(ping_interval=self._settings.heartbeat, send_timeout=2 * self._settings.heartbeat)
-            response.headers.update(HEADERS)
-            writer = await response.prepare(request)
+            response, writer = await begin(request, heartbeat=self._settings.heartbeat)
             async with response:
                 await self._serve(request, writer, only, self._ring)
         finally:
@@ -268,11 +261,10 @@ class Hub(Collector):
             self._left = asyncio.get_running_loop().time()
         return response
 
-    async def _serve(self, request: web.Request, writer: object, only: frozenset[str] | None, ring: Ring) -> None:
+    async def _serve(self, request: web.Request, writer: StreamWriter, only: frozenset[str] | None, ring: Ring) -> None:
         transport = request.transport
         if transport is None:
             return
-        assert isinstance(writer, StreamWriter)
         client = Subscriber(writer, transport, only, write_deadline=self._settings.write_deadline)
         client.attach(request, self._settings.send_buffer)
         self._clients.add(client)

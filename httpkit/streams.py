@@ -8,11 +8,10 @@ from contextlib import aclosing
 
 import structlog
 from aiohttp import web
-from aiohttp_sse import EventSourceResponse
 
+from httpkit.eventstream import TooManyStreams, begin
 from httpkit.problems import Busy
 from httpkit.protocol import Connection
-from httpkit.sse import HEADERS, TooManyStreams
 
 _log = structlog.get_logger(__name__)
 
@@ -35,14 +34,15 @@ class Streams:
         return len(self._open)
 
     async def answer(self, request: web.Request, frames: AsyncGenerator[bytes, None]) -> web.StreamResponse:
-        """Send these frames until they end or the client is gone; either way they are closed. Raises Busy, TooManyStreams."""
+        """Send these frames until they end or the client is gone; either way they are closed.
+
+        Raises Busy, TooManyStreams, ClientGone.
+        """
         if self._closed:
             raise Busy("the server is ending; try again")
         if len(self._open) >= self._most:
             raise TooManyStreams(f"{self._most} clients follow something already; try again later")
-        response = EventSourceResponse(ping_interval=self._heartbeat, send_timeout=2 * self._heartbeat, allow_all_methods=True)
-        response.headers.update(HEADERS)
-        await response.prepare(request)
+        response, _ = await begin(request, heartbeat=self._heartbeat)
         async with response:
             sending = asyncio.create_task(_send(response, frames))
             self._open.add(sending)

@@ -144,13 +144,16 @@ def test_the_limits_are_those_that_are_documented() -> None:
 
 
 @on_uvloop
-async def test_a_body_that_is_cut_off_leaves_nothing_behind() -> None:
+async def test_a_body_that_is_cut_off_leaves_nothing_behind_and_is_no_error() -> None:
     async with open_shop() as shop:
-        _, writer = await asyncio.open_connection("127.0.0.1", shop.port)
-        writer.write(HEAD + b'{"name"')
-        await writer.drain()
-        writer.close()
-        await writer.wait_closed()
+        with structlog.testing.capture_logs() as logs:
+            _, writer = await asyncio.open_connection("127.0.0.1", shop.port)
+            writer.write(HEAD + b'{"name"')
+            await writer.drain()
+            writer.close()
+            await writer.wait_closed()
+            await until(lambda: [line["status"] for line in logs if line["event"] == "request"] == [499])
+        assert "error" not in {line["log_level"] for line in logs}
         assert (await ask(shop.port, "GET /things")).status == 200
         assert shop.shop.made == 0
 

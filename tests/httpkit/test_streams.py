@@ -9,6 +9,7 @@ from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontext
 import aiohttp
 import attrs
 from aiohttp import web
+from structlog.testing import capture_logs
 
 from httpkit.application import build_application
 from httpkit.edge import Edge
@@ -27,6 +28,7 @@ class Place:
 
     streams: Streams
     more: asyncio.Event = attrs.field(factory=asyncio.Event)
+    asked: asyncio.Event = attrs.field(factory=asyncio.Event)
     ended: int = 0
 
     async def frames(self) -> AsyncGenerator[bytes, None]:
@@ -44,10 +46,21 @@ async def count(request: Nothing, call: Call[Place]) -> web.StreamResponse:
     return await call.services.streams.answer(call.http, call.services.frames())
 
 
-TABLE: tuple[Route[Place], ...] = (Route("GET", "/count", count, summary="Count", events={"message": int}),)
+async def count_late(request: Nothing, call: Call[Place]) -> web.StreamResponse:
+    """Count, but only when the client has gone."""
+    transport = call.http.transport
+    assert transport is not None
+    call.services.asked.set()
+    await until(transport.is_closing)
+    return await count(request, call)
 
 
-Ask = Callable[[], AbstractAsyncContextManager[aiohttp.ClientResponse]]
+TABLE: tuple[Route[Place], ...] = (
+    Route("GET", "/count", count, summary="Count", events={"message": int}),
+    Route("GET", "/count-late", count_late, summary="Count late", events={"message": int}),
+)
+
+Ask = Callable[..., AbstractAsyncContextManager[aiohttp.ClientResponse]]
 
 
 @asynccontextmanager
@@ -57,7 +70,7 @@ async def opened(most: int = 2) -> AsyncIterator[tuple[Place, Ask]]:
     app = build_application(TABLE, place, edge, health=Health({}))
     app.on_shutdown.append(place.streams.close)
     async with aiohttp.ClientSession() as http, serving(app, edge, host="127.0.0.1", port=0) as address:
-        yield place, lambda: http.get(f"{address.url}/count")
+        yield place, lambda path="/count": http.get(f"{address.url}{path}")
 
 
 @on_uvloop
@@ -85,6 +98,18 @@ async def test_a_client_that_is_gone_is_noticed_at_once_and_makes_room() -> None
         async with ask() as third:
             assert third.status == 200
             third.close()
+
+
+@on_uvloop
+async def test_a_client_that_goes_as_its_stream_opens_is_no_error() -> None:
+    async with opened() as (place, ask):
+        with capture_logs() as logs:
+            asking = asyncio.ensure_future(ask("/count-late").__aenter__())
+            await place.asked.wait()
+            asking.cancel()
+            await until(lambda: [line["status"] for line in logs if line["event"] == "request"] == [499])
+        assert "error" not in {line["log_level"] for line in logs}
+        assert place.streams.open == 0
 
 
 @on_uvloop
