@@ -255,15 +255,15 @@ function useBusy(box: RefObject<HTMLDivElement | null>, scrolled: boolean, onBus
   useEffect(() => {
     const body = box.current?.querySelector("tbody");
     if (!body) return;
-    const check = () => setNear(body.matches(":hover") || body.contains(document.activeElement));
-    const later = () => setTimeout(check);
-    const names = ["pointerenter", "pointerleave", "focusin", "focusout"];
-    for (const name of names) body.addEventListener(name, later);
+    const come = () => setNear(true); // at once: what is about to be pressed must not move away
+    const go = () => setTimeout(() => setNear(body.matches(":hover") || body.contains(document.activeElement)));
+    const listeners = { pointerenter: come, focusin: come, pointerleave: go, focusout: go };
+    for (const [name, listener] of Object.entries(listeners)) body.addEventListener(name, listener);
     return () => {
-      for (const name of names) body.removeEventListener(name, later);
+      for (const [name, listener] of Object.entries(listeners)) body.removeEventListener(name, listener);
     };
   }, []);
   const busy = near || scrolled;
-  useEffect(() => onBusy?.(busy), [busy]);
+  useLayoutEffect(() => onBusy?.(busy), [busy]);
   useEffect(() => () => onBusy?.(false), []);
 }
