@@ -55,3 +55,5 @@ def _log_to_stderr(*, verbose: bool) -> None:
         logger_factory=structlog.PrintLoggerFactory(sys.stderr),
         wrapper_class=structlog.make_filtering_bound_logger(logging.DEBUG if verbose else logging.CRITICAL),
     )
+    if not verbose:
+        logging.getLogger("asyncio").setLevel(logging.ERROR)  # it warns when a server closes a connection that was made TLS's

@@ -43,10 +43,14 @@ class OutOfTime(Exception):
 
 @attrs.frozen(kw_only=True)
 class Explainer:
-    """Says what an error amounts to, in the words of one program: its name, and what it advises for an exit code."""
+    """Says what an error amounts to, in the words of one program: its name, and what it advises for an exit code.
+
+    `asking` is what it advises where a server was asked and could not be, or did not, do what was asked.
+    """
 
     program: str
     hints: Mapping[ExitCode, str] = attrs.field(factory=dict)
+    asking: Mapping[ExitCode, str] = attrs.field(factory=dict)
 
     def explain(self, error: BaseException, what: str, *, not_found: str | None = None) -> Failure | None:
         """The failure that an error amounts to, None where it is a defect of the program.
@@ -78,7 +82,8 @@ class Explainer:
         if getattr(error, "kind", None) == "invalid":
             not_found = None  # it is not missing: there can be no such thing
         by_code = {ExitCode.NOT_FOUND: not_found, ExitCode.USAGE: self._help(what)}
-        return own or by_code.get(code) or self.hints.get(code)
+        asking = self.asking if getattr(error, "asked", False) else {}
+        return own or by_code.get(code) or asking.get(code) or self.hints.get(code)
 
     def _help(self, what: str) -> str:
         return f"{self.program} --help" if what == self.program else f"{self.program} {what} --help"

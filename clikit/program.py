@@ -36,7 +36,7 @@ class Program:
     """A program `name` of a `distribution`.
 
     `summary` and `epilog` (examples, where settings come from) stand in its help; `meanings` and `hints` say for some exit codes
-    what they mean and what to do, in the program's own words.
+    what they mean and what to do, in the program's own words, `asking` what to do where its server was asked.
     """
 
     name: str
@@ -46,6 +46,7 @@ class Program:
     commands: Mapping[str, Command]
     meanings: Mapping[ExitCode, str] = attrs.field(factory=dict)
     hints: Mapping[ExitCode, str] = attrs.field(factory=dict)
+    asking: Mapping[ExitCode, str] = attrs.field(factory=dict)
 
     @cached_property
     def exit_codes(self) -> Mapping[ExitCode, str]:
@@ -55,7 +56,7 @@ class Program:
     @cached_property
     def explainer(self) -> Explainer:
         """Says how the program's commands fail."""
-        return Explainer(program=self.name, hints=self.hints)
+        return Explainer(program=self.name, hints=self.hints, asking=self.asking)
 
     @cached_property
     def group(self) -> click.Group:

@@ -16,6 +16,8 @@ class ClientError(Exception):
     """
 
     exit_code: ClassVar[ExitCode] = ExitCode.FAILURE
+    asked: ClassVar[bool] = True
+    """A server was asked: the program's advice on asking it holds."""
 
     def __init__(self, message: str, *, status: int | None = None, kind: str | None = None) -> None:
         super().__init__(message)

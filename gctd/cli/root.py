@@ -39,10 +39,10 @@ Settings come from flags, then GCTD_* in the environment, then .gctd.yaml: see `
         ),
     },
     meanings={ExitCode.FAILURE: "failed; a task or a discovery that was waited for failed"},
-    hints={
+    hints={ExitCode.TIMEOUT: "allow more time with --timeout"},
+    asking={
         ExitCode.UNAVAILABLE: "is the server running? start it with: gctd serve; say where it is with --url or GCTD_URL",
         ExitCode.NOT_ALLOWED: "set GCTD_AUTH_TOKEN to the server's token",
-        ExitCode.TIMEOUT: "allow more time with --timeout",
     },
 )
 

@@ -39,10 +39,10 @@ Settings come from flags, then PANTRY_* in the environment, then .pantry.yaml: s
         ),
     },
     meanings={ExitCode.PARTIAL: "done in part: rows of an import, or lines of a scan, were refused"},
-    hints={
+    hints={ExitCode.TIMEOUT: "allow more time with --timeout"},
+    asking={
         ExitCode.UNAVAILABLE: "is the server running? start it with: pantry serve; say where it is with --url or PANTRY_URL",
         ExitCode.NOT_ALLOWED: "set PANTRY_AUTH_TOKEN to the server's token",
-        ExitCode.TIMEOUT: "allow more time with --timeout",
     },
 )
 

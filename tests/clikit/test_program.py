@@ -14,6 +14,7 @@ from typing import Any
 import click
 import pytest
 
+from clikit.client.errors import Unavailable
 from clikit.command import command
 from clikit.completion import completes, completion_command
 from clikit.exits import MEANINGS, ExitCode, code_of
@@ -59,7 +60,8 @@ PROGRAM = Program(
         "completion": Command("shop_commands", "Complete."),
     },
     meanings={ExitCode.CONFLICT: "conflict: sold out"},
-    hints={ExitCode.UNAVAILABLE: "open the shop"},
+    hints={ExitCode.CONFLICT: "come back tomorrow"},
+    asking={ExitCode.UNAVAILABLE: "open the shop"},
 )
 
 
@@ -76,8 +78,16 @@ class Unsure(Exception):
     hint = "look again"
 
 
+class Sold(Exception):
+    """There is none left."""
+
+    status = HTTPStatus.CONFLICT
+
+
 ERRORS: dict[str, Exception] = {
     "away": Away("it is night"),
+    "sold": Sold("no cup"),
+    "unreachable": Unavailable("nobody answers"),
     "unsure": Unsure("no tea"),
     "defect": ZeroDivisionError("oh"),
     "disk": OSError(28, "No space left on device", "/x"),
@@ -140,7 +150,9 @@ def test_data_is_a_document_or_lines(run: Run) -> None:
 @pytest.mark.parametrize(
     ("fault", "code", "message", "hint"),
     [
-        ("away", 6, "list: it is night", "open the shop"),
+        ("away", 6, "list: it is night", None),
+        ("unreachable", 6, "list: nobody answers", "open the shop"),
+        ("sold", 5, "list: no cup", "come back tomorrow"),
         ("unsure", 3, "list: no tea", "look again"),
         ("disk", 1, "list: /x: No space left on device", None),
         (
