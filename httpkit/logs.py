@@ -13,7 +13,11 @@ from structlog.typing import EventDict, Processor
 Level = Literal["debug", "info", "warning", "error"]
 Format = Literal["json", "text"]
 
-_QUIET = ("asyncio", "nats", "aiohttp.access")
+_QUIET = {
+    "asyncio": logging.ERROR,  # it warns when a TLS connection to NATS ends
+    "nats": logging.WARNING,
+    "aiohttp.access": logging.WARNING,
+}
 _ENCODER = msgspec.json.Encoder(enc_hook=repr)
 
 
@@ -54,8 +58,8 @@ def configure(*, level: Level = "info", style: Format = "json", stream: TextIO |
         )
     )
     logging.basicConfig(handlers=[handler], level=threshold, force=True)
-    for name in _QUIET:
-        logging.getLogger(name).setLevel(max(threshold, logging.WARNING))
+    for name, least in _QUIET.items():
+        logging.getLogger(name).setLevel(max(threshold, least))
 
 
 def _renderers(style: Format, sink: TextIO) -> list[Processor]:

@@ -168,12 +168,20 @@ async def test_the_commands_with_their_environment_are_a_system(tmp_path: Path, 
 
 
 def test_the_units_are_as_systemd_wants_them(tmp_path: Path) -> None:
-    """Known sections and keys everywhere; where there is a systemd, it says so itself. Ends in time, and starts again."""
+    """Known sections and keys everywhere; where there is a systemd, it says so itself. What ends is started again, for ever."""
+    service = {
+        *("User", "EnvironmentFile", "ExecStart", "ExecReload", "StateDirectory", "StateDirectoryMode", "LimitNOFILE"),
+        *("Restart", "RestartSec", "RestartPreventExitStatus", "TimeoutStopSec"),
+        *("NoNewPrivileges", "CapabilityBoundingSet", "ProtectSystem", "ProtectHome", "PrivateTmp", "UMask"),
+    }
+    apart = {
+        *("PrivateDevices", "ProtectClock", "ProtectControlGroups", "ProtectHostname", "ProtectKernelLogs"),
+        *("ProtectKernelModules", "ProtectKernelTunables", "LockPersonality", "RestrictAddressFamilies", "RestrictNamespaces"),
+        *("RestrictRealtime", "RestrictSUIDSGID", "SystemCallArchitectures", "SystemCallFilter"),
+    }
     known = {
-        "Unit": {"Description", "Wants", "After"},
-        "Service": {
-            *("User", "EnvironmentFile", "ExecStart", "StateDirectory", "Restart", "RestartSec", "TimeoutStopSec"),
-        },
+        "Unit": {"Description", "Wants", "After", "StartLimitIntervalSec"},
+        "Service": service | apart,
         "Install": {"WantedBy"},
     }
     files = sorted(SYSTEMD.glob("*.service"))
@@ -181,7 +189,8 @@ def test_the_units_are_as_systemd_wants_them(tmp_path: Path) -> None:
     for file in files:
         found = unit(file)
         assert {section: set(found[section]) <= known[section] for section in found.sections()} == dict.fromkeys(known, True)
-        assert found["Service"]["Restart"] == "always"
+        assert (found["Service"]["Restart"], found["Unit"]["StartLimitIntervalSec"]) == ("always", "0")
+        assert set(found["Service"]) & apart == (set() if file.name == "gctd-worker.service" else apart)
         (tmp_path / file.name).write_text(file.read_text().replace("/opt/gctd/bin/", f"{BIN}/"))
     if systemd := shutil.which("systemd-analyze"):
         done = subprocess.run([systemd, "verify", *tmp_path.glob("*.service")], capture_output=True, text=True, check=False)
