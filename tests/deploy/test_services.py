@@ -42,12 +42,13 @@ class Installed:
     """Where the places that the files name are on this machine, and their ports; certificates as the files say."""
 
     def __init__(self, directory: Path) -> None:
-        nats, gctd, pantry = free_ports(3)
-        self.gctd, self.pantry = f"http://127.0.0.1:{gctd}", f"http://127.0.0.1:{pantry}"
+        nats, gctd, pantry, gateway = free_ports(4)
+        self.gctd, self.pantry, self.gateway = (f"http://127.0.0.1:{port}" for port in (gctd, pantry, gateway))
         self._places = {
             "/etc/gctd/nats-server.conf": str(DEPLOY / "nats-server.conf"),
             "/etc/gctd/": f"{directory}/etc/",
             "/var/lib/gctd": f"{directory}/lib",
+            "/var/lib/pantry": f"{directory}/lib",
             "/opt/gctd/bin/": f"{BIN}/",
             "/opt/gctd/": f"{ROOT}/",
             "nats.example.com": "127.0.0.1",
@@ -55,6 +56,7 @@ class Installed:
             "4222": str(nats),
             "8080": str(gctd),
             "8081": str(pantry),
+            "8082": str(gateway),
         }
         (directory / "etc").mkdir()
         (directory / "lib").mkdir()
@@ -79,7 +81,7 @@ class Installed:
 def units(installed: Installed) -> dict[str, Part]:
     """What the units say, in the order in which they are started."""
     found = {}
-    for name in ("nats-server", "gctd", "gctd-worker", "pantry"):
+    for name in ("nats-server", "gctd", "gctd-worker", "pantry", "graphql-fn"):
         service = unit(SYSTEMD / f"{name}.service")["Service"]
         environment = DEPLOY / Path(service["EnvironmentFile"]).name
         found[name] = Part(installed.here(service["ExecStart"]).split(), installed.variables(environment))
@@ -158,10 +160,16 @@ async def test_the_commands_with_their_environment_are_a_system(tmp_path: Path, 
         ):
             for url in (installed.gctd, installed.pantry):
                 await wait_until(lambda url=url: says(http, f"{url}/readyz", "ok"), timeout=60, every=0.1)  # type: ignore[misc]
-            [worker] = set(services) - {"gctd", "pantry"}
-            async with started(parts[worker], tmp_path / "worker.log") as process:
+            worker, gateway = (part for name, part in parts.items() if name not in {broker, "gctd", "pantry"})
+            async with (
+                started(worker, tmp_path / "worker.log") as working,
+                started(gateway, tmp_path / "gateway.log") as asked,
+            ):
                 await wait_until(lambda: says(http, f"{installed.gctd}/api/workers", '"idle"'), timeout=60, every=0.1)
-                for each in (process, pantry, gctd):
+                await wait_until(lambda: says(http, f"{installed.gateway}/readyz", "ok"), timeout=60, every=0.1)
+                for function, query in (("pantry", "{products{edges{node{name}}}}"), ("tracker", "{repos{edges{node{id}}}}")):
+                    assert await says(http, f"{installed.gateway}/function/{function}?query={query}", '"edges":[]')
+                for each in (asked, working, pantry, gctd):
                     each.terminate()
                     async with asyncio.timeout(60):
                         assert await each.wait() == 0
@@ -185,7 +193,7 @@ def test_the_units_are_as_systemd_wants_them(tmp_path: Path) -> None:
         "Install": {"WantedBy"},
     }
     files = sorted(SYSTEMD.glob("*.service"))
-    assert len(files) == 4
+    assert len(files) == 5
     for file in files:
         found = unit(file)
         assert {section: set(found[section]) <= known[section] for section in found.sections()} == dict.fromkeys(known, True)
