@@ -133,14 +133,13 @@ class Connection(RequestHandler):
 
         A client that is gone is no fault; its answer is sent to nobody.
         """
+        detail = INTERNAL
         if isinstance(exc, ClientGone):
             log.debug("client is gone", remote=request.remote, reason=str(exc))
-            detail = INTERNAL
         elif status < HTTPStatus.INTERNAL_SERVER_ERROR:
             detail = "the request is not well-formed HTTP"
             log.info("not HTTP", remote=request.remote, reason=message)
         else:
-            detail = INTERNAL
             log.error("request failed outside of the application", exc_info=exc)
         answer = self._problems.response(status, detail)
         answer.force_close()
