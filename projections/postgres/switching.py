@@ -24,6 +24,9 @@ from projections.store import Checkpoint
 
 _ATTEMPT = "50ms"
 """How long one attempt waits for the statements under way; those that begin meanwhile wait behind it."""
+_UPKEEP = "3s"
+"""How long an attempt waits for upkeep of the tables, which holds up no statement. Postgres ends an autovacuum for whoever
+waits for it as long as `deadlock_timeout`, 1 s unless it is set (its documentation, section 25.1.6)."""
 _PAUSE = 0.1
 """Seconds between two attempts, for the others."""
 _PATIENCE = 4.0
@@ -104,7 +107,8 @@ async def _change_places(connection: Any, part: Part, projections: Collection[st
     coming = [table.name for table in await schema.read_tables(connection, source)]
     going = [table.name for table in await schema.read_tables(connection, live) if table.ours or table.name in coming]
     held = [f"{quoted(live)}.{quoted(name)}" for name in going] + [f"{quoted(source)}.{quoted(name)}" for name in coming]
-    await connection.execute(f"LOCK TABLE {', '.join(held)} IN ACCESS EXCLUSIVE MODE")
+    await _lock(connection, held, "SHARE UPDATE EXCLUSIVE", _UPKEEP)
+    await _lock(connection, held, "ACCESS EXCLUSIVE", _ATTEMPT)
     await _carry_checkpoints(connection, source, projections)
     if other in there:
         await remove_schema(connection, target)
@@ -113,6 +117,10 @@ async def _change_places(connection: Any, part: Part, projections: Collection[st
     moves = [_move(live, name, target) for name in going] + [_move(source, name, live) for name in coming]
     await connection.execute("; ".join([*moves, *grants, f"DROP SCHEMA {quoted(source)}"]))
     await connection.execute("SELECT pg_notify($1, '{}')", channel)
+
+
+async def _lock(connection: Any, tables: Sequence[str], mode: str, within: str) -> None:
+    await connection.execute(f"SET LOCAL lock_timeout = '{within}'; LOCK TABLE {', '.join(tables)} IN {mode} MODE")
 
 
 def _move(before: str, table: str, after: str) -> str:

@@ -23,6 +23,10 @@ from tests.support.ledger import MODEL, REGISTRY, Book, Booked, Opened
 from tests.support.tables import change, execute
 from tests.support.waiting import wait_until
 
+_VACUUMED = """
+SELECT count(*) > 0 FROM pg_locks JOIN pg_stat_activity USING (pid)
+WHERE relation = 'accounts'::regclass AND mode = 'ShareUpdateExclusiveLock' AND backend_type = 'autovacuum worker'
+"""
 NAMES = [projection.name for projection in MODEL.projections]
 
 
@@ -154,6 +158,27 @@ async def test_a_long_reader_is_waited_for_and_then_left_alone(
     assert await PostgresCopies(postgres_url).there() == [Part.NEW]
     monkeypatch.setattr(switching, "_PATIENCE", 30.0)
     await filled.switch(NAMES)
+    assert await PostgresCopies(postgres_url).there() == [Part.OLD]
+
+
+async def test_the_tables_change_places_while_postgres_vacuums_them(
+    postgres_url: str, filled: PostgresStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Autovacuum of a large table takes minutes; it gives way to whoever waits for it long enough."""
+    monkeypatch.setattr(switching, "_PATIENCE", 0.3)
+    slowly = "autovacuum_vacuum_cost_delay = 100, autovacuum_vacuum_cost_limit = 1"
+    at_once = "autovacuum_vacuum_threshold = 1, autovacuum_vacuum_scale_factor = 0"
+    await execute(postgres_url, "ALTER SYSTEM SET autovacuum_naptime = '1s'")
+    try:
+        await execute(postgres_url, f"SELECT pg_reload_conf(); ALTER TABLE accounts SET ({slowly}, {at_once})")
+        for _ in range(600):
+            await execute(postgres_url, "UPDATE accounts SET balance = balance")
+        async with session(postgres_url) as onlooker:
+            await wait_until(lambda: onlooker.fetchval(_VACUUMED), timeout=60, every=0.1)
+            await filled.switch(NAMES)
+    finally:
+        await execute(postgres_url, "ALTER SYSTEM RESET autovacuum_naptime")
+        await execute(postgres_url, "SELECT pg_reload_conf()")
     assert await PostgresCopies(postgres_url).there() == [Part.OLD]
 
 
