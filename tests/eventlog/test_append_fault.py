@@ -22,6 +22,7 @@ from eventlog.jetstream.log import JetStreamLog
 from tests.support.cluster import Cluster
 from tests.support.eventstream import STREAM, event_stream
 from tests.support.nats import plain_client, remove_streams
+from tests.support.processes import stand_still
 from tests.support.proxy import Proxy
 from tests.support.racing import race
 from tests.support.waiting import wait_until
@@ -243,7 +244,7 @@ async def test_a_paused_server_is_unknown_after_the_deadline(nats_server: Embedd
     async with Connection.open(nats_server.url, name="test") as connection:
         log = await event_stream(connection)
         proposal = deposit("a")
-        os.kill(nats_server.pid, signal.SIGSTOP)
+        await stand_still(nats_server.pid)
         try:
             with pytest.raises(OutcomeUnknown):
                 await log.append(proposal, deadline=0.5)

@@ -18,6 +18,7 @@ from eventlog.errors import OutcomeUnknown, Unavailable
 from eventlog.jetstream.client import frame
 from eventlog.jetstream.connection import Connection
 from tests.support.nats import plain_client
+from tests.support.processes import stand_still
 from tests.support.proxy import Proxy
 from tests.support.waiting import wait_until
 
@@ -126,7 +127,7 @@ async def test_a_killed_server_is_noticed_at_once_and_found_again(nats_server: E
 async def test_a_paused_server_does_not_count_as_connected(nats_server: EmbeddedServer) -> None:
     """SIGSTOP leaves the connection up: only an answer that does not come tells."""
     async with watched(nats_server.url) as connection:
-        os.kill(nats_server.pid, signal.SIGSTOP)
+        await stand_still(nats_server.pid)
         try:
             await wait_until(lambda: not connection.connected, timeout=30)
             with pytest.raises(Unavailable, match="does not answer"):

@@ -25,6 +25,7 @@ from eventlog.jetstream.pull import Pull
 from eventlog.jetstream.reader import follow
 from eventlog.streams import incarnation_of
 from tests.support.bulk import STREAM, SUBJECT, bulk_stream, fill
+from tests.support.processes import stand_still
 from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.fault
@@ -137,7 +138,7 @@ async def test_a_paused_broker_is_waited_for(nats_server: EmbeddedServer, own: C
     await fill(own, 10)
     reading = Reading(own)
     await reading.reaches(10)
-    os.kill(nats_server.pid, signal.SIGSTOP)
+    await stand_still(nats_server.pid)
     try:
         await wait_until(lambda: not own.connected, 10)
     finally:
