@@ -11,8 +11,8 @@ import pytest_asyncio
 import structlog
 from hypothesis import HealthCheck, settings
 
-from eventlog.embedded import EmbeddedServer
-from projections.postgres.server import PostgresServer
+from eventlog.embedded.nats import EmbeddedServer
+from projections.stores.postgres.server import PostgresServer
 from tests.support.nats import remove_streams
 from tests.support.postgres import fresh_database, temporary_server
 

@@ -13,14 +13,14 @@ import pytest
 from prometheus_client import CollectorRegistry
 from prometheus_client.registry import Collector
 
-from clikit.exits import ExitCode
 from eventlog import Position
-from eventlog.jetstream.connection import Counters
-from eventlog.timings import Timings
+from eventlog.jetstream.transport.connection import Counters
+from eventlog.support.histogram import Timings
 from gctd.cli.root import PROGRAM as GCTD
 from gctd.http.api import TABLE
 from gctd.http.figures import Figures
-from gctd.http.outcomes import Outcomes
+from gctd.http.tasks.outcomes import Outcomes
+from gctd.readmodel import MODEL
 from gctd.settings import Settings, describe
 from graphql_fn.cli.root import PROGRAM as GRAPHQL
 from graphql_fn.core.evaluator import Evaluator
@@ -32,13 +32,13 @@ from graphql_fn.serve import ReadModelFigures
 from graphql_fn.settings import Settings as GraphqlSettings
 from graphql_fn.settings import describe as describe_graphql
 from httpkit.edge import Edge
-from httpkit.frames import Frame
-from httpkit.guards import Guard
-from httpkit.readside import ReadSide
-from httpkit.structure import attributes_of
+from httpkit.messages.decoding import attributes_of
+from httpkit.server.guard import Guard
+from httpkit.sse.frames import Frame
 from pantry.cli.root import PROGRAM as PANTRY
 from projections.cli.root import PROGRAM as PROJECTIONS
-from projections.tracker import MODEL
+from servicekit.readside import ReadSide
+from terminalkit.exits import ExitCode
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -157,7 +157,7 @@ def test_links_and_pictures_lead_somewhere() -> None:
 
 def test_files_that_are_named_are_there() -> None:
     """Paths in code spans that begin with a directory of the checkout."""
-    tops = "eventlog|projections|httpkit|clikit|gctd|pantry|graphql_fn|scripts|tests|docs|requirements"
+    tops = "eventlog|projections|httpkit|terminalkit|gctd|pantry|graphql_fn|scripts|tests|docs|requirements"
     spans = [(page, span) for page in PAGES for span in re.findall(r"`([^`\s]+)`", page.read_text(encoding="utf-8"))]
     named = [(page, span) for page, span in spans if re.fullmatch(rf"({tops})/[\w./-]*", span)]
     assert len(named) >= 30

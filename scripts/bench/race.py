@@ -16,9 +16,9 @@ import tempfile
 import time
 from pathlib import Path
 
-from eventlog.conformance import account
-from eventlog.jetstream.connection import Connection
 from eventlog.jetstream.log import JetStreamLog
+from eventlog.jetstream.transport.connection import Connection
+from eventlog.testing.conformance import account
 from tests.support.cluster import Cluster
 from tests.support.eventstream import STREAM, event_stream
 from tests.support.racing import race

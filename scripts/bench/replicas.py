@@ -23,7 +23,7 @@ from statistics import median, quantiles
 import attrs
 
 from pantry.domain.ean13 import check_digit
-from projections.postgres.server import PostgresServer
+from projections.stores.postgres.server import PostgresServer
 from tests.support.clustered import cluster_directory
 from tests.support.pantry import MILK, Server, pantry_system
 

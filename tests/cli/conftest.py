@@ -11,7 +11,7 @@ import pytest_asyncio
 
 from gctd.cli import main
 from gctd.settings import Settings
-from httpkit.structure import attributes_of
+from httpkit.messages.decoding import attributes_of
 from tests.support.cli import Result
 from tests.support.fakeapi import FakeApi
 

@@ -6,7 +6,8 @@ import asyncio
 
 import pytest
 
-from clikit.client.errors import (
+from gctd.client.api import Client
+from terminalkit.client.errors import (
     ClientError,
     Conflicting,
     NotAllowed,
@@ -15,8 +16,7 @@ from clikit.client.errors import (
     TimedOut,
     Unavailable,
 )
-from clikit.exits import ExitCode
-from gctd.client.api import Client
+from terminalkit.exits import ExitCode
 from tests.support.fakeapi import REPO_URL, FakeApi, Reply, analysis_document, problem, repo_document, task_document
 
 

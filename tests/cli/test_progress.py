@@ -7,14 +7,14 @@ from datetime import UTC, datetime
 
 import pytest
 
-from clikit.invocation import Invocation
-from clikit.output import Output
-from gctd.cli import progress as module
 from gctd.cli import session as session_module
-from gctd.cli.progress import Item, progress
 from gctd.cli.root import PROGRAM
 from gctd.cli.session import Session
+from gctd.cli.tasks import progress as module
+from gctd.cli.tasks.progress import Item, progress
 from gctd.client.api import Client
+from terminalkit.output import Output
+from terminalkit.runtime.invocation import Invocation
 from tests.support.fakeapi import FakeApi, problem, worker_document
 from tests.support.waiting import wait_until
 

@@ -14,9 +14,9 @@ import pytest
 from eventlog.errors import Unavailable
 from gctd.domain.errors import BadInput, Refused
 from gctd.settings import Settings
-from httpkit import logs
-from httpkit.server import Address
+from httpkit.server.serving import Address
 from projections.errors import MigrationError
+from terminalkit import logs
 from tests.cli.conftest import Here
 
 Program = Callable[..., Coroutine[Any, Any, None]]

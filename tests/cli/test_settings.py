@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from gctd.settings import Settings, SettingsError, describe, load
-from httpkit.structure import attributes_of
+from httpkit.messages.decoding import attributes_of
 from tests.cli.conftest import Here
 from tests.support.cli import gctd
 from tests.support.fakeapi import FakeApi

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from clikit.client.errors import Unavailable
-from gctd.cli.follow import follow_tasks
+from gctd.cli.tasks.follow import follow_tasks
 from gctd.client.api import Client
+from terminalkit.client.errors import Unavailable
 from tests.support.cli import gctd, running, running_on_terminal
 from tests.support.fakeapi import REPO_URL, FakeApi, analysis_document, problem, repo_document, task_document
 from tests.support.waiting import wait_until

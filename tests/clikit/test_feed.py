@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clikit.client.errors import ClientError, NotAllowed, Unavailable
-from clikit.client.feed import LARGEST_FRAME, Frame, FrameParser, Lost, Opened, Signal, follow
 from gctd.client.api import Client
+from terminalkit.client.errors import ClientError, NotAllowed, Unavailable
+from terminalkit.client.feed import LARGEST_FRAME, Frame, FrameParser, Lost, Opened, Signal, follow
 from tests.support.fakeapi import FakeApi, problem, task_document
 
 STREAM = (

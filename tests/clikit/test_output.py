@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clikit.output import Column, Output, Painted, wants_colour
-from clikit.text import duration, percent, printable, size, width
 from gctd.cli.text import commit, score
+from terminalkit.output import Column, Output, Painted, wants_colour
+from terminalkit.text import duration, percent, printable, size, width
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(),

@@ -14,16 +14,16 @@ from typing import Any
 import click
 import pytest
 
-from clikit.client.errors import Unavailable
-from clikit.command import command
-from clikit.completion import completes, completion_command
-from clikit.exits import MEANINGS, ExitCode, code_of
-from clikit.invocation import Invocation
-from clikit.output import Column
-from clikit.program import Command, Program
-from clikit.settings import SettingFlags, Sources
-from httpkit import settings as layers
-from httpkit.settings import setting, settings
+from terminalkit.client.errors import Unavailable
+from terminalkit.command import command
+from terminalkit.completion import completes, completion_command
+from terminalkit.config import loading as layers
+from terminalkit.config.flags import SettingFlags, Sources
+from terminalkit.config.loading import setting, settings
+from terminalkit.exits import MEANINGS, ExitCode, code_of
+from terminalkit.output import Column
+from terminalkit.program import Command, Program
+from terminalkit.runtime.invocation import Invocation
 from tests.support.cli import Result
 
 DEFECT = "internal error, a defect of the program"

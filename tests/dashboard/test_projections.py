@@ -9,12 +9,12 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import Browser, Page, expect
 
-from projections.copies import Part
-from projections.databases import copies_at
+from gctd.readmodel import MODEL
 from projections.migrations import Migrations
-from projections.projector import Projector
-from projections.rebuild import confirm, fill
-from projections.tracker import MODEL
+from projections.projector.projector import Projector
+from projections.rebuild.copies import Part
+from projections.rebuild.rebuild import confirm, fill
+from projections.stores.databases import copies_at
 from tests.support.browser import found_by_axe, visitor
 from tests.support.nats import plain_client
 from tests.support.tracker import TrackerSystem, tracker_system

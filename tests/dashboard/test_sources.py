@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from gctd.http.api import SCREENS
-from httpkit.pages import Pages
+from httpkit.static.pages import Pages
 from tests.support.node import built_pages, node
 from tests.support.supervised import ROOT
 

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gctd.engines.complexity import Declaration, analyse_source
-from gctd.engines.syntax import Unparsable
+from gctd.engines.golang.complexity import Declaration, analyse_source
+from gctd.engines.golang.syntax import Unparsable
 from tests.engines.gotool import go
 
 ORACLE = Path(__file__).parent / "oracle" / "main.go"

@@ -10,11 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gctd.engines import coverage
-from gctd.engines.complexity import Declaration, Printed
 from gctd.engines.coverage import Coverage
-from gctd.engines.gocrap_coverage import GocrapCoverage, owners_of_lines
-from gctd.engines.profile import Block, parse_profile
-from gctd.engines.receivers import Receiver
+from gctd.engines.gocrap.coverage import GocrapCoverage, owners_of_lines
+from gctd.engines.golang.complexity import Declaration, Printed
+from gctd.engines.golang.profile import Block, parse_profile
+from gctd.engines.golang.receivers import Receiver
 
 Place = tuple[int, int]
 

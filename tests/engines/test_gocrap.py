@@ -8,10 +8,10 @@ import msgspec
 import pytest
 
 from gctd.domain.options import CrapOptions
-from gctd.engines import differences
 from gctd.engines.engine import EngineFailed, EngineInput, Limits
-from gctd.engines.gocrap_coverage import gocrap_module_path
-from gctd.engines.gocrap_walk import BadPattern, is_seen_by_gocrap, matches, select_like_gocrap
+from gctd.engines.gocrap import differences
+from gctd.engines.gocrap.coverage import gocrap_module_path
+from gctd.engines.gocrap.walk import BadPattern, is_seen_by_gocrap, matches, select_like_gocrap
 from gctd.engines.native import NativeEngine
 from gctd.engines.report import Report, ReportWarning, raw_output
 from gctd.engines.selection import Warnings

@@ -12,9 +12,10 @@ import pytest
 
 from gctd.domain.errors import BadInput
 from gctd.domain.options import CrapOptions
-from gctd.engines import differences, report
+from gctd.engines import report
 from gctd.engines.engine import EngineFailed, EngineInput, Limits
-from gctd.engines.gocrap_walk import select_like_gocrap
+from gctd.engines.gocrap import differences
+from gctd.engines.gocrap.walk import select_like_gocrap
 from gctd.engines.native import NativeEngine
 from gctd.engines.registry import engine_named, engines
 from gctd.engines.report import FunctionEntry, Report

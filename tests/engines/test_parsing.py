@@ -11,12 +11,14 @@ import attrs
 import pytest
 import tree_sitter_go
 
-from gctd.engines import parsecache, parsing, report
+from gctd.engines import report
 from gctd.engines.__main__ import FAILED, Order
-from gctd.engines.complexity import SourceFile, analyse_source
 from gctd.engines.engine import EngineInput, Limits
+from gctd.engines.golang import parse_cache as parsecache
+from gctd.engines.golang import parsing
+from gctd.engines.golang.complexity import SourceFile, analyse_source
+from gctd.engines.golang.parse_cache import make_room
 from gctd.engines.native import NativeEngine
-from gctd.engines.parsecache import make_room
 from gctd.engines.report import Report
 from tests.engines.modules import engine_input, write_gocrap_fixture, write_module
 

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gctd.engines.profile import Block, Profile, ProfileTooLarge, parse_profile, read_profile
+from gctd.engines.golang.profile import Block, Profile, ProfileTooLarge, parse_profile, read_profile
 
 
 def parse(text: str | bytes, *, max_bytes: int = 1 << 30, max_blocks: int = 1_000_000) -> Profile:

@@ -14,11 +14,11 @@ import pytest
 import pytest_asyncio
 
 from eventlog.commit import Appended
-from eventlog.conformance import CATEGORY, account, deposit
-from eventlog.embedded import EmbeddedServer
+from eventlog.embedded.nats import EmbeddedServer
 from eventlog.errors import Conflict, OutcomeUnknown, Unavailable
-from eventlog.jetstream.connection import Connection
 from eventlog.jetstream.log import JetStreamLog
+from eventlog.jetstream.transport.connection import Connection
+from eventlog.testing.conformance import CATEGORY, account, deposit
 from tests.support.cluster import Cluster
 from tests.support.eventstream import STREAM, event_stream
 from tests.support.nats import plain_client, remove_streams

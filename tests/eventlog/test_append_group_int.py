@@ -13,13 +13,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eventlog.commit import Appended
-from eventlog.conformance import deposit, stored
 from eventlog.errors import Conflict, OutcomeUnknown, TooLarge, Unavailable
-from eventlog.jetstream import group
+from eventlog.jetstream import group_commit as group
 from eventlog.jetstream.append import Ack, Message
-from eventlog.jetstream.connection import Connection
-from eventlog.jetstream.group import Pace
+from eventlog.jetstream.group_commit import Pace
 from eventlog.jetstream.log import JetStreamLog
+from eventlog.jetstream.transport.connection import Connection
+from eventlog.testing.conformance import deposit, stored
 from tests.support.eventstream import event_stream
 from tests.support.nats import plain_client
 

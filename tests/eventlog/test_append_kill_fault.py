@@ -10,11 +10,11 @@ import attrs
 import pytest
 
 from eventlog.commit import Proposal
-from eventlog.conformance import account, deposit, stored
-from eventlog.embedded import EmbeddedServer
+from eventlog.embedded.nats import EmbeddedServer
 from eventlog.errors import Conflict, OutcomeUnknown, Unavailable
-from eventlog.jetstream.connection import Connection
 from eventlog.jetstream.log import JetStreamLog
+from eventlog.jetstream.transport.connection import Connection
+from eventlog.testing.conformance import account, deposit, stored
 from tests.support.cluster import Cluster
 from tests.support.eventstream import STREAM, event_stream
 from tests.support.waiting import wait_until

@@ -8,12 +8,12 @@ import attrs
 import pytest
 
 from eventlog.commit import Appended, Context, NewEvent
-from eventlog.conformance import REGISTRY, deposit
 from eventlog.errors import OutcomeUnknown, TooLarge, Unavailable
 from eventlog.jetstream.append import Ack, Refused, encode, refusal
 from eventlog.jetstream.batch import sequences
-from eventlog.jetstream.client import frame
-from eventlog.jetstream.reads import BrokerError
+from eventlog.jetstream.message_reader import BrokerError
+from eventlog.jetstream.transport.client import frame
+from eventlog.testing.conformance import REGISTRY, deposit
 
 LIMIT = 1024**2
 

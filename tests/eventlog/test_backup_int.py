@@ -13,21 +13,22 @@ from typing import Any
 import attrs
 import pytest
 
-from eventlog import AggregateId, Unavailable, streams
-from eventlog.backup import back_up, restore
-from eventlog.blobs import BlobStore
+from eventlog import AggregateId, Unavailable
+from eventlog.admin import reconcile as streams
+from eventlog.admin.backup import back_up, restore
+from eventlog.admin.declarations import load
+from eventlog.broker.blobs import BlobStore
 from eventlog.commands import Commands
-from eventlog.declarations import load
-from eventlog.embedded import EmbeddedServer
-from eventlog.jetstream.connection import Connection
+from eventlog.embedded.nats import EmbeddedServer
 from eventlog.jetstream.keyring import JetStreamKeyring
 from eventlog.jetstream.log import JetStreamLog
-from eventlog.people import People
+from eventlog.jetstream.transport.connection import Connection
+from eventlog.privacy.encryption import People
 from pantry.domain.ledger import PRODUCT, CreateProduct, RecordMovement
 from pantry.domain.product import Details, MovementType
 from pantry.domain.registry import REGISTRY
-from projections.fold import Dump, dump, folded
-from projections.pantry import MODEL
+from pantry.readmodel import MODEL
+from projections.rebuild.verify import Dump, dump, folded
 from tests.support.cli import ROOT
 
 EAN = "4006381333931"

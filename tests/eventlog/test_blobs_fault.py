@@ -11,13 +11,13 @@ import pytest
 import pytest_asyncio
 from nats.js.object_store import ObjectStore
 
-from eventlog.blobs import BlobRef, Blobs, BlobStore, MemoryBlobs
-from eventlog.declarations import load
-from eventlog.embedded import EmbeddedServer
+from eventlog.admin.declarations import load
+from eventlog.admin.reconcile import apply
+from eventlog.broker.blobs import BlobRef, Blobs, BlobStore, MemoryBlobs
+from eventlog.embedded.nats import EmbeddedServer
 from eventlog.errors import BlobMissing, TooLarge, Unavailable
 from eventlog.jetstream.api import call
-from eventlog.jetstream.connection import Connection
-from eventlog.streams import apply
+from eventlog.jetstream.transport.connection import Connection
 from tests.support.waiting import wait_until
 
 BUCKET = "gctd-blobs"

@@ -6,9 +6,9 @@ from collections.abc import AsyncIterator
 
 import pytest_asyncio
 
-from eventlog.conformance import EventLogConformance
-from eventlog.jetstream.connection import Connection
+from eventlog.jetstream.transport.connection import Connection
 from eventlog.port import EventLog
+from eventlog.testing.conformance import EventLogConformance
 from tests.support.cluster import Cluster
 from tests.support.eventstream import event_stream
 

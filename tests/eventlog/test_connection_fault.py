@@ -13,10 +13,10 @@ import pytest
 import pytest_asyncio
 import structlog.testing
 
-from eventlog.embedded import EmbeddedServer
+from eventlog.embedded.nats import EmbeddedServer
 from eventlog.errors import OutcomeUnknown, Unavailable
-from eventlog.jetstream.client import frame
-from eventlog.jetstream.connection import Connection
+from eventlog.jetstream.transport.client import frame
+from eventlog.jetstream.transport.connection import Connection
 from tests.support.nats import plain_client
 from tests.support.processes import stand_still
 from tests.support.proxy import Proxy

@@ -18,12 +18,12 @@ import pytest
 import pytest_asyncio
 
 from eventlog import AggregateId, Commit, IncarnationChanged, LogTruncated, Registry, SequenceGap
-from eventlog.embedded import EmbeddedServer
+from eventlog.admin.reconcile import incarnation_of
+from eventlog.embedded.nats import EmbeddedServer
 from eventlog.jetstream.api import call
-from eventlog.jetstream.connection import Connection
+from eventlog.jetstream.follower import follow
 from eventlog.jetstream.pull import Pull
-from eventlog.jetstream.reader import follow
-from eventlog.streams import incarnation_of
+from eventlog.jetstream.transport.connection import Connection
 from tests.support.bulk import STREAM, SUBJECT, bulk_stream, fill
 from tests.support.processes import stand_still
 from tests.support.waiting import wait_until

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from eventlog import streams
-from eventlog.declarations import Declarations, parse
+from eventlog.admin import reconcile as streams
+from eventlog.admin.declarations import Declarations, parse
 from eventlog.errors import Unavailable
-from eventlog.jetstream.connection import Connection
+from eventlog.jetstream.transport.connection import Connection
 from tests.support.cluster import members
 
 pytestmark = pytest.mark.fault

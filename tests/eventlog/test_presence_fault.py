@@ -10,12 +10,12 @@ from datetime import UTC, datetime
 import pytest
 import pytest_asyncio
 
-from eventlog.declarations import load
-from eventlog.embedded import EmbeddedServer
+from eventlog.admin.declarations import load
+from eventlog.admin.reconcile import apply
+from eventlog.broker.presence import Presence
+from eventlog.embedded.nats import EmbeddedServer
 from eventlog.errors import Unavailable
-from eventlog.jetstream.connection import Connection
-from eventlog.presence import Presence
-from eventlog.streams import apply
+from eventlog.jetstream.transport.connection import Connection
 from tests.support.waiting import wait_until
 
 BUCKET = "gctd-workers"

@@ -11,9 +11,9 @@ import pytest
 from structlog.testing import capture_logs
 
 from eventlog.commit import Appended
-from eventlog.conformance import CATEGORY, account, deposit
-from eventlog.jetstream.connection import Connection
 from eventlog.jetstream.log import JetStreamLog
+from eventlog.jetstream.transport.connection import Connection
+from eventlog.testing.conformance import CATEGORY, account, deposit
 from tests.support.eventstream import STREAM, event_stream
 from tests.support.nats import remove_streams
 from tests.support.proxy import Proxy

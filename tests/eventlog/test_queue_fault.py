@@ -15,14 +15,14 @@ import attrs
 import pytest
 import pytest_asyncio
 
-from eventlog.declarations import Declarations, load
-from eventlog.embedded import EmbeddedServer
+from eventlog.admin.declarations import Declarations, load
+from eventlog.admin.reconcile import apply
+from eventlog.broker.job import SETTLE_TIMEOUT, acknowledge
+from eventlog.broker.queue import Depth, Job, JobState, WorkQueue
+from eventlog.embedded.nats import EmbeddedServer
 from eventlog.errors import OutcomeUnknown, Unavailable
 from eventlog.jetstream.api import call
-from eventlog.jetstream.connection import Connection
-from eventlog.job import SETTLE_TIMEOUT, acknowledge
-from eventlog.queue import Depth, Job, JobState, WorkQueue
-from eventlog.streams import apply
+from eventlog.jetstream.transport.connection import Connection
 from tests.support.waiting import wait_until
 
 STREAM, CONSUMER = "crap_jobs_scan", "crap-workers"

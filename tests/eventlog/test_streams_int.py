@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from eventlog.declarations import DeclarationInvalid, Declarations, load, parse
-from eventlog.embedded import EmbeddedServer
+from eventlog.admin.declarations import DeclarationInvalid, Declarations, load, parse
+from eventlog.admin.reconcile import Drift, apply, incarnation_of, plan
+from eventlog.embedded.nats import EmbeddedServer
 from eventlog.errors import Unavailable
 from eventlog.jetstream.api import Refused, call
-from eventlog.jetstream.connection import Connection
-from eventlog.streams import Drift, apply, incarnation_of, plan
+from eventlog.jetstream.transport.connection import Connection
 
 MINUTE = 60 * 1_000_000_000
 

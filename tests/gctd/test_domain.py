@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given as for_all
 from hypothesis import strategies as st
 
-from eventlog.testing import given
+from eventlog.testing.scenario import given
 from gctd.domain import repo as r
 from gctd.domain import task as t
 from gctd.domain import worker as w

@@ -7,7 +7,7 @@ import pytest
 from gctd.domain.addresses import PUBLIC_ONLY, AddressPolicy
 from gctd.domain.errors import BadInput
 from gctd.domain.urls import parse_repo_url
-from gctd.hosts.apis import api_of, parse_apis
+from gctd.scan.hosts.apis import api_of, parse_apis
 
 
 @pytest.mark.parametrize(

@@ -19,11 +19,11 @@ from identify.vendor.licenses import LICENSES
 from gctd.domain.addresses import PUBLIC_ONLY, AddressPolicy
 from gctd.domain.analysis import Metadata
 from gctd.domain.urls import RepoUrl, parse_repo_url
-from gctd.hosts import answers
-from gctd.hosts.answers import Answers
-from gctd.hosts.apis import parse_apis
-from gctd.hosts.asking import LARGEST, Hosts
-from gctd.hosts.facts import NOTHING, Facts
+from gctd.scan.hosts import answers
+from gctd.scan.hosts.answers import Answers
+from gctd.scan.hosts.apis import parse_apis
+from gctd.scan.hosts.asking import LARGEST, Hosts
+from gctd.scan.hosts.facts import NOTHING, Facts
 from gctd.worker.metadata import metadata_of
 
 LOOPBACK = AddressPolicy.of(["127.0.0.1", "localhost"])

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from identify.vendor.licenses import LICENSES
 
-from gctd.hosts.languages import language_of
-from gctd.hosts.licenses import LARGEST, license_of
+from gctd.scan.hosts.languages import language_of
+from gctd.scan.hosts.licenses import LARGEST, license_of
 
 TEXTS = dict(LICENSES)
 HOLDER = "Copyright (c) 2019-2026 The Gophers <gophers@example.com>. All rights reserved.\n\n"

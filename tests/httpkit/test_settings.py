@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from httpkit import durations
-from httpkit.settings import Loaded, SettingsError, Shown, load, setting, settings
+from terminalkit.config import durations
+from terminalkit.config.loading import Loaded, SettingsError, Shown, load, setting, settings
 
 
 class Style(Enum):

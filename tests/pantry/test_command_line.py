@@ -12,10 +12,10 @@ import pytest
 import pytest_asyncio
 from aiohttp import web
 
-from clikit.client.errors import Unavailable
 from pantry.cli.root import PROGRAM
-from pantry.cli.scanner import Code, Direction, Quantity, Undo, understood
+from pantry.cli.scan.scanner import Code, Direction, Quantity, Undo, understood
 from pantry.client.api import Client
+from terminalkit.client.errors import Unavailable
 from tests.support.cli import Result, pantry, running
 from tests.support.commands import leaves
 from tests.support.pantry import FLOUR, MILK, Server

@@ -16,11 +16,11 @@ import attrs
 import pytest
 
 from eventlog.commands import Commands
-from eventlog.jetstream.connection import Connection
 from eventlog.jetstream.keyring import JetStreamKeyring
-from eventlog.people import Key
+from eventlog.jetstream.transport.connection import Connection
+from eventlog.privacy.encryption import Key
 from pantry.domain.person import PERSON, ErasePerson, PersonErased
-from projections.postgres.server import PostgresServer
+from projections.stores.postgres.server import PostgresServer
 from tests.support.listener import Listener
 from tests.support.pantry import API, FLOUR, MILK, PantrySystem, Server, log_of, pantry_system
 from tests.support.tables import execute

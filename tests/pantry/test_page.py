@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 import pytest
 import pytest_asyncio
 
-from httpkit.pages import Pages
+from httpkit.static.pages import Pages
 from pantry.domain.product import NAME_LENGTH, UNIT_LENGTH
 from pantry.http.events import NAMES
 from tests.support.pantry import FLOUR, PantrySystem, Server, pantry_system

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from projections.databases import copies_at, store_at
-from projections.fold import compare, folded
+from projections.rebuild.verify import compare, folded
+from projections.stores.databases import copies_at, store_at
 from tests.support.newerpantry import NEWER
 from tests.support.pantry import API, FLOUR, Server, log_of, pantry_system
 from tests.support.waiting import wait_until

@@ -9,9 +9,9 @@ import pytest
 
 from gctd.domain import task as t
 from gctd.domain.config import ProjectConfig
+from gctd.readmodel.attempts import AttemptView, attempts_of
+from gctd.readmodel.views import TaskView
 from projections.model import timestamp_text
-from projections.tracker.attempts import AttemptView, attempts_of
-from projections.tracker.views import TaskView
 
 AT = datetime(2026, 11, 20, 12, tzinfo=UTC)
 

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 import pytest
 
 from eventlog import Commit
-from projections import backlog
-from projections.backlog import Backlog
+from projections.projector import backlog
+from projections.projector.backlog import Backlog
 from tests.support.ledger import REGISTRY
 
 

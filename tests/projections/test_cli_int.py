@@ -17,17 +17,18 @@ import attrs
 import pytest
 import pytest_asyncio
 
-from eventlog import AggregateId, Context, NewCommit, NewEvent, Proposal, streams
-from eventlog.declarations import load
-from eventlog.jetstream.connection import Connection
+from eventlog import AggregateId, Context, NewCommit, NewEvent, Proposal
+from eventlog.admin import reconcile as streams
+from eventlog.admin.declarations import load
 from eventlog.jetstream.log import JetStreamLog
+from eventlog.jetstream.transport.connection import Connection
 from gctd.domain import worker
+from gctd.readmodel import MODEL
 from projections.cli import main
-from projections.databases import store_at
 from projections.migrations import Migrations, migrations_of
-from projections.projector import Projector
-from projections.sqlite import SQLiteStore
-from projections.tracker import MODEL
+from projections.projector.projector import Projector
+from projections.stores.databases import store_at
+from projections.stores.sqlite import SQLiteStore
 from tests.support.nats import plain_client
 from tests.support.waiting import wait_until
 

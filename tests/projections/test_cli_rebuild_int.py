@@ -12,22 +12,22 @@ from contextlib import asynccontextmanager
 import pytest
 import pytest_asyncio
 
-from eventlog import streams
-from eventlog.declarations import load
-from eventlog.desk import Desk
-from eventlog.jetstream.connection import Connection
+from eventlog.admin import reconcile as streams
+from eventlog.admin.declarations import load
+from eventlog.broker.requests import Desk
 from eventlog.jetstream.log import JetStreamLog
+from eventlog.jetstream.transport.connection import Connection
 from gctd.domain import worker
-from projections.copies import Copies, Part
-from projections.databases import copies_at, reader_at, store_at
+from gctd.readmodel import MODEL
 from projections.errors import ProjectionError
-from projections.fold import compare, folded
-from projections.maintenance import Maintenance, subject_of
 from projections.migrations import Migrations
-from projections.postgres import PostgresStore
-from projections.projector import Projector
-from projections.sqlite import SQLiteStore
-from projections.tracker import MODEL
+from projections.projector.projector import Projector
+from projections.rebuild.copies import Copies, Part
+from projections.rebuild.operations import Maintenance, subject_of
+from projections.rebuild.verify import compare, folded
+from projections.stores.databases import copies_at, reader_at, store_at
+from projections.stores.postgres import PostgresStore
+from projections.stores.sqlite import SQLiteStore
 from tests.projections.test_cli_int import PROGRAM, append, environment, run
 from tests.support.nats import plain_client
 from tests.support.tables import change

@@ -8,14 +8,14 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from eventlog.memory import MemoryLog
+from eventlog.testing.memory import MemoryLog
 from projections.errors import StoreDamaged
-from projections.fold import compare, dump, folded
 from projections.migrations import Migrations
-from projections.postgres import PostgresStore
-from projections.projector import Projector
-from projections.sqlite import SQLiteStore
+from projections.projector.projector import Projector
+from projections.rebuild.verify import compare, dump, folded
 from projections.store import Store
+from projections.stores.postgres import PostgresStore
+from projections.stores.sqlite import SQLiteStore
 from tests.support.ledger import MODEL, REGISTRY, Book, Booked, Opened
 from tests.support.tables import execute
 

@@ -13,9 +13,9 @@ from projections import models
 from projections.errors import MigrationError
 from projections.migrations import Migration, Migrations, check_tables, migrations_of
 from projections.model import Column, Projection, ReadModel, Table
-from projections.postgres import PostgresStore
-from projections.sqlite import SQLiteStore
 from projections.store import SchemaVersion
+from projections.stores.postgres import PostgresStore
+from projections.stores.sqlite import SQLiteStore
 from tests.support.ledger import MODEL
 
 

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 
 import pytest
 
-from projections.batch import last_changes, narrowed
+from pantry.readmodel.tables import PRODUCTS, STOCKS
 from projections.model import Change, Column, Delete, Projection, Put, Table
-from projections.pantry.tables import PRODUCTS, STOCKS
-from projections.sqlite.writing import write_rows
+from projections.projector.batch import last_changes, narrowed
 from projections.store import Checkpoint, Step
+from projections.stores.sqlite.writing import write_rows
 
 WHOLE = Table("things", (Column("id"), Column("name"), Column("amount", "integer")), key=("id",))
 AMOUNTS = WHOLE.but("name")

@@ -9,11 +9,11 @@ import attrs
 import pytest
 
 from eventlog import Commit
-from projections import pantry
-from projections.applying import Derived, derive
+from pantry import readmodel as pantry
 from projections.model import Column, Projection, Put, ReadModel, Table
 from projections.parallel.parts import answer_to, derived_from, given, merged, request_of, split
-from projections.parking import Parking
+from projections.projector.derive import Derived, derive
+from projections.projector.parking import Parking
 from projections.store import Parked, Place
 from tests.projections.test_parallel_fault import troubled_log
 from tests.support import ledger

@@ -14,22 +14,24 @@ import attrs
 import psutil
 import pytest
 
-from eventlog import Commit, streams
-from eventlog.declarations import load
-from eventlog.jetstream.connection import Connection
+from eventlog import Commit
+from eventlog.admin import reconcile as streams
+from eventlog.admin.declarations import load
 from eventlog.jetstream.log import JetStreamLog
-from eventlog.memory import MemoryLog
-from projections import pantry, tracker
-from projections.databases import store_at
+from eventlog.jetstream.transport.connection import Connection
+from eventlog.testing.memory import MemoryLog
+from gctd import readmodel as tracker
+from pantry import readmodel as pantry
 from projections.errors import ProjectorStopped, WorkerLost
-from projections.fold import Dump, compare, dump, folded
 from projections.migrations import Migrations
 from projections.model import Change, ReadModel
 from projections.parallel import Workers
-from projections.postgres import PostgresStore
-from projections.projector import Projector
-from projections.sqlite import SQLiteStore
+from projections.projector.projector import Projector
+from projections.rebuild.verify import Dump, compare, dump, folded
 from projections.store import Parked, Store
+from projections.stores.databases import store_at
+from projections.stores.postgres import PostgresStore
+from projections.stores.sqlite import SQLiteStore
 from tests.projections.test_cli_int import append, run
 from tests.support import ledger
 from tests.support.ledger import MODEL, PLACE, Account, Book, Booked, Closed, Opened

@@ -11,15 +11,15 @@ import pytest
 import pytest_asyncio
 
 from eventlog import Commit, Unavailable
-from eventlog.memory import MemoryLog
+from eventlog.testing.memory import MemoryLog
 from projections.errors import NotParked
-from projections.fold import compare, dump, folded
 from projections.keys import CommandKeys
 from projections.migrations import Migrations
 from projections.model import Change, ReadModel
-from projections.postgres import PostgresStore
-from projections.projector import Projector
+from projections.projector.projector import Projector
+from projections.rebuild.verify import compare, dump, folded
 from projections.store import KeyRecord, Parked, Store
+from projections.stores.postgres import PostgresStore
 from tests.support import ledger
 from tests.support.ledger import FIXED, MODEL, Book, Booked, Closed, Opened
 

@@ -6,8 +6,8 @@ from collections.abc import AsyncIterator
 
 import pytest_asyncio
 
-from projections.postgres import PostgresStore
-from projections.testing import StoreConformance
+from projections.stores.postgres import PostgresStore
+from projections.testing.conformance import StoreConformance
 
 
 class TestPostgresStore(StoreConformance):

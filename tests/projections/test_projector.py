@@ -16,17 +16,17 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from eventlog import Commit, Head, IncarnationChanged, LogTruncated, SequenceGap, Unavailable
-from eventlog.memory import MemoryLog
-from projections.databases import store_at
+from eventlog.testing.memory import MemoryLog
 from projections.errors import Behind, CheckpointMoved, ProjectorStopped, StoreUnavailable
-from projections.fold import compare, dump, folded
 from projections.keys import CommandKeys
 from projections.migrations import Migrations
 from projections.model import Put, ReadModel
-from projections.projector import Projector
-from projections.sqlite import SQLiteStore
-from projections.status import State
+from projections.projector.projector import Projector
+from projections.projector.status import State
+from projections.rebuild.verify import compare, dump, folded
 from projections.store import KeyRecord, Outcome, Step, Store
+from projections.stores.databases import store_at
+from projections.stores.sqlite import SQLiteStore
 from tests.support import ledger
 from tests.support.ledger import Book, Booked, Closed, Opened
 from tests.support.waiting import wait_until

@@ -13,14 +13,14 @@ from pathlib import Path
 import pytest
 
 from eventlog import IncarnationChanged, LogTruncated, SequenceGap
-from eventlog.embedded import EmbeddedServer
+from eventlog.embedded.nats import EmbeddedServer
 from eventlog.jetstream.log import JetStreamLog
-from projections.databases import reader_at, store_at
 from projections.errors import ProjectionError, ProjectorStopped
 from projections.migrations import Migrations
-from projections.projector import Projector
-from projections.sqlite import SQLiteStore
-from projections.status import State
+from projections.projector.projector import Projector
+from projections.projector.status import State
+from projections.stores.databases import reader_at, store_at
+from projections.stores.sqlite import SQLiteStore
 from tests.support.ledger import MODEL, Book, Booked, Opened
 from tests.support.nats import plain_client
 from tests.support.projecting import assert_equals_a_fold, ledger_log, start_projector

@@ -13,18 +13,18 @@ import attrs
 import pytest
 import pytest_asyncio
 
-from eventlog.memory import MemoryLog
-from projections.copies import Part
-from projections.databases import copies_at, store_at
+from eventlog.testing.memory import MemoryLog
 from projections.errors import CopyRefused, StoreInUse
-from projections.fold import compare, dump, folded, verify
 from projections.migrations import Migrations
 from projections.model import Projection, Put, ReadModel
-from projections.postgres import PostgresStore
-from projections.projector import Projector
-from projections.rebuild import check_whole, confirm, fill, rollback, switch
-from projections.sqlite import SQLiteStore
+from projections.projector.projector import Projector
+from projections.rebuild.copies import Part
+from projections.rebuild.rebuild import check_whole, confirm, fill, rollback, switch
+from projections.rebuild.verify import compare, dump, folded, verify
 from projections.store import Checkpoint, Step
+from projections.stores.databases import copies_at, store_at
+from projections.stores.postgres import PostgresStore
+from projections.stores.sqlite import SQLiteStore
 from tests.support import ledger
 from tests.support.ledger import FIXED, MODEL, Book, Booked, Opened
 from tests.support.tables import change, execute

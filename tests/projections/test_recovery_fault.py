@@ -12,15 +12,15 @@ from pathlib import Path
 import pytest
 
 from eventlog.jetstream.log import JetStreamLog
-from eventlog.memory import MemoryLog
-from httpkit.feed import CommitFrames
-from httpkit.projections import ReadModelBody
-from httpkit.readside import ReadSide, migrated
+from eventlog.testing.memory import MemoryLog
 from projections.errors import StoreDamaged, StoreForeign
-from projections.fold import compare, folded
-from projections.projector import Projector
-from projections.recovery import damaged, open_sound
-from projections.sqlite import SQLiteStore
+from projections.projector.projector import Projector
+from projections.rebuild.recovery import damaged, open_sound
+from projections.rebuild.verify import compare, folded
+from projections.stores.sqlite import SQLiteStore
+from servicekit.feed import CommitFrames
+from servicekit.readside import ReadSide, migrated
+from servicekit.status_route import ReadModelBody
 from tests.support import ledger
 from tests.support.copying import copied_whole
 from tests.support.ledger import MODEL, Book, Booked

@@ -14,15 +14,15 @@ import pytest
 import pytest_asyncio
 
 from eventlog import Commit
-from eventlog.memory import MemoryLog
+from eventlog.testing.memory import MemoryLog
 from projections.errors import MigrationError, NotLeading, ProjectorStopped, StoreUnavailable
-from projections.fold import compare, dump, folded
 from projections.keys import CommandKeys
 from projections.migrations import Migrations
-from projections.postgres import PostgresStore
-from projections.postgres.server import PostgresServer
-from projections.projector import Projector
+from projections.projector.projector import Projector
+from projections.rebuild.verify import compare, dump, folded
 from projections.store import KeyRecord, SchemaVersion
+from projections.stores.postgres import PostgresStore
+from projections.stores.postgres.server import PostgresServer
 from tests.support.ledger import MODEL, REGISTRY, Book, Booked, Opened
 from tests.support.postgres import fresh_database
 from tests.support.waiting import wait_until

@@ -17,10 +17,10 @@ import pytest_asyncio
 
 from projections.errors import ProjectionError, StoreDamaged, StoreInUse, StoreUnavailable
 from projections.model import Put
-from projections.sqlite import SQLiteReader, SQLiteStore, wal
-from projections.sqlite.wal import LogCopier
 from projections.store import KeyRecord, Outcome, SchemaVersion
-from projections.testing import MAP, PEOPLE, PLACES, checkpoint, person, step
+from projections.stores.sqlite import SQLiteReader, SQLiteStore, wal
+from projections.stores.sqlite.wal import LogCopier
+from projections.testing.conformance import MAP, PEOPLE, PLACES, checkpoint, person, step
 from tests.support.copying import copied_whole
 
 pytestmark = pytest.mark.fault
@@ -112,9 +112,9 @@ async def test_a_killed_owner_leaves_no_lock_behind(path: Path) -> None:
     """kill -9 with a transaction half written: the file opens, without a trace of the half."""
     program = f"""
 import asyncio, pathlib, sys
-from projections.sqlite import SQLiteStore
+from projections.stores.sqlite import SQLiteStore
 from projections.store import SchemaVersion
-from projections.testing import person, step
+from projections.testing.conformance import person, step
 async def main():
     store = SQLiteStore(pathlib.Path({str(path)!r}))
     await store.open()
@@ -239,7 +239,7 @@ async def test_closing_finishes_what_is_being_written(store: SQLiteStore) -> Non
 @pytest.mark.parametrize("every", [0.0, float("inf")])
 async def test_live_batches_leave_no_long_log_behind(store: SQLiteStore, monkeypatch: pytest.MonkeyPatch, every: float) -> None:
     """It is copied into the database in small pieces; without that it grows."""
-    monkeypatch.setattr("projections.sqlite.wal._COPY_EVERY", every)
+    monkeypatch.setattr("projections.stores.sqlite.wal._COPY_EVERY", every)
     copier = store._copier
     assert copier is not None
     copier._copy_at = every

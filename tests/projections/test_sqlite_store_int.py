@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest_asyncio
 
-from projections.sqlite import SQLiteStore
-from projections.testing import StoreConformance
+from projections.stores.sqlite import SQLiteStore
+from projections.testing.conformance import StoreConformance
 
 
 class TestSQLiteStore(StoreConformance):

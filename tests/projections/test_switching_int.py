@@ -11,14 +11,14 @@ import asyncpg
 import pytest
 import pytest_asyncio
 
-from eventlog.memory import MemoryLog
-from projections.copies import Part
+from eventlog.testing.memory import MemoryLog
 from projections.errors import CopyRefused, NotLeading, StoreInUse
-from projections.fold import compare, dump, folded
 from projections.migrations import Migrations
-from projections.postgres import PostgresCopies, PostgresReader, PostgresStore, switching
-from projections.projector import Projector
-from projections.rebuild import confirm, fill, rollback, switch
+from projections.projector.projector import Projector
+from projections.rebuild.copies import Part
+from projections.rebuild.rebuild import confirm, fill, rollback, switch
+from projections.rebuild.verify import compare, dump, folded
+from projections.stores.postgres import PostgresCopies, PostgresReader, PostgresStore, switching
 from tests.support.ledger import MODEL, REGISTRY, Book, Booked, Opened
 from tests.support.tables import change, execute
 from tests.support.waiting import wait_until

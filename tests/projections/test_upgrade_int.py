@@ -13,18 +13,18 @@ from structlog.testing import capture_logs
 
 from eventlog import Commit, EventLog
 from eventlog.jetstream.log import JetStreamLog
-from httpkit.feed import CommitFrames
-from httpkit.readside import ReadSide, migrated
-from projections.copies import Part
-from projections.databases import copies_at, store_at
 from projections.errors import MigrationError, StoreUnavailable
-from projections.fold import Run, compare, folded
 from projections.migrations import Migrations
 from projections.model import Change, Put, ReadModel
 from projections.parallel import Workers
-from projections.projector import Projector
-from projections.rebuild import confirm, fill, rollback
+from projections.projector.projector import Projector
+from projections.rebuild.copies import Part
+from projections.rebuild.rebuild import confirm, fill, rollback
+from projections.rebuild.verify import Run, compare, folded
 from projections.store import SchemaVersion, Store
+from projections.stores.databases import copies_at, store_at
+from servicekit.feed import CommitFrames
+from servicekit.readside import ReadSide, migrated
 from tests.support import ledger
 from tests.support.ledger import MODEL, Book
 from tests.support.projecting import ledger_log
@@ -73,8 +73,8 @@ def half_way(monkeypatch: pytest.MonkeyPatch) -> HalfWay:
             await half_way.gate.wait()
             await super().run(until=until, workers=workers)
 
-    monkeypatch.setattr("projections.rebuild.Projector", Halting)
-    monkeypatch.setattr("projections.upgrade.fill", half_way.fill)
+    monkeypatch.setattr("projections.rebuild.rebuild.Projector", Halting)
+    monkeypatch.setattr("projections.rebuild.upgrade.fill", half_way.fill)
     return half_way
 
 

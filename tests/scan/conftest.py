@@ -10,9 +10,9 @@ import pytest_asyncio
 
 from gctd.domain.addresses import AddressPolicy
 from gctd.domain.urls import RepoUrl, parse_repo_url
-from gctd.scan.checkout import Checkouts
-from gctd.scan.git import Git, GitSettings
-from gctd.scan.toolchain import Toolchain, find_toolchain
+from gctd.scan.git.checkout import Checkouts
+from gctd.scan.git.commands import Git, GitSettings
+from gctd.scan.go.toolchain import Toolchain, find_toolchain
 
 LOOPBACK = AddressPolicy.of(["127.0.0.0/8"])
 

@@ -16,12 +16,12 @@ from types import SimpleNamespace
 import attrs
 import pytest
 
-from gctd.scan.cache import Cache, CacheLimits
-from gctd.scan.checkout import CheckoutLimits, Checkouts
+from gctd.scan.cache.directory import Cache, CacheLimits
 from gctd.scan.errors import GitError, LimitExceeded
-from gctd.scan.git import Git, GitSettings
-from gctd.scan.locks import FileLock
-from gctd.scan.process import MIB
+from gctd.scan.git.checkout import CheckoutLimits, Checkouts
+from gctd.scan.git.commands import Git, GitSettings
+from gctd.scan.isolation.locks import FileLock
+from gctd.scan.isolation.process import MIB
 from tests.scan.conftest import LOOPBACK, local, url_of, web
 from tests.support import gorepo
 from tests.support.githttp import GitServer, counting_git, serve
@@ -269,8 +269,8 @@ async def test_jobs_on_one_repository_at_a_time_fetch_once(tmp_path: Path, count
 OTHER_WORKER = """
 import asyncio, sys
 from pathlib import Path
-from gctd.scan.checkout import Checkouts
-from gctd.scan.git import Git, GitSettings
+from gctd.scan.git.checkout import Checkouts
+from gctd.scan.git.commands import Git, GitSettings
 from tests.scan.conftest import LOOPBACK, local, web
 
 async def main(cache, program, *repos):

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from gctd.domain.project import Project
-from gctd.scan.checkout import Checkouts
-from gctd.scan.discovery import Bounds, discover, nested_modules
 from gctd.scan.errors import DiscoveryError, LimitExceeded
+from gctd.scan.git.checkout import Checkouts
+from gctd.scan.go.discovery import Bounds, discover, nested_modules
 from tests.scan.conftest import url_of
 from tests.support import gorepo
 

@@ -14,8 +14,8 @@ import pytest
 from gctd.domain.addresses import AddressPolicy
 from gctd.domain.urls import Kind, RepoUrl
 from gctd.scan.errors import GitError, ScanError
-from gctd.scan.git import Git, GitSettings, RemoteRef
-from gctd.scan.giterrors import redact
+from gctd.scan.git.commands import Git, GitSettings, RemoteRef
+from gctd.scan.git.messages import redact
 from tests.scan.conftest import LOOPBACK, url_of, web
 from tests.support import gorepo
 from tests.support.githttp import GitServer, counting_git, serve

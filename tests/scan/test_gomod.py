@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from gctd.scan.gomod import GoMod, NoDirectives, SyntaxProblem, parse_go_mod, parse_go_work
+from gctd.scan.go.modfile import GoMod, NoDirectives, SyntaxProblem, parse_go_mod, parse_go_work
 
 FULL = """// A comment before
 module example.com/m/v2 // and after

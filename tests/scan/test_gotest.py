@@ -16,10 +16,10 @@ import pytest
 
 from gctd.domain.options import parse_duration
 from gctd.scan.errors import GoError, NoToolchain
-from gctd.scan.gotest import GoTestRun, Plan, run_tests
-from gctd.scan.gotestevents import PackageResult
-from gctd.scan.staging import STAGED, staged
-from gctd.scan.toolchain import Toolchain, find_toolchain
+from gctd.scan.go.events import PackageResult
+from gctd.scan.go.run_tests import GoTestRun, Plan, run_tests
+from gctd.scan.go.staging import STAGED, staged
+from gctd.scan.go.toolchain import Toolchain, find_toolchain
 from tests.support import gorepo
 from tests.support.processes import sleeping, unused_sleep
 from tests.support.waiting import wait_until

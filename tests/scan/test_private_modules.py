@@ -15,11 +15,11 @@ from uuid import uuid4
 import attrs
 import pytest
 
-from gctd.credentials import read_credentials
 from gctd.scan.errors import GoError
-from gctd.scan.gotest import Plan, run_tests
-from gctd.scan.sandbox import find_sandbox
-from gctd.scan.toolchain import Downloads, Toolchain
+from gctd.scan.go.run_tests import Plan, run_tests
+from gctd.scan.go.toolchain import Downloads, Toolchain
+from gctd.scan.isolation.sandbox import find_sandbox
+from gctd.wiring.credentials import read_credentials
 from tests.support import gorepo
 from tests.support.githttp import certificate
 

@@ -15,7 +15,7 @@ import pytest
 import uvloop
 
 from gctd.scan.errors import ProcessError
-from gctd.scan.process import MARK, MIB, Finished, Limits, run
+from gctd.scan.isolation.process import MARK, MIB, Finished, Limits, run
 from tests.support.processes import sleeping, unused_sleep
 from tests.support.waiting import wait_until
 
@@ -117,7 +117,7 @@ async def test_what_a_program_leaves_behind_is_killed_when_it_ends(tmp_path: Pat
 WORKER = """
 import asyncio, sys
 from pathlib import Path
-from gctd.scan.process import run
+from gctd.scan.isolation.process import run
 asyncio.run(run(["sh", "-c", sys.argv[1]], cwd=Path(sys.argv[2]), env={"PATH": sys.argv[3]}, timeout=100))
 """
 

@@ -16,10 +16,10 @@ import pytest
 from gctd.engines.engine import EngineInput
 from gctd.engines.native import NativeEngine
 from gctd.scan.errors import NoSandbox
-from gctd.scan.gotest import GoTestRun, Plan, run_tests
-from gctd.scan.process import Finished, Limits, run
-from gctd.scan.sandbox import Sandbox, View, candidates, find_sandbox
-from gctd.scan.toolchain import Downloads, Toolchain
+from gctd.scan.go.run_tests import GoTestRun, Plan, run_tests
+from gctd.scan.go.toolchain import Downloads, Toolchain
+from gctd.scan.isolation.process import Finished, Limits, run
+from gctd.scan.isolation.sandbox import Sandbox, View, candidates, find_sandbox
 from gctd.worker.scoring import score
 from tests.support import gorepo
 from tests.support.processes import sleeping, unused_sleep
@@ -75,7 +75,7 @@ async def test_where_there_is_none_that_is_said_and_a_worker_that_requires_one_d
     def broken() -> Sequence[Sandbox]:
         return [Sandbox(kind="bubblewrap", program=("/no/bwrap",)), Sandbox(kind="namespaces", program=("/bin/false",))]
 
-    monkeypatch.setattr("gctd.scan.sandbox.candidates", broken)
+    monkeypatch.setattr("gctd.scan.isolation.sandbox.candidates", broken)
     found = await find_sandbox("auto", tmp_path)
     assert found.kind == "none"
     assert "/no/bwrap: No such file" in found.reason
@@ -99,7 +99,7 @@ async def test_a_sandbox_with_a_hole_is_not_taken(tmp_path: Path, monkeypatch: p
         more = {"network": True} if leak == "network" else {"writable": [*options["writable"], options["scratch"]]}
         return whole(**{**options, **more})
 
-    monkeypatch.setattr("gctd.scan.sandbox.View", leaking)
+    monkeypatch.setattr("gctd.scan.isolation.sandbox.View", leaking)
     assert found in (await find_sandbox("auto", tmp_path)).reason
 
 

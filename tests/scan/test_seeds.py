@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from gctd.scan.checkout import Checkouts
-from gctd.scan.gotest import GoTestRun, Plan, run_tests
-from gctd.scan.seeds import Seeds
-from gctd.scan.shelf import Shelf
-from gctd.scan.toolchain import Toolchain
+from gctd.scan.cache.lru import Shelf
+from gctd.scan.cache.stdlib_seed import Seeds
+from gctd.scan.git.checkout import Checkouts
+from gctd.scan.go.run_tests import GoTestRun, Plan, run_tests
+from gctd.scan.go.toolchain import Toolchain
 from tests.scan.conftest import url_of
 from tests.support import gorepo
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from eventlog.declarations import parse
-from eventlog.jetstream.connection import Connection
-from eventlog.streams import apply
+from eventlog.admin.declarations import parse
+from eventlog.admin.reconcile import apply
+from eventlog.jetstream.transport.connection import Connection
 
 STREAM = "BULK"
 SUBJECT = "bulk.thing"

@@ -12,8 +12,8 @@ from typing import Any
 import nats.errors
 import nats.js.errors
 
-from eventlog.embedded import EmbeddedServer, Membership
-from eventlog.ports import free_ports
+from eventlog.embedded.nats import EmbeddedServer, Membership
+from eventlog.embedded.ports import free_ports
 from tests.support.nats import plain_client
 
 SIZE = 3

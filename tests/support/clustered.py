@@ -19,11 +19,11 @@ import attrs
 
 from eventlog.errors import Unavailable
 from eventlog.jetstream.api import call
-from eventlog.jetstream.connection import Connection
 from eventlog.jetstream.log import JetStreamLog
-from projections.databases import store_at
-from projections.fold import compare, folded
+from eventlog.jetstream.transport.connection import Connection
 from projections.model import ReadModel
+from projections.rebuild.verify import compare, folded
+from projections.stores.databases import store_at
 from tests.support.supervised import ROOT, Supervised, supervised
 from tests.support.waiting import wait_until
 

@@ -18,12 +18,12 @@ import attrs
 from eventlog import Commit
 from eventlog.jetstream.log import JetStreamLog
 from gctd.domain.repo import RepoRegistered
+from gctd.readmodel import MODEL as TRACKER
 from pantry.domain.ean13 import check_digit
 from pantry.domain.product import MovementRecorded, MovementType
 from pantry.domain.quantity import ONE
+from pantry.readmodel import MODEL as PANTRY
 from projections.model import ReadModel
-from projections.pantry import MODEL as PANTRY
-from projections.tracker import MODEL as TRACKER
 from tests.support import gorepo
 from tests.support.clustered import Cluster
 from tests.support.waiting import wait_until

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from projections.sqlite.store import SQLiteStore
+from projections.stores.sqlite.store import SQLiteStore
 
 
 async def copied_whole(store: SQLiteStore) -> None:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from eventlog.conformance import REGISTRY, SUBJECTS
-from eventlog.declarations import load
-from eventlog.jetstream.connection import Connection
+from eventlog.admin.declarations import load
+from eventlog.admin.reconcile import apply
 from eventlog.jetstream.log import JetStreamLog
-from eventlog.streams import apply
+from eventlog.jetstream.transport.connection import Connection
+from eventlog.testing.conformance import REGISTRY, SUBJECTS
 
 STREAM = "GCTD"
 

@@ -18,17 +18,17 @@ from hashlib import sha256
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from eventlog.launch import attached
-from gctd.broker import open_broker
+from eventlog.embedded.die_with_parent import attached
 from gctd.domain.analysis import Analysis, Blob, Summary, analysis_id
 from gctd.domain.project import Project
 from gctd.domain.repo import Repo
 from gctd.domain.task import Task
-from gctd.scan.output import OnLog
+from gctd.scan.isolation.output import OnLog
 from gctd.settings import Settings, load
+from gctd.wiring.broker import open_broker
 from gctd.worker.main import work
 from gctd.worker.work import Discovered, Equipment, OnStage, WorkFailed
-from httpkit.logs import configure
+from terminalkit.logs import configure
 from tests.support.madeup import MadeUp
 
 

@@ -12,8 +12,8 @@ from typing import Any
 import schemathesis
 from hypothesis import strategies as st
 
+from httpkit.messages.paging import encode_cursor
 from httpkit.operation import KEY_HEADER, KEY_PATTERN
-from httpkit.paging import encode_cursor
 
 _USES = itertools.count()
 

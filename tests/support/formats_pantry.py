@@ -7,7 +7,7 @@ import os
 import schemathesis
 from hypothesis import strategies as st
 
-from httpkit.paging import encode_cursor
+from httpkit.messages.paging import encode_cursor
 from pantry.domain.ean13 import check_digit
 from tests.support.formats import POSITIONS
 

@@ -14,7 +14,7 @@ from typing import Any
 import aiohttp
 import attrs
 
-from eventlog.launch import attached
+from eventlog.embedded.die_with_parent import attached
 from tests.support.tracker import ROOT, Program
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import attrs
 import msgspec
 
-from eventlog.blobs import Blobs
+from eventlog.broker.blobs import Blobs
 from gctd.domain.analysis import Analysis, Blob, PackageProblem, Summary, analysis_id
 from gctd.domain.task import Task
 from gctd.engines import report as report_format

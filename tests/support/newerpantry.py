@@ -14,13 +14,13 @@ from pathlib import Path
 
 import attrs
 
-import projections.pantry as read_model
+import pantry.readmodel as read_model
 from eventlog import Commit
-from projections import rebuild
+from pantry.readmodel import MODEL
 from projections.model import Change, Column, Projection, Put, ReadModel, Table
-from projections.pantry import MODEL
 from projections.parallel import Workers
-from projections.projector import Projector
+from projections.projector.projector import Projector
+from projections.rebuild import rebuild
 from tests.support.waiting import wait_until
 
 SEEN = Table("seen", (Column("subject"), Column("sequence", "integer")), key=("subject",))

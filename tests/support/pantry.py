@@ -15,16 +15,16 @@ from uuid import uuid4
 import aiohttp
 import attrs
 
-from eventlog.embedded import EmbeddedServer
-from eventlog.jetstream.connection import Connection
+from eventlog.embedded.die_with_parent import attached
+from eventlog.embedded.nats import EmbeddedServer
+from eventlog.embedded.ports import free_port
 from eventlog.jetstream.log import JetStreamLog
-from eventlog.launch import attached
-from eventlog.ports import free_port
+from eventlog.jetstream.transport.connection import Connection
 from pantry.domain.registry import REGISTRY
-from projections.databases import store_at
-from projections.fold import compare, folded
-from projections.pantry import MODEL
-from projections.projector import Projector
+from pantry.readmodel import MODEL
+from projections.projector.projector import Projector
+from projections.rebuild.verify import compare, folded
+from projections.stores.databases import store_at
 from tests.support.tracker import ROOT, Program
 from tests.support.waiting import wait_until
 

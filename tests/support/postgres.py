@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 from itertools import count
 from pathlib import Path
 
-from projections.postgres.server import BINARY_VARIABLE, PostgresServer, packaged_binaries
+from projections.stores.postgres.server import BINARY_VARIABLE, PostgresServer, packaged_binaries
 
 _numbers = count(1)
 

@@ -12,16 +12,16 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from eventlog.declarations import Declarations, Stream
-from eventlog.jetstream.connection import Connection
+from eventlog.admin.declarations import Declarations, Stream
+from eventlog.admin.reconcile import apply
 from eventlog.jetstream.log import JetStreamLog
-from eventlog.streams import apply
-from projections.databases import store_at
-from projections.fold import compare, dump, folded
+from eventlog.jetstream.transport.connection import Connection
 from projections.migrations import Migrations
 from projections.parallel import Workers
-from projections.projector import Projector
+from projections.projector.projector import Projector
+from projections.rebuild.verify import compare, dump, folded
 from projections.store import Reader
+from projections.stores.databases import store_at
 from tests.support.ledger import CATEGORY, MODEL, PLACE, REGISTRY
 
 ROOT = Path(__file__).resolve().parent.parent.parent

@@ -6,9 +6,9 @@ import asyncio
 from collections.abc import Sequence
 
 from eventlog.commit import Appended, Proposal
-from eventlog.conformance import deposit
 from eventlog.errors import Conflict
 from eventlog.jetstream.log import JetStreamLog
+from eventlog.testing.conformance import deposit
 
 
 async def race(logs: Sequence[JetStreamLog], rounds: int) -> list[str]:

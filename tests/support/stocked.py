@@ -6,18 +6,18 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from eventlog import AggregateId, NewCommit, NewEvent, Proposal
-from eventlog.memory import MemoryKeyring, MemoryLog
-from eventlog.people import People
+from eventlog.privacy.encryption import People
+from eventlog.testing.memory import MemoryKeyring, MemoryLog
 from pantry.domain import category, product
 from pantry.domain.category import Category, CategoryCreated
 from pantry.domain.ean13 import check_digit
 from pantry.domain.ledger import PRODUCT
 from pantry.domain.product import Details, MovementRecorded, MovementType, Product, ProductCreated, ProductEvent
 from pantry.domain.registry import REGISTRY
-from projections.databases import store_at
+from pantry.readmodel import MODEL
 from projections.migrations import Migrations
-from projections.pantry import MODEL
-from projections.projector import Projector
+from projections.projector.projector import Projector
+from projections.stores.databases import store_at
 
 EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
 

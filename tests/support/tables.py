@@ -9,10 +9,10 @@ from typing import Any
 
 import asyncpg
 
-from projections.copies import Part
-from projections.databases import path_of
-from projections.postgres.connection import Address
-from projections.sqlite import files
+from projections.rebuild.copies import Part
+from projections.stores.databases import path_of
+from projections.stores.postgres.connection import Address
+from projections.stores.sqlite import files
 
 
 async def change(url: str, sql: str, part: Part | None = None) -> None:

@@ -15,16 +15,16 @@ from typing import Any
 import aiohttp
 import attrs
 
-from eventlog.embedded import EmbeddedServer
-from eventlog.jetstream.connection import Connection
+from eventlog.embedded.die_with_parent import attached
+from eventlog.embedded.nats import EmbeddedServer
+from eventlog.embedded.ports import free_port
 from eventlog.jetstream.log import JetStreamLog
-from eventlog.launch import attached
-from eventlog.ports import free_port
+from eventlog.jetstream.transport.connection import Connection
 from gctd.domain.registry import REGISTRY
-from projections.fold import compare, folded
-from projections.projector import Projector
-from projections.sqlite import SQLiteStore
-from projections.tracker import MODEL
+from gctd.readmodel import MODEL
+from projections.projector.projector import Projector
+from projections.rebuild.verify import compare, folded
+from projections.stores.sqlite import SQLiteStore
 from tests.support import golibrary
 from tests.support.waiting import wait_until
 

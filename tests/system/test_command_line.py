@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from gctd.broker import JOBS
 from gctd.cli.root import PROGRAM
+from gctd.wiring.broker import JOBS
 from tests.support import gorepo
 from tests.support.cli import Result, gctd
 from tests.support.commands import leaves

@@ -11,10 +11,10 @@ from pathlib import Path
 import aiohttp
 import pytest
 
-from eventlog.ports import free_port
-from projections.databases import store_at
-from projections.fold import compare, folded
-from projections.pantry import MODEL
+from eventlog.embedded.ports import free_port
+from pantry.readmodel import MODEL
+from projections.rebuild.verify import compare, folded
+from projections.stores.databases import store_at
 from tests.support.listener import Listener
 from tests.support.pantry import API, FLOUR, Server, log_of, pantry_system
 from tests.support.tracker import tracker_system

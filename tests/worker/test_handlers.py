@@ -9,19 +9,19 @@ from typing import Any, cast
 
 import pytest
 
-from eventlog.blobs import MemoryBlobs
+from eventlog.broker.blobs import MemoryBlobs
+from eventlog.broker.job import Job
 from eventlog.commands import Commands
 from eventlog.commit import Proposal
-from eventlog.job import Job
-from eventlog.memory import MemoryLog
+from eventlog.testing.memory import MemoryLog
 from gctd.domain import task as t
 from gctd.domain.analysis import Analysis, Blob, Summary
 from gctd.domain.config import ProjectConfig
 from gctd.domain.registry import REGISTRY
 from gctd.domain.repo import Repo
 from gctd.domain.task import Task, TaskStatus
-from gctd.scan.output import OnLog
-from gctd.worker.attemptlog import AttemptLogs
+from gctd.scan.isolation.output import OnLog
+from gctd.worker.attempt_log import AttemptLogs
 from gctd.worker.handlers import Handlers, Retry
 from gctd.worker.work import Discovered, Equipment, OnStage
 

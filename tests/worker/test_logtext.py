@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eventlog.transcripts import Chunk
+from eventlog.broker.text_streams import Chunk
 from gctd.domain.task import AttemptLog
-from gctd.http.attemptlogs import live_pieces, stored_pieces
-from gctd.logs import left_out
-from gctd.worker.logtext import LONGEST_LINE, BoundedText, readable
+from gctd.http.tasks.attempt_logs import live_pieces, stored_pieces
+from gctd.wiring.attempt_logs import left_out
+from gctd.worker.log_text import LONGEST_LINE, BoundedText, readable
 
 
 @pytest.mark.parametrize(
