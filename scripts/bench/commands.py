@@ -20,7 +20,7 @@ from eventlog.commands import Commands
 from eventlog.embedded.nats import EmbeddedServer
 from eventlog.jetstream.log import JetStreamLog
 from eventlog.jetstream.transport.connection import Connection
-from tests.support.counter import CATEGORY, COUNTER, REGISTRY, Add
+from tests.support.log.counter import CATEGORY, COUNTER, REGISTRY, Add
 
 SUBJECT = "BENCH"
 

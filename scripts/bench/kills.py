@@ -23,8 +23,8 @@ from projections.migrations import Migrations
 from projections.projector.projector import Projector
 from projections.rebuild.verify import compare, dump, folded
 from projections.stores.databases import reader_at, store_at
-from tests.support.ledger import MODEL, Book
-from tests.support.projecting import ledger_log, start_projector
+from tests.support.readside.ledger import MODEL, Book
+from tests.support.readside.projecting import ledger_log, start_projector
 
 ACCOUNTS = 400
 BATCHES = (7, 100, 1000)

@@ -32,8 +32,8 @@ from projections.projector.projector import Projector
 from projections.rebuild.verify import compare, dump, folded
 from projections.store import Store
 from projections.stores.databases import store_at
-from tests.support.ledger import FIXED, MODEL, Book, Booked, Opened
-from tests.support.projecting import ledger_log
+from tests.support.readside.ledger import FIXED, MODEL, Book, Booked, Opened
+from tests.support.readside.projecting import ledger_log
 
 ACCOUNTS = 400
 WRONG = {"handler": Booked(1, "poison"), "row": Booked(-1_000_000)}

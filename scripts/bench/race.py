@@ -19,9 +19,9 @@ from pathlib import Path
 from eventlog.jetstream.log import JetStreamLog
 from eventlog.jetstream.transport.connection import Connection
 from eventlog.testing.conformance import account
-from tests.support.cluster import Cluster
-from tests.support.eventstream import STREAM, event_stream
-from tests.support.racing import race
+from tests.support.cluster.servers import Cluster
+from tests.support.log.event_stream import STREAM, event_stream
+from tests.support.log.racing import race
 
 
 async def main(rounds: int, writers: int, directory: Path) -> None:

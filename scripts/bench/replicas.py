@@ -24,8 +24,8 @@ import attrs
 
 from pantry.domain.ean13 import check_digit
 from projections.stores.postgres.server import PostgresServer
-from tests.support.clustered import cluster_directory
-from tests.support.pantry import MILK, Server, pantry_system
+from tests.support.cluster.system import cluster_directory
+from tests.support.pantry.system import MILK, Server, pantry_system
 
 EVERY = 0.02
 """Seconds between two probes."""

@@ -25,8 +25,8 @@ from eventlog.embedded.ports import free_port
 from eventlog.jetstream.api import call
 from eventlog.jetstream.keyring import JetStreamKeyring
 from eventlog.jetstream.transport.connection import Connection
-from tests.support.pantry import Server
-from tests.support.tracker import ROOT
+from tests.support import ROOT
+from tests.support.pantry.system import Server
 from tests.support.waiting import wait_until
 
 SHORT = 0.3

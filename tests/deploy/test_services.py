@@ -22,7 +22,7 @@ import yaml
 
 from eventlog.embedded.die_with_parent import attached
 from eventlog.embedded.ports import free_ports
-from tests.support.tracker import ROOT
+from tests.support import ROOT
 from tests.support.waiting import wait_until
 
 DEPLOY = ROOT / "deploy"

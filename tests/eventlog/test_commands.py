@@ -25,7 +25,7 @@ from eventlog import (
 )
 from eventlog.commands import MOST_IN_ONE_COMMIT, Commands, Outcome, Step
 from eventlog.testing.memory import MemoryLog
-from tests.support.counter import COUNTER, REGISTRY, Add, Added, Counter, Short
+from tests.support.log.counter import COUNTER, REGISTRY, Add, Added, Counter, Short
 
 AT = datetime(2026, 11, 20, 12, tzinfo=UTC)
 ONE = AggregateId("test.counter", "one")

@@ -17,7 +17,7 @@ import pytest
 
 from eventlog.embedded.nats import DataDirectoryInUse, EmbeddedServer, ServerFailed
 from eventlog.embedded.ports import free_port
-from tests.support.nats import plain_client
+from tests.support.log.nats import plain_client
 from tests.support.waiting import wait_until
 
 OWNER = """

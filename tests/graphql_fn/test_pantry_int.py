@@ -17,7 +17,7 @@ from graphql_fn.core.request import Request
 from graphql_fn.core.result import Outcome
 from graphql_fn.readmodels import pantry
 from servicekit.replica import Onlooker
-from tests.support.stocked import code_of, moved_at, stocked
+from tests.support.pantry.stocked import code_of, moved_at, stocked
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

@@ -50,9 +50,9 @@ from projections.sql import Part
 from projections.store import Argument, Checkpoint, Row, Step, Store
 from projections.stores.postgres import PostgresStore
 from projections.stores.sqlite import SQLiteStore
-from tests.support.samples import sample
+from tests.support import ROOT
+from tests.support.log.samples import sample
 
-ROOT = Path(__file__).parents[2]
 AT = datetime(2026, 11, 20, 12, tzinfo=UTC)
 EANS = ("4006381333931", "4006381333948", "4006381333955", "4006381333962")
 NAMES = ("Zucker", "äpfel", "Apfel", "\U0001f9ea Salz_100%", "bread")
