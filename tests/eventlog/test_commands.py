@@ -24,7 +24,7 @@ from eventlog import (
     OutcomeUnknown,
     Proposal,
 )
-from eventlog.commands import MOST_IN_ONE_COMMIT, Commands, Outcome, Step
+from eventlog.commands import MOST_IN_ONE_COMMIT, Commands, CommandStep, Outcome
 from eventlog.testing.memory import MemoryLog
 from eventlog.testing.scenario import given
 from tests.support.log.counter import COUNTER, REGISTRY, Add, Added, Counter, Short
@@ -314,8 +314,8 @@ class TestKeys:
 
 class TestTogether:
     @staticmethod
-    def move(amount: int) -> list[Step[Any, Any, Any]]:
-        return [Step(COUNTER, "one", Add(amount=-amount)), Step(COUNTER, "two", Add(amount=amount))]
+    def move(amount: int) -> list[CommandStep[Any, Any, Any]]:
+        return [CommandStep(COUNTER, "one", Add(amount=-amount)), CommandStep(COUNTER, "two", Add(amount=amount))]
 
     async def test_all_or_none(self, commands: Commands, log: Slow) -> None:
         await add(commands, 5)
@@ -354,13 +354,13 @@ class TestTogether:
         context = Context(key="k", fingerprint="f")
         first = await commands.execute_together(self.move(3), context)
         await add(commands, 1, id_="three")
-        again = await commands.execute_together([*self.move(3), Step(COUNTER, "four", Add(amount=1), new=True)], context)
+        again = await commands.execute_together([*self.move(3), CommandStep(COUNTER, "four", Add(amount=1), new=True)], context)
         assert [outcome.replayed for outcome in again] == [True, True]
         assert [outcome.state for outcome in again] == [outcome.state for outcome in first]
 
     async def test_a_new_aggregate_that_exists_is_loaded_and_judged(self, commands: Commands) -> None:
         await add(commands, 5)
-        (outcome,) = await commands.execute_together([Step(COUNTER, "one", Add(amount=1), new=True)])
+        (outcome,) = await commands.execute_together([CommandStep(COUNTER, "one", Add(amount=1), new=True)])
         assert outcome.state.total == 6
 
 
@@ -385,7 +385,7 @@ class TestInitialState:
         assert (await commands.execute(self.decider, "one", Add(amount=2), Context(key="k"))).state == outcome.state
 
     async def test_and_so_are_commands_on_several_aggregates(self, commands: Commands, log: Slow) -> None:
-        steps = [Step(self.decider, "one", Add(amount=1)), Step(self.decider, "two", Add(amount=2), new=True)]
+        steps = [CommandStep(self.decider, "one", Add(amount=1)), CommandStep(self.decider, "two", Add(amount=2), new=True)]
         assert [outcome.state.total for outcome in await commands.execute_together(steps)] == [8, 9]
 
     def test_it_is_what_no_events_lead_to(self) -> None:

@@ -75,15 +75,15 @@ def test_commands_refuse_an_unknown_model_as_wrong_usage(
 
 def test_the_package_names_no_service() -> None:
     found = [
-        f"{file.relative_to(ROOT)}:{node.lineno}: {node.value!r}"
+        f"{file.relative_to(ROOT)}:{line}: {text!r}"
         for file in sorted((ROOT / "projections").rglob("*.py"))
-        for node in _texts(file)
-        if SERVICE.search(node.value) and (file.name, node.value) != ("root.py", "gctd")  # the distribution
+        for line, text in _texts(file)
+        if SERVICE.search(text) and (file.name, text) != ("root.py", "gctd")  # the distribution
     ]
     assert found == []
 
 
-def _texts(file: Path) -> Iterator[ast.Constant]:
+def _texts(file: Path) -> Iterator[tuple[int, str]]:
     for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
-            yield node
+            yield node.lineno, node.value

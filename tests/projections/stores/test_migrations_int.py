@@ -15,7 +15,7 @@ from projections import models
 from projections.errors import MigrationError
 from projections.migrations import Migration, Migrations, check_tables, migrations_of
 from projections.model import Column, ColumnType, Projection, Put, ReadModel, Table, timestamp_text
-from projections.store import Checkpoint, Outcome, SchemaVersion, Step
+from projections.store import Checkpoint, CheckpointOutcome, SchemaVersion, Step
 from projections.stores.postgres import PostgresStore
 from projections.stores.sqlite import SQLiteStore
 from tests.support.readside.ledger import MODEL
@@ -177,7 +177,7 @@ async def test_without_files_a_migration_makes_the_tables_as_they_are_declared(s
     rows = [("a", 2**62, 0.5, True, at, "{}"), ("b", -1, None, None, None, None)]
     after = Checkpoint(projection="kinds", version=1, incarnation="i", sequence=1, applied=1)
     step = Step(projection=projection, before=None, after=after, changes=[Put(every, row) for row in rows])
-    assert await store.advance([step]) is Outcome.STORED
+    assert await store.advance([step]) is CheckpointOutcome.STORED
     async with store.snapshot() as snapshot:
         found = [row async for some in snapshot.scan(every) for row in some]
     assert found == [("a", 2**62, 0.5, True, timestamp_text(at), "{}"), rows[1]]
