@@ -100,6 +100,11 @@ class Registry:
         """Name (or category), newest version and class of everything registered: states after events."""
         return [(t.name, t.version, t.cls) for t in (*self._events.values(), *self._states.values())]
 
+    @property
+    def categories(self) -> Sequence[str]:
+        """The categories of the aggregates whose states are registered."""
+        return tuple(self._states)
+
     def encode(self, commit: NewCommit, sealed: Sequence[str | None] = ()) -> bytes:
         """The bytes of a commit; `sealed` are the personal fields of its events (`eventlog.privacy.encryption`).
 
