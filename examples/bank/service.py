@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Iterable, Sequence
 from http import HTTPStatus
+from pathlib import Path
 
 import attrs
 
@@ -100,7 +101,7 @@ BANK = Service(
     ],
     show=show,
     events={"balance": Balance},
-    pages=Pages("examples.bank", "page"),
+    pages=Pages(Path(__file__).parent, "page"),
     summary="Accounts with deposits and transfers.",
 )
 

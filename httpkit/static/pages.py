@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator
 from importlib.resources import files
 from importlib.resources.abc import Traversable
+from pathlib import Path
 
 import attrs
 from aiohttp import web
@@ -60,16 +61,23 @@ class Asset:
 
 
 class Pages:
-    """The files of one directory of a package, by their path in it.
+    """The files of one directory of a package, or of a directory in the file system, by their path in it.
 
     `index` is the file that is served at each of `paths` (`/`, and the deep links of a page that does its own routing); every
     file is served at `prefix` followed by its path. Raises FileNotFoundError where there is no index.
     """
 
     def __init__(
-        self, package: str, directory: str, *, prefix: str = "/", index: str = "index.html", paths: tuple[str, ...] = ("/",)
+        self,
+        package: str | Path,
+        directory: str,
+        *,
+        prefix: str = "/",
+        index: str = "index.html",
+        paths: tuple[str, ...] = ("/",),
     ) -> None:
-        assets = {name: Asset.of(name, body) for name, body in _files(files(package).joinpath(directory))}
+        root = files(package).joinpath(directory) if isinstance(package, str) else package.joinpath(directory)
+        assets = {name: Asset.of(name, body) for name, body in _files(root)}
         if index not in assets:
             raise FileNotFoundError(f"{package}/{directory} has no {index}")
         self.by_path = dict.fromkeys(paths, assets[index]) | {f"{prefix}{name}": asset for name, asset in assets.items()}

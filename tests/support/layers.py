@@ -60,7 +60,7 @@ RESERVED = {
     "nats": ("eventlog.*",),
     "aiohttp": ("httpkit.*", "servicekit.*", "terminalkit.client.*", "*.http.*", "*.client.*", "*.cli.*", "gctd.scan.hosts.*"),
     "aiohttp_sse": ("httpkit.*", "*.http.*"),
-    "click": ("terminalkit.*", "*.cli.*"),
+    "click": ("terminalkit.*", "*.cli.*", "servicekit.program"),
     "rich": ("terminalkit.*", "*.cli.*"),
     "asyncpg": ("projections.stores.*",),
     "sqlite3": ("projections.*",),
