@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from eventlog.admin.reconcile import incarnation_of
+from eventlog.broker.write_health import WriteHealth
 from eventlog.commit import AggregateId, Appended, Commit, Proposal, RecordedEvent
 from eventlog.errors import OutcomeUnknown, Unavailable
 from eventlog.jetstream import follower as reader
@@ -55,6 +56,8 @@ class JetStreamLog:
         """How long it took until the broker had stored what was appended, for metrics."""
         self.failed = 0
         """How many appends ended with an error, for metrics."""
+        self.writes = WriteHealth()
+        """Whether it takes appends."""
 
     @property
     def registry(self) -> Registry:
@@ -72,7 +75,10 @@ class JetStreamLog:
         """See `eventlog.port.EventLog.append`."""
         end = asyncio.get_running_loop().time() + deadline
         with self._timed():
-            return await self.group.append(await self._encode(proposal), end)
+            message = await self._encode(proposal)
+            self.writes.check()
+            with self.writes.appending(message.size):
+                return await self.group.append(message, end)
 
     async def append_together(self, proposals: Sequence[Proposal], *, deadline: float = DEADLINE) -> Sequence[Appended]:
         """See `eventlog.port.EventLog.append_together`. Raises ValueError for too many proposals or an aggregate twice."""
@@ -84,7 +90,10 @@ class JetStreamLog:
             return [await self.append(proposal, deadline=deadline) for proposal in proposals]
         end = asyncio.get_running_loop().time() + deadline
         with self._timed():
-            return await self._batches.append([await self._encode(proposal) for proposal in proposals], end)
+            messages = [await self._encode(proposal) for proposal in proposals]
+            self.writes.check()
+            with self.writes.appending(sum(message.size for message in messages)):
+                return await self._batches.append(messages, end)
 
     async def _encode(self, proposal: Proposal) -> Message:
         sealed = () if self._people is None else await self._people.seal(proposal, self._registry)
