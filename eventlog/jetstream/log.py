@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from eventlog.admin.reconcile import incarnation_of
+from eventlog.broker.write_health import WriteHealth
 from eventlog.commit import AggregateId, Appended, Commit, Proposal, RecordedEvent
 from eventlog.errors import AggregateDamaged, OutcomeUnknown, Unavailable
 from eventlog.jetstream import follower as reader
@@ -57,6 +58,8 @@ class JetStreamLog:
         """How long it took until the broker had stored what was appended, for metrics."""
         self.failed = 0
         """How many appends ended with an error, for metrics."""
+        self.writes = WriteHealth()
+        """Whether it takes appends."""
 
     @property
     def registry(self) -> Registry:
@@ -75,7 +78,9 @@ class JetStreamLog:
         end = asyncio.get_running_loop().time() + deadline
         with self._timed():
             message = await self._encode(proposal)
-            appended = await self.group.append(message, end)
+            self.writes.check()
+            with self.writes.appending(message.size):
+                appended = await self.group.append(message, end)
         return Appended(appended.sequence, appended.replayed, message.digest)
 
     async def append_together(self, proposals: Sequence[Proposal], *, deadline: float = DEADLINE) -> Sequence[Appended]:
@@ -89,7 +94,9 @@ class JetStreamLog:
         end = asyncio.get_running_loop().time() + deadline
         with self._timed():
             messages = [await self._encode(proposal) for proposal in proposals]
-            stored = await self._batches.append(messages, end)
+            self.writes.check()
+            with self.writes.appending(sum(message.size for message in messages)):
+                stored = await self._batches.append(messages, end)
         return [Appended(one.sequence, one.replayed, sent.digest) for one, sent in zip(stored, messages, strict=True)]
 
     async def _encode(self, proposal: Proposal) -> Message:
