@@ -83,8 +83,9 @@ def totals(counts: Counts) -> Counts:
 
 
 def changed_since(revision: str, root: Path = ROOT) -> set[tuple[Path, int]]:
-    """The lines, by file and number, that are not as they were in a revision."""
-    found: set[tuple[Path, int]] = set()
+    """The lines, by file and number, that are not as they were in a revision. All lines of a file that git does not track yet."""
+    new = [root / name for name in _git(root, "ls-files", "--others", "--exclude-standard").splitlines()]
+    found = {(file, line) for file in new if _has_prose(file) for line, _ in enumerate(file.open(encoding="utf-8"), 1)}
     file = root
     for hunk in _HUNK.finditer(_git(root, "diff", "--unified=0", "--find-renames", revision, "--")):
         if hunk["file"] is not None:
