@@ -81,6 +81,7 @@ class Schedule:
     ref: str | None = member(
         default=None, schema=formats.REF, description="becomes the setting of the repository's root", example="main"
     )
+    once: bool = member(default=False, description="`ref` is for these tasks only, of all projects: no setting changes")
     engine: str | None = member(
         default=None, schema=formats.ENGINE, description="the server's own where it is left out", example="native"
     )
@@ -213,6 +214,7 @@ async def _scheduled(request: Schedule, call: Call[Services]) -> Answer[Sequence
         request.repo_url,
         project=request.project,
         ref=request.ref,
+        once=request.once,
         engine=request.engine,
         context=context(call),
     )
