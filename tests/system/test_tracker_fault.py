@@ -8,7 +8,6 @@ import shutil
 import signal
 from collections import Counter
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -92,18 +91,6 @@ async def check_promises(system: TrackerSystem, ids: Sequence[str]) -> None:
     assert await system.difference_from_a_fold() is None
 
 
-@asynccontextmanager
-async def listening(system: TrackerSystem) -> AsyncIterator[Listener]:
-    """A client of the event stream that comes back with the last id that it saw."""
-    listener = Listener(f"{system.url}/api/sse")
-    task = asyncio.create_task(listener.run())
-    try:
-        yield listener
-    finally:
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
-
-
 async def check_stream(system: TrackerSystem, listener: Listener, first: int) -> None:
     """I5: what the client saw is every event of the log after `first`, each once, in order."""
     expected = [str(event.position) for event in await system.events() if event.position.sequence > first]
@@ -127,8 +114,7 @@ async def test_kill_9_of_nats_server_four_times_under_load(system: TrackerSystem
         await system.start_worker(number, FAKE_SECONDS="0.02", FAKE_PROJECTS="3", GCTD_CONCURRENCY="4")
     await system.register(REPO)
     first = await head(system)
-    async with listening(system) as listener:
-        await wait_until(lambda: listener.connected)
+    async with Listener(f"{system.url}/api/sse") as listener:
         writers = [asyncio.create_task(_write(system, 6)) for _ in range(4)]
         for _ in range(4):
             await asyncio.sleep(0.5)
@@ -153,8 +139,7 @@ async def test_kill_9_of_the_control_plane_under_load(system: TrackerSystem) -> 
     await system.start_worker(1, FAKE_SECONDS="0.02", FAKE_PROJECTS="3", GCTD_CONCURRENCY="4")
     await system.register(REPO)
     first = await head(system)
-    async with listening(system) as listener:
-        await wait_until(lambda: listener.connected)
+    async with Listener(f"{system.url}/api/sse") as listener:
         writers = [asyncio.create_task(_write(system, 5)) for _ in range(4)]
         for _ in range(4):
             await asyncio.sleep(0.4)
