@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 import msgspec
 
-from eventlog.trace import Trace
+from eventlog.support.trace import Trace
 
 if TYPE_CHECKING:
     from eventlog.registry import Registry

@@ -1,6 +1,6 @@
 """The port of the event log: what writers and readers may rely on, whichever implementation stands behind it.
 
-Implementations: `eventlog.jetstream` (the product) and `eventlog.memory` (public, for tests); both pass the same suite.
+Implementations: `eventlog.jetstream` (the product) and `eventlog.testing.memory` (public, for tests); both pass the same suite.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ from eventlog.commit import (
     StateBody,
 )
 from eventlog.errors import UndecodableCommit
-from eventlog.personal import PersonalFields, person_of, personal_fields
+from eventlog.privacy.fields import PersonalFields, person_of, personal_fields
 
 T = TypeVar("T")
 Upcaster = Callable[[dict[str, Any]], dict[str, Any]]
@@ -101,7 +101,7 @@ class Registry:
         return [(t.name, t.version, t.cls) for t in (*self._events.values(), *self._states.values())]
 
     def encode(self, commit: NewCommit, sealed: Sequence[str | None] = ()) -> bytes:
-        """The bytes of a commit; `sealed` are the personal fields of its events (`eventlog.people`).
+        """The bytes of a commit; `sealed` are the personal fields of its events (`eventlog.privacy.encryption`).
 
         Raises ValueError for an event or a state whose class is not registered, and for personal fields that are not sealed.
         """

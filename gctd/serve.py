@@ -9,7 +9,6 @@ from typing import Any
 
 import structlog
 
-from gctd.broker import Broker, open_broker
 from gctd.control.dispatcher import Dispatcher
 from gctd.control.reaper import Patience, Reaper
 from gctd.control.rescoring import Rescoring
@@ -19,27 +18,28 @@ from gctd.domain.config import ProjectConfig
 from gctd.domain.options import format_duration
 from gctd.engines.registry import NAMES, known
 from gctd.exports.coverage import Coverages
-from gctd.hosts.links import Links
 from gctd.http.api import pages, table
-from gctd.http.attemptlogs import AttemptLogs
 from gctd.http.examples import EXAMPLES
 from gctd.http.figures import Figures
 from gctd.http.frames import frames
-from gctd.http.logreader import LogReader
-from gctd.http.outcomes import Outcomes
 from gctd.http.services import Services
-from gctd.policy import git_settings, repo_policy
-from gctd.scan.git import Git
+from gctd.http.tasks.attempt_logs import AttemptLogs
+from gctd.http.tasks.log_reader import LogReader
+from gctd.http.tasks.outcomes import Outcomes
+from gctd.readmodel import MODEL
+from gctd.readmodel.queries import TrackerQueries
+from gctd.scan.git.commands import Git
+from gctd.scan.hosts.links import Links
 from gctd.settings import Settings
+from gctd.wiring.broker import Broker, open_broker
+from gctd.wiring.policy import git_settings, repo_policy
 from httpkit.application import build_application
 from httpkit.edge import Edge
-from httpkit.guards import Guard, allowed_hosts
-from httpkit.readside import ReadSide, migrated
-from httpkit.server import Address, serving, termination
-from httpkit.streams import Streams
+from httpkit.server.guard import Guard, allowed_hosts
+from httpkit.server.serving import Address, serving, termination
+from httpkit.sse.single import Streams
 from projections.store import Store
-from projections.tracker import MODEL
-from projections.tracker.queries import TrackerQueries
+from servicekit.readside import ReadSide, migrated
 
 _log = structlog.get_logger(__name__)
 

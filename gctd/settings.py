@@ -14,8 +14,8 @@ from typing import Any, Literal
 import attrs
 from platformdirs import user_cache_path, user_data_path
 
-from httpkit import settings as layers
-from httpkit.settings import About, SettingsError, Shown, setting, settings
+from terminalkit.config import loading as layers
+from terminalkit.config.loading import About, SettingsError, Shown, setting, settings
 
 __all__ = ["FILE", "PREFIX", "Loaded", "Settings", "SettingsError", "describe", "load"]
 
@@ -161,7 +161,7 @@ def describe(name: str) -> About:
 def load(flags: Mapping[str, Any] | None = None, *, file: Path | None = None) -> Loaded:
     """The settings of this process: `flags` by name (None: not given), environment, `file` or the one that is found, defaults.
 
-    Raises httpkit.settings.SettingsError, which names every value that cannot be right and where it stands.
+    Raises terminalkit.config.loading.SettingsError, which names every value that cannot be right and where it stands.
     """
     loaded = layers.load(Settings, prefix=PREFIX, flags=flags or {}, env=os.environ, file=file or _found())
     return Loaded(loaded.values, loaded.show())

@@ -18,11 +18,11 @@ from graphql_fn.http.gateway import TABLE, Gateway, pages
 from graphql_fn.settings import Settings
 from httpkit.application import build_application
 from httpkit.edge import Edge
-from httpkit.guards import Guard, allowed_hosts
-from httpkit.health import Health
-from httpkit.onlooker import Onlooker, connected
-from httpkit.server import Address, Limits, serving, termination
-from httpkit.streams import Streams
+from httpkit.ops.health import Health
+from httpkit.server.guard import Guard, allowed_hosts
+from httpkit.server.serving import Address, Limits, serving, termination
+from httpkit.sse.single import Streams
+from servicekit.replica import Onlooker, connected
 
 _log = structlog.get_logger(__name__)
 

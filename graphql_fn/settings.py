@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 from graphql_fn.core.limits import Limits
-from httpkit import settings as layers
-from httpkit.settings import About, Loaded, setting, settings
+from terminalkit.config import loading as layers
+from terminalkit.config.loading import About, Loaded, setting, settings
 
 PREFIX = "GRAPHQL"
 FILE = ".graphql-fn.yaml"
@@ -77,7 +77,7 @@ class Settings:
 def load(flags: Mapping[str, Any] | None = None, *, file: Path | None = None) -> Loaded[Settings]:
     """The settings of this process: `flags` by name (None: not given), environment, `file` or the one that is found, defaults.
 
-    Raises httpkit.settings.SettingsError, which names every value that cannot be right and where it stands.
+    Raises terminalkit.config.loading.SettingsError, which names every value that cannot be right and where it stands.
     """
     return layers.load(Settings, prefix=PREFIX, flags=flags or {}, env=os.environ, file=file or _found())
 

@@ -8,12 +8,12 @@ from typing import TypeVar
 
 from aiohttp import web
 
-from httpkit import openapi
 from httpkit.edge import Edge, Entrance, Handler, Policy, add_headers
-from httpkit.health import Health
+from httpkit.messages import openapi
 from httpkit.operation import Operation
-from httpkit.pages import Pages
+from httpkit.ops.health import Health
 from httpkit.routes import Route
+from httpkit.static.pages import Pages
 
 S = TypeVar("S")
 _PROBE = Policy(open=True, capped=False, quiet=True)

@@ -17,13 +17,13 @@ from aiohttp import web
 from aiohttp.hdrs import SERVER
 from multidict import istr
 
-from eventlog.trace import Trace
-from httpkit.body import ClientGone
+from eventlog.support.trace import Trace
 from httpkit.errors import HttpkitError
-from httpkit.guards import Guard
-from httpkit.metrics import Metrics
+from httpkit.messages.body import ClientGone
+from httpkit.ops.metrics import Metrics
 from httpkit.problems import Busy, Problems
-from httpkit.reply import HEADERS, REQUEST_ID, REQUEST_ID_HEADER, SERVER_TIMING_HEADER, TRACEPARENT
+from httpkit.server.guard import Guard
+from httpkit.server.reply import HEADERS, REQUEST_ID, REQUEST_ID_HEADER, SERVER_TIMING_HEADER, TRACEPARENT
 
 log = structlog.get_logger(__name__)
 

@@ -16,15 +16,15 @@ from aiohttp import web
 from aiohttp.hdrs import ACCEPT, CACHE_CONTROL, VARY
 from multidict import MultiDict, MultiDictProxy, MultiMapping, istr
 
-from httpkit import body, csv_form
-from httpkit.binding import Binder
-from httpkit.deadline import Deadlines
 from httpkit.edge import Edge
-from httpkit.encoding import encode
 from httpkit.errors import FieldError
+from httpkit.messages import body, csv_form
+from httpkit.messages.binding import Binder
+from httpkit.messages.encoding import encode
 from httpkit.problems import AboutField, Busy, Invalid, Mapped
-from httpkit.reply import REQUEST_ID, TRACEPARENT, Reply
 from httpkit.routes import SAFE, Answer, Call, Route
+from httpkit.server.deadline import Deadlines
+from httpkit.server.reply import REQUEST_ID, TRACEPARENT, Reply
 
 S = TypeVar("S")
 

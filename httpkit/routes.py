@@ -19,7 +19,7 @@ from typing import Any, Generic, Literal, TypeVar, get_args, get_origin, get_typ
 import attrs
 from aiohttp import web
 
-from httpkit.fields import message
+from httpkit.messages.fields import message
 from httpkit.problems import PreconditionFailed
 
 S = TypeVar("S")

@@ -13,11 +13,11 @@ from datetime import UTC, datetime
 import structlog
 
 from eventlog import Commit, Context, EventLogError
-from eventlog.people import People
-from httpkit.readside import ReadSide
+from eventlog.privacy.encryption import People
 from pantry.domain.person import CATEGORY, PERSON, ErasePerson
+from pantry.readmodel.queries import PantryQueries
 from projections.errors import ProjectionError
-from projections.pantry.queries import PantryQueries
+from servicekit.readside import ReadSide
 
 _log = structlog.get_logger(__name__)
 

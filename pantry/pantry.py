@@ -11,8 +11,8 @@ import attrs
 
 from eventlog import Conflict, Context, EventLog, OutcomeUnknown
 from eventlog.commands import Commands, Outcome, Step
-from eventlog.randomness import hex_digits
-from httpkit.deadline import Deadlines
+from eventlog.support.ids import hex_digits
+from httpkit.server.deadline import Deadlines
 from pantry.domain.category import CATEGORY, Category, CategoryEvent, CreateCategory, EditCategory
 from pantry.domain.category_name import (
     CATEGORY_NAME,
@@ -35,9 +35,9 @@ from pantry.domain.ledger import (
     UndoMovement,
 )
 from pantry.domain.product import Details, MovementType, Product, ProductEvent
-from projections.pantry.queries import PantryQueries
-from projections.pantry.views import MovementOnProduct
-from projections.projector import Projector
+from pantry.readmodel.queries import PantryQueries
+from pantry.readmodel.views import MovementOnProduct
+from projections.projector.projector import Projector
 
 T = TypeVar("T")
 

@@ -10,26 +10,26 @@ from typing import Any
 
 import structlog
 
-from eventlog import streams
-from eventlog.declarations import load as load_declarations
-from eventlog.jetstream.connection import Connection
+from eventlog.admin import reconcile as streams
+from eventlog.admin.declarations import load as load_declarations
 from eventlog.jetstream.keyring import JetStreamKeyring
 from eventlog.jetstream.log import JetStreamLog
-from eventlog.people import People
+from eventlog.jetstream.transport.connection import Connection
+from eventlog.privacy.encryption import People
 from httpkit.application import build_application
 from httpkit.edge import Edge
-from httpkit.guards import Guard, allowed_hosts
-from httpkit.readside import ReadSide, migrated
-from httpkit.server import Address, Limits, serving, termination
+from httpkit.server.guard import Guard, allowed_hosts
+from httpkit.server.serving import Address, Limits, serving, termination
 from pantry.domain.registry import REGISTRY
 from pantry.erasures import Erasures
 from pantry.http.api import TABLE, pages
 from pantry.http.events import frames
 from pantry.http.services import Services
 from pantry.pantry import Pantry
+from pantry.readmodel import MODEL
+from pantry.readmodel.queries import PantryQueries
 from pantry.settings import Settings
-from projections.pantry import MODEL
-from projections.pantry.queries import PantryQueries
+from servicekit.readside import ReadSide, migrated
 
 _log = structlog.get_logger(__name__)
 

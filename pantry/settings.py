@@ -10,8 +10,8 @@ from typing import Any, Literal
 import attrs
 from platformdirs import user_data_path
 
-from httpkit import settings as layers
-from httpkit.settings import About, Loaded, setting, settings
+from terminalkit.config import loading as layers
+from terminalkit.config.loading import About, Loaded, setting, settings
 
 PREFIX = "PANTRY"
 FILE = ".pantry.yaml"
@@ -73,7 +73,7 @@ _OTHER_SPELLINGS = {"PANTRY_LOGLEVEL": "PANTRY_LOG_LEVEL", "PANTRY_LOGFORMAT": "
 def load(flags: Mapping[str, Any] | None = None, *, file: Path | None = None) -> Loaded[Settings]:
     """The settings of this process: `flags` by name (None: not given), environment, `file` or the one that is found, defaults.
 
-    Raises httpkit.settings.SettingsError, which names every value that cannot be right and where it stands.
+    Raises terminalkit.config.loading.SettingsError, which names every value that cannot be right and where it stands.
     """
     env = {_OTHER_SPELLINGS[name]: value for name, value in os.environ.items() if name in _OTHER_SPELLINGS} | dict(os.environ)
     return layers.load(Settings, prefix=PREFIX, flags=flags or {}, env=env, file=file or _found())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from eventlog import Unavailable
 from projections.errors import Behind, ProjectorStopped, StoreUnavailable
-from projections.projector import Projector
+from projections.projector.projector import Projector
 from projections.store import KEYS, KeyRecord, Store
 
 

@@ -6,7 +6,7 @@ from importlib import import_module
 
 from projections.model import ReadModel
 
-_PLACES = {"tracker": "projections.tracker:MODEL", "pantry": "projections.pantry:MODEL"}
+_PLACES = {"tracker": "gctd.readmodel:MODEL", "pantry": "pantry.readmodel:MODEL"}
 
 
 def names() -> tuple[str, ...]:

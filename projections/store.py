@@ -1,4 +1,6 @@
-"""The port of a read-model database. `projections.sqlite` and `projections.postgres` implement it and pass one conformance suite.
+"""The port of a read-model database.
+
+`projections.stores.sqlite` and `projections.stores.postgres` implement it and pass one conformance suite.
 
 `Reader` is the part that looks, `Store` the part that changes: only a projector (and migrations) need the second.
 """

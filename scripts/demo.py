@@ -14,7 +14,7 @@ from pathlib import Path
 from console import Console
 from system import System
 
-from eventlog.launch import attached
+from eventlog.embedded.die_with_parent import attached
 
 SOURCES = Path(__file__).resolve().parent / "demo_repository"
 

@@ -17,9 +17,9 @@ import aiohttp
 import attrs
 from console import Console
 
-from eventlog.embedded import EmbeddedServer, ServerFailed
-from eventlog.launch import attached
-from projections.postgres.server import PostgresFailed, PostgresServer
+from eventlog.embedded.die_with_parent import attached
+from eventlog.embedded.nats import EmbeddedServer, ServerFailed
+from projections.stores.postgres.server import PostgresFailed, PostgresServer
 
 START_TIMEOUT = 60.0
 """Seconds within which a service has to be ready, or to say something new about why it is not: it may have much to make first."""

@@ -22,10 +22,10 @@ from options import parse
 from service import NatsServer, Postgres, Process, StartFailed, Supervised, describe
 from system import DATABASES, PortInUse, System, plan
 
-from eventlog.embedded import DataDirectoryInUse, ServerFailed
+from eventlog.embedded.nats import DataDirectoryInUse, ServerFailed
 from gctd.settings import SettingsError
-from httpkit import logs
-from projections.postgres.server import PostgresFailed
+from projections.stores.postgres.server import PostgresFailed
+from terminalkit import logs
 
 EXIT_CODES = {
     StartFailed: 1,

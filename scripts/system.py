@@ -13,10 +13,10 @@ import attrs
 from options import Options
 from service import Ready, Service
 
-from eventlog.embedded import EmbeddedServer, Membership
-from eventlog.ports import free_port
+from eventlog.embedded.nats import EmbeddedServer, Membership
+from eventlog.embedded.ports import free_port
 from gctd.settings import load
-from projections.postgres.server import PostgresServer
+from projections.stores.postgres.server import PostgresServer
 
 _GCTD, _PANTRY, _GRAPHQL, _ROUTE, _NATS = 0, 1, 2, 8, 9
 """Where the first of a kind stands above the port base; in a cluster each further one is `_APART` above the one before."""

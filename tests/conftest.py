@@ -11,10 +11,10 @@ import pytest_asyncio
 import structlog
 from hypothesis import HealthCheck, settings
 
-from eventlog.embedded import EmbeddedServer
-from projections.postgres.server import PostgresServer
-from tests.support.nats import remove_streams
-from tests.support.postgres import fresh_database, temporary_server
+from eventlog.embedded.nats import EmbeddedServer
+from projections.stores.postgres.server import PostgresServer
+from tests.support.log.nats import remove_streams
+from tests.support.readside.postgres import fresh_database, temporary_server
 
 settings.register_profile("unhurried", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("unhurried")  # how long an example takes says nothing about the code on a machine under load

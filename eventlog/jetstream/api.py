@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from eventlog.errors import EventLogError, Unavailable
-from eventlog.jetstream.connection import Connection
+from eventlog.jetstream.transport.connection import Connection
 
 T = TypeVar("T")
 

@@ -18,8 +18,8 @@ import msgspec
 
 from eventlog.commit import Appended, Proposal
 from eventlog.errors import Conflict, OutcomeUnknown, TooLarge, Unavailable
-from eventlog.jetstream.connection import REQUEST_TIMEOUT, Connection
-from eventlog.jetstream.reads import BrokerError, Reads
+from eventlog.jetstream.message_reader import BrokerError, Reads
+from eventlog.jetstream.transport.connection import REQUEST_TIMEOUT, Connection
 from eventlog.registry import Registry
 
 T = TypeVar("T")

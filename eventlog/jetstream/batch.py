@@ -10,8 +10,8 @@ from collections.abc import Callable, Sequence
 from eventlog.commit import Appended
 from eventlog.errors import Conflict, OutcomeUnknown, TooLarge, Unavailable
 from eventlog.jetstream.append import WRONG_LAST_SEQUENCE, Ack, Appends, Message, persist, refusal
-from eventlog.jetstream.connection import Connection
-from eventlog.jetstream.reads import BrokerError
+from eventlog.jetstream.message_reader import BrokerError
+from eventlog.jetstream.transport.connection import Connection
 
 MOST_MESSAGES = 1000
 """The server's own limit (`jetstream { limits { batch { max_msgs } } }`)."""

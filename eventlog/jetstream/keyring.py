@@ -1,4 +1,4 @@
-"""The keys of persons in a stream of their own, one message each: `eventlog.people.Keyring` on JetStream.
+"""The keys of persons in a stream of their own, one message each: `eventlog.privacy.encryption.Keyring` on JetStream.
 
 The stream allows what no event stream does: a message in it can be deleted, and the server then writes over its bytes. Which
 person a key belongs to is in its subject, as a digest (HMAC-SHA-256) under the stream's own random id.
@@ -13,12 +13,12 @@ from collections.abc import Sequence
 import attrs
 import msgspec
 
+from eventlog.admin.reconcile import incarnation_of
 from eventlog.errors import Unavailable
 from eventlog.jetstream.api import NO_MESSAGE, WRONG_LAST_SEQUENCE, Refused, answer_of, ask, call, persist
-from eventlog.jetstream.connection import Connection
-from eventlog.jetstream.reads import Reads, Stored
-from eventlog.people import Key
-from eventlog.streams import incarnation_of
+from eventlog.jetstream.message_reader import Reads, Stored
+from eventlog.jetstream.transport.connection import Connection
+from eventlog.privacy.encryption import Key
 
 PATIENCE = 1.5
 """Seconds for which a broker that is away is waited for."""
@@ -43,7 +43,7 @@ class JetStreamKeyring:
         self._digesting: bytes | None = None
 
     async def key_of(self, person: str) -> Key:
-        """See `eventlog.people.Keyring.key_of`."""
+        """See `eventlog.privacy.encryption.Keyring.key_of`."""
         subject = await self._subject(person)
 
         async def attempt() -> Key:
@@ -64,13 +64,13 @@ class JetStreamKeyring:
         return await persist(self._connection, attempt, PATIENCE)
 
     async def find(self, person: str) -> Key | None:
-        """See `eventlog.people.Keyring.find`."""
+        """See `eventlog.privacy.encryption.Keyring.find`."""
         request = {"last_by_subj": await self._subject(person)}
         found = await persist(self._connection, lambda: self._reads.leader(request), PATIENCE)
         return None if found is None else _key(found)
 
     async def after(self, place: int) -> Sequence[Key]:
-        """See `eventlog.people.Keyring.after`."""
+        """See `eventlog.privacy.encryption.Keyring.after`."""
         keys: list[Key] = []
 
         def request() -> dict[str, object]:
@@ -90,7 +90,7 @@ class JetStreamKeyring:
         return keys
 
     async def destroy(self, key: Key) -> None:
-        """See `eventlog.people.Keyring.destroy`."""
+        """See `eventlog.privacy.encryption.Keyring.destroy`."""
 
         async def attempt() -> None:
             try:

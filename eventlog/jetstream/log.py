@@ -11,19 +11,19 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from eventlog.admin.reconcile import incarnation_of
 from eventlog.commit import AggregateId, Appended, Commit, Proposal, RecordedEvent
 from eventlog.errors import OutcomeUnknown, Unavailable
-from eventlog.jetstream import reader
+from eventlog.jetstream import follower as reader
 from eventlog.jetstream.append import Appends, Message, encode
 from eventlog.jetstream.batch import MOST_MESSAGES, Batches
-from eventlog.jetstream.connection import Connection
-from eventlog.jetstream.group import Group
-from eventlog.jetstream.reads import Reads, Stored
-from eventlog.people import People, revealed
+from eventlog.jetstream.group_commit import Group
+from eventlog.jetstream.message_reader import Reads, Stored
+from eventlog.jetstream.transport.connection import Connection
 from eventlog.port import DEADLINE, Head
+from eventlog.privacy.encryption import People, revealed
 from eventlog.registry import Registry
-from eventlog.streams import incarnation_of
-from eventlog.timings import Timings
+from eventlog.support.histogram import Timings
 
 T = TypeVar("T")
 

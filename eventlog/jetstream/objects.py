@@ -19,7 +19,7 @@ import structlog
 
 from eventlog.errors import EventLogError
 from eventlog.jetstream.api import NO_MESSAGE, WRONG_LAST_SEQUENCE, Refused, answer_of, ask, call, persist
-from eventlog.jetstream.connection import Connection
+from eventlog.jetstream.transport.connection import Connection
 
 log = structlog.get_logger(__name__)
 

@@ -20,8 +20,8 @@ from nats.aio.subscription import Subscription
 from eventlog.commit import Commit
 from eventlog.errors import Unavailable
 from eventlog.jetstream.api import PLAIN_ACK_TOKENS, PREFIX, ask
-from eventlog.jetstream.client import NO_HEADERS, frame
-from eventlog.jetstream.connection import Connection
+from eventlog.jetstream.transport.client import NO_HEADERS, frame
+from eventlog.jetstream.transport.connection import Connection
 from eventlog.registry import Registry
 
 log = structlog.get_logger(__name__)

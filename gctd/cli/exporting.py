@@ -9,12 +9,12 @@ from typing import Any
 
 import click
 
-from clikit.exits import ExitCode
-from clikit.failure import Failure
-from clikit.options import examples
 from gctd.cli.completion import repo_urls, task_ids
-from gctd.cli.repo_history import analyses_of, project_option
+from gctd.cli.repos.history import analyses_of, project_option
 from gctd.cli.session import Session, client_command
+from terminalkit.exits import ExitCode
+from terminalkit.failure import Failure
+from terminalkit.options import examples
 
 FORMATS = ("json", "go-crap", "csv", "sarif", "markdown", "profile")
 

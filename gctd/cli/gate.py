@@ -8,15 +8,15 @@ from typing import Any
 
 import click
 
-from clikit.exits import ExitCode
-from clikit.failure import Failure
-from clikit.options import examples
-from clikit.output import Cell, Column, Output, Painted
 from gctd.cli.completion import repo_urls
-from gctd.cli.repo_history import analyses_of, breaks_text, point_text, project_option
+from gctd.cli.repos.history import analyses_of, breaks_text, point_text, project_option
 from gctd.cli.session import Session, client_command
 from gctd.cli.text import score
 from gctd.client.projects import Check, Gate
+from terminalkit.exits import ExitCode
+from terminalkit.failure import Failure
+from terminalkit.options import examples
+from terminalkit.output import Cell, Column, Output, Painted
 
 LISTED = 20
 """How many functions are shown, unless the user says otherwise."""

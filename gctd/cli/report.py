@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from clikit.output import Cell, Column, Output, Painted
-from clikit.text import NOT_MEASURED, duration, moment, percent, size
 from gctd.cli.text import commit, score
 from gctd.client.resources import Analysis, Attempt, Entry, LeftOut, PackageProblem, Repo, Summary, Task, Worker
+from terminalkit.output import Cell, Column, Output, Painted
+from terminalkit.text import NOT_MEASURED, duration, moment, percent, size
 
 THRESHOLD = 30.0
 """The CRAP value above which a function counts as exceeded."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from clikit.exits import ExitCode
-from clikit.program import Command, Program
+from terminalkit.exits import ExitCode
+from terminalkit.program import Command, Program
 
 PROGRAM = Program(
     name="gctd",
@@ -22,15 +22,15 @@ Settings come from flags, then GCTD_* in the environment, then .gctd.yaml: see `
     commands={
         "serve": Command("gctd.cli.service", "Run the control plane: API, event stream and web page."),
         "worker": Command("gctd.cli.workers", "Run a worker; or list, pause and unpause the workers that run."),
-        "repo": Command("gctd.cli.repos", "Register repositories, show them, have them analysed."),
-        "task": Command("gctd.cli.tasks", "List, show, watch, cancel, retry and delete tasks, and show their results."),
+        "repo": Command("gctd.cli.repos.commands", "Register repositories, show them, have them analysed."),
+        "task": Command("gctd.cli.tasks.commands", "List, show, watch, cancel, retry and delete tasks, and show their results."),
         "gate": Command(
             "gctd.cli.gate",
             "Judge the latest analyses of the repository at URL by limits, and by what was added since those before.",
         ),
         "config": Command("gctd.cli.configuration", "Show the settings and where each comes from."),
         "doctor": Command(
-            "gctd.cli.doctor",
+            "gctd.cli.doctor.command",
             "Look at server, broker, tables, disks and the programs that workers run; say what to do where something is wrong.",
         ),
         "completion": Command(

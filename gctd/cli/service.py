@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import click
 
-from clikit.invocation import begin
-from clikit.options import examples
-from clikit.serving import announce, ready_option, run_program
 from gctd.cli.options import Sources, setting_options
+from terminalkit.options import examples
+from terminalkit.runtime.invocation import begin
+from terminalkit.runtime.serving import announce, ready_option, run_program
 
 SHARED_SETTINGS = ("nats_url", "replicas", "ack_wait", "presence_ttl", "log_level", "log_format")
 """Settings that are the same for every program of one system, or that each of them has."""

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from clikit.client.errors import ClientError
-from clikit.command import command
-from clikit.invocation import Invocation
-from clikit.output import Output
 from gctd.cli.options import Sources, setting_options
+from terminalkit.client.errors import ClientError
+from terminalkit.command import command
+from terminalkit.output import Output
+from terminalkit.runtime.invocation import Invocation
 
 if TYPE_CHECKING:
     from gctd.client.api import Client
@@ -70,7 +70,7 @@ def client_command(
     """Make the function of a command out of `async def f(session, ...) -> exit code`, with the options common to all.
 
     `not_found`: what to do where the server has no such thing; `{name}` in it stands for the argument of that name.
-    `time_limit` as in `clikit.command.command`.
+    `time_limit` as in `terminalkit.command.command`.
     """
 
     def decorate(work: Callable[..., Coroutine[Any, Any, int]]) -> Callable[..., int]:

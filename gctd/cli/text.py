@@ -1,4 +1,4 @@
-"""How values of the tracker look in a terminal; see `clikit.text` for all others."""
+"""How values of the tracker look in a terminal; see `terminalkit.text` for all others."""
 
 from __future__ import annotations
 

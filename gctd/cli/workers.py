@@ -5,16 +5,16 @@ from __future__ import annotations
 import click
 from click.core import ParameterSource
 
-from clikit.exits import ExitCode
-from clikit.invocation import begin
-from clikit.options import examples
-from clikit.serving import run_program
-from clikit.settings import setting_of
 from gctd.cli.completion import worker_ids
 from gctd.cli.options import Sources, setting_options
 from gctd.cli.report import show_workers
 from gctd.cli.service import SHARED_SETTINGS
 from gctd.cli.session import Session, client_command
+from terminalkit.config.flags import setting_of
+from terminalkit.exits import ExitCode
+from terminalkit.options import examples
+from terminalkit.runtime.invocation import begin
+from terminalkit.runtime.serving import run_program
 
 
 @click.group(

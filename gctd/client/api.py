@@ -1,16 +1,19 @@
-"""The tracker's HTTP API as methods: arguments in, values of `gctd.client.resources` out, errors of `clikit.client.errors`."""
+"""The tracker's HTTP API as methods: arguments in, values of `gctd.client.resources` out.
+
+Errors are those of `terminalkit.client.errors`.
+"""
 
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from typing import Any
 
-from clikit.client.feed import Signal
-from clikit.client.resources import parse, parse_list
-from clikit.client.service import ServiceClient, only
-from clikit.client.transport import segment
 from gctd.client.projects import Diff, Gate, Point, RepoConfig
 from gctd.client.resources import Analysis, Attempt, Repo, Task, Update, Worker
+from terminalkit.client.feed import Signal
+from terminalkit.client.resources import parse, parse_list
+from terminalkit.client.service import ServiceClient, only
+from terminalkit.client.transport import segment
 
 PROBING = 180.0
 """Seconds that a request has at least in which the server asks repositories' hosts."""
@@ -194,7 +197,7 @@ class Client(ServiceClient):
     # Events
 
     def feed(self, *, after: str | None = None) -> AsyncGenerator[Signal, None]:
-        """The events `task`, `repo` and `worker` behind an event id (None: from now on), as in `clikit.client.feed.follow`.
+        """The events `task`, `repo` and `worker` behind an event id (None: from now on), as in `terminalkit.client.feed.follow`.
 
         Close it (`contextlib.aclosing`) before the client.
         """

@@ -8,8 +8,8 @@ from typing import Any
 
 import msgspec
 
-from clikit.client.resources import Resource
 from gctd.client.resources import Summary
+from terminalkit.client.resources import Resource
 
 
 class RepoConfig(Resource, frozen=True, kw_only=True):

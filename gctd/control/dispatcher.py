@@ -12,12 +12,12 @@ from collections.abc import Sequence
 import structlog
 
 from eventlog import Commit, EventLog, EventLogError, Head, UndecodableCommit
-from eventlog.queue import WorkQueue
+from eventlog.broker.queue import WorkQueue
 from gctd.control.jobs import JobKind, JobTicket, wanted
+from gctd.readmodel.queries import TrackerQueries
 from projections.errors import ProjectionError
 from projections.model import Projection
 from projections.store import Checkpoint, Outcome, Step, Store
-from projections.tracker.queries import TrackerQueries
 
 _log = structlog.get_logger(__name__)
 

@@ -10,7 +10,7 @@ import attrs
 import msgspec
 
 from eventlog import Commit, Context, Decider
-from eventlog.job import Job
+from eventlog.broker.job import Job
 from gctd.domain import repo, task
 from gctd.domain.registry import REGISTRY
 

@@ -16,17 +16,17 @@ import attrs
 import structlog
 
 from eventlog import AggregateId, Context, Decider, EventLog, EventLogError
+from eventlog.broker.presence import Presence
+from eventlog.broker.queue import JobState, WorkQueue
 from eventlog.commands import Commands
-from eventlog.presence import Presence
-from eventlog.queue import JobState, WorkQueue
 from gctd.control.heartbeat import decoded
 from gctd.control.jobs import JobKind, ticket
 from gctd.domain.errors import GctdError
 from gctd.domain.repo import REPO, LoseDiscovery
 from gctd.domain.task import TASK, ExpireTask, LoseTask
+from gctd.readmodel.queries import TrackerQueries
+from gctd.readmodel.views import RepoView, TaskView
 from projections.errors import ProjectionError
-from projections.tracker.queries import TrackerQueries
-from projections.tracker.views import RepoView, TaskView
 
 _log = structlog.get_logger(__name__)
 

@@ -12,8 +12,8 @@ from gctd.control.tracker import MOST_PROJECTS, Measured, Tracker
 from gctd.domain.errors import Refused
 from gctd.domain.refs import parse_subdir
 from gctd.domain.task import TASK, Task, TaskEvent
-from projections.tracker.queries import TrackerQueries
-from projections.tracker.views import AnalysisView
+from gctd.readmodel.queries import TrackerQueries
+from gctd.readmodel.views import AnalysisView
 
 
 class Rescoring:

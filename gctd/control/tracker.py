@@ -22,7 +22,7 @@ from gctd.domain.repo import REPO, Repo, RepoStatus
 from gctd.domain.task import TASK, Task
 from gctd.domain.urls import RepoUrl, repo_id
 from gctd.domain.worker import WORKER
-from gctd.policy import RepoPolicy
+from gctd.wiring.policy import RepoPolicy
 
 MOST_PROJECTS = 999
 """Tasks that one request may queue: with the repository's own commit they fill an atomic batch."""

@@ -18,10 +18,10 @@ from gctd.domain.config import effective
 from gctd.domain.errors import BadInput, NotFound, Overtaken
 from gctd.domain.options import parse_duration
 from gctd.domain.repo import REPO, Repo, RepoStatus
+from gctd.readmodel.queries import TrackerQueries
+from gctd.readmodel.views import TaskView
 from gctd.scan.errors import GitError, ScanError
-from gctd.scan.git import Git, RemoteRef
-from projections.tracker.queries import TrackerQueries
-from projections.tracker.views import TaskView
+from gctd.scan.git.commands import Git, RemoteRef
 
 PROBES = 8
 """Repositories that are asked at the same time."""

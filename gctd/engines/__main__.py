@@ -15,7 +15,7 @@ import attrs
 import msgspec
 
 from gctd.engines.engine import Engine, EngineFailed, EngineInput
-from gctd.engines.gocrap_program import GocrapProgram
+from gctd.engines.gocrap.program import GocrapProgram
 from gctd.engines.registry import engine_named
 from gctd.engines.report import encode
 

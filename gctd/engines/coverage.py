@@ -12,8 +12,8 @@ from heapq import heappop, heappush
 
 import msgspec
 
-from gctd.engines.complexity import Declaration
-from gctd.engines.profile import Block
+from gctd.engines.golang.complexity import Declaration
+from gctd.engines.golang.profile import Block
 
 
 class Coverage(msgspec.Struct, frozen=True, gc=False):

@@ -11,12 +11,12 @@ from pathlib import Path
 import attrs
 
 from gctd.engines import coverage
-from gctd.engines.complexity import Declaration, SourceFile
 from gctd.engines.coverage import Coverage
 from gctd.engines.engine import EngineFailed, EngineInput
-from gctd.engines.exclusion import Exclusion
-from gctd.engines.parsing import Parsed, Parser
-from gctd.engines.profile import Block, Profile, ProfileTooLarge, read_profile
+from gctd.engines.gocrap.exclusion import Exclusion
+from gctd.engines.golang.complexity import Declaration, SourceFile
+from gctd.engines.golang.parsing import Parsed, Parser
+from gctd.engines.golang.profile import Block, Profile, ProfileTooLarge, read_profile
 from gctd.engines.selection import Warnings
 
 STANDARD_LIBRARY = "std"

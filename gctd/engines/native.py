@@ -11,15 +11,15 @@ from collections.abc import Iterator, Sequence
 import attrs
 
 from gctd.engines import score
-from gctd.engines.complexity import Declaration, SourceFile
 from gctd.engines.coverage import Coverage
-from gctd.engines.differences import FileDifferences, GocrapView
 from gctd.engines.engine import EngineInput
-from gctd.engines.exclusion import Exclusion
-from gctd.engines.gocrap_coverage import Found, GocrapCoverage, gocrap_module_path
-from gctd.engines.gocrap_walk import select_like_gocrap
+from gctd.engines.gocrap.coverage import Found, GocrapCoverage, gocrap_module_path
+from gctd.engines.gocrap.differences import FileDifferences, GocrapView
+from gctd.engines.gocrap.exclusion import Exclusion
+from gctd.engines.gocrap.walk import select_like_gocrap
+from gctd.engines.golang.complexity import Declaration, SourceFile
+from gctd.engines.golang.profile import Profile
 from gctd.engines.module import ModuleCoverage, Sources, load_profile, profile_path
-from gctd.engines.profile import Profile
 from gctd.engines.report import Counts, Difference, FunctionEntry, ProfileFacts, Report
 from gctd.engines.selection import Unreadable, Warnings, printable, read_source, select_files
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from gctd.domain.errors import BadInput
-from gctd.engines import gocrap_program
 from gctd.engines.engine import Engine
+from gctd.engines.gocrap import program as gocrap_program
 from gctd.engines.native import NativeEngine
 
 NAMES = ("native", "native-compat", gocrap_program.NAME)

@@ -8,7 +8,7 @@ from typing import Literal
 import attrs
 import msgspec
 
-from gctd.engines.profile import Profile
+from gctd.engines.golang.profile import Profile
 
 FORMAT = "1.1.0"
 

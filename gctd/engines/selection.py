@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from gctd.engines.engine import EngineFailed, EngineInput, Limits
-from gctd.engines.files import read_regular
+from gctd.engines.golang.files import read_regular
 from gctd.engines.report import ReportWarning, WarningKind
 
 

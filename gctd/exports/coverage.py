@@ -6,10 +6,10 @@ import asyncio
 import io
 from collections import OrderedDict
 
-from eventlog.blobs import Blobs
+from eventlog.broker.blobs import Blobs
 from gctd.engines.coverage import count
 from gctd.engines.engine import Limits
-from gctd.engines.profile import parse_profile
+from gctd.engines.golang.profile import parse_profile
 
 KEPT = 10_000
 """Results that are kept: a profile never changes."""

@@ -11,7 +11,7 @@ from gctd.domain.options import threshold_of
 from gctd.engines.comparison import Comparison, Status
 from gctd.engines.gate import Check, CheckName, Limits, Verdict
 from gctd.engines.report import FunctionEntry
-from projections.tracker.views import AnalysisView
+from gctd.readmodel.views import AnalysisView
 
 MEDIA_TYPE = "text/markdown"
 ROWS = 25

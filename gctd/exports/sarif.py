@@ -17,7 +17,7 @@ import msgspec
 from gctd.domain.options import threshold_of
 from gctd.engines.report import FunctionEntry, Report
 from gctd.engines.score import coverage_needed
-from projections.tracker.views import AnalysisView
+from gctd.readmodel.views import AnalysisView
 
 MEDIA_TYPE = "application/sarif+json"
 VERSION = "2.1.0"

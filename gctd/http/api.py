@@ -8,13 +8,18 @@ from typing import Any
 import attrs
 from aiohttp import web
 
-from gctd.http import attempts, badges, eventlog, exports, gate, history, repo_config, repos, rescoring, tasks, updates, workers
+from gctd.http import event_log as eventlog
+from gctd.http import repos, workers
 from gctd.http.bodies import RepoBody, TaskBody
+from gctd.http.projects import badges, exports, gate, history, rescoring, updates
+from gctd.http.projects import config as repo_config
 from gctd.http.services import Services
-from httpkit.fields import member, message
-from httpkit.pages import Pages
-from httpkit.projections import projections_route
+from gctd.http.tasks import attempts
+from gctd.http.tasks import routes as tasks
+from httpkit.messages.fields import member, message
 from httpkit.routes import Call, Nothing, Route
+from httpkit.static.pages import Pages
+from servicekit.status_route import projections_route
 
 
 @message

@@ -9,9 +9,9 @@ from typing import Any
 from gctd.control.heartbeat import Heartbeat, WorkerStatus
 from gctd.domain.analysis import Metadata, PackageProblem, Summary
 from gctd.domain.project import Project
-from httpkit.fields import UNSET, Unset, member, message
+from gctd.readmodel.views import AnalysisView, RepoView, TaskView, WorkerView
+from httpkit.messages.fields import UNSET, Unset, member, message
 from projections.model import timestamp_text
-from projections.tracker.views import AnalysisView, RepoView, TaskView, WorkerView
 
 
 @message

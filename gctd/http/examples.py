@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from httpkit.projections import EXAMPLE as PROJECTIONS
+from servicekit.status_route import EXAMPLE as PROJECTIONS
 
 _TASK = {
     "id": "task-1795186554976648438",

@@ -1,4 +1,4 @@
-"""Figures of a control plane for `/metrics`: queue, tasks, workers; those of log and read model are `httpkit.readside`'s."""
+"""Figures of a control plane for `/metrics`: queue, tasks, workers; those of log and read model are `servicekit.readside`'s."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from eventlog import EventLogError
-from eventlog.queue import Depth
-from gctd.broker import Broker
+from eventlog.broker.queue import Depth
 from gctd.control.dispatcher import Dispatcher
 from gctd.control.heartbeat import Heartbeat, WorkerStatus, decoded
 from gctd.domain.task import TaskStatus
-from httpkit.metrics import NOT_KNOWN, gauge, total
+from gctd.readmodel.queries import TrackerQueries
+from gctd.wiring.broker import Broker
+from httpkit.ops.metrics import NOT_KNOWN, gauge, total
 from projections.errors import ProjectionError
-from projections.tracker.queries import TrackerQueries
 
 _log = structlog.get_logger(__name__)
 

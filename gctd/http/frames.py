@@ -12,12 +12,12 @@ from gctd.domain.repo import Repo
 from gctd.domain.task import Task, TaskLogStored, TaskStageReached
 from gctd.domain.worker import Worker
 from gctd.http.bodies import RepoBody, TaskBody
-from httpkit.encoding import encode
-from httpkit.feed import CommitFrames, Happened
-from httpkit.frames import Frame
+from gctd.readmodel.changes import DECIDERS
+from gctd.readmodel.views import RepoView, TaskView
+from httpkit.messages.encoding import encode
+from httpkit.sse.frames import Frame
 from projections.model import timestamp_text
-from projections.tracker.changes import DECIDERS
-from projections.tracker.views import RepoView, TaskView
+from servicekit.feed import CommitFrames, Happened
 
 
 def frames(log: EventLog) -> CommitFrames:

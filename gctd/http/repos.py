@@ -9,12 +9,12 @@ from gctd.domain.urls import repo_id
 from gctd.http import formats
 from gctd.http.bodies import AnalysisBody, RepoBody
 from gctd.http.services import Services
-from gctd.http.tasks import PAGE, full_analysis
-from httpkit.commands import context
-from httpkit.fields import member, message, path, query
-from httpkit.paging import decode_cursor, encode_cursor
+from gctd.http.tasks.routes import PAGE, full_analysis
+from gctd.readmodel.views import RepoView
+from httpkit.messages.fields import member, message, path, query
+from httpkit.messages.paging import decode_cursor, encode_cursor
 from httpkit.routes import Answer, Call, Route
-from projections.tracker.views import RepoView
+from servicekit.command_context import context
 
 
 @message

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import attrs
 
-from eventlog.blobs import Blobs
-from eventlog.presence import Presence
+from eventlog.broker.blobs import Blobs
+from eventlog.broker.presence import Presence
 from gctd.control.rescoring import Rescoring
 from gctd.control.tracker import Tracker
 from gctd.control.updates import Updates
 from gctd.domain.config import ProjectConfig
 from gctd.exports.coverage import Coverages
-from gctd.hosts.links import Links
-from gctd.http.attemptlogs import AttemptLogs
-from gctd.http.logreader import LogReader
-from httpkit.readside import ReadSide
-from httpkit.streams import Streams
-from projections.tracker.queries import TrackerQueries
+from gctd.http.tasks.attempt_logs import AttemptLogs
+from gctd.http.tasks.log_reader import LogReader
+from gctd.readmodel.queries import TrackerQueries
+from gctd.scan.hosts.links import Links
+from httpkit.sse.single import Streams
+from servicekit.readside import ReadSide
 
 
 @attrs.frozen(kw_only=True)

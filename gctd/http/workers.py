@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 
-from eventlog.presence import Announced
+from eventlog.broker.presence import Announced
 from gctd.control.heartbeat import Heartbeat, decoded
 from gctd.http.bodies import WorkerBody
 from gctd.http.services import Services
-from httpkit.commands import context
-from httpkit.fields import message, path
+from httpkit.messages.fields import message, path
 from httpkit.routes import Answer, Call, Nothing, Route
+from servicekit.command_context import context
 
 
 @message

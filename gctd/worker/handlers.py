@@ -15,9 +15,9 @@ import attrs
 import structlog
 
 from eventlog import Context, Decider, EventLog, EventLogError
+from eventlog.broker.job import Job, acknowledge
 from eventlog.commands import Commands
-from eventlog.job import Job, acknowledge
-from eventlog.trace import Trace
+from eventlog.support.trace import Trace
 from gctd.control.jobs import JobKind, asked_by
 from gctd.domain import repo, task
 from gctd.domain.analysis import Analysis
@@ -25,9 +25,9 @@ from gctd.domain.errors import NotFound, Refused
 from gctd.domain.lease import Lease
 from gctd.domain.repo import Repo
 from gctd.domain.task import AttemptLog, Task
-from gctd.scan.output import OnLog
+from gctd.scan.isolation.output import OnLog
 from gctd.worker.attempt import AttemptOver, attempt
-from gctd.worker.attemptlog import AttemptLogs, Recording
+from gctd.worker.attempt_log import AttemptLogs, Recording
 from gctd.worker.reports import now, report
 from gctd.worker.work import Discovered, OnStage, Work, WorkFailed
 

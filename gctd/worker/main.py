@@ -6,15 +6,15 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from eventlog.commands import Commands
-from gctd.broker import Broker, open_broker
 from gctd.settings import Settings
-from gctd.worker.attemptlog import AttemptLogs
+from gctd.wiring.broker import Broker, open_broker
+from gctd.worker.attempt_log import AttemptLogs
 from gctd.worker.handlers import Handlers, Retry
 from gctd.worker.identity import Identity, claim
 from gctd.worker.process import Pace, WorkerProcess
 from gctd.worker.scanning import open_work
 from gctd.worker.work import Work
-from httpkit.server import termination
+from httpkit.server.serving import termination
 
 
 async def work(settings: Settings, *, once: bool = False, instead: Work | None = None) -> None:

@@ -8,10 +8,10 @@ from pathlib import Path
 import attrs
 
 from eventlog import BlobMissing
-from eventlog.blobs import Blobs
+from eventlog.broker.blobs import Blobs
 from gctd.domain.analysis import Measurement, PackageProblem
-from gctd.scan.gotest import GoTestRun
-from gctd.scan.gotestevents import PackageResult
+from gctd.scan.go.events import PackageResult
+from gctd.scan.go.run_tests import GoTestRun
 from gctd.worker.work import WorkFailed
 
 

@@ -7,13 +7,13 @@ from pathlib import Path
 
 from gctd.domain.analysis import Metadata
 from gctd.domain.urls import RepoUrl
-from gctd.hosts.answers import Answers
-from gctd.hosts.apis import parse_apis
-from gctd.hosts.asking import Hosts
-from gctd.hosts.facts import Facts
-from gctd.hosts.languages import language_of
-from gctd.hosts.licenses import license_of
-from gctd.scan.git import GitSettings
+from gctd.scan.git.commands import GitSettings
+from gctd.scan.hosts.answers import Answers
+from gctd.scan.hosts.apis import parse_apis
+from gctd.scan.hosts.asking import Hosts
+from gctd.scan.hosts.facts import Facts
+from gctd.scan.hosts.languages import language_of
+from gctd.scan.hosts.licenses import license_of
 from gctd.settings import Settings
 
 

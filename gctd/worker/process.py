@@ -12,9 +12,9 @@ import attrs
 import structlog
 
 from eventlog import EventLog, EventLogError
+from eventlog.broker.presence import Presence
+from eventlog.broker.queue import Job, WorkQueue
 from eventlog.commands import Commands
-from eventlog.presence import Presence
-from eventlog.queue import Job, WorkQueue
 from gctd.control.heartbeat import Heartbeat, WorkerStatus
 from gctd.domain.worker import WORKER, StartWorker, StopWorker, Worker
 from gctd.worker.handlers import Handlers

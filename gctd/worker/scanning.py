@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
-from eventlog.blobs import Blobs
+from eventlog.broker.blobs import Blobs
 from gctd.domain.analysis import Analysis, Blob, Metadata, Summary, analysis_id, profile_path
 from gctd.domain.config import ROOT, effective
 from gctd.domain.errors import BadInput
@@ -21,19 +21,19 @@ from gctd.engines import report as report_format
 from gctd.engines.engine import EngineInput
 from gctd.engines.registry import engine_named, engines
 from gctd.engines.report import Report
-from gctd.hosts.asking import Hosts
-from gctd.policy import git_settings, module_downloads, repo_policy
-from gctd.scan.cache import CacheLimits
-from gctd.scan.checkout import Checkout, Checkouts
-from gctd.scan.discovery import discover, nested_modules
+from gctd.scan.cache.directory import CacheLimits
 from gctd.scan.errors import ScanError
-from gctd.scan.git import Git
-from gctd.scan.gotest import Plan, run_tests
-from gctd.scan.output import OnLog
-from gctd.scan.sandbox import Sandbox, find_sandbox
-from gctd.scan.staging import staged
-from gctd.scan.toolchain import Toolchain, find_toolchain
+from gctd.scan.git.checkout import Checkout, Checkouts
+from gctd.scan.git.commands import Git
+from gctd.scan.go.discovery import discover, nested_modules
+from gctd.scan.go.run_tests import Plan, run_tests
+from gctd.scan.go.staging import staged
+from gctd.scan.go.toolchain import Toolchain, find_toolchain
+from gctd.scan.hosts.asking import Hosts
+from gctd.scan.isolation.output import OnLog
+from gctd.scan.isolation.sandbox import Sandbox, find_sandbox
 from gctd.settings import Settings, size
+from gctd.wiring.policy import git_settings, module_downloads, repo_policy
 from gctd.worker.measuring import Measured, measured_before, measured_now
 from gctd.worker.metadata import metadata_of, open_hosts
 from gctd.worker.scoring import parse_cache, score

@@ -15,11 +15,11 @@ from gctd.domain.analysis import analysis_id
 from gctd.engines import report as report_format
 from gctd.engines.__main__ import FAILED, Order
 from gctd.engines.engine import Engine, EngineInput
-from gctd.engines.parsecache import ALL, FILE, make_room
+from gctd.engines.golang.parse_cache import ALL, FILE, make_room
 from gctd.engines.report import Report
-from gctd.scan.output import Lines, OnLog
-from gctd.scan.process import MIB, Limits, run
-from gctd.scan.sandbox import Sandbox, View, python_files
+from gctd.scan.isolation.output import Lines, OnLog
+from gctd.scan.isolation.process import MIB, Limits, run
+from gctd.scan.isolation.sandbox import Sandbox, View, python_files
 from gctd.worker.work import WorkFailed
 
 _log = structlog.get_logger(__name__)

@@ -11,7 +11,7 @@ from gctd.domain.analysis import Analysis
 from gctd.domain.project import Project
 from gctd.domain.repo import Repo
 from gctd.domain.task import Task
-from gctd.scan.output import OnLog
+from gctd.scan.isolation.output import OnLog
 
 OnStage = Callable[[str], Awaitable[None]]
 """Called as the work enters a stage."""

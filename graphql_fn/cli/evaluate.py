@@ -6,11 +6,11 @@ import sys
 
 import click
 
-from clikit.command import command
-from clikit.exits import ExitCode
-from clikit.invocation import Invocation
-from clikit.options import examples
 from graphql_fn.cli.options import Sources, setting_options
+from terminalkit.command import command
+from terminalkit.exits import ExitCode
+from terminalkit.options import examples
+from terminalkit.runtime.invocation import Invocation
 
 
 @click.command(

@@ -6,8 +6,8 @@ import os
 import sys
 from collections.abc import Sequence
 
-from clikit.exits import ExitCode
-from clikit.program import Command, Program, variable
+from terminalkit.exits import ExitCode
+from terminalkit.program import Command, Program, variable
 
 PROGRAM = Program(
     name="graphql-fn",

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import click
 
-from clikit.command import command
-from clikit.exits import ExitCode
-from clikit.invocation import Invocation
-from clikit.options import examples
+from terminalkit.command import command
+from terminalkit.exits import ExitCode
+from terminalkit.options import examples
+from terminalkit.runtime.invocation import Invocation
 
 
 @click.command(epilog=examples("graphql-fn template deploy && cd deploy && faas-cli up -f stack.yaml"))

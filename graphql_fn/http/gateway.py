@@ -17,10 +17,10 @@ from graphql_fn.core.evaluator import Evaluator
 from graphql_fn.core.over_http import HTML, JSON, RESPONSE, HttpRequest, answer, refusal, wants_page
 from graphql_fn.core.over_sse import EVENTS, stream, wants_stream
 from graphql_fn.core.result import Outcome
-from httpkit.fields import member, message, path, payload, query
-from httpkit.pages import Asset, Pages
+from httpkit.messages.fields import member, message, path, payload, query
 from httpkit.routes import Call, Nothing, Route
-from httpkit.streams import Streams
+from httpkit.sse.single import Streams
+from httpkit.static.pages import Asset, Pages
 
 _PRODUCES = (JSON, RESPONSE)
 _NOTHING_RUN = "unreadable"

@@ -9,10 +9,10 @@ import structlog
 
 from graphql_fn.core.errors import Shown
 from graphql_fn.readmodels.loading import Loader
-from httpkit.onlooker import Onlooker
-from httpkit.sse import Hub
+from httpkit.sse.hub import Hub
 from projections.errors import ProjectionError
 from projections.store import Queryable
+from servicekit.replica import Onlooker
 
 _log = structlog.get_logger(__name__)
 

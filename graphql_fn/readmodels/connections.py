@@ -12,7 +12,7 @@ from graphql_fn.core.errors import Shown
 from graphql_fn.core.limits import LARGEST_PAGE, PAGE
 from graphql_fn.readmodels.loading import AT_ONCE
 from httpkit.errors import HttpkitError
-from httpkit.paging import decode_cursor, encode_cursor
+from httpkit.messages.paging import decode_cursor, encode_cursor
 from projections.sql import Found, Part
 
 T = TypeVar("T")

@@ -12,7 +12,7 @@ from graphql_fn.core.errors import Shown
 from graphql_fn.core.subscribing import Event
 from graphql_fn.readmodels.asking import Asking
 from httpkit.problems import Busy
-from httpkit.sse import CannotResume
+from httpkit.sse.hub import CannotResume
 
 _MARK_EVERY = 1000
 """Events that are passed over until a client is told how far it has come, so that it need not be given them again."""

@@ -17,17 +17,17 @@ from graphql_fn.readmodels.asking import Asking
 from graphql_fn.readmodels.binding import Resolver, attribute, bound
 from graphql_fn.readmodels.connections import Connection, connection, of_list, part_of
 from graphql_fn.readmodels.following import followed
-from httpkit.feed import CommitFrames, Happened
-from httpkit.frames import Frame
-from httpkit.onlooker import Broker, Onlooker
+from httpkit.sse.frames import Frame
 from pantry.domain.product import MovementRecorded, Product
 from pantry.domain.quantity import number
-from projections.pantry import MODEL
-from projections.pantry.changes import DECIDERS, crosses_minimum, edits
-from projections.pantry.graph import PantryGraph, StockCount, category_key, movement_key, product_key
-from projections.pantry.queries import PantryQueries
-from projections.pantry.tables import name_key
-from projections.pantry.views import PERIOD, CategoryView, ConsumptionView, MovementView, ProductView, days_of
+from pantry.readmodel import MODEL
+from pantry.readmodel.changes import DECIDERS, crosses_minimum, edits
+from pantry.readmodel.graph import PantryGraph, StockCount, category_key, movement_key, product_key
+from pantry.readmodel.queries import PantryQueries
+from pantry.readmodel.tables import name_key
+from pantry.readmodel.views import PERIOD, CategoryView, ConsumptionView, MovementView, ProductView, days_of
+from servicekit.feed import CommitFrames, Happened
+from servicekit.replica import Broker, Onlooker
 
 Info: TypeAlias = "GraphQLResolveInfo[Asking[PantryGraph]]"
 

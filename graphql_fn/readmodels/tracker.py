@@ -13,6 +13,12 @@ from graphql import GraphQLResolveInfo
 from gctd.domain.analysis import analysis_id
 from gctd.domain.project import Project
 from gctd.domain.task import Task, TaskLogStored
+from gctd.readmodel import MODEL
+from gctd.readmodel.attempts import AttemptView, attempts_of
+from gctd.readmodel.changes import DECIDERS
+from gctd.readmodel.graph import TrackerGraph, history_key, latest_key, repo_key, task_key
+from gctd.readmodel.reports import Reports
+from gctd.readmodel.views import AnalysisView, RepoView, TaskView
 from graphql_fn.core.errors import Shown
 from graphql_fn.core.function import Function
 from graphql_fn.core.subscribing import Event
@@ -20,17 +26,11 @@ from graphql_fn.readmodels.asking import Asking
 from graphql_fn.readmodels.binding import Resolver, attribute, bound
 from graphql_fn.readmodels.connections import Connection, connection, of_list, part_of
 from graphql_fn.readmodels.following import followed
-from httpkit.feed import CommitFrames, Happened
-from httpkit.frames import Frame
-from httpkit.onlooker import Broker, Onlooker
+from httpkit.sse.frames import Frame
 from projections.errors import ProjectionError
 from projections.sql import Part
-from projections.tracker import MODEL
-from projections.tracker.attempts import AttemptView, attempts_of
-from projections.tracker.changes import DECIDERS
-from projections.tracker.graph import TrackerGraph, history_key, latest_key, repo_key, task_key
-from projections.tracker.reports import Reports
-from projections.tracker.views import AnalysisView, RepoView, TaskView
+from servicekit.feed import CommitFrames, Happened
+from servicekit.replica import Broker, Onlooker
 
 _log = structlog.get_logger(__name__)
 

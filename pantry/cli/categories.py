@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import click
 
-from clikit.exits import ExitCode
-from clikit.options import examples
 from pantry.cli.completion import category_names
 from pantry.cli.session import Session, client_command
 from pantry.cli.tables import show_categories
 from pantry.client.resources import Category
+from terminalkit.exits import ExitCode
+from terminalkit.options import examples
 
 
 @click.group()

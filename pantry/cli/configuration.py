@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import click
 
-from clikit.exits import ExitCode
-from clikit.invocation import begin
-from clikit.options import examples, output_options
-from clikit.output import Output
-from clikit.settings import show_settings
 from pantry.cli.options import Sources, setting_options
+from terminalkit.config.flags import show_settings
+from terminalkit.exits import ExitCode
+from terminalkit.options import examples, output_options
+from terminalkit.output import Output
+from terminalkit.runtime.invocation import begin
 
 
 @click.group()

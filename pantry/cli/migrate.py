@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from clikit.command import command
-from clikit.exits import ExitCode
-from clikit.invocation import Invocation
-from clikit.options import examples
 from pantry.cli.options import Sources, setting_options
+from terminalkit.command import command
+from terminalkit.exits import ExitCode
+from terminalkit.options import examples
+from terminalkit.runtime.invocation import Invocation
 
 if TYPE_CHECKING:
     from projections.migrations import Migrations
@@ -74,7 +74,7 @@ async def down(invocation: Invocation, *, sources: Sources) -> int:
 @command(logs=True)
 async def version(invocation: Invocation, *, sources: Sources) -> int:
     """Print the number of the last migration applied, and whether it was left half done; also while the service runs."""
-    from projections.databases import reader_at  # noqa: PLC0415 - slow
+    from projections.stores.databases import reader_at  # noqa: PLC0415 - slow
 
     async with reader_at(sources.load().values.database_url) as reader:
         found = await reader.schema()
@@ -106,9 +106,9 @@ async def force(invocation: Invocation, *, number: int, sources: Sources) -> int
 @asynccontextmanager
 async def _opened(sources: Sources, waiting: Callable[[str], object] | None = None) -> AsyncIterator[Migrations]:
     """The migrations of the database. With `waiting`, which is told for whom, another process is waited for."""
-    from projections.databases import PATIENCE, store_at  # noqa: PLC0415 - slow
+    from pantry.readmodel import MODEL  # noqa: PLC0415 - slow
     from projections.migrations import Migrations  # noqa: PLC0415 - slow
-    from projections.pantry import MODEL  # noqa: PLC0415 - slow
+    from projections.stores.databases import PATIENCE, store_at  # noqa: PLC0415 - slow
 
     patience = PATIENCE if waiting is None else _PATIENCE
     async with store_at(sources.load().values.database_url, patience=patience, on_waiting=waiting) as store:

@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from clikit import settings
-from clikit.settings import SettingFlags
+from terminalkit.config import flags as settings
+from terminalkit.config.flags import SettingFlags
 
 if TYPE_CHECKING:
-    from httpkit.settings import About, Loaded
     from pantry.settings import Settings
+    from terminalkit.config.loading import About, Loaded
 
 Sources: TypeAlias = "settings.Sources[Loaded[Settings]]"
 

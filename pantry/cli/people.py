@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import click
 
-from clikit.exits import ExitCode
-from clikit.options import examples
 from pantry.cli.session import Session, client_command
+from terminalkit.exits import ExitCode
+from terminalkit.options import examples
 
 
 @click.group()

@@ -6,13 +6,13 @@ from typing import Any
 
 import click
 
-from clikit.exits import ExitCode
-from clikit.options import examples
 from pantry.cli.completion import category_names, product_codes
-from pantry.cli.quantities import AMOUNT, remark_options, shown
+from pantry.cli.movements.quantities import AMOUNT, remark_options, shown
 from pantry.cli.session import Session, client_command
 from pantry.cli.tables import show_product, show_products
 from pantry.client.resources import Product
+from terminalkit.exits import ExitCode
+from terminalkit.options import examples
 
 NO_SUCH_PRODUCT = "pantry product add {ean13} --name NAME --unit UNIT"
 LISTED = 100

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from clikit.exits import ExitCode
-from clikit.program import Command, Program
+from terminalkit.exits import ExitCode
+from terminalkit.program import Command, Program
 
 PROGRAM = Program(
     name="pantry",
@@ -24,13 +24,13 @@ Settings come from flags, then PANTRY_* in the environment, then .pantry.yaml: s
     commands={
         "serve": Command("pantry.cli.service", "Run the ledger: API, event stream and page."),
         "run": Command("pantry.cli.service", "The same as `serve`."),
-        "scan": Command("pantry.cli.scanning", "Read codes from standard input, one on a line, and book each at once."),
-        "stock": Command("pantry.cli.stock", "Say how much is there of the product with the code EAN."),
+        "scan": Command("pantry.cli.scan.commands", "Read codes from standard input, one on a line, and book each at once."),
+        "stock": Command("pantry.cli.reports.stock", "Say how much is there of the product with the code EAN."),
         "product": Command("pantry.cli.products", "List, show, create and change products, and count what is there."),
         "category": Command("pantry.cli.categories", "List, create and change categories."),
-        "movement": Command("pantry.cli.movements", "Book, list, show, undo and import movements."),
+        "movement": Command("pantry.cli.movements.commands", "Book, list, show, undo and import movements."),
         "person": Command("pantry.cli.people", "Erase what is known of a person."),
-        "report": Command("pantry.cli.reports", "What is there, what is low, what was used, what to buy."),
+        "report": Command("pantry.cli.reports.commands", "What is there, what is low, what was used, what to buy."),
         "watch": Command("pantry.cli.watching", "Follow what happens, event by event."),
         "migrate": Command("pantry.cli.migrate", "Apply and take back migrations of the tables."),
         "config": Command("pantry.cli.configuration", "Show the settings and where each comes from."),

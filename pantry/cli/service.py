@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import click
 
-from clikit.invocation import begin
-from clikit.options import examples
-from clikit.serving import announce, ready_option, run_program
 from pantry.cli.options import Sources, setting_options
+from terminalkit.options import examples
+from terminalkit.runtime.invocation import begin
+from terminalkit.runtime.serving import announce, ready_option, run_program
 
 
 @click.command(

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from clikit.client.errors import NotFound
-from clikit.command import command
-from clikit.invocation import Invocation
-from clikit.output import Output
 from pantry.cli.options import Sources, setting_options
+from terminalkit.client.errors import NotFound
+from terminalkit.command import command
+from terminalkit.output import Output
+from terminalkit.runtime.invocation import Invocation
 
 if TYPE_CHECKING:
     from pantry.client.api import Client
@@ -51,8 +51,8 @@ def client_command(
         @command(not_found=not_found)
         @wraps(work)
         async def with_session(invocation: Invocation, *, sources: Sources, **arguments: Any) -> int:
-            from clikit.client.service import TIMEOUT  # noqa: PLC0415 - help and completion do without it
             from pantry.client.api import Client  # noqa: PLC0415 - as above
+            from terminalkit.client.service import TIMEOUT  # noqa: PLC0415 - help and completion do without it
 
             settings = sources.load().values
             timeout = request_timeout or TIMEOUT

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from clikit.output import Cell, Column, Output, Painted
-from clikit.text import moment
-from pantry.cli.quantities import low_cell, shown, stock_cell
+from pantry.cli.movements.quantities import low_cell, shown, stock_cell
 from pantry.client.resources import Category, Movement, Product
+from terminalkit.output import Cell, Column, Output, Painted
+from terminalkit.text import moment
 
 
 def show_products(output: Output, products: Sequence[Product]) -> None:

@@ -11,13 +11,13 @@ from typing import Any
 import click
 import msgspec
 
-from clikit.client.errors import ClientError
-from clikit.client.feed import RESET, Frame, Lost, Opened
-from clikit.exits import ExitCode
-from clikit.options import examples
-from clikit.text import moment
-from pantry.cli.quantities import shown
+from pantry.cli.movements.quantities import shown
 from pantry.cli.session import Session, client_command
+from terminalkit.client.errors import ClientError
+from terminalkit.client.feed import RESET, Frame, Lost, Opened
+from terminalkit.exits import ExitCode
+from terminalkit.options import examples
+from terminalkit.text import moment
 
 EVENTS = ("stock", "low_stock", "product", "category")
 PATIENCE = 60.0

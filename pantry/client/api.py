@@ -1,4 +1,7 @@
-"""The pantry's HTTP API as methods: arguments in, values of `pantry.client.resources` out, errors of `clikit.client.errors`."""
+"""The pantry's HTTP API as methods: arguments in, values of `pantry.client.resources` out.
+
+Errors are those of `terminalkit.client.errors`.
+"""
 
 from __future__ import annotations
 
@@ -7,12 +10,12 @@ import random
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from typing import Any
 
-from clikit.client.errors import Conflicting, Rejected, TimedOut, Unavailable
-from clikit.client.feed import Signal
-from clikit.client.resources import parse, parse_list
-from clikit.client.service import ServiceClient, only
-from clikit.client.transport import Answer, segment
 from pantry.client.resources import Category, Consumption, Count, Imported, Movement, Product, Stock, StockReport, ToBuy
+from terminalkit.client.errors import Conflicting, Rejected, TimedOut, Unavailable
+from terminalkit.client.feed import Signal
+from terminalkit.client.resources import parse, parse_list
+from terminalkit.client.service import ServiceClient, only
+from terminalkit.client.transport import Answer, segment
 
 IMPORTING = 300.0
 """Seconds that an import may take at least."""
@@ -156,7 +159,7 @@ class Client(ServiceClient):
     # Events
 
     def feed(self, *, events: Sequence[str] = (), after: str | None = None) -> AsyncGenerator[Signal, None]:
-        """The events of these names (none: all) behind an event id (None: from now on), as in `clikit.client.feed.follow`.
+        """The events of these names (none: all) behind an event id (None: from now on), as in `terminalkit.client.feed.follow`.
 
         Close it (`contextlib.aclosing`) before the client.
         """

@@ -7,7 +7,7 @@ from datetime import datetime
 
 import msgspec
 
-from clikit.client.resources import Resource
+from terminalkit.client.resources import Resource
 
 
 class Category(Resource, frozen=True, kw_only=True):

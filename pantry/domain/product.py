@@ -7,7 +7,7 @@ from enum import StrEnum
 
 import attrs
 
-from eventlog.personal import personal
+from eventlog.privacy.fields import personal
 from pantry.domain.registry import REGISTRY
 
 CATEGORY = "pantry.product"
@@ -17,7 +17,7 @@ REASON_LENGTH = 200
 CREATED_BY_LENGTH = 100
 CATEGORY_ID_LENGTH = 36
 PERSONAL = personal(of="created_by")
-"""Who booked a movement, and what they noted with it, can be erased for that person (`eventlog.people`)."""
+"""Who booked a movement, and what they noted with it, can be erased for that person (`eventlog.privacy.encryption`)."""
 
 
 class MovementType(StrEnum):

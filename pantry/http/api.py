@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from importlib.resources import files
 
-from httpkit.pages import Pages
-from httpkit.projections import projections_route
 from httpkit.routes import Route
+from httpkit.static.pages import Pages
 from pantry.http import categories, events, imports, movements, people, products, reports
 from pantry.http.services import Services
+from servicekit.status_route import projections_route
 
 TABLE: tuple[Route[Services], ...] = (
     *categories.ROUTES,

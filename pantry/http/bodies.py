@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from httpkit.fields import UNSET, Unset, member, message
+from httpkit.messages.fields import UNSET, Unset, member, message
 from pantry.domain.quantity import number
 from pantry.http.values import or_unset
-from projections.pantry.views import CategoryView, MovementView, ProductView
+from pantry.readmodel.views import CategoryView, MovementView, ProductView
 
 _TIME = "RFC 3339, UTC"
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from httpkit.commands import context, replayed
-from httpkit.fields import member, message, path, query
-from httpkit.paging import decode_cursor, encode_cursor
+from httpkit.messages.fields import member, message, path, query
+from httpkit.messages.paging import decode_cursor, encode_cursor
 from httpkit.routes import Answer, Call, Route
 from pantry.domain.category import NAME_LENGTH
 from pantry.domain.errors import NotFound
@@ -14,7 +13,8 @@ from pantry.http.bodies import CategoryBody
 from pantry.http.services import Services, version_wanted
 from pantry.http.values import CURSOR, naming
 from pantry.pantry import CategoryOutcome
-from projections.pantry.views import CategoryView
+from pantry.readmodel.views import CategoryView
+from servicekit.command_context import context, replayed
 
 PAGE = 1000
 """The longest page of a list, and the length where none is asked for."""

@@ -11,18 +11,18 @@ from typing import Any
 from aiohttp import web
 
 from eventlog import EventLog, Position
-from httpkit.encoding import encode
-from httpkit.feed import CommitFrames, Happened
-from httpkit.fields import member, message, query
-from httpkit.frames import Frame
+from httpkit.messages.encoding import encode
+from httpkit.messages.fields import member, message, query
 from httpkit.routes import Call, Route
+from httpkit.sse.frames import Frame
 from pantry.domain.category import Category
 from pantry.domain.product import MovementRecorded, NothingChanged, Product, StockConfirmed
 from pantry.domain.quantity import number
 from pantry.http.bodies import CategoryBody, MovementBody, ProductBody
 from pantry.http.services import Services
-from projections.pantry.changes import DECIDERS, crosses_minimum, edits
-from projections.pantry.views import CategoryView, MovementView, ProductView
+from pantry.readmodel.changes import DECIDERS, crosses_minimum, edits
+from pantry.readmodel.views import CategoryView, MovementView, ProductView
+from servicekit.feed import CommitFrames, Happened
 
 NAMES = ("stock", "low_stock", "product", "category")
 

@@ -12,18 +12,18 @@ from typing import Any
 
 from cattrs.errors import BaseValidationError
 
-from httpkit import body
-from httpkit.commands import context
 from httpkit.errors import FieldError
-from httpkit.fields import UNSET, Unset, member, message, payload, query
+from httpkit.messages import body
+from httpkit.messages.decoding import JSON, flatten
+from httpkit.messages.fields import UNSET, Unset, member, message, payload, query
 from httpkit.problems import INTERNAL, Invalid, Malformed, Mapped, text_of
 from httpkit.routes import Answer, Call, Route
-from httpkit.structure import JSON, flatten
 from pantry.domain.product import MovementRecorded
 from pantry.domain.quantity import number as quantity_number
 from pantry.http.movements import GivenMovement
 from pantry.http.services import Services
 from pantry.pantry import NewMovement, ProductOutcome
+from servicekit.command_context import context
 
 MOST_ROWS = 100_000
 MAX_BODY = 32 * 1024**2

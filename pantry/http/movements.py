@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 
-from httpkit.commands import context, replayed
-from httpkit.fields import UNSET, Unset, member, message, path, query
-from httpkit.moments import moment
-from httpkit.paging import decode_cursor, encode_cursor
+from httpkit.messages.fields import UNSET, Unset, member, message, path, query
+from httpkit.messages.paging import decode_cursor, encode_cursor
+from httpkit.messages.times import moment
 from httpkit.routes import Answer, Call, Route
 from pantry.domain.errors import NotFound
 from pantry.domain.product import CREATED_BY_LENGTH, REASON_LENGTH, MovementRecorded, MovementType
@@ -18,7 +17,8 @@ from pantry.http.categories import LONGEST_TEXT, PAGE
 from pantry.http.services import Services
 from pantry.http.values import EAN13_SCHEMA, EXAMPLE, MOVEMENT_CURSOR, amount, checked_ean13, quantity
 from pantry.pantry import NewMovement, ProductOutcome, Remarks
-from projections.pantry.views import MovementView
+from pantry.readmodel.views import MovementView
+from servicekit.command_context import context, replayed
 
 
 @message

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from httpkit.commands import context
-from httpkit.fields import member, message
+from httpkit.messages.fields import member, message
 from httpkit.routes import Answer, Call, Route
 from pantry.domain.product import CREATED_BY_LENGTH
 from pantry.http.services import Services
+from servicekit.command_context import context
 
 
 @message

@@ -6,10 +6,9 @@ from collections.abc import Sequence
 from datetime import datetime
 from http import HTTPStatus
 
-from httpkit.commands import context, replayed
-from httpkit.fields import member, message, path, query
-from httpkit.moments import moment
-from httpkit.paging import decode_cursor, encode_cursor
+from httpkit.messages.fields import member, message, path, query
+from httpkit.messages.paging import decode_cursor, encode_cursor
+from httpkit.messages.times import moment
 from httpkit.routes import Answer, Call, Route
 from pantry.domain.errors import NotFound
 from pantry.domain.product import CATEGORY_ID_LENGTH, NAME_LENGTH, UNIT_LENGTH, Details
@@ -18,8 +17,9 @@ from pantry.http.categories import LONGEST_TEXT, PAGE
 from pantry.http.services import Services, version_wanted
 from pantry.http.values import CATEGORY_ID, CURSOR, EAN13_SCHEMA, EXAMPLE, amount, checked_ean13, naming
 from pantry.pantry import ProductOutcome
-from projections.pantry.tables import name_key
-from projections.pantry.views import ProductView
+from pantry.readmodel.tables import name_key
+from pantry.readmodel.views import ProductView
+from servicekit.command_context import context, replayed
 
 _WRONG = HTTPStatus.UNPROCESSABLE_ENTITY
 

@@ -6,14 +6,14 @@ import asyncio
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
-from httpkit.fields import member, message, query
-from httpkit.moments import moment
+from httpkit.messages.fields import member, message, query
+from httpkit.messages.times import moment
 from httpkit.routes import Answer, Call, Route
 from pantry.domain.product import CATEGORY_ID_LENGTH
 from pantry.domain.quantity import number
 from pantry.http.bodies import ProductBody
 from pantry.http.services import Services
-from projections.pantry.views import PERIOD, ConsumptionView, ProductView, days_of
+from pantry.readmodel.views import PERIOD, ConsumptionView, ProductView, days_of
 
 MOST_PRODUCTS = 100_000
 """The most products that a report is about."""

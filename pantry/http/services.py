@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import attrs
 
-from httpkit.readside import ReadSide
 from httpkit.routes import Call
 from pantry.erasures import Erasures
 from pantry.pantry import Pantry
-from projections.pantry.queries import PantryQueries
+from pantry.readmodel.queries import PantryQueries
+from servicekit.readside import ReadSide
 
 _NO_VERSION = -1
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import Any
 
-from httpkit.fields import UNSET, member
+from httpkit.messages.fields import UNSET, member
 from pantry.domain import ean13
 from pantry.domain.quantity import LARGEST, number, thousandths
 

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from clikit.command import command
-from clikit.exits import ExitCode
-from clikit.invocation import Invocation
-from clikit.options import examples
-from clikit.output import Output
 from projections.cli.options import model_option, nats_option, opened_log
 from projections.models import load
+from terminalkit.command import command
+from terminalkit.exits import ExitCode
+from terminalkit.options import examples
+from terminalkit.output import Output
+from terminalkit.runtime.invocation import Invocation
 
 if TYPE_CHECKING:
     from eventlog import AggregateId, Commit
@@ -90,7 +90,7 @@ def _print(output: Output, record: dict[str, Any]) -> None:
 
 
 def _records(commit: Commit) -> Iterator[dict[str, Any]]:
-    from eventlog.records import records  # noqa: PLC0415 - slow
+    from eventlog.history.records import records  # noqa: PLC0415 - slow
     from projections.model import timestamp_text  # noqa: PLC0415 - slow
 
     for record in records(commit):

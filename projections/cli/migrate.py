@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 import click
 
-from clikit.command import command
-from clikit.exits import ExitCode
-from clikit.invocation import Invocation
-from clikit.options import examples
 from projections.cli.options import database_option, model_option
 from projections.models import load
+from terminalkit.command import command
+from terminalkit.exits import ExitCode
+from terminalkit.options import examples
+from terminalkit.runtime.invocation import Invocation
 
 if TYPE_CHECKING:
     from projections.migrations import Migrations
@@ -73,7 +73,7 @@ async def down(invocation: Invocation, *, model_name: str, database: str) -> int
 @command(logs=True)
 async def version(invocation: Invocation, *, model_name: str, database: str) -> int:
     """Print the version of the schema; also while the service runs."""
-    from projections.databases import reader_at  # noqa: PLC0415 - slow
+    from projections.stores.databases import reader_at  # noqa: PLC0415 - slow
 
     load(model_name)
     async with reader_at(database) as reader:
@@ -102,8 +102,8 @@ async def force(invocation: Invocation, *, number: int, model_name: str, databas
 @asynccontextmanager
 async def _opened(model_name: str, database: str, waiting: Callable[[str], object] | None = None) -> AsyncIterator[Migrations]:
     """The migrations of a database. With `waiting`, which is told for whom, another process is waited for."""
-    from projections.databases import PATIENCE, store_at  # noqa: PLC0415 - slow
     from projections.migrations import Migrations  # noqa: PLC0415 - slow
+    from projections.stores.databases import PATIENCE, store_at  # noqa: PLC0415 - slow
 
     async with store_at(database, patience=PATIENCE if waiting is None else _PATIENCE, on_waiting=waiting) as store:
         yield Migrations(store, load(model_name))

@@ -12,8 +12,8 @@ from projections.cli.configured import PLACES, address_of
 from projections.models import load, names
 
 if TYPE_CHECKING:
-    from eventlog.jetstream.connection import Connection
     from eventlog.jetstream.log import JetStreamLog
+    from eventlog.jetstream.transport.connection import Connection
     from projections.model import ReadModel
 
 _PATIENCE = 5.0
@@ -82,7 +82,7 @@ def model_named(name: str | None) -> ReadModel:
 @asynccontextmanager
 async def connected(nats_url: str) -> AsyncIterator[Connection]:
     """A connection to the broker. Raises eventlog.Unavailable."""
-    from eventlog.jetstream.connection import Connection  # noqa: PLC0415 - slow
+    from eventlog.jetstream.transport.connection import Connection  # noqa: PLC0415 - slow
 
     async with Connection.open(nats_url, name="projections", timeout=_PATIENCE) as connection:
         yield connection

@@ -5,14 +5,14 @@ from __future__ import annotations
 import attrs
 import click
 
-from clikit.command import command
-from clikit.exits import ExitCode
-from clikit.invocation import Invocation
-from clikit.options import examples
-from clikit.output import Column
 from projections.cli.options import database_option, model_option, nats_option, opened_log
 from projections.cli.working import ordered
 from projections.models import load
+from terminalkit.command import command
+from terminalkit.exits import ExitCode
+from terminalkit.options import examples
+from terminalkit.output import Column
+from terminalkit.runtime.invocation import Invocation
 
 
 @click.command(
@@ -28,8 +28,8 @@ from projections.models import load
 @command(logs=True)
 async def parked(invocation: Invocation, *, model_name: str, database: str, traces: bool) -> int:
     """List the aggregates that wait behind an event that cannot be applied; also while the service runs."""
-    from projections.databases import reader_at  # noqa: PLC0415 - slow
     from projections.model import timestamp_text  # noqa: PLC0415 - slow
+    from projections.stores.databases import reader_at  # noqa: PLC0415 - slow
 
     load(model_name)
     output = invocation.output
@@ -67,7 +67,7 @@ async def unpark(
     invocation: Invocation, *, model_name: str, nats_url: str, database: str, projection: str | None, aggregate: str | None
 ) -> int:
     """Apply what waits, in order. Exit code 5 where something still cannot be applied: it stays parked."""
-    from projections.maintenance import Work  # noqa: PLC0415 - slow
+    from projections.rebuild.operations import Work  # noqa: PLC0415 - slow
 
     model, output = load(model_name), invocation.output
     async with opened_log(nats_url, model) as log:

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 
 import click
 
-from clikit.command import command
-from clikit.exits import ExitCode
-from clikit.invocation import Invocation
-from clikit.options import examples
 from projections.cli.options import database_option, model_named, nats_option, opened_log, workers_option
 from projections.cli.working import ordered, shown
+from terminalkit.command import command
+from terminalkit.exits import ExitCode
+from terminalkit.options import examples
+from terminalkit.runtime.invocation import Invocation
 
 if TYPE_CHECKING:
     from projections.model import ReadModel
@@ -42,8 +42,8 @@ async def rebuild(
 
     A read model is made whole: its projections are read together. Interrupted, it is gone on with by `projections resume`.
     """
-    from projections.copies import Part  # noqa: PLC0415 - slow
-    from projections.databases import copies_at  # noqa: PLC0415 - slow
+    from projections.rebuild.copies import Part  # noqa: PLC0415 - slow
+    from projections.stores.databases import copies_at  # noqa: PLC0415 - slow
 
     model = model_named(name)
     await copies_at(database).discard(Part.NEW)
@@ -59,9 +59,9 @@ async def rebuild(
 @command(logs=True, busy=True)
 async def resume(invocation: Invocation, *, name: str | None, nats_url: str, database: str, no_switch: bool, workers: int) -> int:
     """Go on with a rebuild that was stopped, from where it was: bring the copy to the end of the log, verify, switch."""
-    from projections.copies import Part  # noqa: PLC0415 - slow
-    from projections.databases import copies_at  # noqa: PLC0415 - slow
     from projections.errors import NoCopy  # noqa: PLC0415 - slow
+    from projections.rebuild.copies import Part  # noqa: PLC0415 - slow
+    from projections.stores.databases import copies_at  # noqa: PLC0415 - slow
 
     if Part.NEW not in await copies_at(database).there():
         raise NoCopy("there is nothing to go on with: `projections rebuild` begins")
@@ -69,11 +69,11 @@ async def resume(invocation: Invocation, *, name: str | None, nats_url: str, dat
 
 
 async def _make(invocation: Invocation, model: ReadModel, nats_url: str, database: str, *, no_switch: bool, count: int) -> int:
-    from projections.copies import Part  # noqa: PLC0415 - slow
-    from projections.databases import copies_at  # noqa: PLC0415 - slow
-    from projections.maintenance import Work  # noqa: PLC0415 - slow
     from projections.parallel import Workers  # noqa: PLC0415 - slow
-    from projections.rebuild import confirm, fill  # noqa: PLC0415 - slow
+    from projections.rebuild.copies import Part  # noqa: PLC0415 - slow
+    from projections.rebuild.operations import Work  # noqa: PLC0415 - slow
+    from projections.rebuild.rebuild import confirm, fill  # noqa: PLC0415 - slow
+    from projections.stores.databases import copies_at  # noqa: PLC0415 - slow
 
     output = invocation.output
     invocation.goes_on, invocation.goes_on_hint = _GOES_ON, f"projections resume {model.name} goes on with it"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from clikit.exits import ExitCode
-from clikit.program import Command, Program
+from terminalkit.exits import ExitCode
+from terminalkit.program import Command, Program
 
 PROGRAM = Program(
     name="projections",

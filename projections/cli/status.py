@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, Any
 import attrs
 import click
 
-from clikit.command import command
-from clikit.exits import ExitCode
-from clikit.invocation import Invocation
-from clikit.options import examples
-from clikit.output import Column
 from projections.cli.options import database_option, model_option, nats_option, opened_log
 from projections.models import load
+from terminalkit.command import command
+from terminalkit.exits import ExitCode
+from terminalkit.options import examples
+from terminalkit.output import Column
+from terminalkit.runtime.invocation import Invocation
 
 if TYPE_CHECKING:
-    from projections.standing import ProjectionStanding
+    from projections.projector.report import ProjectionStanding
 
 
 @click.command(
@@ -33,9 +33,9 @@ if TYPE_CHECKING:
 @command(logs=True)
 async def status(invocation: Invocation, *, model_name: str, nats_url: str, database: str, digest: bool) -> int:
     """Show how far each projection has come, and whether it can go on; also while the service runs."""
-    from projections.databases import copies_of, reader_at, shown  # noqa: PLC0415 - slow
-    from projections.fold import dump  # noqa: PLC0415 - slow
-    from projections.standing import standing  # noqa: PLC0415 - slow
+    from projections.projector.report import standing  # noqa: PLC0415 - slow
+    from projections.rebuild.verify import dump  # noqa: PLC0415 - slow
+    from projections.stores.databases import copies_of, reader_at, shown  # noqa: PLC0415 - slow
 
     model, output = load(model_name), invocation.output
     async with reader_at(database) as reader, opened_log(nats_url, model) as log:

@@ -9,18 +9,18 @@ from typing import TYPE_CHECKING
 import attrs
 import click
 
-from clikit.command import command
-from clikit.exits import ExitCode
-from clikit.invocation import Invocation
-from clikit.options import examples
-from clikit.output import Column, Output
 from projections.cli.options import connected, nats_option
+from terminalkit.command import command
+from terminalkit.exits import ExitCode
+from terminalkit.options import examples
+from terminalkit.output import Column, Output
+from terminalkit.runtime.invocation import Invocation
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from eventlog.backup import Copied
-    from eventlog.streams import Drift
+    from eventlog.admin.backup import Copied
+    from eventlog.admin.reconcile import Drift
 
 file_option = click.option(
     "--file",
@@ -44,8 +44,8 @@ def streams() -> None:
 @command(logs=True)
 async def plan(invocation: Invocation, *, nats_url: str, file: Path | None, replicas: int) -> int:
     """Show what differs on the server, without changing it. Exit code 5 where anything does."""
-    from eventlog import declarations  # noqa: PLC0415 - slow
-    from eventlog import streams as server  # noqa: PLC0415 - slow
+    from eventlog.admin import declarations  # noqa: PLC0415 - slow
+    from eventlog.admin import reconcile as server  # noqa: PLC0415 - slow
 
     wanted = declarations.load(file, replicas=replicas)
     async with connected(nats_url) as connection:
@@ -59,8 +59,8 @@ async def plan(invocation: Invocation, *, nats_url: str, file: Path | None, repl
 @command(logs=True)
 async def apply(invocation: Invocation, *, nats_url: str, file: Path | None, replicas: int) -> int:
     """Create what is missing, update what can be; never delete. Exit code 5 where something is left for a person to do."""
-    from eventlog import declarations  # noqa: PLC0415 - slow
-    from eventlog import streams as server  # noqa: PLC0415 - slow
+    from eventlog.admin import declarations  # noqa: PLC0415 - slow
+    from eventlog.admin import reconcile as server  # noqa: PLC0415 - slow
 
     wanted = declarations.load(file, replicas=replicas)
     async with connected(nats_url) as connection:
@@ -88,8 +88,8 @@ async def backup(invocation: Invocation, *, nats_url: str, file: Path | None, na
     The keys of persons are left out: they are copied by their name, to another place, and kept for a short time. Queue, presence
     and tables are made again from the rest.
     """
-    from eventlog import declarations  # noqa: PLC0415 - slow
-    from eventlog.backup import StreamNotThere, back_up  # noqa: PLC0415 - slow
+    from eventlog.admin import declarations  # noqa: PLC0415 - slow
+    from eventlog.admin.backup import StreamNotThere, back_up  # noqa: PLC0415 - slow
 
     found = declarations.load(file)
     chosen = [stream.name for stream in (found.only(*names).streams if names else found.lasting)]
@@ -120,7 +120,7 @@ async def restore(invocation: Invocation, *, nats_url: str, replicas: int, direc
 
     All copies are checked first. A stream that is there already is never replaced: exit code 5.
     """
-    from eventlog import backup as of  # noqa: PLC0415 - slow
+    from eventlog.admin import backup as of  # noqa: PLC0415 - slow
 
     files = of.copies(directory)
     if not files:

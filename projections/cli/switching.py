@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import click
 
-from clikit.command import command
-from clikit.exits import ExitCode
-from clikit.invocation import Invocation
-from clikit.options import examples
 from projections.cli.options import database_option, model_named, nats_option, opened_log
 from projections.cli.working import ordered
+from terminalkit.command import command
+from terminalkit.exits import ExitCode
+from terminalkit.options import examples
+from terminalkit.runtime.invocation import Invocation
 
 _name = click.argument("name", required=False)
 
@@ -21,11 +21,11 @@ _name = click.argument("name", required=False)
 @command(logs=True)
 async def switch(invocation: Invocation, *, name: str | None, nats_url: str, database: str) -> int:
     """Switch to the copy that a rebuild has made and verified; one that is not what was verified is refused (exit code 5)."""
-    from projections.copies import Part  # noqa: PLC0415 - slow
-    from projections.databases import copies_at  # noqa: PLC0415 - slow
     from projections.errors import NoCopy  # noqa: PLC0415 - slow
-    from projections.maintenance import Work  # noqa: PLC0415 - slow
-    from projections.rebuild import check_whole  # noqa: PLC0415 - slow
+    from projections.rebuild.copies import Part  # noqa: PLC0415 - slow
+    from projections.rebuild.operations import Work  # noqa: PLC0415 - slow
+    from projections.rebuild.rebuild import check_whole  # noqa: PLC0415 - slow
+    from projections.stores.databases import copies_at  # noqa: PLC0415 - slow
 
     model, copies = model_named(name), copies_at(database)
     if Part.NEW not in await copies.there():
@@ -45,7 +45,7 @@ async def switch(invocation: Invocation, *, name: str | None, nats_url: str, dat
 @command(logs=True)
 async def rollback(invocation: Invocation, *, name: str | None, nats_url: str, database: str) -> int:
     """Switch back to the tables that were live before the last switch, brought up to the end of the log first."""
-    from projections.maintenance import Work  # noqa: PLC0415 - slow
+    from projections.rebuild.operations import Work  # noqa: PLC0415 - slow
 
     model = model_named(name)
     async with opened_log(nats_url, model) as log:

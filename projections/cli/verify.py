@@ -7,13 +7,13 @@ from typing import Any
 import attrs
 import click
 
-from clikit.command import command
-from clikit.exits import ExitCode
-from clikit.invocation import Invocation
-from clikit.options import examples
 from projections.cli.options import database_option, model_option, nats_option, opened_log, workers_option
 from projections.cli.working import shown
 from projections.models import load
+from terminalkit.command import command
+from terminalkit.exits import ExitCode
+from terminalkit.options import examples
+from terminalkit.runtime.invocation import Invocation
 
 
 @click.command(
@@ -31,10 +31,10 @@ from projections.models import load
 @command(logs=True, busy=True)
 async def verify(invocation: Invocation, *, model_name: str, nats_url: str, database: str, part: str | None, workers: int) -> int:
     """Fold the log afresh and compare with the tables row by row; also while the service runs. Exit code 5: they differ."""
-    from projections import fold  # noqa: PLC0415 - slow
-    from projections.copies import Part  # noqa: PLC0415 - slow
-    from projections.databases import copies_at, reader_at  # noqa: PLC0415 - slow
     from projections.parallel import Workers  # noqa: PLC0415 - slow
+    from projections.rebuild import verify as fold  # noqa: PLC0415 - slow
+    from projections.rebuild.copies import Part  # noqa: PLC0415 - slow
+    from projections.stores.databases import copies_at, reader_at  # noqa: PLC0415 - slow
 
     model, output = load(model_name), invocation.output
     reader = reader_at(database) if part is None else copies_at(database).reader(Part(part))

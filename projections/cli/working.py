@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from clikit.bar import bar
-from clikit.output import Output
+from terminalkit.output import Output
+from terminalkit.progress_bar import bar
 
 if TYPE_CHECKING:
     from eventlog.jetstream.log import JetStreamLog
-    from projections.fold import Run
-    from projections.maintenance import Done, Work
     from projections.model import ReadModel
     from projections.parallel import Workers
-    from projections.projector import Projector
+    from projections.projector.projector import Projector
+    from projections.rebuild.operations import Done, Work
+    from projections.rebuild.verify import Run
 
 
 def shown(output: Output, what: str, workers: Workers) -> Run:
@@ -36,10 +36,10 @@ async def ordered(
     import msgspec  # noqa: PLC0415 - slow
 
     from eventlog import OutcomeUnknown, Unavailable  # noqa: PLC0415 - slow
-    from eventlog.desk import ask  # noqa: PLC0415 - slow
-    from projections.databases import copies_of, store_at  # noqa: PLC0415 - slow
-    from projections.maintenance import Maintenance, Order, outcome_of, subject_of  # noqa: PLC0415 - slow
-    from projections.projector import Projector  # noqa: PLC0415 - slow
+    from eventlog.broker.requests import ask  # noqa: PLC0415 - slow
+    from projections.projector.projector import Projector  # noqa: PLC0415 - slow
+    from projections.rebuild.operations import Maintenance, Order, outcome_of, subject_of  # noqa: PLC0415 - slow
+    from projections.stores.databases import copies_of, store_at  # noqa: PLC0415 - slow
 
     store = store_at(database)
     order = Order(work=work, database=store.identity, projection=projection, aggregate=aggregate)

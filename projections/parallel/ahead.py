@@ -14,11 +14,11 @@ from contextlib import asynccontextmanager
 import attrs
 
 from eventlog import Commit
-from projections.advancing import Advancing
-from projections.applying import Derived, reached_of
-from projections.backlog import Backlog
 from projections.parallel.parts import Given, given, merged, split
 from projections.parallel.workers import Workers
+from projections.projector.backlog import Backlog
+from projections.projector.derive import Derived, reached_of
+from projections.projector.writer import Advancing
 
 Ahead = AsyncGenerator[tuple[Sequence[Commit], Callable[[], Awaitable[Derived]]], None]
 """Batches in order, each with what gives what it leads to: to be asked when all before it are written, in one's turn."""

@@ -19,9 +19,9 @@ import attrs
 import msgspec
 
 from eventlog import Commit
-from projections.applying import Changes, Derived, derive
 from projections.model import Change, Delete, Put, ReadModel, Table
-from projections.parking import Parking
+from projections.projector.derive import Changes, Derived, derive
+from projections.projector.parking import Parking
 from projections.store import KeyRecord, Parked, Place
 
 

@@ -18,12 +18,12 @@ from typing import Self
 import structlog
 
 from eventlog import Commit
-from eventlog.launch import attached
-from projections.applying import Derived
+from eventlog.embedded.die_with_parent import attached
 from projections.errors import WorkerLost
 from projections.model import ReadModel
 from projections.models import at, place_of
 from projections.parallel.parts import Given, Request, derived_from, request_of
+from projections.projector.derive import Derived
 
 log = structlog.get_logger(__name__)
 

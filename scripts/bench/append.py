@@ -29,11 +29,11 @@ import uvloop
 from nats.js import JetStreamContext
 
 from eventlog import AggregateId, NewCommit, NewEvent, Proposal, Registry
-from eventlog.declarations import parse
-from eventlog.embedded import EmbeddedServer
-from eventlog.jetstream.connection import Connection
+from eventlog.admin.declarations import parse
+from eventlog.admin.reconcile import apply
+from eventlog.embedded.nats import EmbeddedServer
 from eventlog.jetstream.log import JetStreamLog
-from eventlog.streams import apply
+from eventlog.jetstream.transport.connection import Connection
 
 STREAM, CATEGORY = "BENCH", "bench.stock"
 DECLARED = parse(

@@ -19,9 +19,9 @@ import signal
 import time
 from statistics import median
 
-from tests.support.clustered import cluster_directory, clustered
-from tests.support.clusterkills import KINDS, Kill, kill
-from tests.support.clusterload import Load, loaded
+from tests.support.cluster.kills import KINDS, Kill, kill
+from tests.support.cluster.load import Load, loaded
+from tests.support.cluster.system import cluster_directory, clustered
 
 
 def show(load: Load, kills: list[Kill], seconds: float) -> None:

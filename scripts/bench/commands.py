@@ -14,13 +14,13 @@ from statistics import median
 
 import nats
 
+from eventlog.admin.declarations import Declarations, Stream
+from eventlog.admin.reconcile import apply
 from eventlog.commands import Commands
-from eventlog.declarations import Declarations, Stream
-from eventlog.embedded import EmbeddedServer
-from eventlog.jetstream.connection import Connection
+from eventlog.embedded.nats import EmbeddedServer
 from eventlog.jetstream.log import JetStreamLog
-from eventlog.streams import apply
-from tests.support.counter import CATEGORY, COUNTER, REGISTRY, Add
+from eventlog.jetstream.transport.connection import Connection
+from tests.support.log.counter import CATEGORY, COUNTER, REGISTRY, Add
 
 SUBJECT = "BENCH"
 

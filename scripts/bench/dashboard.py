@@ -31,7 +31,7 @@ from typing import Any
 
 from playwright.async_api import Browser, async_playwright, expect
 
-from tests.support.tracker import TrackerSystem, tracker_system
+from tests.support.tracker.system import TrackerSystem, tracker_system
 
 REPO = "https://example.com/owner/shop"
 PROJECTS = 100

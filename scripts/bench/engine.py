@@ -31,12 +31,12 @@ from tree_sitter import Parser
 
 from gctd.engines.__main__ import Order
 from gctd.engines.engine import EngineInput
-from gctd.engines.gocrap_walk import select_like_gocrap
+from gctd.engines.gocrap.walk import select_like_gocrap
+from gctd.engines.golang.profile import read_profile
+from gctd.engines.golang.syntax import GO
 from gctd.engines.native import NativeEngine
-from gctd.engines.profile import read_profile
 from gctd.engines.report import decode
 from gctd.engines.selection import Warnings
-from gctd.engines.syntax import GO
 
 BLOCKS_PER_FILE = 500
 CHANGED = Path("strings/strings.go")

@@ -36,8 +36,8 @@ from aiohttp import web
 from listening import until_open
 from peer_python import ROOT, installed
 
-from eventlog.launch import attached
-from eventlog.ports import free_port
+from eventlog.embedded.die_with_parent import attached
+from eventlog.embedded.ports import free_port
 from graphql_fn.core.hello import GREETING
 
 PEERS = Path(__file__).parent / "peers"

@@ -36,18 +36,18 @@ import psutil
 from listening import until_open
 from peer_python import installed
 
-from clikit.serving import run_program
-from eventlog.embedded import EmbeddedServer
-from eventlog.launch import attached
-from eventlog.ports import free_port
+from eventlog.embedded.die_with_parent import attached
+from eventlog.embedded.nats import EmbeddedServer
+from eventlog.embedded.ports import free_port
 from gctd.domain.analysis import Analysis, Blob, Summary, analysis_id
 from gctd.domain.project import Project
 from gctd.domain.repo import Repo
 from gctd.domain.task import Task
-from gctd.scan.output import OnLog
+from gctd.scan.isolation.output import OnLog
 from gctd.settings import load
 from gctd.worker.main import work
 from gctd.worker.work import Discovered, Equipment, OnStage
+from terminalkit.runtime.serving import run_program
 
 ROOT = Path(__file__).parents[2]
 PEERS = Path(__file__).parent / "peers"

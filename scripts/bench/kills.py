@@ -17,14 +17,14 @@ from contextlib import suppress
 from pathlib import Path
 from statistics import median
 
-from eventlog.embedded import EmbeddedServer
-from projections.databases import reader_at, store_at
+from eventlog.embedded.nats import EmbeddedServer
 from projections.errors import ProjectionError
-from projections.fold import compare, dump, folded
 from projections.migrations import Migrations
-from projections.projector import Projector
-from tests.support.ledger import MODEL, Book
-from tests.support.projecting import ledger_log, start_projector
+from projections.projector.projector import Projector
+from projections.rebuild.verify import compare, dump, folded
+from projections.stores.databases import reader_at, store_at
+from tests.support.readside.ledger import MODEL, Book
+from tests.support.readside.projecting import ledger_log, start_projector
 
 ACCOUNTS = 400
 BATCHES = (7, 100, 1000)

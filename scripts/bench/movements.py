@@ -34,7 +34,7 @@ import uvloop
 from aiohttp import web
 from nats import connect
 
-from eventlog.embedded import EmbeddedServer
+from eventlog.embedded.nats import EmbeddedServer
 from pantry.domain.ean13 import check_digit
 
 IMPORTED = 100_000

@@ -31,8 +31,8 @@ from hello import Server as Gateway
 from hello import running
 from movements import Server, code, pantry, post, prepare
 
-from eventlog.embedded import EmbeddedServer
-from eventlog.ports import free_port
+from eventlog.embedded.nats import EmbeddedServer
+from eventlog.embedded.ports import free_port
 
 QUERY = """query($first: Int!) { products(first: $first) { nodes { name currentStock category { name }
     stock(asOf: "2026-01-01T00:00:00Z") movements(first: 2) { nodes { type quantity createdAt product { name } } } } } }"""

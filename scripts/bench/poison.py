@@ -25,15 +25,15 @@ import structlog
 import uvloop
 from rebuild import postgres
 
-from eventlog.embedded import EmbeddedServer
+from eventlog.embedded.nats import EmbeddedServer
 from eventlog.jetstream.log import JetStreamLog
-from projections.databases import store_at
-from projections.fold import compare, dump, folded
 from projections.migrations import Migrations
-from projections.projector import Projector
+from projections.projector.projector import Projector
+from projections.rebuild.verify import compare, dump, folded
 from projections.store import Store
-from tests.support.ledger import FIXED, MODEL, Book, Booked, Opened
-from tests.support.projecting import ledger_log
+from projections.stores.databases import store_at
+from tests.support.readside.ledger import FIXED, MODEL, Book, Booked, Opened
+from tests.support.readside.projecting import ledger_log
 
 ACCOUNTS = 400
 WRONG = {"handler": Booked(1, "poison"), "row": Booked(-1_000_000)}

@@ -16,12 +16,12 @@ import tempfile
 import time
 from pathlib import Path
 
-from eventlog.conformance import account
-from eventlog.jetstream.connection import Connection
 from eventlog.jetstream.log import JetStreamLog
-from tests.support.cluster import Cluster
-from tests.support.eventstream import STREAM, event_stream
-from tests.support.racing import race
+from eventlog.jetstream.transport.connection import Connection
+from eventlog.testing.conformance import account
+from tests.support.cluster.servers import Cluster
+from tests.support.log.event_stream import STREAM, event_stream
+from tests.support.log.racing import race
 
 
 async def main(rounds: int, writers: int, directory: Path) -> None:

@@ -27,21 +27,22 @@ from typing import Any
 import uvloop
 from replay import generate
 
-from eventlog import AggregateId, NewCommit, NewEvent, Proposal, streams
-from eventlog.declarations import load
-from eventlog.embedded import EmbeddedServer
-from eventlog.jetstream.connection import Connection
+from eventlog import AggregateId, NewCommit, NewEvent, Proposal
+from eventlog.admin import reconcile as streams
+from eventlog.admin.declarations import load
+from eventlog.embedded.nats import EmbeddedServer
 from eventlog.jetstream.log import JetStreamLog
+from eventlog.jetstream.transport.connection import Connection
 from gctd.domain import worker
-from httpkit.feed import CommitFrames
-from httpkit.readside import ReadSide, migrated
-from projections.copies import Copies, Part
-from projections.databases import copies_at
+from gctd.readmodel import MODEL
 from projections.errors import ProjectionError
-from projections.maintenance import Order, Work
-from projections.postgres.server import PostgresServer
+from projections.rebuild.copies import Copies, Part
+from projections.rebuild.operations import Order, Work
 from projections.store import Store
-from projections.tracker import MODEL
+from projections.stores.databases import copies_at
+from projections.stores.postgres.server import PostgresServer
+from servicekit.feed import CommitFrames
+from servicekit.readside import ReadSide, migrated
 
 PROGRAM = (sys.executable, "-c", "import sys; from projections.cli import main; sys.exit(main())")
 UNDER_WAY = 500

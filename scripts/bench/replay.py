@@ -36,20 +36,20 @@ import replay_peer
 import uvloop
 from tracker import TrackerLog
 
-from clikit.busy import run_busy
-from eventlog import streams
-from eventlog.declarations import load
-from eventlog.embedded import EmbeddedServer
+from eventlog.admin import reconcile as streams
+from eventlog.admin.declarations import load
+from eventlog.embedded.nats import EmbeddedServer
 from eventlog.jetstream.batch import MOST_MESSAGES
-from eventlog.jetstream.connection import Connection
 from eventlog.jetstream.log import JetStreamLog
-from projections.databases import store_at
-from projections.fold import dump
+from eventlog.jetstream.transport.connection import Connection
+from gctd.readmodel import MODEL
 from projections.parallel import Workers
-from projections.postgres.server import PostgresServer
-from projections.projector import BATCH, Projector
-from projections.rebuild import fill
-from projections.tracker import MODEL
+from projections.projector.projector import BATCH, Projector
+from projections.rebuild.rebuild import fill
+from projections.rebuild.verify import dump
+from projections.stores.databases import store_at
+from projections.stores.postgres.server import PostgresServer
+from terminalkit.runtime.event_loop import run_busy
 
 MEASUREMENTS = {"bare": "reading the stream only", "model": "into the read model", "peer": "eventsourcing, as many rows"}
 WITH = "model with "

@@ -24,11 +24,11 @@ from nats.aio.msg import Msg
 from nats.js.api import ConsumerConfig
 
 from eventlog import Registry
-from eventlog.declarations import parse
-from eventlog.embedded import EmbeddedServer
-from eventlog.jetstream.connection import Connection
-from eventlog.jetstream.reader import follow
-from eventlog.streams import apply
+from eventlog.admin.declarations import parse
+from eventlog.admin.reconcile import apply
+from eventlog.embedded.nats import EmbeddedServer
+from eventlog.jetstream.follower import follow
+from eventlog.jetstream.transport.connection import Connection
 
 STREAM = "BENCH"
 SUBJECTS = 500

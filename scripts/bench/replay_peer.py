@@ -18,9 +18,9 @@ from peer_python import installed
 
 from eventlog import Commit
 from eventlog.jetstream.log import JetStreamLog
+from gctd.readmodel import MODEL
 from projections.migrations import migrations_of
 from projections.model import Put, Table
-from projections.tracker import MODEL
 
 PROGRAM = Path(__file__).parent / "peers" / "eventsourcing_replay.py"
 

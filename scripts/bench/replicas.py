@@ -23,9 +23,9 @@ from statistics import median, quantiles
 import attrs
 
 from pantry.domain.ean13 import check_digit
-from projections.postgres.server import PostgresServer
-from tests.support.clustered import cluster_directory
-from tests.support.pantry import MILK, Server, pantry_system
+from projections.stores.postgres.server import PostgresServer
+from tests.support.cluster.system import cluster_directory
+from tests.support.pantry.system import MILK, Server, pantry_system
 
 EVERY = 0.02
 """Seconds between two probes."""

@@ -29,11 +29,11 @@ from statistics import median
 
 import attrs
 
-from eventlog.blobs import MemoryBlobs
+from eventlog.broker.blobs import MemoryBlobs
 from gctd.domain.config import ProjectConfig
 from gctd.domain.task import Task, TaskStatus
 from gctd.domain.urls import parse_repo_url, repo_id
-from gctd.scan.cache import Cache
+from gctd.scan.cache.directory import Cache
 from gctd.settings import Settings
 from gctd.worker.scanning import Scanning, open_work
 

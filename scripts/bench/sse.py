@@ -34,11 +34,11 @@ from aiohttp_sse import EventSourceResponse
 from eventlog.commit import Position
 from httpkit.application import build_application
 from httpkit.edge import Edge
-from httpkit.frames import Frame
-from httpkit.health import Health
+from httpkit.ops.health import Health
 from httpkit.routes import Call, Nothing, Route
-from httpkit.server import Address, Limits, serving
-from httpkit.sse import Hub, StreamSettings
+from httpkit.server.serving import Address, Limits, serving
+from httpkit.sse.frames import Frame
+from httpkit.sse.hub import Hub, StreamSettings
 
 _TOKEN = b"data:"
 _STAMP = re.compile(rb'"t":(\d+)')

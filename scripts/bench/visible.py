@@ -21,15 +21,15 @@ from statistics import median, quantiles
 import uvloop
 from tracker import queued
 
-from eventlog import streams
-from eventlog.declarations import load
-from eventlog.embedded import EmbeddedServer
-from eventlog.jetstream.connection import Connection
+from eventlog.admin import reconcile as streams
+from eventlog.admin.declarations import load
+from eventlog.embedded.nats import EmbeddedServer
 from eventlog.jetstream.log import JetStreamLog
+from eventlog.jetstream.transport.connection import Connection
+from gctd.readmodel import MODEL
 from projections.migrations import Migrations
-from projections.projector import Projector
-from projections.sqlite import SQLiteStore
-from projections.tracker import MODEL
+from projections.projector.projector import Projector
+from projections.stores.sqlite import SQLiteStore
 
 
 async def run_once(

@@ -19,14 +19,14 @@ import pytest
 import trustme
 
 from eventlog import Unavailable
-from eventlog.embedded import find_binary
+from eventlog.embedded.die_with_parent import attached
+from eventlog.embedded.nats import find_binary
+from eventlog.embedded.ports import free_port
 from eventlog.jetstream.api import call
-from eventlog.jetstream.connection import Connection
 from eventlog.jetstream.keyring import JetStreamKeyring
-from eventlog.launch import attached
-from eventlog.ports import free_port
-from tests.support.pantry import Server
-from tests.support.tracker import ROOT
+from eventlog.jetstream.transport.connection import Connection
+from tests.support import ROOT
+from tests.support.pantry.system import Server
 from tests.support.waiting import wait_until
 
 SHORT = 0.3

@@ -20,9 +20,9 @@ import pytest
 import trustme
 import yaml
 
-from eventlog.launch import attached
-from eventlog.ports import free_ports
-from tests.support.tracker import ROOT
+from eventlog.embedded.die_with_parent import attached
+from eventlog.embedded.ports import free_ports
+from tests.support import ROOT
 from tests.support.waiting import wait_until
 
 DEPLOY = ROOT / "deploy"

@@ -7,8 +7,8 @@ from collections.abc import AsyncIterator
 import pytest
 import pytest_asyncio
 
-from tests.support.cluster import Cluster
-from tests.support.nats import remove_streams
+from tests.support.cluster.servers import Cluster
+from tests.support.log.nats import remove_streams
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")

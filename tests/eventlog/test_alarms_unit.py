@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from eventlog.alarms import Alarms
+from eventlog.support.timers import Alarms
 from tests.support.waiting import wait_until
 
 

@@ -24,8 +24,8 @@ from eventlog import (
     Proposal,
 )
 from eventlog.commands import MOST_IN_ONE_COMMIT, Commands, Outcome, Step
-from eventlog.memory import MemoryLog
-from tests.support.counter import COUNTER, REGISTRY, Add, Added, Counter, Short
+from eventlog.testing.memory import MemoryLog
+from tests.support.log.counter import COUNTER, REGISTRY, Add, Added, Counter, Short
 
 AT = datetime(2026, 11, 20, 12, tzinfo=UTC)
 ONE = AggregateId("test.counter", "one")

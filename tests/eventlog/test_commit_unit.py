@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eventlog import Commit, Context, NewCommit, NewEvent
-from tests.support import ledger
+from tests.support.readside import ledger
 
 events = st.one_of(
     st.builds(ledger.Opened, st.text(max_size=20)), st.builds(ledger.Booked, st.integers(-9, 9)), st.builds(ledger.Closed)

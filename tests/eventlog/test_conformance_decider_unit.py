@@ -11,7 +11,7 @@ import pytest
 
 from eventlog.decider import Decider
 from eventlog.registry import Registry
-from eventlog.testing import given
+from eventlog.testing.scenario import given
 
 REGISTRY = Registry()
 CATEGORY = "kit.jar"

@@ -8,10 +8,10 @@ from collections.abc import Sequence
 import pytest
 
 from eventlog.commit import Appended, Proposal
-from eventlog.conformance import REGISTRY, EventLogConformance, deposit, first_of
 from eventlog.errors import Conflict, IncarnationChanged, OutcomeUnknown, Unavailable
-from eventlog.memory import MemoryLog
 from eventlog.port import EventLog
+from eventlog.testing.conformance import REGISTRY, EventLogConformance, deposit, first_of
+from eventlog.testing.memory import MemoryLog
 
 
 class TestMemoryLog(EventLogConformance):

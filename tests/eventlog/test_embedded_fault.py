@@ -15,15 +15,15 @@ import nats.errors
 import psutil
 import pytest
 
-from eventlog.embedded import DataDirectoryInUse, EmbeddedServer, ServerFailed
-from eventlog.ports import free_port
-from tests.support.nats import plain_client
+from eventlog.embedded.nats import DataDirectoryInUse, EmbeddedServer, ServerFailed
+from eventlog.embedded.ports import free_port
+from tests.support.log.nats import plain_client
 from tests.support.waiting import wait_until
 
 OWNER = """
 import asyncio, sys
 from pathlib import Path
-from eventlog.embedded import EmbeddedServer
+from eventlog.embedded.nats import EmbeddedServer
 
 async def main():
     async with EmbeddedServer(Path(sys.argv[1])) as server:
@@ -124,7 +124,7 @@ async def test_a_free_port_that_another_program_takes_is_no_failure(tmp_path: Pa
     """It looks for another one; a port that was asked for is the caller's."""
     with socket.create_server(("127.0.0.1", free_port())) as faster:
         taken, other = faster.getsockname()[1], free_port()
-        monkeypatch.setattr("eventlog.embedded.free_port", iter([taken, other]).__next__)
+        monkeypatch.setattr("eventlog.embedded.nats.free_port", iter([taken, other]).__next__)
         async with EmbeddedServer(tmp_path / "any") as server:
             assert server.url == f"nats://127.0.0.1:{other}"
         with pytest.raises(ServerFailed, match="address already in use"):

@@ -13,14 +13,14 @@ import pytest
 import pytest_asyncio
 
 from eventlog import AggregateId, Commit, NewCommit, NewEvent, Proposal, RecordedEvent, Registry, UndecodableCommit
-from eventlog.declarations import parse
-from eventlog.embedded import EmbeddedServer
-from eventlog.jetstream.connection import Connection
+from eventlog.admin.declarations import parse
+from eventlog.admin.reconcile import apply
+from eventlog.embedded.nats import EmbeddedServer
 from eventlog.jetstream.keyring import JetStreamKeyring
-from eventlog.memory import MemoryKeyring, MemoryLog
-from eventlog.people import Key, Keyring, People, Sealed
-from eventlog.personal import ERASED, SEALED, personal
-from eventlog.streams import apply
+from eventlog.jetstream.transport.connection import Connection
+from eventlog.privacy.encryption import Key, Keyring, People, Sealed
+from eventlog.privacy.fields import ERASED, SEALED, personal
+from eventlog.testing.memory import MemoryKeyring, MemoryLog
 
 REGISTRY = Registry()
 BOOK = AggregateId("guests.book", "hall")

@@ -14,9 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from eventlog import AggregateId, Context, NewCommit, NewEvent, Proposal
-from eventlog.memory import MemoryLog
-from eventlog.search import Page, Wanted, search
-from tests.support.counter import CATEGORY, REGISTRY, Added, Counter
+from eventlog.history.search import Page, Wanted, search
+from eventlog.testing.memory import MemoryLog
+from tests.support.log.counter import CATEGORY, REGISTRY, Added, Counter
 
 AT = datetime(2026, 11, 20, 12, tzinfo=UTC)
 

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from gctd.credentials import read_credentials
 from gctd.domain.errors import BadInput
-from gctd.policy import git_settings, module_downloads
 from gctd.settings import Settings
+from gctd.wiring.credentials import read_credentials
+from gctd.wiring.policy import git_settings, module_downloads
 
 
 def netrc(directory: Path, text: str, mode: int = 0o600) -> Path:

@@ -10,7 +10,7 @@ from openapi_schema_validator import OAS31Validator
 from gctd.http.api import TABLE
 from gctd.http.examples import EXAMPLES
 from httpkit.edge import Edge
-from httpkit.openapi import encoded
+from httpkit.messages.openapi import encoded
 from httpkit.operation import Operation
 
 

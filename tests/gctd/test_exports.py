@@ -26,8 +26,8 @@ from gctd.exports.coverage import statements_covered
 from gctd.exports.functions import functions_csv
 from gctd.exports.markdown import Comment, code, plain
 from gctd.exports.sarif import sarif
-from gctd.hosts.links import Links, link
-from projections.tracker.views import AnalysisView
+from gctd.readmodel.views import AnalysisView
+from gctd.scan.hosts.links import Links, link
 
 SVG = "{http://www.w3.org/2000/svg}"
 COMMIT = "0123456789abcdef0123456789abcdef01234567"

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from eventlog import Registry, UndecodableCommit
-from tests.support.samples import GOLDEN, registries, sample_path
+from tests.support.log.samples import GOLDEN, registries, sample_path
 
 KNOWN = [
     pytest.param(registry, name, version, id=f"{name}.v{number}")
@@ -34,7 +34,7 @@ def differences(registry: Registry, name: str, version: int, stored: bytes) -> s
 def test_a_stored_sample_is_what_the_code_reads_and_writes(registry: Registry, name: str, version: tuple[str, int, int]) -> None:
     service, number, newest = version
     path = sample_path(service, name, number)
-    assert path.exists(), f"{path.name} is missing: python -m tests.support.samples writes it"
+    assert path.exists(), f"{path.name} is missing: python -m tests.support.log.samples writes it"
     if number == newest:
         assert differences(registry, name, number, path.read_bytes()) is None
     else:

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 import pytest
 import pytest_asyncio
 
-from tests.support.graphql import Gateway, gateway
+from tests.support.web.graphql import Gateway, gateway
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")

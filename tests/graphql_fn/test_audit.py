@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.graphql import Gateway
-from tests.support.node import install, node
+from tests.support.web.graphql import Gateway
+from tests.support.web.node import install, node
 
 AUDIT = Path(__file__).parent / "audit"
 

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from tests.graphql_fn.queries import GREETING
-from tests.support.graphql import Gateway, gateway
 from tests.support.waiting import wait_until
+from tests.support.web.graphql import Gateway, gateway
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

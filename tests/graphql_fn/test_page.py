@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.graphql import Gateway, gateway
+from tests.support.web.graphql import Gateway, gateway
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

@@ -16,8 +16,8 @@ from graphql_fn.core.limits import LARGEST_PAGE, Limits
 from graphql_fn.core.request import Request
 from graphql_fn.core.result import Outcome
 from graphql_fn.readmodels import pantry
-from httpkit.onlooker import Onlooker
-from tests.support.stocked import code_of, moved_at, stocked
+from servicekit.replica import Onlooker
+from tests.support.pantry.stocked import code_of, moved_at, stocked
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

@@ -8,7 +8,7 @@ from typing import Any
 from graphql_fn.core.evaluator import Evaluator
 from graphql_fn.core.request import Request
 from graphql_fn.readmodels import pantry
-from tests.support.stocked import code_of, moved_at, stocked
+from tests.support.pantry.stocked import code_of, moved_at, stocked
 
 QUERIES = (
     """{ products(first: 40) { edges { cursor node { name active createdAt updatedAt category { name }

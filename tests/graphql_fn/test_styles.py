@@ -20,8 +20,8 @@ from graphql_fn.core.function import Function
 from graphql_fn.core.request import Request
 from graphql_fn.handlers import callback, event, platform
 from tests.graphql_fn.queries import GREETING, TABLE
-from tests.support.graphql import Gateway
-from tests.support.tracker import ROOT
+from tests.support import ROOT
+from tests.support.web.graphql import Gateway
 
 queries = pytest.mark.parametrize("query", TABLE)
 

@@ -19,9 +19,9 @@ import pytest_asyncio
 
 from pantry.domain.ean13 import check_digit
 from tests.httpkit.eventsource import Event, EventSource
-from tests.support.graphql import Gateway, gateway
-from tests.support.pantry import Server, pantry_system
+from tests.support.pantry.system import Server, pantry_system
 from tests.support.waiting import wait_until
+from tests.support.web.graphql import Gateway, gateway
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

@@ -15,10 +15,10 @@ import pytest
 import pytest_asyncio
 
 from tests.httpkit.eventsource import EventSource
-from tests.support.graphql import Gateway, gateway
-from tests.support.madeup import MadeUp
-from tests.support.tracker import TrackerSystem, tracker_system
+from tests.support.tracker.made_up import MadeUp
+from tests.support.tracker.system import TrackerSystem, tracker_system
 from tests.support.waiting import wait_until
+from tests.support.web.graphql import Gateway, gateway
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

@@ -18,13 +18,13 @@ from aiohttp import web
 from eventlog.commit import Position
 from httpkit.application import build_application
 from httpkit.edge import Edge
-from httpkit.fields import UNSET, Unset, header, member, message, path, payload, query
-from httpkit.frames import Frame
-from httpkit.health import Health
-from httpkit.paging import decode_cursor, encode_cursor
+from httpkit.messages.fields import UNSET, Unset, header, member, message, path, payload, query
+from httpkit.messages.paging import decode_cursor, encode_cursor
+from httpkit.ops.health import Health
 from httpkit.routes import Answer, Call, Nothing, Route
-from httpkit.server import Address, Limits, serving
-from httpkit.sse import Hub, StreamSettings
+from httpkit.server.serving import Address, Limits, serving
+from httpkit.sse.frames import Frame
+from httpkit.sse.hub import Hub, StreamSettings
 
 
 class Colour(Enum):

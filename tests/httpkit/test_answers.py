@@ -11,7 +11,7 @@ import structlog.testing
 
 from httpkit.application import build_application
 from httpkit.edge import Edge
-from httpkit.health import Health
+from httpkit.ops.health import Health
 from httpkit.routes import Route
 from tests.httpkit.raw import ask
 from tests.httpkit.shop import Running, open_shop, show_thing

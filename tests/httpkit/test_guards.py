@@ -9,9 +9,9 @@ import structlog.testing
 
 from httpkit.application import build_application
 from httpkit.edge import Edge
-from httpkit.guards import Guard, allowed_hosts, is_loopback
-from httpkit.health import Health
-from httpkit.server import serving
+from httpkit.ops.health import Health
+from httpkit.server.guard import Guard, allowed_hosts, is_loopback
+from httpkit.server.serving import serving
 from tests.httpkit.raw import ask, parse, send
 from tests.httpkit.shop import open_shop
 

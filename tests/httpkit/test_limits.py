@@ -14,8 +14,8 @@ import pytest
 import structlog.testing
 
 from httpkit.edge import Edge
-from httpkit.server import Address, Limits
-from httpkit.sse import StreamSettings
+from httpkit.server.serving import Address, Limits
+from httpkit.sse.hub import StreamSettings
 from tests.httpkit.loops import on_uvloop
 from tests.httpkit.raw import ask, deaf, parse, send
 from tests.httpkit.shop import open_shop
@@ -309,8 +309,8 @@ async def test_shutdown_does_not_wait_longer_than_its_limit() -> None:
 
 PROGRAM = """
 import asyncio, sys
-from clikit.busy import run_busy
-from httpkit.server import termination
+from terminalkit.runtime.event_loop import run_busy
+from httpkit.server.serving import termination
 from tests.httpkit.shop import open_shop
 
 async def main():

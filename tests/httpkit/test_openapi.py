@@ -12,10 +12,10 @@ from openapi_spec_validator import OpenAPIV31SpecValidator
 
 from httpkit.application import build_application
 from httpkit.edge import Edge
-from httpkit.fields import PRINTABLE, member, message
-from httpkit.guards import Guard, allowed_hosts
-from httpkit.health import Health
+from httpkit.messages.fields import PRINTABLE, member, message
+from httpkit.ops.health import Health
 from httpkit.routes import Call, Nothing, Route
+from httpkit.server.guard import Guard, allowed_hosts
 from tests.httpkit.shop import TABLE, Running, open_shop
 
 

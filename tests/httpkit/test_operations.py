@@ -16,13 +16,13 @@ from typing import Any
 import pytest
 import structlog
 
-from httpkit import logs
 from httpkit.application import build_application
-from httpkit.deadline import Deadlines
 from httpkit.edge import Edge
-from httpkit.health import Health
-from httpkit.pages import POLICY, Pages
-from httpkit.server import serving
+from httpkit.ops.health import Health
+from httpkit.server.deadline import Deadlines
+from httpkit.server.serving import serving
+from httpkit.static.pages import POLICY, Pages
+from terminalkit import logs
 from tests.httpkit.raw import ask
 from tests.httpkit.shop import Away, open_shop
 

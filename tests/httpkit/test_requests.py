@@ -13,8 +13,8 @@ import pytest
 import pytest_asyncio
 from multidict import MultiDict
 
-from httpkit.binding import Binder
-from httpkit.fields import member, message, query
+from httpkit.messages.binding import Binder
+from httpkit.messages.fields import member, message, query
 from httpkit.problems import Invalid
 from tests.httpkit.raw import ask, parse, send
 from tests.httpkit.shop import Running, open_shop

@@ -17,9 +17,9 @@ from prometheus_client import CollectorRegistry, generate_latest
 
 from eventlog.commit import Position
 from eventlog.errors import LogTruncated
-from httpkit.frames import Frame
 from httpkit.problems import Busy
-from httpkit.sse import CannotResume, Hub, StreamSettings
+from httpkit.sse.frames import Frame
+from httpkit.sse.hub import CannotResume, Hub, StreamSettings
 from tests.httpkit.eventsource import EventSource
 from tests.httpkit.loops import on_uvloop
 from tests.httpkit.raw import ask, deaf

@@ -13,11 +13,11 @@ from structlog.testing import capture_logs
 
 from httpkit.application import build_application
 from httpkit.edge import Edge
-from httpkit.guards import Guard
-from httpkit.health import Health
+from httpkit.ops.health import Health
 from httpkit.routes import Call, Nothing, Route
-from httpkit.server import serving
-from httpkit.streams import Streams
+from httpkit.server.guard import Guard
+from httpkit.server.serving import serving
+from httpkit.sse.single import Streams
 from tests.httpkit.loops import on_uvloop
 from tests.httpkit.waiting import until
 

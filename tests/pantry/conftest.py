@@ -9,7 +9,7 @@ import pytest
 import pytest_asyncio
 
 from pantry.domain.ean13 import check_digit
-from tests.support.pantry import PantrySystem, Server, pantry_system
+from tests.support.pantry.system import PantrySystem, Server, pantry_system
 
 _NUMBERS = itertools.count(1)
 

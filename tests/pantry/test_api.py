@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.pantry import API, PantrySystem, Server
+from tests.support.pantry.system import API, PantrySystem, Server
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

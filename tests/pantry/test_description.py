@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from openapi_spec_validator import OpenAPIV31SpecValidator
 
-from tests.support.contract import schemathesis
-from tests.support.pantry import FLOUR, Server
+from tests.support.pantry.system import FLOUR, Server
+from tests.support.web.contract import schemathesis
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -44,7 +44,7 @@ async def test_schemathesis_finds_nothing(server: Server, tmp_path: Path) -> Non
     await schemathesis(
         f"{server.url}/openapi.json",
         tmp_path,
-        hooks="tests.support.formats_pantry",
+        hooks="tests.support.pantry.formats",
         streams="/events$",
         configuration=CONFIGURATION,
         known={"KNOWN_PRODUCT": FLOUR, "KNOWN_CATEGORY": category},

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given as for_any
 from hypothesis import strategies as st
 
-from eventlog.testing import given
+from eventlog.testing.scenario import given
 from pantry.domain import ean13, quantity
 from pantry.domain.category import CATEGORY, CategoryCreated, CategoryEdited, CreateCategory, EditCategory
 from pantry.domain.category_name import (

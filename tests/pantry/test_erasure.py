@@ -16,15 +16,15 @@ import attrs
 import pytest
 
 from eventlog.commands import Commands
-from eventlog.jetstream.connection import Connection
 from eventlog.jetstream.keyring import JetStreamKeyring
-from eventlog.people import Key
+from eventlog.jetstream.transport.connection import Connection
+from eventlog.privacy.encryption import Key
 from pantry.domain.person import PERSON, ErasePerson, PersonErased
-from projections.postgres.server import PostgresServer
-from tests.support.listener import Listener
-from tests.support.pantry import API, FLOUR, MILK, PantrySystem, Server, log_of, pantry_system
-from tests.support.tables import execute
+from projections.stores.postgres.server import PostgresServer
+from tests.support.pantry.system import API, FLOUR, MILK, PantrySystem, Server, log_of, pantry_system
+from tests.support.readside.tables import execute
 from tests.support.waiting import wait_until
+from tests.support.web.listener import Listener
 
 PROJECTIONS = (sys.executable, "-c", "import sys; from projections.cli import main; sys.exit(main())")
 

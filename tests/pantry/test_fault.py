@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from pantry.domain.product import MovementRecorded, MovementType
-from tests.support.listener import Listener
-from tests.support.pantry import API, FLOUR, MILK, Answer, Server, pantry_system
+from tests.support.pantry.system import API, FLOUR, MILK, Answer, Server, pantry_system
 from tests.support.waiting import wait_until
+from tests.support.web.listener import Listener
 
 pytestmark = pytest.mark.fault
 

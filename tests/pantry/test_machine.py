@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
 
 from pantry.domain.ean13 import check_digit
-from tests.support.pantry import API, Answer, Server, pantry_system
+from tests.support.pantry.system import API, Answer, Server, pantry_system
 
 T = TypeVar("T")
 

@@ -7,7 +7,7 @@ import os
 import sys
 from pathlib import Path
 
-from projections.sqlite.lock import FileLock
+from projections.stores.sqlite.lock import FileLock
 
 
 async def test_who_migrates_while_another_does_waits_for_it_and_says_so(tmp_path: Path) -> None:

@@ -8,11 +8,11 @@ from collections.abc import AsyncIterator
 import pytest
 import pytest_asyncio
 
-from httpkit.pages import Pages
+from httpkit.static.pages import Pages
 from pantry.domain.product import NAME_LENGTH, UNIT_LENGTH
 from pantry.http.events import NAMES
-from tests.support.pantry import FLOUR, PantrySystem, Server, pantry_system
-from tests.support.supervised import ROOT
+from tests.support import ROOT
+from tests.support.pantry.system import FLOUR, PantrySystem, Server, pantry_system
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

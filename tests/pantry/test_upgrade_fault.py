@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from projections.databases import copies_at, store_at
-from projections.fold import compare, folded
-from tests.support.newerpantry import NEWER
-from tests.support.pantry import API, FLOUR, Server, log_of, pantry_system
+from projections.rebuild.verify import compare, folded
+from projections.stores.databases import copies_at, store_at
+from tests.support.pantry.newer import NEWER
+from tests.support.pantry.system import API, FLOUR, Server, log_of, pantry_system
 from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.fault
@@ -74,7 +74,7 @@ async def test_a_newer_one_beside_an_older_one_on_a_shared_database(tmp_path: Pa
         older, newer = system.servers
         await newer.kill()
         await filled(older)
-        newer.module = "tests.support.newerpantry"
+        newer.module = "tests.support.pantry.newer"
         async with read_all_the_time(older):
             await newer.begin()
             await shows_nothing_yet(newer)
@@ -102,7 +102,7 @@ async def test_a_newer_one_on_a_file_of_its_own(tmp_path: Path) -> None:
         await filled(server)
         before = [await server.get(path) for path in READS]
         await server.kill()
-        server.module = "tests.support.newerpantry"
+        server.module = "tests.support.pantry.newer"
         for _ in range(2):
             await server.begin()
             await shows_nothing_yet(server)

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from projections.databases import store_at
-from projections.postgres import PostgresStore
-from projections.sqlite import SQLiteStore
+from projections.stores.databases import store_at
+from projections.stores.postgres import PostgresStore
+from projections.stores.sqlite import SQLiteStore
 
-pytest.register_assert_rewrite("projections.testing")
+pytest.register_assert_rewrite("projections.testing.conformance")
 
 
 @pytest.fixture(params=["sqlite", "postgres"])

@@ -22,15 +22,15 @@ from gctd.domain.analysis import Analysis, Measurement, analysis_id
 from gctd.domain.repo import Repo, RepoStatus
 from gctd.domain.task import Task, TaskStatus
 from gctd.domain.worker import Worker
+from gctd.readmodel.graph import TrackerGraph
+from gctd.readmodel.queries import TrackerQueries
+from gctd.readmodel.tables import ANALYSES, REPOS, TASKS, WORKERS, analysis_row, repo_row, task_row, worker_row
 from pantry.domain.category import Category
 from pantry.domain.person import Person
 from pantry.domain.product import Details, MovementRecorded, MovementType, Product
-from projections import models
-from projections.migrations import Migrations
-from projections.model import Put, ReadModel, timestamp_text
-from projections.pantry.graph import PantryGraph
-from projections.pantry.queries import PantryQueries
-from projections.pantry.tables import (
+from pantry.readmodel.graph import PantryGraph
+from pantry.readmodel.queries import PantryQueries
+from pantry.readmodel.tables import (
     CATEGORIES,
     ERASURES,
     MOVEMENTS,
@@ -43,16 +43,16 @@ from projections.pantry.tables import (
     product_row,
     version_row,
 )
-from projections.postgres import PostgresStore
+from projections import models
+from projections.migrations import Migrations
+from projections.model import Put, ReadModel, timestamp_text
 from projections.sql import Part
-from projections.sqlite import SQLiteStore
 from projections.store import Argument, Checkpoint, Row, Step, Store
-from projections.tracker.graph import TrackerGraph
-from projections.tracker.queries import TrackerQueries
-from projections.tracker.tables import ANALYSES, REPOS, TASKS, WORKERS, analysis_row, repo_row, task_row, worker_row
-from tests.support.samples import sample
+from projections.stores.postgres import PostgresStore
+from projections.stores.sqlite import SQLiteStore
+from tests.support import ROOT
+from tests.support.log.samples import sample
 
-ROOT = Path(__file__).parents[2]
 AT = datetime(2026, 11, 20, 12, tzinfo=UTC)
 EANS = ("4006381333931", "4006381333948", "4006381333955", "4006381333962")
 NAMES = ("Zucker", "äpfel", "Apfel", "\U0001f9ea Salz_100%", "bread")

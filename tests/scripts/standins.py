@@ -14,8 +14,8 @@ from service import Ready, Service
 from supervisor import ReadyFile, run
 from system import System
 
-from eventlog.embedded import EmbeddedServer
-from eventlog.ports import free_port
+from eventlog.embedded.nats import EmbeddedServer
+from eventlog.embedded.ports import free_port
 
 
 def standin(name: str, behaviour: str) -> Service:

@@ -14,7 +14,7 @@ import pytest
 from bootstrap import SetUp, SetUpFailed
 from pages import BUILT, Node, PagesFailed, is_built
 
-from tests.support.supervised import ROOT
+from tests.support import ROOT
 
 
 @pytest.fixture

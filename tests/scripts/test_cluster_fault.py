@@ -8,8 +8,8 @@ import psutil
 import pytest
 
 from eventlog.jetstream.api import call
-from tests.support.clustered import SERVERS, cluster_directory, clustered
-from tests.support.supervised import alive
+from tests.support.cluster.system import SERVERS, cluster_directory, clustered
+from tests.support.programs.supervised import alive
 from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.fault

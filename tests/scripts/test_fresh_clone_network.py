@@ -13,7 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.supervised import ROOT, alive, supervised
+from tests.support import ROOT
+from tests.support.programs.supervised import alive, supervised
 from tests.support.waiting import wait_until
 
 _KEPT = ("PIP_", "SSL_", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "REQUESTS_CA_BUNDLE")

@@ -16,7 +16,8 @@ from console import Console
 from service import Process
 
 from tests.scripts.standins import standin
-from tests.support.supervised import ROOT, Supervised, alive, supervised
+from tests.support import ROOT
+from tests.support.programs.supervised import Supervised, alive, supervised
 from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.fault

@@ -18,7 +18,8 @@ from urllib.request import urlopen
 
 import pytest
 
-from tests.support.supervised import ROOT, Supervised, alive, supervised
+from tests.support import ROOT
+from tests.support.programs.supervised import Supervised, alive, supervised
 from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.fault

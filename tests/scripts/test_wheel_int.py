@@ -9,8 +9,8 @@ import sys
 import zipfile
 from pathlib import Path
 
+from tests.support import ROOT
 from tests.support.layers import PACKAGES
-from tests.support.supervised import ROOT
 
 
 def test_a_wheel_has_every_file_of_the_packages_and_no_other(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""The import rules of the code base (DESIGN, section 1), checked by reading the modules, not by importing them.
+"""The import rules of the code base (docs/architecture.md), checked by reading the modules, not by importing them.
 
 A pattern is a module's name, `name.*` for it and everything below it, or `*.name.*` for that of every package.
 """
@@ -14,17 +14,19 @@ from pathlib import Path
 
 import attrs
 
-SERVICES = ("gctd", "pantry", "graphql_fn")
-PACKAGES = (*SERVICES, "clikit", "httpkit", "projections", "eventlog")
+SERVICES = ("graphql_fn", "gctd", "pantry")
+CORE = ("servicekit", "projections", "terminalkit", "httpkit", "eventlog")
+"""From the top down: a package imports only those behind it."""
+PACKAGES = (*SERVICES, *CORE)
 
-_VALUES = ("eventlog", "eventlog.commit", "eventlog.decider", "eventlog.errors", "eventlog.personal", "eventlog.registry")
-_BELOW = ("clikit.*", "httpkit.*", "projections.*", "eventlog.*")
-_DOMAINS = ("gctd.domain.*", "pantry.domain.*")
+_VALUES = ("eventlog", "eventlog.commit", "eventlog.decider", "eventlog.errors", "eventlog.privacy.fields", "eventlog.registry")
+_READMODELS = tuple(f"{service}.{part}.*" for service in ("gctd", "pantry") for part in ("domain", "readmodel"))
+_CORE = tuple(f"{package}.*" for package in CORE)
 
 
 @attrs.frozen
 class Layer:
-    """The modules that match a pattern, what they may import of ours (their own layer always), and what of that not."""
+    """Modules that match a pattern, the project's modules that they may import besides their own layer, and exceptions."""
 
     modules: str
     may_import: tuple[str, ...]
@@ -32,35 +34,32 @@ class Layer:
 
 
 LAYERS = (  # the first that matches counts
-    Layer("eventlog.*", ()),
-    Layer("projections.cli.*", ("clikit.*", "projections.*", "eventlog.*", *_DOMAINS)),
-    Layer("projections.*", ("eventlog.*", *_DOMAINS), ("projections.cli.*",)),
-    Layer("httpkit.*", ("projections.*", "eventlog.*"), ("projections.cli.*",)),
-    Layer("clikit.*", ("httpkit.*",)),
+    Layer("projections.cli.*", _CORE[1:]),
+    *(Layer(f"{package}.*", _CORE[place + 1 :], ("projections.cli.*",)) for place, package in enumerate(CORE)),
     Layer("graphql_fn.core.*", ()),  # this and the next are deployed without the rest
     Layer("graphql_fn.handlers.*", ("graphql_fn.core.*",)),
-    Layer("graphql_fn.readmodels.*", ("graphql_fn.core.*", "httpkit.*", "projections.*", *_DOMAINS)),
-    Layer("graphql_fn.*", ("clikit.*", "httpkit.*", "projections.*")),
+    Layer("graphql_fn.*", (*_CORE[:-1], *_READMODELS)),
     *(
         layer
         for service in ("gctd", "pantry")
         for layer in (
             Layer(f"{service}.domain.*", _VALUES),
-            *(Layer(f"{service}.{top}", (f"{service}.*", *_BELOW)) for top in ("cli.*", "__main__")),
-            Layer(f"{service}.http.*", (f"{service}.*", *_BELOW), (f"{service}.cli.*",)),
-            Layer(f"{service}.serve", (f"{service}.*", *_BELOW), (f"{service}.cli.*",)),
-            Layer(f"{service}.*", (f"{service}.*", *_BELOW), tuple(f"{service}.{top}.*" for top in ("cli", "http", "serve"))),
+            Layer(f"{service}.readmodel.*", (f"{service}.domain.*", *_CORE)),
+            *(Layer(f"{service}.{top}", (f"{service}.*", *_CORE)) for top in ("cli.*", "__main__")),
+            Layer(f"{service}.http.*", (f"{service}.*", *_CORE), (f"{service}.cli.*",)),
+            Layer(f"{service}.serve", (f"{service}.*", *_CORE), (f"{service}.cli.*",)),
+            Layer(f"{service}.*", (f"{service}.*", *_CORE), tuple(f"{service}.{top}.*" for top in ("cli", "http", "serve"))),
         )
     ),
 )
 
 RESERVED = {
     "nats": ("eventlog.*",),
-    "aiohttp": ("httpkit.*", "*.http.*", "*.client.*", "*.cli.*", "gctd.hosts.*"),
+    "aiohttp": ("httpkit.*", "servicekit.*", "terminalkit.client.*", "*.http.*", "*.client.*", "*.cli.*", "gctd.scan.hosts.*"),
     "aiohttp_sse": ("httpkit.*", "*.http.*"),
-    "click": ("clikit.*", "*.cli.*"),
-    "rich": ("clikit.*", "*.cli.*"),
-    "asyncpg": ("projections.*",),
+    "click": ("terminalkit.*", "*.cli.*"),
+    "rich": ("terminalkit.*", "*.cli.*"),
+    "asyncpg": ("projections.stores.*",),
     "sqlite3": ("projections.*",),
     "sqlite_utils": ("projections.*",),
 }

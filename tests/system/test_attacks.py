@@ -10,8 +10,9 @@ from typing import Any
 
 import attrs
 
-from tests.support import githttp, gorepo
-from tests.support.tracker import REAL_WORKER, TrackerSystem, tracker_system
+from tests.support.tracker import git_http as githttp
+from tests.support.tracker import go_repo as gorepo
+from tests.support.tracker.system import REAL_WORKER, TrackerSystem, tracker_system
 from tests.support.waiting import wait_until
 
 TOUCH = "touch pwn"

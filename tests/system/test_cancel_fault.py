@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from tests.support.gorepo import make, sleeping
-from tests.support.processes import sleeping as alive
-from tests.support.processes import unused_sleep
-from tests.support.tracker import REAL_WORKER, TrackerSystem, tracker_system
+from tests.support.programs.processes import sleeping as alive
+from tests.support.programs.processes import unused_sleep
+from tests.support.tracker.go_repo import make, sleeping
+from tests.support.tracker.system import REAL_WORKER, TrackerSystem, tracker_system
 from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.fault

@@ -6,9 +6,9 @@ import signal
 
 import pytest
 
-from tests.support.clustered import cluster_directory, clustered
-from tests.support.clusterkills import KINDS, kill
-from tests.support.clusterload import loaded
+from tests.support.cluster.kills import KINDS, kill
+from tests.support.cluster.load import loaded
+from tests.support.cluster.system import cluster_directory, clustered
 
 pytestmark = pytest.mark.fault
 

@@ -12,15 +12,15 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from gctd.broker import JOBS
 from gctd.cli.root import PROGRAM
-from tests.support import gorepo
-from tests.support.cli import Result, gctd
-from tests.support.commands import leaves
-from tests.support.gorepo import GoRepo
-from tests.support.madeup import MadeUp
-from tests.support.nats import plain_client
-from tests.support.tracker import TrackerSystem, tracker_system
+from gctd.wiring.broker import JOBS
+from tests.support.log.nats import plain_client
+from tests.support.programs.cli import Result, gctd
+from tests.support.programs.commands import leaves
+from tests.support.tracker import go_repo as gorepo
+from tests.support.tracker.go_repo import GoRepo
+from tests.support.tracker.made_up import MadeUp
+from tests.support.tracker.system import TrackerSystem, tracker_system
 from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")

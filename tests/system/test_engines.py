@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from tests.support import gorepo
-from tests.support.gocrap import install
-from tests.support.tracker import REAL_WORKER, TrackerSystem, tracker_system
+from tests.support.tracker import go_repo as gorepo
+from tests.support.tracker.gocrap import install
+from tests.support.tracker.system import REAL_WORKER, TrackerSystem, tracker_system
 
 FILES = {
     "go.mod": gorepo.module("example.com/mixed"),

@@ -8,8 +8,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from tests.support.gorepo import make
-from tests.support.tracker import REAL_WORKER, TrackerSystem, tracker_system
+from tests.support.tracker.go_repo import make
+from tests.support.tracker.system import REAL_WORKER, TrackerSystem, tracker_system
 from tests.support.waiting import wait_until
 
 ADD = {

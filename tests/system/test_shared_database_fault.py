@@ -8,14 +8,14 @@ from pathlib import Path
 import aiohttp
 import pytest
 
-from eventlog.ports import free_port
-from projections.databases import store_at
-from projections.fold import compare, folded
-from projections.pantry import MODEL
-from tests.support.listener import Listener
-from tests.support.pantry import API, FLOUR, Server, log_of, pantry_system
-from tests.support.tracker import tracker_system
+from eventlog.embedded.ports import free_port
+from pantry.readmodel import MODEL
+from projections.rebuild.verify import compare, folded
+from projections.stores.databases import store_at
+from tests.support.pantry.system import API, FLOUR, Server, log_of, pantry_system
+from tests.support.tracker.system import tracker_system
 from tests.support.waiting import wait_until
+from tests.support.web.listener import Listener
 
 pytestmark = pytest.mark.fault
 

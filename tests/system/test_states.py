@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from tests.support.tracker import TrackerSystem, tracker_system
+from tests.support.tracker.system import TrackerSystem, tracker_system
 from tests.support.waiting import wait_until
 
 REPO = "https://example.com/owner/name"

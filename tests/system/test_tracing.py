@@ -13,7 +13,7 @@ import pytest
 import pytest_asyncio
 
 from eventlog import Commit
-from tests.support.tracker import TrackerSystem, tracker_system
+from tests.support.tracker.system import TrackerSystem, tracker_system
 from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")

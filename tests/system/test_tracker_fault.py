@@ -18,9 +18,9 @@ from eventlog import Decider
 from gctd.domain import repo
 from gctd.domain.task import TASK, TaskStatus
 from gctd.domain.worker import WORKER
-from tests.support.listener import Listener
-from tests.support.tracker import TrackerSystem, tracker_system
+from tests.support.tracker.system import TrackerSystem, tracker_system
 from tests.support.waiting import wait_until
+from tests.support.web.listener import Listener
 
 pytestmark = pytest.mark.fault
 

@@ -1,0 +1,1 @@
+"""Administration of a server: declared streams, changes that apply them, backups."""

@@ -1,0 +1,289 @@
+"""Brings a server's streams, consumers and buckets to what is declared, as far as that cannot lose anything.
+
+What is missing is created; what differs is updated where no message can be lost by it; the rest is left to a person and shown.
+Several processes may apply the same declarations at the same moment.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
+from typing import Any, Literal
+
+import attrs
+import structlog
+
+from eventlog.admin.declarations import Consumer, Declarations, Stream
+from eventlog.errors import Unavailable
+from eventlog.jetstream.api import (
+    CONSUMER_EXISTS,
+    CONSUMER_MISSING,
+    NAME_IN_USE,
+    NO_PEERS,
+    STORAGE_EXCEEDED,
+    STREAM_MISSING,
+    Full,
+    Refused,
+    ask,
+    call,
+    persist,
+)
+from eventlog.jetstream.transport.connection import Connection
+
+log = structlog.get_logger(__name__)
+
+PATIENCE = 15.0
+"""Seconds: an election may take nine."""
+
+_ROUNDS = 5
+_INCARNATION = "incarnation"
+_ALWAYS = frozenset({"description", "allow_direct", "duplicate_window", "num_replicas", "max_msg_size", _INCARNATION})
+_FIXED_CONSUMER_FIELDS = frozenset({"deliver_policy", "ack_policy", "max_waiting"})
+
+Action = Literal["create", "update", "by hand"]
+
+
+@attrs.frozen
+class Drift:
+    """One difference between what is declared and what the server has.
+
+    `kind` is "stream", "consumer", "key-value bucket" or "object bucket"; `field` is empty where the whole thing is missing
+    (`wanted` is then its configuration, `found` None). `action` is what `apply` does about it; "by hand": nothing, since it
+    could lose messages or the server does not change it.
+    """
+
+    kind: str
+    name: str
+    field: str
+    wanted: Any
+    found: Any
+    action: Action
+
+    def __str__(self) -> str:
+        if not self.field:
+            return f"{self.kind} {self.name}: missing ({self.action})"
+        return f"{self.kind} {self.name}: {self.field} is {self.found!r}, declared {self.wanted!r} ({self.action})"
+
+
+def incarnation_of(info: Mapping[str, Any]) -> str:
+    """What tells a stream from another one of the same name: the id it was created with, else one derived of its creation time.
+
+    `info` is the server's answer to STREAM.INFO.
+    """
+    config = info["config"]
+    given: str | None = config.get("metadata", {}).get(_INCARNATION)
+    return given or str(uuid.uuid5(uuid.NAMESPACE_OID, f"{config['name']} {info['created']}"))
+
+
+async def plan(connection: Connection, declarations: Declarations) -> list[Drift]:
+    """What differs on the server, without changing it. Raises Unavailable."""
+    found = await asyncio.gather(
+        *(_stream_info(connection, stream.name) for stream in declarations.streams),
+        *(_consumer_info(connection, consumer) for consumer in declarations.consumers),
+    )
+    count = len(declarations.streams)
+    return [
+        *(
+            drift
+            for stream, info in zip(declarations.streams, found[:count], strict=True)
+            for drift in _stream_drift(stream, info)
+        ),
+        *(
+            drift
+            for item, info in zip(declarations.consumers, found[count:], strict=True)
+            for drift in _consumer_drift(item, info)
+        ),
+    ]
+
+
+async def apply(connection: Connection, declarations: Declarations, *, patience: float = PATIENCE) -> list[Drift]:
+    """Create and update what may be; what differs still, for a person to look at. Idempotent.
+
+    A cluster that has just been started has no leader yet, or not all its servers: that is waited for, `patience` seconds. Raises
+    Unavailable, also where the server has not the storage that a stream asks for, and Refused for a declaration that the server
+    does not understand.
+    """
+    left = await persist(connection, lambda: _apply(connection, declarations), patience)
+    for drift in left:
+        log.warning("declared otherwise than the server has it", what=str(drift))
+    return left
+
+
+async def _apply(connection: Connection, declarations: Declarations) -> list[Drift]:
+    refused: set[tuple[str, str]] = set()
+    left: list[Drift] = []
+    for _ in range(_ROUNDS):  # another process may be first with any step: look again
+        left = await plan(connection, declarations)
+        left = [attrs.evolve(d, action="by hand") if (d.kind, d.name) in refused else d for d in left]
+        if all(drift.action == "by hand" for drift in left):
+            break
+        for (kind, name), drifts in groupby(left, key=lambda drift: (drift.kind, drift.name)):
+            if not await _settle(connection, declarations, kind, name, list(drifts)):
+                refused.add((kind, name))
+    return left
+
+
+async def _settle(connection: Connection, declarations: Declarations, kind: str, name: str, drifts: Sequence[Drift]) -> bool:
+    """Do what is to be done about one thing; False where the server refuses the update."""
+    todo = [drift for drift in drifts if drift.action != "by hand"]
+    if not todo:
+        return True
+    if kind == "consumer":
+        consumer = next(item for item in declarations.consumers if item.name == name)
+        if todo[0].action == "create":
+            return await _create_consumer(connection, consumer)
+        return await _update_consumer(connection, consumer, todo)
+    stream = next(item for item in declarations.streams if item.name == name)
+    if todo[0].action == "create":
+        return await _create_stream(connection, stream)
+    return await _update_stream(connection, stream, todo)
+
+
+async def _create_stream(connection: Connection, stream: Stream) -> bool:
+    config = {**stream.config, "name": stream.name}
+    if stream.incarnation:
+        config["metadata"] = {_INCARNATION: str(uuid.uuid4())}
+    try:
+        await call(connection, f"STREAM.CREATE.{stream.name}", config)
+    except Refused as error:
+        if error.number == NAME_IN_USE:  # another process was first
+            return True
+        if error.number == NO_PEERS:
+            raise Unavailable(f"the cluster has not the servers that {stream.name} asks for: {error.description}") from error
+        if error.number != STORAGE_EXCEEDED:
+            raise
+        if await _stream_info(connection, stream.name) is not None:  # likewise; room is looked for before the name is
+            return True
+        raise Full(
+            f"{stream.name} reserves {config['max_bytes']} bytes, more than the server has left: "
+            "lower max_bytes of a stream, or raise max_file_store of the server"
+        ) from error
+    log.info("created", what=stream.kind, name=stream.name)
+    return True
+
+
+async def _update_stream(connection: Connection, stream: Stream, drifts: Sequence[Drift]) -> bool:
+    info = await _stream_info(connection, stream.name)
+    if info is None:
+        return True
+    config: dict[str, Any] = dict(info["config"])
+    for drift in drifts:
+        if drift.field == _INCARNATION:
+            config["metadata"] = {**config.get("metadata", {}), _INCARNATION: drift.wanted}
+        else:
+            config[drift.field] = drift.wanted
+    return await _update(connection, f"STREAM.UPDATE.{stream.name}", config, drifts)
+
+
+async def _create_consumer(connection: Connection, consumer: Consumer) -> bool:
+    body = {"stream_name": consumer.stream, "config": {**consumer.config, "name": consumer.name}, "action": "create"}
+    try:
+        await call(connection, f"CONSUMER.CREATE.{consumer.stream}.{consumer.name}", body)
+    except Refused as error:
+        if error.number != CONSUMER_EXISTS:
+            raise
+        return True
+    log.info("created", what="consumer", name=consumer.name)
+    return True
+
+
+async def _update_consumer(connection: Connection, consumer: Consumer, drifts: Sequence[Drift]) -> bool:
+    info = await _consumer_info(connection, consumer)
+    if info is None:
+        return True
+    config = dict(info["config"]) | {drift.field: drift.wanted for drift in drifts}
+    body = {"stream_name": consumer.stream, "config": config, "action": "update"}
+    return await _update(connection, f"CONSUMER.CREATE.{consumer.stream}.{consumer.name}", body, drifts)
+
+
+async def _update(connection: Connection, request: str, body: Mapping[str, Any], drifts: Iterable[Drift]) -> bool:
+    try:
+        await call(connection, request, body)
+    except Refused as error:
+        log.warning("the server refuses an update", request=request, reason=error.description)
+        return False
+    for drift in drifts:
+        log.info("updated", name=drift.name, field=drift.field, found=drift.found, wanted=drift.wanted)
+    return True
+
+
+async def _stream_info(connection: Connection, name: str) -> dict[str, Any] | None:
+    try:
+        return await ask(connection, f"STREAM.INFO.{name}")
+    except Refused as error:
+        if error.number != STREAM_MISSING:
+            raise
+        return None
+
+
+async def _consumer_info(connection: Connection, consumer: Consumer) -> dict[str, Any] | None:
+    try:
+        return await ask(connection, f"CONSUMER.INFO.{consumer.stream}.{consumer.name}")
+    except Refused as error:
+        if error.number not in {CONSUMER_MISSING, STREAM_MISSING}:
+            raise
+        return None
+
+
+def _stream_drift(stream: Stream, info: Mapping[str, Any] | None) -> Iterator[Drift]:
+    if info is None:
+        yield Drift(stream.kind, stream.name, "", dict(stream.config), None, "create")
+        return
+    found = info["config"]
+    for field, wanted in stream.config.items():
+        if not _same(wanted, has := found.get(field)):
+            action: Action = "update" if _harmless(stream, field, wanted, found) else "by hand"
+            yield Drift(stream.kind, stream.name, field, wanted, has, action)
+    if stream.incarnation and _INCARNATION not in found.get("metadata", {}):
+        yield Drift(stream.kind, stream.name, _INCARNATION, incarnation_of(info), None, "update")
+
+
+def _consumer_drift(consumer: Consumer, info: Mapping[str, Any] | None) -> Iterator[Drift]:
+    if info is None:
+        yield Drift("consumer", consumer.name, "", dict(consumer.config), None, "create")
+        return
+    for field, wanted in consumer.config.items():
+        if not _same(wanted, has := _consumer_field(info["config"], field)):
+            action: Action = "by hand" if field in _FIXED_CONSUMER_FIELDS else "update"
+            yield Drift("consumer", consumer.name, field, wanted, has, action)
+
+
+def _consumer_field(config: Mapping[str, Any], field: str) -> Any:
+    if field == "filter_subjects" and "filter_subject" in config:
+        return [config["filter_subject"]]
+    return config.get(field)
+
+
+def _same(wanted: Any, found: Any) -> bool:
+    if isinstance(wanted, list):
+        return sorted(wanted) == sorted(found or [])
+    return bool(wanted == found or (found is None and not wanted))  # the server leaves out what is zero
+
+
+def _harmless(stream: Stream, field: str, wanted: Any, found: Mapping[str, Any]) -> bool:
+    """Whether the update of a field cannot remove a message, nor hide one."""
+    match field:
+        case "subjects":
+            return set(found.get(field, ())) <= set(wanted)
+        case "deny_delete" | "deny_purge" | "allow_atomic":
+            return wanted is True
+        case "allow_rollup_hdrs":
+            return wanted is False
+        case "discard":
+            return bool(wanted == "new")
+        case "max_bytes" | "max_msgs":  # discard: new refuses what is too much instead of removing what is there
+            return found.get("discard") == "new" or _wider(wanted, found.get(field))
+        case "max_age" | "max_msgs_per_subject":  # an entry of a bucket is only ever worth its newest value, while it lives
+            return stream.kind == "key-value bucket" or _wider(wanted, found.get(field))
+        case _:
+            return field in _ALWAYS
+
+
+def _wider(wanted: int, found: int | None) -> bool:
+    """Whether a limit lets in what another one let in; below 1: no limit."""
+    return wanted < 1 or (found is not None and 0 < found <= wanted)
+
+
+__all__ = ["PATIENCE", "Action", "Drift", "apply", "incarnation_of", "plan"]

@@ -1,0 +1,1 @@
+"""Other uses of the broker next to the log: work queue, presence, requests between processes, text streams, blobs."""

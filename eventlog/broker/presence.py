@@ -1,0 +1,76 @@
+"""Who is present: entries of a key-value bucket that lapse unless they are written again (ADR-8, with a TTL on the bucket)."""
+
+from __future__ import annotations
+
+import re
+from datetime import datetime
+
+import attrs
+
+from eventlog.errors import Unavailable
+from eventlog.jetstream.api import PREFIX, answer_of, call
+from eventlog.jetstream.transport.connection import Connection
+
+MOST_PRESENT = 1024
+"""Entries that the server gives in one answer (ADR-31)."""
+
+_TIMEOUT = 2.0
+_ID = re.compile(r"[A-Za-z0-9_=-]+(\.[A-Za-z0-9_=-]+)*")
+
+
+@attrs.frozen
+class Announced:
+    """What somebody said last, and when the broker heard it."""
+
+    payload: bytes
+    at: datetime
+
+
+class Presence:
+    """The entries of one bucket, by id: at most 1,024 of them, which are workers, hosts and the like.
+
+    The time that an entry lives is the bucket's: announce a few times within it.
+    """
+
+    def __init__(self, connection: Connection, bucket: str) -> None:
+        self._connection = connection
+        self._stream = f"KV_{bucket}"
+        self._prefix = f"$KV.{bucket}."
+
+    async def announce(self, id_: str, payload: bytes) -> None:
+        """Be present, with what others are told, until the bucket's time has passed without a word. Raises Unavailable."""
+        subject = self._subject(id_)
+        reply = await self._connection.request(subject, payload, timeout=_TIMEOUT)
+        answer_of(f"to store {subject}", reply.data)
+
+    async def leave(self, id_: str) -> None:
+        """Be present no more. Raises Unavailable."""
+        await call(self._connection, f"STREAM.PURGE.{self._stream}", {"filter": self._subject(id_)}, timeout=_TIMEOUT)
+
+    async def present(self) -> dict[str, bytes]:
+        """What those who are present said last, by id. Raises Unavailable."""
+        return {id_: announced.payload for id_, announced in (await self.heard()).items()}
+
+    async def heard(self) -> dict[str, Announced]:
+        """The same, with when it was: one request, however many there are. Raises Unavailable."""
+        found: dict[str, Announced] = {}
+        request = b'{"multi_last":["%b>"]}' % self._prefix.encode()
+        async for reply in self._connection.request_many(f"{PREFIX}DIRECT.GET.{self._stream}", request, timeout=_TIMEOUT):
+            match reply.status:
+                case None:
+                    if b"\r\nKV-Operation:" not in (reply.head or b""):  # another client's mark of a deletion
+                        at = datetime.fromisoformat(reply.header(b"Nats-Time-Stamp"))
+                        found[reply.header(b"Nats-Subject").removeprefix(self._prefix)] = Announced(reply.data, at)
+                case "204" | "404":  # the end; nothing there
+                    break
+                case _:
+                    raise Unavailable(f"{self._stream} cannot be read: {reply.description}")
+        return found
+
+    def _subject(self, id_: str) -> str:
+        if not _ID.fullmatch(id_):
+            raise ValueError(f"{id_!r} cannot name who is present: only A-Z a-z 0-9 _ = - and single dots between")
+        return self._prefix + id_
+
+
+__all__ = ["MOST_PRESENT", "Announced", "Presence"]

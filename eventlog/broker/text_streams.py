@@ -1,0 +1,92 @@
+"""Text that is followed while it is written: chunks of bytes with their offsets, on one subject of a stream for each text.
+
+It is no log of events: chunks go when the stream's limits say so, one may come twice, and what is missing shows in the offsets.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+
+import attrs
+import structlog
+
+from eventlog.errors import Unavailable
+from eventlog.jetstream.api import answer_of
+from eventlog.jetstream.message_reader import Reads, Stored
+from eventlog.jetstream.transport.connection import Connection
+
+log = structlog.get_logger(__name__)
+
+_AT_ONCE = 100
+_NAME = re.compile(r"[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*")
+
+
+@attrs.frozen
+class Chunk:
+    """Bytes of a text, from byte `offset` of it on; `sequence` in the stream."""
+
+    sequence: int
+    offset: int
+    data: bytes
+
+
+class Transcripts:
+    """The texts of one stream, by name: on the subjects `<prefix>.<name>`."""
+
+    def __init__(self, connection: Connection, stream: str, *, prefix: str) -> None:
+        self._connection = connection
+        self._reads = Reads(connection, stream)
+        self._stream = stream
+        self._prefix = prefix
+
+    async def append(self, name: str, offset: int, data: bytes) -> None:
+        """Store a chunk. Raises Unavailable (OutcomeUnknown: it may be stored; doing it again is harmless), Refused."""
+        subject = self._subject(name)
+        reply = await self._connection.request(subject, b"%d\n%b" % (offset, data))
+        answer_of(f"to store in {self._stream}", reply.data)
+
+    async def read(self, name: str, *, after: int = 0) -> Sequence[Chunk]:
+        """The chunks above a sequence of the stream, as far as they are still there. Raises Unavailable."""
+        chunks: list[Chunk] = []
+        while True:
+            request = {"batch": _AT_ONCE, "next_by_subj": self._subject(name), "seq": after + 1}
+            found = await self._reads.several(request)
+            chunks += map(_chunk, found)
+            if len(found) < _AT_ONCE:
+                return chunks
+            after = found[-1].seq
+
+    @asynccontextmanager
+    async def heard(self, name: str, wake: Callable[[], None]) -> AsyncIterator[None]:
+        """Call `wake` when a chunk comes, for as long as the block lasts.
+
+        After a fault of the connection it may be silent: who waits for it looks now and then by himself.
+        """
+        client = self._connection.client
+        try:
+            subscription = await client.tap(self._subject(name), lambda *_: wake())
+        except Exception as error:  # noqa: BLE001 - whatever nats-py raises while it is not connected
+            log.debug("a text is not heard", stream=self._stream, reason=repr(error))
+            yield
+            return
+        try:
+            yield
+        finally:
+            await client.untap(subscription)
+
+    def _subject(self, name: str) -> str:
+        if not _NAME.fullmatch(name):
+            raise ValueError(f"{name!r} cannot name a text: only A-Z a-z 0-9 _ - and single dots between")
+        return f"{self._prefix}.{name}"
+
+
+def _chunk(stored: Stored) -> Chunk:
+    offset, _, data = stored.data.partition(b"\n")
+    if not offset.isdigit():
+        raise Unavailable(f"sequence {stored.seq} is not a chunk of a text")
+    return Chunk(stored.seq, int(offset), data)
+
+
+__all__ = ["Chunk", "Transcripts"]

@@ -1,0 +1,5 @@
+"""Commands: load an aggregate, decide, append."""
+
+from eventlog.commands.commands import MOST_IN_ONE_COMMIT, Commands, Outcome, Step
+
+__all__ = ["MOST_IN_ONE_COMMIT", "Commands", "Outcome", "Step"]

@@ -1,0 +1,462 @@
+"""Commands: load an aggregate, decide, append under its guard, and decide again when another writer was first.
+
+Commands for one aggregate wait in line inside the process. What waits while a commit is on its way is decided in order, each
+command judged on its own, and stored with one commit: a busy aggregate costs one write for many commands (DESIGN, section 3).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import AsyncExitStack
+from datetime import UTC, datetime
+from typing import Any, Generic, TypeVar
+
+import attrs
+
+from eventlog.commands.keys import Keys, check_request
+from eventlog.commit import AggregateId, Commit, Context, NewCommit, NewEvent, Proposal
+from eventlog.decider import Decider
+from eventlog.errors import Conflict, KeyReused, TooLarge, Unavailable
+from eventlog.port import DEADLINE, EventLog
+from eventlog.support.ids import hex_digits
+
+S = TypeVar("S")
+C = TypeVar("C")
+E = TypeVar("E")
+
+TRIES = 10
+"""How often a command is decided before its conflict is the caller's. Of two processes that are both busy with one aggregate each
+loses every other time: after five tries, as DESIGN, section 4 has it, one command in a thousand was refused, after ten none of
+50,000."""
+MOST_IN_ONE_COMMIT = 200
+CACHED_STATES = 10_000
+_PENDING = -1
+
+
+@attrs.frozen(kw_only=True)
+class Outcome(Generic[S, E]):
+    """What a command led to: its events (none: there was nothing to do), the state after them, the aggregate's sequence.
+
+    `replayed`: the command's idempotency key had taken effect before; events, state and sequence are those of that time.
+    """
+
+    aggregate: AggregateId
+    sequence: int
+    events: tuple[E, ...]
+    state: S
+    replayed: bool = False
+
+
+@attrs.frozen
+class Step(Generic[S, C, E]):
+    """One aggregate's part of a command that changes several together; `new`: it is not expected to exist."""
+
+    decider: Decider[S, C, E]
+    id: str
+    command: C
+    new: bool = False
+
+    @property
+    def aggregate(self) -> AggregateId:
+        """The aggregate's id."""
+        return self.decider.aggregate(self.id)
+
+
+@attrs.frozen
+class _Loaded:
+    """An aggregate as far as it is known; `fresh`: read from the log for this very decision."""
+
+    state: Any
+    sequence: int
+    fresh: bool
+
+
+@attrs.define(eq=False)
+class _Waiting:
+    command: Any
+    context: Context
+    answer: asyncio.Future[Outcome[Any, Any]]
+
+
+@attrs.define(eq=False)
+class _Line:
+    """The commands that wait for one aggregate, the task that serves them, the lock under which this process changes it.
+
+    `users` are tasks that hold the lock or wait for it: without any the line is forgotten.
+    """
+
+    lock: asyncio.Lock = attrs.field(factory=asyncio.Lock)
+    waiting: list[_Waiting] = attrs.field(factory=list)
+    task: asyncio.Task[None] | None = None
+    users: int = 0
+
+
+@attrs.define(eq=False)
+class _Round:
+    """One pass over waiting commands: what each would be answered, and the events to store for it to come true."""
+
+    answers: list[tuple[_Waiting, Outcome[Any, Any] | Exception]] = attrs.field(factory=list)
+    events: list[NewEvent] = attrs.field(factory=list)
+    state: Any = None
+    unguarded: bool = False
+    """Whether something was answered on the state read alone: a refusal, or nothing to do."""
+
+
+class Commands:
+    """Executes commands on the aggregates of one log.
+
+    `keys` finds idempotency keys; without it commands with a key raise ValueError. `now` and `new_id` are the clock (aware,
+    UTC) and the source of commit ids.
+    """
+
+    def __init__(
+        self,
+        log: EventLog,
+        *,
+        keys: Keys | None = None,
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
+        new_id: Callable[[], str] = hex_digits,
+    ) -> None:
+        self._log = log
+        self._keys = keys
+        self._now = now
+        self._new_id = new_id
+        self._lines: dict[AggregateId, _Line] = {}
+        self._states: OrderedDict[AggregateId, tuple[Any, int]] = OrderedDict()
+        self.conflicts = 0
+        """How many appends lost against another writer, since the start."""
+
+    async def execute(
+        self,
+        decider: Decider[S, C, E],
+        id_: str,
+        command: C,
+        context: Context | None = None,
+        *,
+        deadline: float = DEADLINE,
+    ) -> Outcome[S, E]:
+        """Decide a command on one aggregate and store the events, once.
+
+        Raises what `decide` raises; Conflict after TRIES lost ones; KeyReused; Unavailable or OutcomeUnknown after
+        `deadline` seconds.
+        """
+        waiting = _Waiting(command, context or Context(), asyncio.get_running_loop().create_future())
+        self._line_up(decider, id_, (waiting,), deadline)
+        return await waiting.answer
+
+    async def execute_in_order(
+        self, decider: Decider[S, C, E], id_: str, commands: Iterable[tuple[C, Context]], *, deadline: float = DEADLINE
+    ) -> Sequence[Outcome[S, E] | BaseException]:
+        """Decide commands on one aggregate, one after the other, each judged on its own: what `execute` gives or raises for each.
+
+        They are stored with as few commits as hold them; `deadline` is that of each commit.
+        """
+        loop = asyncio.get_running_loop()
+        several = [_Waiting(command, context, loop.create_future()) for command, context in commands]
+        self._line_up(decider, id_, several, deadline)
+        answers: Sequence[Outcome[S, E] | BaseException] = await asyncio.gather(
+            *(waiting.answer for waiting in several), return_exceptions=True
+        )
+        return answers
+
+    def _line_up(self, decider: Decider[Any, Any, Any], id_: str, several: Iterable[_Waiting], deadline: float) -> None:
+        aggregate = decider.aggregate(id_)
+        line = self._lines.get(aggregate)
+        if line is None or line.task is None:
+            line = self._take(aggregate)
+            line.task = asyncio.create_task(self._serve(decider, aggregate, line, deadline))
+        line.waiting.extend(several)
+
+    def learn(self, commit: Commit) -> None:
+        """Take a commit for its aggregate's last, unless a later one is known: the next command is decided without a read.
+
+        Where it is not the last any more the guard says so. Raises UndecodableCommit.
+        """
+        known = self._states.get(commit.aggregate)
+        if known is None or known[1] < commit.sequence:
+            self._remember(commit.aggregate, commit.state, commit.sequence)
+
+    async def execute_together(
+        self, steps: Sequence[Step[Any, Any, Any]], context: Context | None = None, *, deadline: float = DEADLINE
+    ) -> Sequence[Outcome[Any, Any]]:
+        """Decide a command on several aggregates and store all events or none, in one atomic batch.
+
+        An idempotency key belongs to the first aggregate: its step must lead to events, and a repetition must name the same
+        one. Errors as in `execute`.
+        """
+        # A task of its own: what a caller that gives up has set going is finished, under the locks, all the same.
+        task = asyncio.create_task(self._together(steps, context or Context(), deadline))
+        return await asyncio.shield(task)
+
+    def _take(self, aggregate: AggregateId) -> _Line:
+        """The line of an aggregate, for one more user, who gives it back with `_leave`."""
+        line = self._lines.get(aggregate)
+        if line is None:
+            line = self._lines[aggregate] = _Line()
+        line.users += 1
+        return line
+
+    def _leave(self, aggregate: AggregateId, line: _Line) -> None:
+        line.users -= 1
+        if not line.users:
+            del self._lines[aggregate]
+
+    # One aggregate
+
+    async def _serve(self, decider: Decider[Any, Any, Any], aggregate: AggregateId, line: _Line, deadline: float) -> None:
+        """Answer the commands that wait, as many at a time as fit in one commit, until none is left."""
+        try:
+            while line.waiting:
+                async with line.lock:
+                    taken, line.waiting = line.waiting[:MOST_IN_ONE_COMMIT], line.waiting[MOST_IN_ONE_COMMIT:]
+                    taken = [waiting for waiting in taken if not waiting.answer.done()]
+                    try:
+                        await self._answer(decider, aggregate, taken, deadline)
+                    except Exception as error:  # noqa: BLE001 - every waiting caller gets it
+                        for waiting in taken:
+                            _settle(waiting, error)
+        finally:
+            line.task = None
+            self._leave(aggregate, line)
+
+    async def _answer(
+        self, decider: Decider[Any, Any, Any], aggregate: AggregateId, taken: list[_Waiting], deadline: float
+    ) -> None:
+        for attempt in range(1, TRIES + 1):
+            known = self._known(aggregate) if attempt == 1 else None
+            loaded = known or await self._load(aggregate, fresh=attempt > 1)
+            round_ = await self._decide(decider, aggregate, taken, loaded)
+            if round_.unguarded and not loaded.fresh:
+                loaded = await self._load(aggregate, fresh=True)
+                round_ = await self._decide(decider, aggregate, taken, loaded)
+            sequence = loaded.sequence
+            if round_.events:
+                try:
+                    sequence = await self._append(aggregate, loaded, round_, deadline)
+                except Conflict:
+                    if attempt == TRIES:
+                        raise
+                    await self._lost()
+                    continue
+                except TooLarge:
+                    if len(taken) == 1:
+                        raise
+                    half = len(taken) // 2
+                    await self._answer(decider, aggregate, taken[:half], deadline)
+                    await self._answer(decider, aggregate, taken[half:], deadline)
+                    return
+            for waiting, answer in round_.answers:
+                _settle(waiting, _stored_at(answer, sequence) if isinstance(answer, Outcome) else answer)
+            return
+
+    async def _append(self, aggregate: AggregateId, loaded: _Loaded, round_: _Round, deadline: float) -> int:
+        commit = NewCommit(id=self._new_id(), at=self._now(), events=tuple(round_.events), state=round_.state)
+        self._states.pop(aggregate, None)
+        appended = await self._log.append(
+            Proposal(aggregate=aggregate, expected=loaded.sequence, commit=commit), deadline=deadline
+        )
+        self._remember(aggregate, round_.state, appended.sequence)
+        return appended.sequence
+
+    async def _decide(
+        self, decider: Decider[Any, Any, Any], aggregate: AggregateId, taken: Iterable[_Waiting], loaded: _Loaded
+    ) -> _Round:
+        """Judge each command in order, on the state that the ones before it lead to."""
+        round_ = _Round(state=loaded.state)
+        by_key: dict[str, tuple[_Waiting, Outcome[Any, Any] | Exception]] = {}
+        for waiting in taken:
+            key = waiting.context.key
+            answer: Outcome[Any, Any] | Exception
+            try:
+                earlier = by_key.get(key) if key is not None else None
+                if earlier is not None:
+                    check_request(waiting.context, earlier[0].context.fingerprint)
+                    answer = earlier[1]
+                    if isinstance(answer, Outcome):
+                        answer = attrs.evolve(answer, replayed=True)
+                else:
+                    replayed = None if key is None else await self._replay(decider, aggregate, waiting.context, loaded.sequence)
+                    answer = replayed or self._judge(decider, aggregate, waiting, round_)
+            except (KeyReused, Unavailable) as error:
+                answer = error
+            except Exception as error:  # noqa: BLE001 - a refusal in the service's own terms
+                answer, round_.unguarded = error, True
+            if key is not None:
+                by_key.setdefault(key, (waiting, answer))
+            round_.answers.append((waiting, answer))
+        return round_
+
+    def _judge(
+        self, decider: Decider[Any, Any, Any], aggregate: AggregateId, waiting: _Waiting, round_: _Round
+    ) -> Outcome[Any, Any]:
+        events = tuple(decider.decide(waiting.command, round_.state))
+        if not events and waiting.context.key is not None and decider.confirm is not None:
+            events = (decider.confirm(waiting.command, round_.state),)
+        round_.state = decider.fold(events, round_.state)
+        round_.events.extend(NewEvent(event, waiting.context) for event in events)
+        round_.unguarded |= not events
+        return Outcome(aggregate=aggregate, sequence=_PENDING, events=events, state=round_.state)
+
+    # Several aggregates
+
+    async def _together(
+        self, steps: Sequence[Step[Any, Any, Any]], context: Context, deadline: float
+    ) -> Sequence[Outcome[Any, Any]]:
+        async with AsyncExitStack() as stack:
+            # In one order for all, so that two batches never wait for each other.
+            for aggregate in sorted(step.aggregate for step in steps):
+                line = self._take(aggregate)
+                stack.callback(self._leave, aggregate, line)
+                await stack.enter_async_context(line.lock)
+            return await self._try_together(steps, context, deadline)
+
+    async def _try_together(
+        self, steps: Sequence[Step[Any, Any, Any]], context: Context, deadline: float
+    ) -> Sequence[Outcome[Any, Any]]:
+        for attempt in range(1, TRIES + 1):
+            loaded = await asyncio.gather(*(self._load_step(step, attempt) for step in steps))
+            first = steps[0]
+            if earlier := await self._replay(first.decider, first.aggregate, context, loaded[0].sequence):
+                return await self._replay_together(earlier)
+            outcomes, proposals = self._propose(steps, loaded, context)
+            if not proposals:
+                return outcomes
+            try:
+                appended = await self._log.append_together(proposals, deadline=deadline)
+            except Conflict:
+                if attempt == TRIES:
+                    raise
+                await self._lost()
+                continue
+            sequences = {p.aggregate: a.sequence for p, a in zip(proposals, appended, strict=True)}
+            for proposal in proposals:
+                self._remember(proposal.aggregate, proposal.commit.state, sequences[proposal.aggregate])
+            return [attrs.evolve(o, sequence=sequences.get(o.aggregate, o.sequence)) for o in outcomes]
+        raise AssertionError("unreachable")
+
+    def _propose(
+        self, steps: Sequence[Step[Any, Any, Any]], loaded: Sequence[_Loaded], context: Context
+    ) -> tuple[list[Outcome[Any, Any]], list[Proposal]]:
+        outcomes: list[Outcome[Any, Any]] = []
+        proposals: list[Proposal] = []
+        at = self._now()
+        for index, (step, known) in enumerate(zip(steps, loaded, strict=True)):
+            events = tuple(step.decider.decide(step.command, known.state))
+            state = step.decider.fold(events, known.state)
+            outcomes.append(Outcome(aggregate=step.aggregate, sequence=known.sequence, events=events, state=state))
+            if events:
+                own = context
+                if index:
+                    cause = proposals[0].commit.id if proposals else context.causation
+                    own = attrs.evolve(context, key=None, fingerprint=None, causation=cause)
+                commit = NewCommit(id=self._new_id(), at=at, events=tuple(NewEvent(event, own) for event in events), state=state)
+                self._states.pop(step.aggregate, None)
+                proposals.append(Proposal(aggregate=step.aggregate, expected=known.sequence, commit=commit))
+        return outcomes, proposals
+
+    async def _load_step(self, step: Step[Any, Any, Any], attempt: int) -> _Loaded:
+        if step.new and attempt == 1:
+            return _Loaded(None, 0, fresh=True)
+        return await self._load(step.aggregate, fresh=True)
+
+    async def _replay_together(self, earlier: Outcome[Any, Any]) -> Sequence[Outcome[Any, Any]]:
+        """The outcomes of the batch that an earlier use of the key stored: its commits stand in a row, the first their cause."""
+        outcomes = [earlier]
+        first = await self._read(earlier.sequence)
+        while (commit := await self._log.at(earlier.sequence + len(outcomes))) is not None:
+            if commit.events[0].context.causation != first.id:
+                break
+            outcomes.append(await self._outcome(commit, None))
+        return outcomes
+
+    # Both
+
+    async def _replay(
+        self, decider: Decider[Any, Any, Any], aggregate: AggregateId, context: Context, reached: int
+    ) -> Outcome[Any, Any] | None:
+        """What the command led to when its key took effect before, or None where it has not."""
+        if context.key is None:
+            return None
+        if self._keys is None:
+            raise ValueError("this executor was given no read model to find idempotency keys in")
+        use = await self._keys.find(context.key, aggregate.subject, reached)
+        if use is None:
+            return None
+        check_request(context, use.fingerprint)
+        if use.subject != aggregate.subject:
+            raise KeyReused(f"the idempotency key {context.key!r} was used for {use.subject}")
+        commit = await self._read(use.sequence)
+        outcome = await self._outcome(commit, context.key)
+        if len(outcome.events) == len(commit.events):
+            return outcome
+        return attrs.evolve(outcome, state=await self._state_after(decider, commit, context.key))
+
+    async def _state_after(self, decider: Decider[Any, Any, Any], commit: Commit, key: str) -> Any:
+        """The state right after one command's events, in a commit that holds other commands' events too."""
+        before = await self._log.last(commit.aggregate, up_to=commit.sequence - 1)
+        state = None if before is None else before.state
+        last = max(index for index, event in enumerate(commit.events) if event.context.key == key)
+        return decider.fold((event.data for event in commit.events[: last + 1]), state)
+
+    async def _outcome(self, commit: Commit, key: str | None) -> Outcome[Any, Any]:
+        """What a stored commit says of the command with that key (None: of all of it)."""
+        return Outcome(
+            aggregate=commit.aggregate,
+            sequence=commit.sequence,
+            events=tuple(event.data for event in await self._log.reveal(commit) if key is None or event.context.key == key),
+            state=commit.state,
+            replayed=True,
+        )
+
+    async def _read(self, sequence: int) -> Commit:
+        commit = await self._log.at(sequence)
+        if commit is None:
+            raise Unavailable(f"sequence {sequence} cannot be read now")
+        return commit
+
+    def _known(self, aggregate: AggregateId) -> _Loaded | None:
+        found = self._states.get(aggregate)
+        if found is None:
+            return None
+        self._states.move_to_end(aggregate)
+        return _Loaded(*found, fresh=False)
+
+    async def _load(self, aggregate: AggregateId, *, fresh: bool) -> _Loaded:
+        commit = await self._log.last(aggregate, consistent=fresh)
+        if commit is None:
+            return _Loaded(None, 0, fresh=fresh)
+        state = commit.state
+        self._remember(aggregate, state, commit.sequence)
+        return _Loaded(state, commit.sequence, fresh=fresh)
+
+    def _remember(self, aggregate: AggregateId, state: Any, sequence: int) -> None:
+        self._states[aggregate] = (state, sequence)
+        self._states.move_to_end(aggregate)
+        if len(self._states) > CACHED_STATES:
+            self._states.popitem(last=False)
+
+    async def _lost(self) -> None:
+        self.conflicts += 1
+        await asyncio.sleep(random.uniform(0.001, 0.01))  # noqa: S311 - jitter, not a secret
+
+
+def _settle(waiting: _Waiting, answer: Outcome[Any, Any] | Exception) -> None:
+    if waiting.answer.done():
+        return
+    if isinstance(answer, Exception):
+        waiting.answer.set_exception(answer)
+        waiting.answer.exception()  # a caller that is gone leaves nobody to look at it
+    else:
+        waiting.answer.set_result(answer)
+
+
+def _stored_at(answer: Outcome[Any, Any], sequence: int) -> Outcome[Any, Any]:
+    """An answer that was waiting for its commit to be stored, with where it is; any other as it is."""
+    if answer.sequence != _PENDING:
+        return answer
+    return Outcome(
+        aggregate=answer.aggregate, sequence=sequence, events=answer.events, state=answer.state, replayed=answer.replayed
+    )

@@ -1,0 +1,1 @@
+"""A private nats-server as a child process."""

@@ -1,0 +1,1 @@
+"""Stored events for people: search, and events as they are stored."""

@@ -1,0 +1,137 @@
+"""Looking for events in a log, forwards or backwards: page by page, and never further in one go than a bound."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import aclosing
+from typing import Any
+
+import attrs
+
+from eventlog.commit import AggregateId, Commit
+from eventlog.history.records import Record, records
+from eventlog.port import EventLog
+
+MOST = 20_000
+"""Commits that are read for one page."""
+
+_FIRST_WINDOW = 500
+
+
+@attrs.frozen(kw_only=True)
+class Wanted:
+    """Which events: those with a sequence from `first` to `last` (None: to the end) that keep to all that is given.
+
+    `text` is found in the subject, the type or the stored JSON, whatever the case of its letters. `newest` first or oldest first;
+    `limit` ends a page, behind the commit with which it is reached.
+    """
+
+    first: int = 1
+    last: int | None = None
+    category: str | None = None
+    aggregate: AggregateId | None = None
+    types: frozenset[str] = frozenset()
+    text: str = ""
+    newest: bool = True
+    limit: int = 100
+
+    @property
+    def takes_all(self) -> bool:
+        """Whether there is no condition but the sequence."""
+        return not (self.category or self.aggregate or self.types or self.text)
+
+    def of(self, commit: Commit) -> Sequence[Record]:
+        """The events of a commit that are wanted, in order."""
+        if self.category is not None and commit.category != self.category:
+            return ()
+        found = records(commit)
+        if self.types:
+            found = (record for record in found if record.type in self.types)
+        if self.text:
+            text = self.text.casefold()
+            found = (record for record in found if text in _text(record))
+        return tuple(found)
+
+
+def _text(record: Record) -> str:
+    return f"{record.aggregate} {record.type or ''} {bytes(record.data).decode(errors='replace')}".casefold()
+
+
+@attrs.frozen(kw_only=True)
+class Page:
+    """What was found among the commits with the sequences `first` to `last`; `end` is the log's last sequence.
+
+    `next` is the sequence at which to go on, None where everything was looked at.
+    """
+
+    records: tuple[Record, ...]
+    first: int
+    last: int
+    end: int
+    next: int | None
+
+
+async def search(log: EventLog, wanted: Wanted, *, most: int = MOST) -> Page:
+    """One page. It may be short, and even empty, where `most` commits did not have more. Raises Unavailable, LogDamaged."""
+    head = await log.head()
+    first = max(wanted.first, head.first)
+    last = head.last if wanted.last is None else min(wanted.last, head.last)
+    if first > last:
+        return Page(records=(), first=first, last=last, end=head.last, next=None)
+    reader = _Search(log, wanted, most)
+    if wanted.newest:
+        next_ = await reader.backwards(first, last)
+        seen_first, seen_last = (first if next_ is None else next_ + 1), last
+    else:
+        next_ = await reader.forwards(first, last)
+        seen_first, seen_last = first, (last if next_ is None else next_ - 1)
+    return Page(records=tuple(reader.found), first=seen_first, last=seen_last, end=head.last, next=next_)
+
+
+class _Search:
+    """One page being filled."""
+
+    def __init__(self, log: EventLog, wanted: Wanted, most: int) -> None:
+        self.found: list[Record] = []
+        self._log = log
+        self._wanted = wanted
+        self._most = most
+        self._read = 0
+
+    @property
+    def _full(self) -> bool:
+        return len(self.found) >= self._wanted.limit or self._read >= self._most
+
+    async def forwards(self, first: int, last: int) -> int | None:
+        """Read on from `first`; gives the sequence at which the next page begins."""
+        async with aclosing(self._follow(first, last)) as batches:
+            async for commits in batches:
+                for commit in commits:
+                    self._read += 1
+                    self.found.extend(self._wanted.of(commit))
+                    if self._full:
+                        return commit.sequence + 1 if commit.sequence < last else None
+        return None
+
+    async def backwards(self, first: int, last: int) -> int | None:
+        """Read back from `last`, in pieces that are read forwards; gives the sequence at which the next page begins."""
+        wanted = self._wanted
+        window = wanted.limit if wanted.takes_all else _FIRST_WINDOW
+        while True:
+            begin = max(first, last - window + 1)
+            async with aclosing(self._follow(begin, last)) as batches:
+                commits = [commit async for some in batches for commit in some]
+            for commit in reversed(commits):
+                self._read += 1
+                self.found.extend(reversed(wanted.of(commit)))
+                if self._full:
+                    return commit.sequence - 1 if commit.sequence > first else None
+            if begin <= first:
+                return None
+            last = begin - 1
+            # Of one aggregate a piece has few commits, however long it is.
+            window = window * 8 if wanted.aggregate is not None else min(window * 4, self._most - self._read)
+
+    def _follow(self, first: int, last: int) -> Any:
+        batches: AsyncIterator[Sequence[Commit]] = self._log.follow(after=first - 1, until=last, aggregate=self._wanted.aggregate)
+        return batches

@@ -1,0 +1,183 @@
+"""Takes single messages from a pull consumer, for as many as wait for one, so that none is left with nobody.
+
+Those who begin to wait at the same moment share a request, which is answered with as many messages. A request that is given up
+(the worker drains, the wait is over) may be answered at that very moment. Such a message would be held back from all others until
+its AckWait has passed; here it is handed back.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Sequence
+
+import attrs
+import msgspec
+import structlog
+
+from eventlog.jetstream.api import PREFIX
+from eventlog.jetstream.transport.client import NO_HEADERS, Client, frame
+
+log = structlog.get_logger(__name__)
+
+_SECOND = 1_000_000_000
+_TICK = 0.25
+_GRACE = 1.0
+_NAK = b"-NAK"
+_ACK = b"$JS.ACK."
+_NOTHING_THERE = frozenset({"404", "408"})
+
+
+class Interrupted(Exception):
+    """The request came to nothing: connection, server or consumer went away. Ask again, after a pause."""
+
+
+@attrs.frozen
+class Taken:
+    """A message: the subject it was published on, its payload, and the subject that its acknowledgement goes to."""
+
+    subject: str
+    data: bytes
+    reply: str
+
+
+Waiter = asyncio.Future[Taken | None]
+
+
+class Takes:
+    """Takes messages from one consumer; `client` gives the client of the moment."""
+
+    def __init__(self, client: Callable[[], Client], stream: str, consumer: str) -> None:
+        self._client = client
+        self._subject = f"{PREFIX}CONSUMER.MSG.NEXT.{stream}.{consumer}"
+        self._gathering: dict[float, list[Waiter]] = {}
+        self._requests: set[_Request] = set()
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def take(self, seconds: float) -> Taken | None:
+        """The consumer's next message, or None where there is none for so many seconds. Raises Interrupted."""
+        loop = asyncio.get_running_loop()
+        waiter: Waiter = loop.create_future()
+        seconds = round(seconds, 2)
+        if not self._gathering:
+            loop.call_soon(self._ask)
+        self._gathering.setdefault(seconds, []).append(waiter)
+        try:
+            return await waiter
+        except asyncio.CancelledError:
+            if waiter.done() and not waiter.cancelled() and (taken := waiter.result()) is not None:
+                self._hand_back(self._client(), taken)
+            for request in tuple(self._requests):
+                request.end_if_given_up()
+            raise
+
+    def _ask(self) -> None:
+        """One request for all who began to wait in this turn of the loop, for as long."""
+        gathering, self._gathering = self._gathering, {}
+        client = self._client()
+        for seconds, waiters in gathering.items():
+            waiting = [waiter for waiter in waiters if not waiter.done()]
+            if not waiting:
+                continue
+            if not client.is_connected:
+                for waiter in waiting:
+                    waiter.set_exception(Interrupted("the connection was lost"))
+                continue
+            request = _Request(client, waiting, seconds, self)
+            self._requests.add(request)
+            request.begin(self._subject)
+
+    def ended(self, request: _Request) -> None:
+        """A request waits for nothing any more."""
+        self._requests.discard(request)
+
+    def send(self, client: Client, frames: Sequence[bytes]) -> None:
+        """Hand frames to a connection; what is lost with it the server does by itself: it forgets a client that is gone."""
+        task = asyncio.create_task(client.write(frames))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    def _hand_back(self, client: Client, taken: Taken) -> None:
+        log.info("handing back what came too late", subject=taken.subject)
+        self.send(client, [frame(taken.reply, "", NO_HEADERS, _NAK)])  # where it is lost, it comes back after its AckWait
+
+    def give(self, client: Client, taken: Taken, waiters: deque[Waiter]) -> None:
+        """Give a message to the first who still waits, or back."""
+        while waiters:
+            waiter = waiters.popleft()
+            if not waiter.done():
+                waiter.set_result(taken)
+                return
+        self._hand_back(client, taken)
+
+
+class _Request:
+    """One request, and its answers: as many messages as waiters, or a status when no more come."""
+
+    def __init__(self, client: Client, waiters: Sequence[Waiter], seconds: float, takes: Takes) -> None:
+        self._client = client
+        self._reconnects = client.stats["reconnects"]
+        self._waiters = deque(waiters)
+        self._size = len(waiters)
+        self._seconds = seconds
+        self._takes = takes
+        self._came = 0
+        self._number = client.tap_once(self._on_answer)
+        self._end = asyncio.get_running_loop().time() + seconds + _GRACE
+        self._timer: asyncio.TimerHandle | None = None
+
+    def begin(self, subject: str) -> None:
+        inbox = self._client.new_inbox()
+        request = msgspec.json.encode({"batch": self._size, "expires": int(self._seconds * _SECOND)})
+        subscribe = f"SUB {inbox} {self._number}\r\nUNSUB {self._number} {self._size}\r\n".encode()
+        self._takes.send(self._client, [subscribe, frame(subject, inbox, NO_HEADERS, request)])
+        self._check()
+
+    def _check(self) -> None:
+        """A connection that is lost takes the request with it."""
+        loop = asyncio.get_running_loop()
+        if not self._client.is_connected or self._client.stats["reconnects"] != self._reconnects:
+            self._finish(Interrupted("the connection was lost"))
+        elif loop.time() > self._end:
+            self._unsubscribe()
+            self._finish(Interrupted("the server did not answer"))
+        else:
+            self._timer = loop.call_later(_TICK, self._check)
+
+    def _on_answer(self, subject: bytes, reply: bytes, data: bytes, headers: bytes | None) -> None:
+        if reply.startswith(_ACK):
+            self._came += 1
+            self._takes.give(self._client, Taken(subject.decode(), data, reply.decode()), self._waiters)
+            if self._came == self._size:
+                self._client.end_tap(self._number)
+                self._finish(None)
+            return
+        _, _, status = (headers or b"").partition(b"\r\n")[0].decode(errors="replace").partition(" ")
+        self._unsubscribe()
+        self._finish(None if status[:3] in _NOTHING_THERE else Interrupted(status))
+
+    def end_if_given_up(self) -> None:
+        """Withdraw the request where nobody waits for it any more. What is on its way already is handed back when it comes."""
+        if all(waiter.done() for waiter in self._waiters):
+            self._unsubscribe()
+            self._finish(None)
+
+    def _unsubscribe(self) -> None:
+        """The server forgets a request when nobody listens for the answer."""
+        self._takes.send(self._client, [b"UNSUB %d\r\n" % self._number])
+        asyncio.get_running_loop().call_later(_GRACE, self._client.end_tap, self._number)
+
+    def _finish(self, outcome: Interrupted | None) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        while self._waiters:
+            waiter = self._waiters.popleft()
+            if not waiter.done():
+                if outcome is None:
+                    waiter.set_result(None)
+                else:
+                    waiter.set_exception(outcome)
+        self._takes.ended(self)
+
+
+__all__ = ["Interrupted", "Taken", "Takes"]

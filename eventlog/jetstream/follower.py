@@ -1,0 +1,184 @@
+"""Following a stream: from any sequence on, in order, without a hole, over whatever happens to the broker."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import random
+import time
+from collections.abc import AsyncIterator, Sequence
+from typing import Any
+
+import structlog
+
+from eventlog.admin.reconcile import incarnation_of
+from eventlog.commit import AggregateId, Commit
+from eventlog.errors import IncarnationChanged, LogTruncated, SequenceGap, Unavailable
+from eventlog.jetstream.api import NO_MESSAGE, STREAM_MISSING, Refused, ask
+from eventlog.jetstream.pull import TICK, Hole, Lost, Pull
+from eventlog.jetstream.transport.connection import Connection
+from eventlog.registry import Registry
+
+log = structlog.get_logger(__name__)
+
+_SHORTEST_PAUSE, _LONGEST_PAUSE = 0.05, 0.5
+_CATCHING_UP = 3.0
+"""Seconds that a new leader may need to apply what the old one had, before a stream that ends too early is truncated."""
+
+
+async def follow(
+    connection: Connection,
+    stream: str,
+    registry: Registry,
+    *,
+    after: int,
+    until: int | None = None,
+    aggregate: AggregateId | None = None,
+    batch: int = 1000,
+    incarnation: str | None = None,
+) -> AsyncIterator[Sequence[Commit]]:
+    """The commits of a stream above sequence `after`, as `eventlog.port.EventLog.follow` promises them.
+
+    `incarnation` is the one that `after` was true for; without it the one that the stream has at the first look. A stream that
+    is not there is waited for, like a broker that is not. Close the generator (`aclose`, or `contextlib.aclosing`) to be rid of
+    the consumer at once.
+    """
+    reader = _Reader(connection, stream, registry, after, until, aggregate, batch, incarnation)
+    pause = _SHORTEST_PAUSE
+    while not reader.done:
+        try:
+            async with await reader.open() as pull:
+                async for commits in reader.read(pull):
+                    pause = _SHORTEST_PAUSE
+                    yield commits
+        except Hole as error:
+            log.warning("a sequence is missing, looking again", stream=stream, expected=error.expected, found=error.found)
+            reader.suspect = error
+        except (Lost, Unavailable, Refused) as error:
+            if isinstance(error, Refused) and not error.passing:
+                raise
+            report = log.info if pause == _SHORTEST_PAUSE else log.debug
+            report("reading interrupted", stream=stream, after=reader.last, reason=str(error))
+            await asyncio.sleep(pause * random.uniform(0.5, 1))  # noqa: S311 - jitter, not a secret
+            pause = min(2 * pause, _LONGEST_PAUSE)
+            with contextlib.suppress(Unavailable):
+                await connection.up(_LONGEST_PAUSE)
+
+
+class _Reader:
+    """How far a reader has come; outlives the consumers that it reads through."""
+
+    def __init__(
+        self,
+        connection: Connection,
+        stream: str,
+        registry: Registry,
+        after: int,
+        until: int | None,
+        aggregate: AggregateId | None,
+        batch: int,
+        incarnation: str | None,
+    ) -> None:
+        self._connection = connection
+        self._stream = stream
+        self._registry = registry
+        self._until = until
+        self._aggregate = aggregate
+        self._batch = batch
+        self._incarnation = incarnation
+        self._end = 0
+        self._behind_since: float | None = None
+        self.last = after
+        self.suspect: Hole | None = None
+        self.done = until is not None and until <= after
+
+    async def open(self) -> Pull:
+        """A consumer, not yet made, from the last commit on; of a stream that still is what was read before.
+
+        Raises LogDamaged where it is not, Unavailable.
+        """
+        info = await self._info()
+        found = incarnation_of(info)
+        if self._incarnation is None:
+            self._incarnation = found
+        if found != self._incarnation:
+            raise IncarnationChanged(self._incarnation, found)
+        self._end = info["state"]["last_seq"]
+        if self._aggregate is None:
+            self._check_ends(info)
+            await self._check_hole()
+        subject = self._aggregate.subject if self._aggregate else None
+        return Pull(self._connection, self._stream, self._registry, after=self.last, subject=subject, batch=self._batch)
+
+    async def read(self, pull: Pull) -> AsyncIterator[Sequence[Commit]]:
+        """What a consumer gives, up to `until`; ends but is not `done` where another consumer has to tell what is left."""
+        if self._aggregate is not None and self._until is not None:
+            async for commits in self._read_some(pull, self._until):
+                yield commits
+            return
+        while not self.done:
+            commits = await pull.read()
+            if self._until is not None and commits[-1].sequence >= self._until:
+                del commits[len(commits) - (commits[-1].sequence - self._until) :]
+                self.done = True
+            self.last = commits[-1].sequence
+            yield commits
+
+    async def _read_some(self, pull: Pull, until: int) -> AsyncIterator[Sequence[Commit]]:
+        """One aggregate's commits up to `until`.
+
+        That none is left is known when all have come that were there at a moment when the stream had passed `until`.
+        """
+        left, passed = pull.total, self._end >= until
+        while left > 0 or not passed:
+            commits = await pull.read(patience=TICK)
+            if commits:
+                left -= len(commits)
+                wanted = [commit for commit in commits if commit.sequence <= until]
+                if wanted:
+                    self.last = wanted[-1].sequence
+                    yield wanted
+                if len(wanted) < len(commits):
+                    break
+            elif not passed and (await self._info())["state"]["last_seq"] >= until:
+                return
+        self.done = True
+
+    async def _info(self) -> dict[str, Any]:
+        try:
+            return await ask(self._connection, f"STREAM.INFO.{self._stream}")
+        except Refused as error:
+            if error.number != STREAM_MISSING:
+                raise
+            raise Unavailable(f"there is no stream {self._stream}") from error
+
+    def _check_ends(self, info: dict[str, Any]) -> None:
+        state = info["state"]
+        end = state["last_seq"]
+        first = state["first_seq"] if state["messages"] else end + 1
+        if self.last < first - 1:
+            raise LogTruncated(f"{self._stream} begins at sequence {first}, reading had to go on after {self.last}")
+        if self.last <= end:
+            self._behind_since = None
+            return
+        if self._behind_since is None:
+            self._behind_since = time.monotonic()
+        if info["config"]["num_replicas"] > 1 and time.monotonic() - self._behind_since < _CATCHING_UP:
+            raise Unavailable(f"the leader of {self._stream} has come to sequence {end} only")
+        raise LogTruncated(f"{self._stream} ends at sequence {end}, reading had to go on after {self.last}")
+
+    async def _check_hole(self) -> None:
+        """Whether what a consumer left out is missing from the stream too, by the word of its leader. Raises SequenceGap."""
+        if self.suspect is None:
+            return
+        expected, found = self.suspect.expected, self.suspect.found
+        try:
+            await ask(self._connection, f"STREAM.MSG.GET.{self._stream}", {"seq": expected})
+        except Refused as error:
+            if error.number == NO_MESSAGE:
+                raise SequenceGap(expected, found) from error
+            raise
+        self.suspect = None
+
+
+__all__ = ["follow"]

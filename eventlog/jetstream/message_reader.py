@@ -1,0 +1,90 @@
+"""Single reads of stored messages: from the leader, or from whichever replica answers first."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from eventlog.errors import Unavailable
+from eventlog.jetstream.api import NO_MESSAGE
+from eventlog.jetstream.transport.connection import REQUEST_TIMEOUT, Connection
+from eventlog.jetstream.transport.reply_router import Reply
+
+_NOT_FOUND, _END_OF_BATCH = "404", "204"
+
+
+class BrokerError(msgspec.Struct):
+    """Why the broker refused something (nats-server, `server/errors.json`)."""
+
+    code: int = 0
+    err_code: int = 0
+    description: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.description} ({self.err_code})"
+
+
+class Stored(msgspec.Struct):
+    """A message of the stream; `hdrs` is its header block."""
+
+    subject: str
+    seq: int
+    data: bytes = b""
+    hdrs: bytes | None = None
+
+
+class _Answer(msgspec.Struct):
+    message: Stored | None = None
+    error: BrokerError | None = None
+
+
+class Reads:
+    """Reads of one stream, each tried once. All raise Unavailable (OutcomeUnknown where no answer came)."""
+
+    def __init__(self, connection: Connection, stream: str) -> None:
+        self._connection = connection
+        self._stream = stream
+        self._decoder = msgspec.json.Decoder(_Answer)
+
+    async def leader(self, request: Mapping[str, Any], timeout: float = REQUEST_TIMEOUT) -> Stored | None:  # noqa: ASYNC109 - passed on
+        """A message as the leader has it: nothing newer is acknowledged. None where there is none."""
+        subject = f"$JS.API.STREAM.MSG.GET.{self._stream}"
+        reply = await self._connection.ask(subject, msgspec.json.encode(request), timeout=timeout)
+        try:
+            answer = self._decoder.decode(reply.data)
+        except msgspec.DecodeError as error:
+            raise Unavailable(f"the stream {self._stream} cannot be read: {error}") from error
+        if answer.message is None and (answer.error is None or answer.error.err_code != NO_MESSAGE):
+            raise Unavailable(f"the stream {self._stream} cannot be read: {answer.error}")
+        return answer.message
+
+    async def last(self, subject: str) -> Stored | None:
+        """A subject's last message as some replica has it (direct get, ADR-31): it may be a moment old. None: it has none."""
+        return self._one(await self._connection.ask(f"$JS.API.DIRECT.GET.{self._stream}.{subject}"))
+
+    async def direct(self, request: Mapping[str, Any]) -> Stored | None:
+        """A message as some replica has it. None where it has none: it may be behind."""
+        subject = f"$JS.API.DIRECT.GET.{self._stream}"
+        return self._one(await self._connection.ask(subject, msgspec.json.encode(request)))
+
+    async def several(self, request: Mapping[str, Any]) -> Sequence[Stored]:
+        """The messages that some replica has, for a request for a batch; none where it has none: it may be behind."""
+        found: list[Stored] = []
+        subject = f"$JS.API.DIRECT.GET.{self._stream}"
+        async for reply in self._connection.request_many(subject, msgspec.json.encode(request)):
+            if reply.status == _END_OF_BATCH or (stored := self._one(reply)) is None:
+                break
+            found.append(stored)
+        return found
+
+    def _one(self, reply: Reply) -> Stored | None:
+        if reply.status is None:
+            return Stored(reply.header(b"Nats-Subject"), int(reply.header(b"Nats-Sequence")), reply.data, reply.head)
+        if reply.status == _NOT_FOUND:
+            return None
+        raise Unavailable(f"the stream {self._stream} cannot be read: {reply.description}")
+
+
+__all__ = ["BrokerError", "Reads", "Stored"]

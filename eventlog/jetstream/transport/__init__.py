@@ -1,0 +1,1 @@
+"""The connection to NATS: client, options, replies, messages straight from the wire."""

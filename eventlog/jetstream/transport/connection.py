@@ -1,0 +1,314 @@
+"""The connection to NATS: kept up for ever, watched, replaced when it is dead and does not know it, and honest about its state.
+
+The settings and the watchdog answer measured faults of nats-py: an exception in any callback ends its read loop while it goes on
+calling itself connected, default pings notice a paused server after minutes, attempts to reconnect run out.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+from ssl import SSLContext
+from typing import Any
+
+import attrs
+import nats.errors
+import structlog
+
+from eventlog.errors import Unavailable
+from eventlog.jetstream.transport.client import Client
+from eventlog.jetstream.transport.options import CHECK_EVERY, CHECK_TIMEOUT, Options
+from eventlog.jetstream.transport.reply_router import Inbox, Reply
+
+log = structlog.get_logger(__name__)
+
+CONNECT_TIMEOUT = 10.0
+REQUEST_TIMEOUT = 2.0
+RECONNECT_GRACE = 5.0
+"""Seconds that a client may reconnect by itself before the watchdog tries a new one beside it."""
+
+_CLOSE_TIMEOUT = 5.0
+
+
+@attrs.define
+class Counters:
+    """What happened to a connection since it was opened, for metrics."""
+
+    reconnects: int = 0
+    """How often nats-py connected again by itself."""
+    replaced: int = 0
+    """How often the watchdog replaced a client that was dead."""
+    errors: int = 0
+    """Errors that nats-py reported, attempts to connect among them."""
+
+
+class Connection:
+    """One connection to NATS: `async with Connection.open("nats://127.0.0.1:4222", name="gctd-serve") as connection`."""
+
+    def __init__(self, options: Options) -> None:
+        self.options = options
+        self.counters = Counters()
+        self.generation = 0
+        """Grows with each replaced client: who keeps subscriptions compares it, and makes them anew on the new `client`."""
+        self._client = Client()
+        self._inbox = Inbox(self._client)
+        self._up = asyncio.Event()
+        self._down_since = self._answered = 0.0
+        self._alarm = asyncio.Event()
+        self._tasks: set[asyncio.Task[Any]] = set()
+        self._last_error = ""
+
+    @classmethod
+    @asynccontextmanager
+    async def open(
+        cls,
+        servers: str | Sequence[str],
+        *,
+        name: str,
+        ping_interval: float = 2.0,
+        credentials: Path | None = None,
+        tls: SSLContext | None = None,
+        timeout: float = CONNECT_TIMEOUT,  # noqa: ASYNC109 - asyncio.timeout around it could not say why
+        check_every: float = CHECK_EVERY,
+        check_timeout: float = CHECK_TIMEOUT,
+    ) -> AsyncIterator[Connection]:
+        """Connect within `timeout` seconds and stay connected until the end of the block.
+
+        `servers` are addresses: one, several, or several with commas between; `name` is what the server shows of this client.
+        A ping goes out every `ping_interval` seconds (2 on one machine, 5 to a cluster), two without an answer end the
+        connection and it is made anew, for ever. Raises Unavailable.
+        """
+        listed = servers.split(",") if isinstance(servers, str) else servers
+        options = Options(
+            servers=tuple(server.strip() for server in listed),
+            name=name,
+            ping_interval=ping_interval,
+            credentials=credentials,
+            tls=tls,
+            check_every=check_every,
+            check_timeout=check_timeout,
+        )
+        connection = cls(options)
+        connection._client, connection._inbox = await connection._connect(timeout)
+        watchdog = asyncio.create_task(connection._watch(), name=f"nats watchdog of {name}")
+        try:
+            yield connection
+        finally:
+            watchdog.cancel()
+            await asyncio.wait({watchdog})
+            await connection._close()
+
+    @property
+    def client(self) -> Client:
+        """The nats-py client of the moment. Do not keep it: the watchdog may replace it."""
+        return self._client
+
+    @property
+    def connected(self) -> bool:
+        """Whether the server answered a short while ago and nothing is known against it since."""
+        age = time.monotonic() - self._answered
+        return self._client.is_connected and age <= self.options.check_every + self.options.check_timeout + 1
+
+    @property
+    def max_payload(self) -> int:
+        """Bytes that one message may have, headers and all, as the server said."""
+        return self._client.max_payload
+
+    async def ping(self, timeout: float = CHECK_TIMEOUT) -> None:  # noqa: ASYNC109 - asyncio.timeout would cancel the ping
+        """Ask the server for a sign of life. Raises Unavailable."""
+        if not await self._answers(self._client, timeout):
+            raise Unavailable(f"NATS at {self.options.addresses} does not answer{self._reason()}")
+
+    async def up(self, timeout: float) -> None:  # noqa: ASYNC109 - asyncio.timeout around it could not say why
+        """Wait until there is a connection. Raises Unavailable after `timeout` seconds."""
+        try:
+            async with asyncio.timeout(timeout):
+                while not self._client.is_connected:
+                    self._up.clear()
+                    await self._up.wait()
+        except TimeoutError as error:
+            raise Unavailable(f"no connection to NATS at {self.options.addresses}{self._reason()}") from error
+
+    async def request(
+        self,
+        subject: str,
+        payload: bytes = b"",
+        *,
+        headers: bytes = b"",
+        timeout: float = REQUEST_TIMEOUT,  # noqa: ASYNC109 - ends with an error of its own
+    ) -> Reply:
+        """The reply to a message; `headers` are lines as on the wire.
+
+        Raises Unavailable (not sent, or nobody there who takes it) and OutcomeUnknown (sent, and no reply came).
+        """
+        return await self._inbox.send_batch(((subject, headers, payload),), timeout)
+
+    async def ask(self, subject: str, payload: bytes = b"", *, timeout: float = REQUEST_TIMEOUT) -> Reply:  # noqa: ASYNC109 - as in `request`
+        """As `request`, for what does no harm when it is done twice: it is sent again while no reply comes.
+
+        So what a leader took to its grave costs no more than half a second once there is another.
+        """
+        return await self._inbox.ask(subject, payload, timeout)
+
+    async def send_batch(self, messages: Sequence[tuple[str, bytes, bytes]], timeout: float) -> Reply:  # noqa: ASYNC109 - as in `request`
+        """Send messages (subject, header lines, payload) in one piece; the reply to the last. Errors as in `request`.
+
+        Of several the first asks for a reply too; where that has content it is the result: it says why there is no other.
+        """
+        return await self._inbox.send_batch(messages, timeout)
+
+    def request_many(self, subject: str, payload: bytes, *, timeout: float = REQUEST_TIMEOUT) -> AsyncIterator[Reply]:
+        """The replies to a message, each within `timeout` seconds; the caller knows which is the last. Errors as in `request`."""
+        return self._inbox.request_many(subject, payload, timeout)
+
+    # Making and ending clients
+
+    async def _connect(self, timeout: float) -> tuple[Client, Inbox]:  # noqa: ASYNC109 - as in `open`
+        client = Client()
+        inbox = Inbox(client)
+        callbacks: dict[str, Any] = {
+            "error_cb": self._safe(self._on_error),
+            "disconnected_cb": self._safe(lambda: self._on_disconnected(client, inbox)),
+            "reconnected_cb": self._safe(lambda: self._on_reconnected(client)),
+            "closed_cb": self._safe(lambda: self._on_closed(client)),
+        }
+        try:
+            async with asyncio.timeout(timeout):
+                await client.connect(**self.options.for_nats(), **callbacks)
+                await inbox.open()
+        except (OSError, nats.errors.Error, ValueError) as error:  # TimeoutError is an OSError
+            await self._discard(client)
+            reason = self._reason() if isinstance(error, TimeoutError) else f": {error}"
+            raise Unavailable(
+                f"cannot connect to NATS at {self.options.addresses} within {timeout:g} s{reason}; "
+                "is the server running, and is the address right?"
+            ) from error
+        except BaseException:
+            await self._discard(client)
+            raise
+        self._answered = time.monotonic()
+        self._up.set()
+        return client, inbox
+
+    async def _close(self) -> None:
+        self._inbox.lose()
+        await self._discard(self._client)
+        for task in self._tasks:  # pings that were never answered, and clients that do not end
+            task.cancel()
+        if self._tasks:
+            await asyncio.wait(self._tasks, timeout=_CLOSE_TIMEOUT)
+
+    async def _discard(self, client: Client) -> None:
+        """Close a client; not with asyncio.timeout, since nats-py swallows being cancelled."""
+        await asyncio.wait({self._start(client.close())}, timeout=_CLOSE_TIMEOUT)
+
+    def _start(self, work: Awaitable[Any]) -> asyncio.Future[Any]:
+        async def run() -> Any:
+            return await work
+
+        def done(task: asyncio.Task[Any]) -> None:
+            self._tasks.discard(task)
+            if not task.cancelled() and task.exception() is not None:
+                log.debug("nats call failed", error=repr(task.exception()))
+
+        task = asyncio.create_task(run())
+        self._tasks.add(task)
+        task.add_done_callback(done)
+        return task
+
+    # What nats-py reports
+
+    def _safe(self, callback: Callable[..., None]) -> Callable[..., Awaitable[None]]:
+        """A callback for nats-py, which stops working without a word where one raises."""
+
+        async def call(*args: Any) -> None:
+            try:
+                callback(*args)
+            except Exception:
+                log.exception("nats callback failed")
+
+        return call
+
+    def _on_error(self, error: Exception) -> None:
+        self.counters.errors += 1
+        text = str(error) or repr(error)
+        if text != self._last_error:  # a server that is away is one line, not four a second
+            self._last_error = text
+            log.warning("nats error", error=text, servers=self.options.addresses)
+
+    def _on_disconnected(self, client: Client, inbox: Inbox) -> None:
+        inbox.lose()
+        if client is self._client:
+            self._down_since = time.monotonic()
+            if not client.is_closed:  # otherwise it was we who ended it
+                log.warning("nats disconnected", servers=self.options.addresses)
+
+    def _on_reconnected(self, client: Client) -> None:
+        self.counters.reconnects += 1
+        if client is self._client:
+            self._answered = time.monotonic()
+            self._last_error = ""
+            self._up.set()
+            log.info("nats reconnected", server=_address(client))
+
+    def _on_closed(self, client: Client) -> None:
+        if client is self._client:
+            self._alarm.set()  # nats-py gave up, as it does when it is refused
+
+    def _reason(self) -> str:
+        return f": {self._last_error}" if self._last_error else ""
+
+    # The watchdog
+
+    async def _watch(self) -> None:
+        while True:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(self.options.check_every):
+                    await self._alarm.wait()
+            self._alarm.clear()
+            try:
+                if not await self._healthy():
+                    await self._replace()
+            except Unavailable as error:
+                log.debug("nats still away", error=str(error))
+            except Exception:
+                log.exception("nats watchdog failed")  # it must outlive what it watches
+
+    async def _healthy(self) -> bool:
+        client = self._client
+        if client.is_reconnecting:
+            return time.monotonic() - self._down_since < RECONNECT_GRACE
+        return not client.is_closed and await self._answers(client, self.options.check_timeout)
+
+    async def _answers(self, client: Client, timeout: float) -> bool:  # noqa: ASYNC109 - must not cancel the ping
+        if not client.is_connected:
+            return False
+        ping = self._start(client.rtt(timeout=int(60 + timeout)))
+        await asyncio.wait({ping}, timeout=timeout)
+        if not ping.done() or ping.cancelled() or ping.exception() is not None:
+            return False
+        self._answered = time.monotonic()
+        return True
+
+    async def _replace(self) -> None:
+        """Put a new client in the place of one that does not answer; nothing changes where none can be made."""
+        fresh = await self._connect(self.options.check_timeout)
+        (old, inbox), (self._client, self._inbox) = (self._client, self._inbox), fresh
+        self.generation += 1
+        self.counters.replaced += 1
+        self._last_error = ""
+        log.warning("nats client replaced", server=_address(self._client), generation=self.generation)
+        inbox.lose()
+        closing = self._start(old.close())
+        closing.add_done_callback(lambda _: log.debug("dead nats client closed"))
+
+
+def _address(client: Client) -> str:
+    url = client.connected_url
+    return url.netloc.rpartition("@")[2] if url else ""
+
+
+__all__ = ["REQUEST_TIMEOUT", "Connection", "Counters"]

@@ -1,0 +1,62 @@
+"""How a connection to NATS is made: where to, as whom, and with which of nats-py's many settings."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from ssl import SSLContext
+from typing import Any
+from urllib.parse import urlsplit
+
+import attrs
+
+from eventlog.jetstream.transport.reply_router import MOST_PENDING
+
+CHECK_EVERY = 5.0
+CHECK_TIMEOUT = 2.0
+
+
+@attrs.frozen(kw_only=True)
+class Options:
+    """How to connect: names and addresses, intervals in seconds, and what proves who we are.
+
+    `credentials` is a file as `nsc` writes it; user and password or a token stand in the address (`nats://user:secret@host`).
+    """
+
+    servers: tuple[str, ...] = attrs.field(validator=attrs.validators.min_len(1))
+    name: str
+    ping_interval: float = 2.0
+    credentials: Path | None = None
+    tls: SSLContext | None = None
+    check_every: float = CHECK_EVERY
+    check_timeout: float = CHECK_TIMEOUT
+
+    @property
+    def addresses(self) -> str:
+        """The addresses for people and logs: without user and password."""
+        return ", ".join(_without_secret(server) for server in self.servers)
+
+    def for_nats(self) -> dict[str, Any]:
+        """What nats-py's `connect` is given, callbacks apart."""
+        given: dict[str, Any] = {
+            "servers": list(self.servers),
+            "name": self.name,
+            "max_reconnect_attempts": -1,
+            "reconnect_time_wait": 0.25,
+            "connect_timeout": 2,
+            "ping_interval": self.ping_interval,
+            "max_outstanding_pings": 2,
+            "pending_size": 2 * MOST_PENDING,
+            "flush_timeout": 2,
+        }
+        if self.credentials is not None:
+            given["user_credentials"] = str(self.credentials)
+        if self.tls is not None:
+            given["tls"] = self.tls
+        return given
+
+
+def _without_secret(server: str) -> str:
+    return urlsplit(server).netloc.rpartition("@")[2] or server.rpartition("@")[2]
+
+
+__all__ = ["CHECK_EVERY", "CHECK_TIMEOUT", "Options"]

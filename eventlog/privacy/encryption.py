@@ -1,0 +1,225 @@
+"""Sealing what is about persons, each with a key of their own: once the key is gone, nobody can read it (crypto-shredding).
+
+The keys are in a keyring, never in the log. Sealing is AES-256-GCM-SIV (RFC 8452), bound to the aggregate and the type of the
+event; a nonce is random. A sealed text is `<id of the key>.<nonce and ciphertext, base64url>`: the id is random as well, so that
+nothing in the log leads to a name.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+import attrs
+import msgspec
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.ciphers.aead import AESGCMSIV
+
+from eventlog.commit import Commit, Proposal, RecordedEvent
+from eventlog.errors import UndecodableCommit
+from eventlog.privacy.fields import ERASED, SEALED, PersonalFields, person_of, plain_name
+from eventlog.registry import Registry
+
+KEY_BYTES = 32
+_ID_BYTES = 16
+_NONCE_BYTES = 12
+
+
+@attrs.frozen
+class Key:
+    """A person's key: a random id, the secret, and where the keyring has it (a number that none had before)."""
+
+    id: str
+    secret: bytes = attrs.field(repr=False)
+    place: int = attrs.field(eq=False)
+
+    @staticmethod
+    def new(place: int) -> Key:
+        """A key that nobody has."""
+        return Key(os.urandom(_ID_BYTES).hex(), os.urandom(KEY_BYTES), place)
+
+
+class Keyring(Protocol):
+    """Where the keys of persons are: a store that is not the log. Persons are named as `plain_name` gives them.
+
+    All raise Unavailable where it cannot be reached.
+    """
+
+    async def key_of(self, person: str) -> Key:
+        """The person's key: a new one where there is none. All who ask at the same moment get the same."""
+
+    async def find(self, person: str) -> Key | None:
+        """The person's key, as it is in the store now; None where there is none."""
+
+    async def after(self, place: int) -> Sequence[Key]:
+        """The keys with a place above this one, by their places, as they are in the store now."""
+
+    async def destroy(self, key: Key) -> None:
+        """Remove a key for good, its bytes overwritten. Nothing happens where it is gone already."""
+
+
+@attrs.frozen
+class Sealed:
+    """What is sealed and where it stands: subject of the aggregate, type of the event."""
+
+    text: str
+    subject: str
+    type: str
+
+    @property
+    def key_id(self) -> str:
+        """The id of the key that opens it."""
+        return self.text.partition(".")[0]
+
+    @property
+    def place(self) -> bytes:
+        """What it is bound to."""
+        return _place(self.subject, self.type)
+
+
+def _place(subject: str, type_: str) -> bytes:
+    return f"{subject}\n{type_}".encode()
+
+
+class People:
+    """Seals and opens, with the keys it has seen: a key is looked for once.
+
+    `forget` it when a person is erased by another process; nothing else tells.
+    """
+
+    def __init__(self, keyring: Keyring) -> None:
+        self._keyring = keyring
+        self._keys: dict[str, Key] = {}
+        self._ciphers: dict[str, AESGCMSIV] = {}
+        self._by_person: dict[str, Key] = {}
+        self._erased: set[str] = set()
+        self._reached = 0
+        self._looking = asyncio.Lock()
+
+    # Writing
+
+    async def seal(self, proposal: Proposal, registry: Registry) -> Sequence[str | None]:
+        """The personal fields of each event of a proposal, sealed; None for an event without any. Raises Unavailable."""
+        subject = proposal.aggregate.subject
+        sealed: list[str | None] = []
+        for new in proposal.commit.events:
+            event, fields = new.data, registry.personal_fields(new.data)
+            person = person_of(fields, event)
+            sealed.append(await self._seal(event, fields, person, subject, registry) if fields is not None and person else None)
+        return sealed
+
+    async def _seal(self, event: Any, fields: PersonalFields, person: str, subject: str, registry: Registry) -> str:
+        key = self._by_person.get(person) or await self._key_of(person)
+        plain = msgspec.json.encode(fields.of(event))
+        nonce = os.urandom(_NONCE_BYTES)
+        sealed = self._cipher(key).encrypt(nonce, plain, _place(subject, registry.name_of(event)))
+        return f"{key.id}.{urlsafe_b64encode(nonce + sealed).decode()}"
+
+    async def _key_of(self, person: str) -> Key:
+        key = await self._keyring.key_of(person)
+        while key.id in self._erased:  # and its end has not come yet: what is written from now on has a new key
+            await self._keyring.destroy(key)
+            key = await self._keyring.key_of(person)
+        self._by_person[person] = self._keys[key.id] = key
+        return key
+
+    def _cipher(self, key: Key) -> AESGCMSIV:
+        found = self._ciphers.get(key.id)
+        if found is None:
+            found = self._ciphers[key.id] = AESGCMSIV(key.secret)
+        return found
+
+    # Reading
+
+    async def reveal(self, commit: Commit, registry: Registry) -> Sequence[RecordedEvent]:
+        """The events of a commit with their personal fields: ERASED where the key is gone.
+
+        Raises Unavailable, UndecodableCommit.
+        """
+        events = commit.events
+        sealed = [Sealed(event.sealed, commit.subject, event.type) for event in events if event.sealed is not None]
+        if not sealed:
+            return events
+        opened = iter(await self.open(sealed))
+        return tuple(event if event.sealed is None else _with(event, next(opened) or ERASED, registry) for event in events)
+
+    async def open(self, sealed: Sequence[Sealed]) -> Sequence[Mapping[str, str] | None]:
+        """The personal fields by their names, in the same order; None where the key is gone.
+
+        Raises Unavailable, and UndecodableCommit for what was not sealed for that place.
+        """
+        if any(one.key_id not in self._keys and one.key_id not in self._erased for one in sealed):
+            await self._look()
+            self._erased.update(one.key_id for one in sealed if one.key_id not in self._keys)
+        return [self._open(one) for one in sealed]
+
+    def _open(self, sealed: Sealed) -> Mapping[str, str] | None:
+        key = self._keys.get(sealed.key_id)
+        if key is None:
+            return None
+        try:
+            bytes_ = urlsafe_b64decode(sealed.text.partition(".")[2])
+            plain = self._cipher(key).decrypt(bytes_[:_NONCE_BYTES], bytes_[_NONCE_BYTES:], sealed.place)
+        except (InvalidTag, ValueError) as error:
+            raise UndecodableCommit(f"what is sealed in {sealed.type} of {sealed.subject} was not sealed there") from error
+        fields: Mapping[str, str] = msgspec.json.decode(plain)
+        return fields
+
+    async def _look(self) -> None:
+        """Learn of all keys that were made meanwhile."""
+        async with self._looking:
+            for key in await self._keyring.after(self._reached):
+                if key.id not in self._erased:
+                    self._keys[key.id] = key
+                self._reached = key.place
+
+    # Erasing
+
+    async def find(self, name: str) -> Key | None:
+        """The key of the person with that name; None where there is nothing of them. Raises Unavailable."""
+        person = plain_name(name)
+        return await self._keyring.find(person) if person else None
+
+    async def destroy(self, key: Key) -> None:
+        """Make what was sealed with a key unreadable, for everybody and for good. Raises Unavailable."""
+        self.forget(key.id)
+        await self._keyring.destroy(key)
+
+    async def destroy_all(self, ids: Sequence[str]) -> int:
+        """Destroy those of these keys that are in the keyring still, or again; how many there were. Raises Unavailable."""
+        wanted = set(ids)
+        left = [key for key in await self._keyring.after(0) if key.id in wanted]
+        for key in left:
+            await self.destroy(key)
+        return len(left)
+
+    def forget(self, id_: str) -> None:
+        """The person with that key is erased: do not read with it any more, nor write."""
+        self._erased.add(id_)
+        self._keys.pop(id_, None)
+        self._ciphers.pop(id_, None)
+        self._by_person = {person: key for person, key in self._by_person.items() if key.id != id_}
+
+
+async def revealed(commit: Commit, registry: Registry, people: People | None) -> Sequence[RecordedEvent]:
+    """`EventLog.reveal` for a log whose persons' keys are with `people` (None: it was given no keyring)."""
+    if people is not None:
+        return await people.reveal(commit, registry)
+    return tuple(event if event.sealed is None else _with(event, SEALED, registry) for event in commit.events)
+
+
+def _with(event: RecordedEvent, opened: Mapping[str, str] | str, registry: Registry) -> RecordedEvent:
+    """The event with its personal fields, or with one text in each of them."""
+    fields = registry.personal_fields(event.data)
+    if fields is None:
+        raise UndecodableCommit(
+            f"sequence {event.position.sequence}: something is sealed in {event.type}, which has no personal fields"
+        )
+    values: dict[str, Any] = dict.fromkeys(fields.names, opened) if isinstance(opened, str) else dict(opened)
+    return attrs.evolve(event, data=attrs.evolve(event.data, **values))
+
+
+__all__ = ["KEY_BYTES", "Key", "Keyring", "People", "Sealed", "revealed"]

@@ -1,0 +1,231 @@
+"""The event log in memory: the whole port with the same semantics, for tests of what is built on it.
+
+Its faults are public: `before` and `after` are called around each append, so that a test can slow it down, let another writer be
+first, refuse it, or store it and lose the acknowledgement.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import bisect
+import uuid
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+
+from eventlog.commit import AggregateId, Appended, Commit, Proposal, RecordedEvent
+from eventlog.errors import Conflict, IncarnationChanged, LogTruncated, OutcomeUnknown, TooLarge, Unavailable
+from eventlog.port import DEADLINE, Head
+from eventlog.privacy.encryption import Key, People, revealed
+from eventlog.registry import Registry
+
+Hook = Callable[[Sequence[Proposal]], Awaitable[None]]
+
+MAX_PAYLOAD = 1024**2
+MOST_TOGETHER = 1000
+
+
+class MemoryLog:
+    """A log that lives as long as this object. `max_payload`: the most bytes that a commit may have.
+
+    Hooks: `before` is awaited with the proposals of each append before it is judged (sleep in it for latency, append in it for a
+    conflict, raise Unavailable in it), `after` once they are stored and before the caller hears of it. Both are None at first.
+    `people` seals and opens personal fields.
+    """
+
+    def __init__(self, registry: Registry, *, max_payload: int = MAX_PAYLOAD, people: People | None = None) -> None:
+        self.before: Hook | None = None
+        self.after: Hook | None = None
+        self.incarnation = str(uuid.uuid4())
+        self._registry = registry
+        self._max_payload = max_payload
+        self._people = people
+        self._commits: list[Commit] = []
+        self._by_subject: dict[str, list[Commit]] = {}
+        self._news = asyncio.Condition()
+
+    @property
+    def registry(self) -> Registry:
+        """The types of the events and states in it."""
+        return self._registry
+
+    # Faults
+
+    def lose_next_answer(self) -> None:
+        """The next append is stored, and its caller gets OutcomeUnknown all the same."""
+
+        async def lose(proposals: Sequence[Proposal]) -> None:
+            self.after = None
+            raise OutcomeUnknown(f"the answer to the append to {proposals[0].aggregate.subject} was lost")
+
+        self.after = lose
+
+    def refuse_next(self, error: Exception) -> None:
+        """The next append is not stored, and raises this."""
+
+        async def refuse(_: Sequence[Proposal]) -> None:
+            self.before = None
+            raise error
+
+        self.before = refuse
+
+    async def create_anew(self) -> None:
+        """Lose all commits and start again under a new incarnation, as when an operator deletes the stream."""
+        async with self._news:
+            self._commits, self._by_subject = [], {}
+            self.incarnation = str(uuid.uuid4())
+            self._news.notify_all()
+
+    # Writing
+
+    async def append(self, proposal: Proposal, *, deadline: float = DEADLINE) -> Appended:
+        """See `eventlog.port.EventLog.append`."""
+        (appended,) = await self.append_together([proposal], deadline=deadline)
+        return appended
+
+    async def append_together(self, proposals: Sequence[Proposal], *, deadline: float = DEADLINE) -> Sequence[Appended]:
+        """See `eventlog.port.EventLog.append_together`. Raises ValueError for too many proposals or an aggregate twice."""
+        if len({proposal.aggregate for proposal in proposals}) < len(proposals):
+            raise ValueError("an aggregate may be in a batch once only")
+        if len(proposals) > MOST_TOGETHER:
+            raise ValueError(f"at most {MOST_TOGETHER} commits can be stored together, not {len(proposals)}")
+        bodies = [await self._encode(proposal) for proposal in proposals]
+        if not proposals:
+            return []
+        if self.before is not None:
+            await _within(deadline, self.before(proposals), Unavailable("the log did not answer, and stored nothing"))
+        async with self._news:
+            appended = self._judge(proposals, bodies)
+            self._news.notify_all()
+        if self.after is not None:
+            await _within(deadline, self.after(proposals), OutcomeUnknown("the log did not answer"))
+        return appended
+
+    async def _encode(self, proposal: Proposal) -> bytes:
+        sealed = () if self._people is None else await self._people.seal(proposal, self._registry)
+        body = self._registry.encode(proposal.commit, sealed)
+        if len(body) > self._max_payload:
+            raise TooLarge(f"a commit of {len(body):,} bytes is over what one message may have ({self._max_payload:,} bytes)")
+        return body
+
+    def _judge(self, proposals: Sequence[Proposal], bodies: Sequence[bytes]) -> Sequence[Appended]:
+        stored = [self._find(proposal) for proposal in proposals]
+        if None not in stored:
+            return [Appended(commit.sequence, replayed=True) for commit in stored if commit is not None]
+        for proposal in proposals:
+            last = self._last(proposal.aggregate.subject)
+            if last != proposal.expected:
+                raise Conflict(f"{proposal.aggregate.subject} is at sequence {last}, not at {proposal.expected}")
+        return [self._store(proposal, body) for proposal, body in zip(proposals, bodies, strict=True)]
+
+    def _find(self, proposal: Proposal) -> Commit | None:
+        """The commit that follows the guard, if it is the proposed one."""
+        commits = self._by_subject.get(proposal.aggregate.subject, [])
+        index = _index_after(commits, proposal.expected)
+        return commits[index] if index < len(commits) and commits[index].id == proposal.commit.id else None
+
+    def _last(self, subject: str) -> int:
+        commits = self._by_subject.get(subject)
+        return commits[-1].sequence if commits else 0
+
+    def _store(self, proposal: Proposal, body: bytes) -> Appended:
+        subject, traceparent = proposal.aggregate.subject, proposal.commit.traceparent
+        headers = None if traceparent is None else f"NATS/1.0\r\ntraceparent: {traceparent}\r\n\r\n".encode()
+        commit = Commit(len(self._commits) + 1, subject, body, self._registry, headers)
+        self._commits.append(commit)
+        self._by_subject.setdefault(subject, []).append(commit)
+        return Appended(commit.sequence)
+
+    # Reading
+
+    async def last(self, aggregate: AggregateId, *, up_to: int | None = None, consistent: bool = False) -> Commit | None:  # noqa: ARG002 - there is one copy only
+        """See `eventlog.port.EventLog.last`."""
+        commits = self._by_subject.get(aggregate.subject, [])
+        index = len(commits) if up_to is None else _index_after(commits, up_to)
+        return commits[index - 1] if index else None
+
+    async def at(self, sequence: int) -> Commit | None:
+        """See `eventlog.port.EventLog.at`."""
+        return self._commits[sequence - 1] if 1 <= sequence <= len(self._commits) else None
+
+    async def reveal(self, commit: Commit) -> Sequence[RecordedEvent]:
+        """See `eventlog.port.EventLog.reveal`."""
+        return await revealed(commit, self._registry, self._people)
+
+    async def history(self, aggregate: AggregateId, *, after: int = 0) -> AsyncIterator[Commit]:
+        """See `eventlog.port.EventLog.history`."""
+        commits = self._by_subject.get(aggregate.subject, [])
+        for commit in commits[_index_after(commits, after) :]:
+            yield commit
+
+    async def follow(
+        self,
+        *,
+        after: int,
+        until: int | None = None,
+        aggregate: AggregateId | None = None,
+        batch: int = 1000,
+        incarnation: str | None = None,
+    ) -> AsyncIterator[Sequence[Commit]]:
+        """See `eventlog.port.EventLog.follow`."""
+        incarnation = incarnation or self.incarnation
+        if self.incarnation != incarnation:
+            raise IncarnationChanged(incarnation, self.incarnation)
+        if aggregate is None and after > len(self._commits):
+            raise LogTruncated(f"the log ends at sequence {len(self._commits)}, before {after}")
+        while until is None or after < until:
+            async with self._news:
+                while self.incarnation == incarnation and len(self._commits) <= after:
+                    await self._news.wait()
+            if self.incarnation != incarnation:
+                raise IncarnationChanged(incarnation, self.incarnation)
+            some = self._commits[after : min(after + batch, until or len(self._commits))]
+            after = some[-1].sequence
+            wanted = [commit for commit in some if aggregate is None or commit.subject == aggregate.subject]
+            if wanted:
+                yield wanted
+
+    async def head(self) -> Head:
+        """See `eventlog.port.EventLog.head`."""
+        return Head(self.incarnation, 1, len(self._commits))
+
+
+class MemoryKeyring:
+    """The keys of persons for as long as this object lives: `eventlog.privacy.encryption.Keyring`."""
+
+    def __init__(self) -> None:
+        self._keys: dict[str, Key] = {}
+        self._made = 0
+
+    async def key_of(self, person: str) -> Key:
+        """See `eventlog.privacy.encryption.Keyring.key_of`."""
+        if person not in self._keys:
+            self._made += 1
+            self._keys[person] = Key.new(self._made)
+        return self._keys[person]
+
+    async def find(self, person: str) -> Key | None:
+        """See `eventlog.privacy.encryption.Keyring.find`."""
+        return self._keys.get(person)
+
+    async def after(self, place: int) -> Sequence[Key]:
+        """See `eventlog.privacy.encryption.Keyring.after`."""
+        return sorted((key for key in self._keys.values() if key.place > place), key=lambda key: key.place)
+
+    async def destroy(self, key: Key) -> None:
+        """See `eventlog.privacy.encryption.Keyring.destroy`."""
+        self._keys = {person: one for person, one in self._keys.items() if one != key}
+
+
+def _index_after(commits: Sequence[Commit], sequence: int) -> int:
+    """The index of the first commit above a sequence."""
+    return bisect.bisect_right(commits, sequence, key=lambda commit: commit.sequence)
+
+
+async def _within(deadline: float, work: Awaitable[None], error: Exception) -> None:
+    try:
+        async with asyncio.timeout(deadline):
+            await work
+    except TimeoutError as timeout:
+        raise error from timeout
+
+
+__all__ = ["MAX_PAYLOAD", "Hook", "MemoryKeyring", "MemoryLog"]

@@ -1,0 +1,56 @@
+"""`gctd doctor`: what is wrong, and what to do about it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from gctd.cli.options import Sources, setting_options
+from terminalkit.command import command
+from terminalkit.exits import ExitCode
+from terminalkit.options import examples
+from terminalkit.output import Cell, Column, Painted
+from terminalkit.runtime.invocation import Invocation
+
+if TYPE_CHECKING:
+    from gctd.cli.doctor import Finding
+
+COLOURS = {"ok": "green", "warn": "yellow", "fail": "red"}
+
+
+@click.command(
+    epilog=examples(
+        "gctd doctor",
+        "gctd doctor --nats-url nats://127.0.0.1:4222 --url http://127.0.0.1:8080",
+        "gctd doctor --json | jq '.[] | select(.status != \"ok\")'",
+    )
+)
+@setting_options("url", "nats_url", "database_url", "cache_directory", "replicas")
+@command(logs=True)
+async def doctor(invocation: Invocation, *, sources: Sources) -> int:
+    """Look at server, broker, tables, disks and the programs that workers run; say what to do where something is wrong.
+
+    Works while nothing runs. The exit code is 1 where something fails; a warning is none.
+    """
+    from gctd.cli.doctor import Verdict, broker_at, examine, host_checks, system_checks  # noqa: PLC0415 - slow
+
+    settings = sources.load().settings
+    async with broker_at(settings) as broker:
+        found = await examine({**system_checks(settings, broker), **host_checks(settings)})
+    if invocation.output.json:
+        invocation.output.document(
+            [{"check": name, "status": one.verdict.value, "detail": one.detail, "fix": one.fix} for name, one in found]
+        )
+    else:
+        columns = [Column("CHECK", "id"), Column("STATUS", "id"), Column("DETAIL"), Column("FIX")]
+        rows: list[list[Cell]] = [
+            [name, Painted(one.verdict.value, COLOURS[one.verdict]), one.detail, one.fix] for name, one in found
+        ]
+        invocation.output.table(columns, rows)
+    failed = [name for name, one in found if one.verdict is Verdict.FAIL]
+    return ExitCode.FAILURE if failed else ExitCode.OK
+
+
+def _row(name: str, one: Finding) -> list[Cell]:
+    return [name, Painted(one.verdict.value, COLOURS[one.verdict]), one.detail, one.fix]

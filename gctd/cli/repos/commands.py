@@ -1,0 +1,156 @@
+"""`gctd repo`: repositories, from registration to scores."""
+
+from __future__ import annotations
+
+from contextlib import aclosing
+from datetime import UTC, datetime
+
+import click
+
+from gctd.cli.completion import repo_urls
+from gctd.cli.exporting import export_repo
+from gctd.cli.report import show_analyses, show_projects, show_repo
+from gctd.cli.repos.config import config
+from gctd.cli.repos.history import diff, history
+from gctd.cli.repos.rescoring import rescore
+from gctd.cli.repos.updates import check_updates
+from gctd.cli.session import Session, client_command
+from gctd.cli.tasks.follow import follow_repo
+from gctd.cli.tasks.progress import progress, repo_item
+from gctd.cli.tasks.scheduled import no_wait_option, see_through, top_option
+from gctd.cli.text import commit
+from gctd.client.resources import Repo
+from terminalkit.exits import ExitCode
+from terminalkit.failure import Failure
+from terminalkit.options import examples
+from terminalkit.text import count
+
+
+@click.group()
+def repo() -> None:
+    """Register repositories, show them, have them analysed."""
+
+
+repo.add_command(check_updates)
+repo.add_command(config)
+repo.add_command(rescore)
+repo.add_command(history)
+repo.add_command(diff)
+repo.add_command(export_repo)
+
+
+@repo.command(
+    "add",
+    epilog=examples(
+        "gctd repo add https://github.com/owner/name",
+        "gctd repo add https://github.com/owner/name --json",
+        "gctd repo add https://github.com/owner/name --refresh",
+    ),
+)
+@click.argument("url", shell_complete=repo_urls)
+@click.option("--refresh", is_flag=True, help="Find the projects of a known repository again.")
+@click.option("--no-wait", is_flag=True, help="Do not wait until the projects are found.")
+@client_command()
+async def add(session: Session, *, url: str, refresh: bool, no_wait: bool) -> int:
+    """Register the repository at URL and wait until its Go projects are found.
+
+    For a known repository they are found again where they could not be found before, or with --refresh.
+    """
+    began = datetime.now(UTC)
+    known = await session.client.add_repo(url, refresh=refresh)
+    session.leaves_behind("the registration goes on", f"gctd repo show {known.url}")
+    if not no_wait:
+        known = await _found(session, known, began)
+    if known.status == "error":
+        hint = f"once it is mended, register it again: gctd repo add {known.url}"
+        raise Failure(session.invocation.what, f"{known.url}: {known.reason or 'no reason is known'}", hint=hint)
+    if session.output.json:
+        session.output.document(known.document)
+    elif known.registering:
+        show_repo(session.output, known)
+    else:
+        session.output.note(f"{known.url} is ready at {commit(known.commit_sha)}: {count(len(known.projects), 'project')}")
+        show_projects(session.output, known)
+    return ExitCode.OK
+
+
+@repo.command(
+    "show",
+    epilog=examples(
+        "gctd repo show https://github.com/owner/name",
+        "gctd repo show https://github.com/owner/name --json",
+        "gctd repo show https://github.com/owner/name --json | jq -r '.Profile.projects[].name'",
+    ),
+)
+@click.argument("url", shell_complete=repo_urls)
+@client_command(not_found="gctd repo add {url}")
+async def show(session: Session, *, url: str) -> int:
+    """Show the repository at URL: its state and its projects."""
+    known = await session.client.repo(url)
+    if session.output.json:
+        session.output.document(known.document)
+    else:
+        show_repo(session.output, known)
+    return ExitCode.OK
+
+
+@repo.command(
+    "list",
+    epilog=examples(
+        "gctd repo list",
+        "gctd repo list --json",
+        "gctd repo list --json | jq -r '.[] | [.repo_info.url, .project, .summary.average] | @tsv'",
+    ),
+)
+@client_command()
+async def list_repos(session: Session) -> int:
+    """List the latest analysis of each project of each repository."""
+    analyses = await session.client.analyses()
+    if session.output.json:
+        session.output.document([analysis.document for analysis in analyses])
+        return ExitCode.OK
+    show_analyses(session.output, analyses)
+    if not analyses:
+        session.output.note("nothing is analysed yet; begin with: gctd repo add URL")
+    return ExitCode.OK
+
+
+@repo.command(
+    "analyze",
+    epilog=examples(
+        "gctd repo analyze https://github.com/owner/name",
+        "gctd repo analyze https://github.com/owner/name --project cmd/tool --top 50",
+        "gctd repo analyze https://github.com/owner/name --ref v1.2.0 --json | jq '.analyses[].summary'",
+    ),
+)
+@click.argument("url", shell_complete=repo_urls)
+@click.option("--project", help="Analyse this project only: its path in the repository, `.` for the root.")
+@click.option("--ref", help="Branch, tag or commit to analyse, now and later.")
+@click.option("--engine", help="Analysis engine.  [default: the server's]")
+@top_option
+@no_wait_option
+@client_command(not_found="gctd repo show {url}")
+async def analyze(
+    session: Session, *, url: str, project: str | None, ref: str | None, engine: str | None, top: int, no_wait: bool
+) -> int:
+    """Analyse the repository at URL: run its tests and score every function.
+
+    Progress is shown while the tasks run, then the worst functions of all projects together and the figures of each. The exit
+    code is 1 where a task did not complete. Interrupted, the tasks go on.
+    """
+    tasks = await session.client.analyze(url, project=project, ref=ref, engine=engine)
+    return await see_through(session, url, tasks, top=top, no_wait=no_wait)
+
+
+async def _found(session: Session, known: Repo, began: datetime) -> Repo:
+    """The repository once its projects are found, or could not be; progress meanwhile."""
+    last = known
+    async with (
+        progress(session.output) as display,
+        session.missing_worker_told(lambda: last.registering),
+        aclosing(follow_repo(session.client, known)) as states,
+    ):
+        async for state in states:
+            last = state
+            display.show(repo_item(state, began))
+    return last

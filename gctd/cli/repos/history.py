@@ -1,0 +1,166 @@
+"""`gctd repo history` and `gctd repo diff`: how the scores of a project changed, and of which functions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import click
+
+from gctd.cli.completion import repo_urls
+from gctd.cli.report import SUMMARY, figures
+from gctd.cli.session import Session, client_command
+from gctd.cli.text import commit, score
+from gctd.client.projects import Break, Change, Diff, Point
+from gctd.domain.analysis import analysis_id
+from terminalkit.exits import ExitCode
+from terminalkit.options import examples
+from terminalkit.output import Cell, Column, Output, Painted
+from terminalkit.text import moment
+
+LISTED = 50
+"""How many analyses or functions are shown, unless the user says otherwise."""
+
+STATUSES = ("new", "fixed", "worse", "better", "gone", "unchanged")
+
+_COLOURS = {"fixed": "green", "better": "green", "worse": "red", "new": "yellow"}
+
+project_option = click.option("--project", help="The project: its path in the repository.  [default: the only one]")
+
+
+@click.command(
+    "history",
+    epilog=examples(
+        "gctd repo history https://github.com/owner/name",
+        "gctd repo history https://github.com/owner/name --project cmd/tool --limit 10",
+        "gctd repo history https://github.com/owner/name --json | jq -r '.[] | [.commit_sha, .summary.combined] | @tsv'",
+    ),
+)
+@click.argument("url", shell_complete=repo_urls)
+@project_option
+@click.option(
+    "--limit", type=click.IntRange(min=0), default=LISTED, show_default=True, help="At most so many, the newest; 0 for all."
+)
+@client_command(not_found="gctd repo show {url}")
+async def history(session: Session, *, url: str, project: str | None, limit: int) -> int:
+    """Show the analyses of a project of the repository at URL, the newest first.
+
+    Where the Go version, the engine or the flags differ from the analysis before, that is said: a change of the figures may
+    come from there.
+    """
+    id_ = await analyses_of(session, url, project)
+    found = await session.client.history(id_, limit=limit + 1 if limit else None)
+    shown = found[:limit] if limit else found
+    if session.output.json:
+        session.output.document([point.document for point in shown])
+    else:
+        _show_history(session.output, shown)
+    if len(found) > len(shown):
+        session.output.note(f"there are more than these {limit}: see --limit")
+    return ExitCode.OK
+
+
+@click.command(
+    "diff",
+    epilog=examples(
+        "gctd repo diff https://github.com/owner/name",
+        "gctd repo diff https://github.com/owner/name --project cmd/tool --from 02856df --to task-1795177444650946824",
+        "gctd repo diff https://github.com/owner/name --json | jq '.functions[] | select(.status == \"worse\")'",
+    ),
+)
+@click.argument("url", shell_complete=repo_urls)
+@project_option
+@click.option("--from", "from_", help="Task or commit to begin with.  [default: the analysis before the other]")
+@click.option("--to", help="Task or commit to end with.  [default: the latest analysis]")
+@click.option(
+    "--limit", type=click.IntRange(min=0), help=f"At most so many functions; 0 for all.  [default: {LISTED}; all with --json]"
+)
+@client_command(not_found="gctd repo history {url}")
+async def diff(session: Session, *, url: str, project: str | None, from_: str | None, to: str | None, limit: int | None) -> int:
+    """Show which functions of a project changed between two analyses, the largest change first.
+
+    A commit is named by at least 7 of its digits. `fixed`: the value was over the threshold and is no more.
+    """
+    id_ = await analyses_of(session, url, project)
+    wanted = (0 if session.output.json else LISTED) if limit is None else limit
+    found = await session.client.diff(id_, from_=from_, to=to, limit=wanted)
+    if session.output.json:
+        session.output.document(found.document)
+        return ExitCode.OK
+    _show_diff(session.output, found)
+    more = sum(found.counts.values()) - found.counts["unchanged"] - len(found.functions)
+    if more:
+        session.output.note(f"{more} more: see --limit")
+    return ExitCode.OK
+
+
+async def analyses_of(session: Session, url: str, project: str | None) -> str:
+    """The id that all analyses of a project have: of the one that is named, or of the only one."""
+    repo = await session.client.repo(url)
+    if project is not None:
+        return analysis_id(repo.id, project.removeprefix("./").removesuffix("/") or ".")
+    names = [one.name for one in repo.projects]
+    if len(names) > 1:
+        raise click.UsageError(f"there are {len(names)} projects: name one with --project: {', '.join(names[:20])}")
+    return analysis_id(repo.id, names[0] if names else ".")
+
+
+def _show_history(output: Output, points: Sequence[Point]) -> None:
+    columns = [
+        *(Column("ANALYZED", "number"), Column("COMMIT", "number"), Column("REF"), *SUMMARY),
+        *(Column("ENGINE"), Column("GO"), Column("MEASURED OTHERWISE"), Column("TASK", "id")),
+    ]
+    rows = [
+        [
+            *(moment(point.analyzed_at), commit(point.commit_sha), point.ref, *figures(point.summary)),
+            *(f"{point.engine} {point.engine_version}", point.go_version, breaks_text(point.breaks), point.task_id),
+        ]
+        for point in points
+    ]
+    output.table(columns, rows)
+
+
+def _show_diff(output: Output, found: Diff) -> None:
+    old, new = found.before.summary, found.after.summary
+    output.fields(
+        [
+            ("project", found.project),
+            ("from", point_text(found.before)),
+            ("to", point_text(found.after)),
+            ("functions", f"{old.total_funcs} -> {new.total_funcs}"),
+            ("average", f"{score(old.average)} -> {score(new.average)}"),
+            ("total", f"{score(old.combined)} -> {score(new.combined)}"),
+            (f"over {found.threshold:g}", f"{old.exceeded} -> {new.exceeded}"),
+            ("changes", ", ".join(f"{found.counts[status]} {status}" for status in STATUSES)),
+            ("partial", "a report was shortened (--min, --top)" if found.partial else ""),
+            ("measured otherwise", Painted(breaks_text(found.breaks), "yellow") if found.breaks else ""),
+        ]
+    )
+    if found.functions:
+        output.line("")
+        columns = [
+            *(Column("STATUS"), Column("BEFORE", "number"), Column("AFTER", "number"), Column("CHANGE", "number")),
+            *(Column("FUNCTION"), Column("LOCATION")),
+        ]
+        output.table(columns, [_row(change) for change in found.functions])
+
+
+def _row(change: Change) -> list[Cell]:
+    colour = _COLOURS.get(change.status)
+    return [
+        Painted(change.status, colour) if colour else change.status,
+        score(change.before.crap) if change.before else "",
+        score(change.after.crap) if change.after else "",
+        f"{change.delta:+.2f}",
+        change.function,
+        f"{change.file}:{change.line}",
+    ]
+
+
+def point_text(point: Point) -> str:
+    """Which analysis it is, in a line."""
+    return f"{commit(point.commit_sha)} {point.ref} {moment(point.analyzed_at)} {point.task_id}"
+
+
+def breaks_text(breaks: Sequence[Break]) -> str:
+    """What of the measuring differs, in a line."""
+    return ", ".join(f"{one.what} {one.before or 'none'} -> {one.after or 'none'}" for one in breaks)

@@ -1,0 +1,1 @@
+"""The commands `gctd task`, and following tasks to their end."""

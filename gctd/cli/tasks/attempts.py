@@ -1,0 +1,119 @@
+"""`gctd task attempts` and `gctd task log`: what was tried for a task, how each attempt ended, and what it said."""
+
+from __future__ import annotations
+
+import time
+from contextlib import aclosing
+
+import click
+import msgspec
+
+from gctd.cli.completion import task_ids
+from gctd.cli.report import show_attempts
+from gctd.cli.session import Session, client_command
+from gctd.cli.tasks.follow import PATIENCE, follow_tasks
+from terminalkit.client.errors import ClientError, NotFound
+from terminalkit.client.feed import Frame, Lost
+from terminalkit.exits import ExitCode
+from terminalkit.options import examples
+
+_NO_SUCH_TASK = "gctd task list --show-seen"
+
+
+@click.command(
+    "attempts",
+    epilog=examples(
+        "gctd task attempts task-17",
+        "gctd task attempts task-17 --json | jq '.[-1].stages'",
+        "gctd task attempts task-17 --json | jq -r '.[].reason'",
+    ),
+)
+@click.argument("task_id", metavar="TASK", shell_complete=task_ids)
+@client_command(not_found=_NO_SUCH_TASK)
+async def attempts(session: Session, *, task_id: str) -> int:
+    """Show the attempts at a task: worker, stages, outcome."""
+    found = await session.client.attempts(task_id)
+    if session.output.json:
+        session.output.document([one.document for one in found])
+    else:
+        show_attempts(session.output, found)
+    if not found:
+        session.output.note(f"no worker has begun {task_id} yet")
+    return ExitCode.OK
+
+
+@click.command(
+    "log",
+    epilog=examples(
+        "gctd task log task-17",
+        "gctd task log task-17 --attempt 1 | less",
+        "gctd task log task-17 --follow",
+    ),
+)
+@click.argument("task_id", metavar="TASK", shell_complete=task_ids)
+@click.option("--attempt", type=click.IntRange(min=1), help="Which attempt.  [default: the last]")
+@click.option("-f", "--follow", is_flag=True, help="Go on until the attempt is over, from its beginning.")
+@client_command(not_found="gctd task attempts {task_id}")
+async def log(session: Session, *, task_id: str, attempt: int | None, follow: bool) -> int:
+    """Show what was said in an attempt at a task: by git, go, the tests, the engine, the worker.
+
+    With --follow a task that waits for its first attempt is waited for. With --json it is one document, or with --follow one for
+    each piece of the log, then one with the outcome.
+    """
+    number = attempt or await _last_attempt(session, task_id, wait=follow)
+    if follow:
+        await _follow(session, task_id, number)
+        return ExitCode.OK
+    text = await session.client.log(task_id, number)
+    if session.output.json:
+        session.output.document({"attempt": number, "log": text})
+    else:
+        session.output.lines(text)
+    return ExitCode.OK
+
+
+async def _last_attempt(session: Session, task_id: str, *, wait: bool) -> int:
+    """The number of the last attempt. Raises NotFound where there is none, or with `wait` will be none."""
+    task = await session.client.task(task_id)
+    if wait and not task.attempt and not task.ended:
+        session.output.note(f"{task_id} waits for a worker")
+        session.leaves_behind(f"{task_id} goes on", f"gctd task log {task_id} --follow")
+        async with aclosing(follow_tasks(session.client, [task])) as changes:
+            async for task in changes:
+                if task.attempt or task.ended:
+                    break
+    if not task.attempt:
+        raise NotFound(f"no worker has begun {task_id}: it is {task.state}")
+    return task.attempt
+
+
+async def _follow(session: Session, task_id: str, number: int) -> None:
+    heard = time.monotonic()
+    session.leaves_behind(f"{task_id} goes on", f"gctd task log {task_id} --attempt {number} --follow")
+    async with aclosing(session.client.log_feed(task_id, number)) as feed:
+        async for signal in feed:
+            if isinstance(signal, Lost):
+                if time.monotonic() - heard > PATIENCE:
+                    raise signal.error
+                continue
+            heard = time.monotonic()
+            if not isinstance(signal, Frame):
+                continue
+            document = _decoded(signal)
+            if session.output.json:
+                session.output.record(document)
+            elif signal.event == "log":
+                session.output.lines(str(document.get("text", "")))
+            if signal.event == "end":
+                outcome, reason = document.get("outcome", ""), document.get("reason", "")
+                session.output.note(
+                    f"attempt {number} of {task_id}: {outcome}{f' ({reason})' if reason not in {'', outcome} else ''}"
+                )
+                return
+
+
+def _decoded(frame: Frame) -> dict[str, object]:
+    try:
+        return msgspec.json.decode(frame.data, type=dict[str, object])
+    except msgspec.DecodeError as error:
+        raise ClientError(f"event {frame.id} of the log cannot be read: {error}") from error

@@ -1,0 +1,241 @@
+"""Following tasks and a repository to their end: states are read once, then kept current by the event stream.
+
+Where the stream is cut, or not to be had, states are read again at each try to reach it: what is shown is never older than
+the back-off of `terminalkit.client.feed`, and a server that restarts is waited for.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from contextlib import aclosing
+from datetime import datetime
+from typing import TYPE_CHECKING, TypeVar
+
+import attrs
+import msgspec
+
+from gctd.client.resources import Repo, Task
+from terminalkit.client.errors import ClientError, NotFound, TimedOut, Unavailable
+from terminalkit.client.feed import RESET, Frame, Lost, Opened, Signal
+from terminalkit.client.resources import parse
+
+if TYPE_CHECKING:
+    from gctd.client.api import Client
+
+PATIENCE = 60.0
+"""Seconds that a server may be away before following it is given up."""
+
+_AT_ONCE = 8
+_REMEMBERED = 100_000
+_FIRST_PAUSE = 0.25
+_LONGEST_PAUSE = 5.0
+
+T = TypeVar("T")
+
+
+async def follow_tasks(client: Client, tasks: Sequence[Task], *, patience: float = PATIENCE) -> AsyncGenerator[Task, None]:
+    """These tasks, then each change of one of them, until all have ended: a task that is deleted has.
+
+    Raises ClientError; Unavailable when the server has been away for `patience` seconds.
+    """
+    known = _Known(tasks)
+    for task in tasks:
+        yield task
+    if known.waiting:
+        async with aclosing(_follow(client, known, lambda: _read(client, known.waiting), patience)) as changes:
+            async for task in changes:
+                yield task
+                if not known.waiting:
+                    return
+
+
+async def follow_all_tasks(client: Client, *, patience: float = PATIENCE) -> AsyncGenerator[Task, None]:
+    """The tasks that have not ended, then each change of any task, without an end. Raises as `follow_tasks`."""
+    known = _Known(None)
+
+    async def read() -> Sequence[Task]:
+        return [*await _read(client, known.waiting), *await under_way(client)]
+
+    async with aclosing(_follow(client, known, read, patience)) as changes:
+        async for task in changes:
+            yield task
+
+
+async def under_way(client: Client) -> Sequence[Task]:
+    """The tasks that have not ended. Raises ClientError."""
+    lists = [await client.tasks(status=status, show_seen=True) for status in ("running", "pending", "queued")]
+    return [task for tasks in lists for task in tasks]
+
+
+async def follow_repo(client: Client, repo: Repo, *, patience: float = PATIENCE) -> AsyncGenerator[Repo, None]:
+    """A repository, then each change of it, until its projects are found or cannot be. Raises as `follow_tasks`."""
+    yield repo
+    contact, last = _Contact(patience), repo
+    if not last.registering:
+        return
+    async with aclosing(client.feed()) as feed:
+        async for signal in feed:
+            contact.note(signal)
+            found: Repo | None = None
+            if isinstance(signal, Opened) or _about(signal, repo):
+                found = await contact.read(lambda: client.repo(repo.url))
+            elif contact.without_feed:
+                found = await contact.try_to_read(lambda: client.repo(repo.url))
+            if found is not None and found.document != last.document:
+                last = found
+                yield found
+            if not last.registering:
+                return
+
+
+async def _follow(
+    client: Client, known: _Known, read: Callable[[], Awaitable[Sequence[Task]]], patience: float
+) -> AsyncGenerator[Task, None]:
+    contact = _Contact(patience)
+    async with aclosing(client.feed()) as feed:
+        async for signal in feed:
+            contact.note(signal)
+            tasks: Sequence[Task] = ()
+            match signal:
+                case Frame(event="task"):
+                    tasks = [parse(Task, _decoded(signal))]
+                case Frame(event="stage"):
+                    tasks = known.at_stage(_parsed_stage(signal))
+                case Opened(resumed=False) | Frame(event="reset"):
+                    tasks = await contact.read(read)
+                case Lost() if contact.without_feed:
+                    tasks = await contact.try_to_read(read) or ()
+                case _:  # other events, short cuts, and connections that resume
+                    pass
+            for task in tasks:
+                if known.takes(task):
+                    yield task
+
+
+async def _read(client: Client, tasks: Sequence[Task]) -> Sequence[Task]:
+    """What has become of these tasks."""
+    places = asyncio.Semaphore(_AT_ONCE)
+
+    async def one(task: Task) -> Task:
+        async with places:
+            try:
+                return await client.task(task.id)
+            except NotFound:
+                return msgspec.structs.replace(task, deleted=True, document={**task.document, "deleted": True})
+
+    return await asyncio.gather(*map(one, tasks))
+
+
+@attrs.frozen
+class _Stage:
+    """What a `stage` event says: an attempt at a task entered a stage."""
+
+    id: str
+    attempt: int
+    stage: str
+    at: datetime
+
+
+def _parsed_stage(frame: Frame) -> _Stage:
+    try:
+        return msgspec.json.decode(frame.data, type=_Stage)
+    except msgspec.DecodeError as error:
+        raise ClientError(f"event {frame.id} cannot be read: {error}") from error
+
+
+def _decoded(frame: Frame) -> object:
+    try:
+        return msgspec.json.decode(frame.data)
+    except msgspec.DecodeError as error:
+        raise ClientError(f"event {frame.id} is not JSON: {error}") from error
+
+
+def _about(signal: Signal, repo: Repo) -> bool:
+    """Whether a frame is about this repository, or may be."""
+    match signal:
+        case Frame(event="repo"):
+            document = _decoded(signal)
+            return not isinstance(document, dict) or document.get("ID", repo.id) == repo.id
+        case Frame(event=event):
+            return event == RESET
+        case _:
+            return False
+
+
+class _Known:
+    """What is known of the tasks followed: some, or (None) whichever turn up."""
+
+    def __init__(self, tasks: Sequence[Task] | None) -> None:
+        self._open = tasks is None
+        self._tasks = {task.id: task for task in tasks or ()}
+
+    @property
+    def waiting(self) -> Sequence[Task]:
+        """Those that have not ended."""
+        return [task for task in self._tasks.values() if not task.ended]
+
+    def at_stage(self, reached: _Stage) -> Sequence[Task]:
+        """The task that reached a stage, as it is then; none where it is not followed or its attempt is another one."""
+        task = self._tasks.get(reached.id)
+        if task is None or task.attempt != reached.attempt:
+            return ()
+        changes = {"stage": reached.stage, "updated_at": reached.at}
+        document = msgspec.to_builtins(changes)
+        return [msgspec.structs.replace(task, **changes, document={**task.document, **document})]
+
+    def takes(self, task: Task) -> bool:
+        """Whether this is news: a later state of a task followed that had not ended. It is known from now on."""
+        before = self._tasks.get(task.id)
+        if before is None:
+            news = self._open
+        else:
+            news = not before.ended and task.updated_at >= before.updated_at and task.document != before.document
+        if news:
+            self._tasks.pop(task.id, None)
+            self._tasks[task.id] = task  # behind the others: the first is the one longest without a change
+            if self._open and len(self._tasks) > _REMEMBERED:
+                del self._tasks[next(iter(self._tasks))]
+        return news
+
+
+class _Contact:
+    """When the server was last heard of, and how long it may stay away."""
+
+    def __init__(self, patience: float) -> None:
+        self._patience = patience
+        self._last = time.monotonic()
+        self._losses = 0
+
+    def note(self, signal: Signal) -> None:
+        """Every signal but a loss shows that the server is there."""
+        if isinstance(signal, Lost):
+            self._losses += 1
+        else:
+            self._losses = 0
+            self._last = time.monotonic()
+
+    @property
+    def without_feed(self) -> bool:
+        """Whether the event stream could not be had again: after a cut that it can resume from, nothing need be read."""
+        return self._losses > 1
+
+    async def read(self, call: Callable[[], Awaitable[T]]) -> T:
+        """What `call` gives, called again until it gives something. Raises Unavailable or TimedOut when patience is over."""
+        pause = _FIRST_PAUSE
+        while (answer := await self.try_to_read(call)) is None:
+            await asyncio.sleep(pause)
+            pause = min(pause * 2, _LONGEST_PAUSE)
+        return answer
+
+    async def try_to_read(self, call: Callable[[], Awaitable[T]]) -> T | None:
+        """What `call` gives, None where the server is away. Raises Unavailable or TimedOut when patience is over."""
+        try:
+            answer = await call()
+        except (Unavailable, TimedOut):
+            if time.monotonic() - self._last > self._patience:
+                raise
+            return None
+        self._last = time.monotonic()
+        return answer

@@ -1,7 +1,0 @@
-"""What may be wrong with a tracker and the host it runs on, looked at from outside: also while nothing of it runs."""
-
-from gctd.doctor.finding import Finding, Verdict, examine
-from gctd.doctor.host import host_checks
-from gctd.doctor.system import broker_at, system_checks
-
-__all__ = ["Finding", "Verdict", "broker_at", "examine", "host_checks", "system_checks"]

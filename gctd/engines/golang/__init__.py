@@ -1,0 +1,1 @@
+"""Reading Go: sources, syntax, complexity, cover profiles."""

@@ -1,0 +1,175 @@
+"""Cyclomatic complexity of the functions of one Go source file, by tree-sitter-go.
+
+The counting rule is gocyclo's and go-crap's: one, and one more for each `if`, `for`, `case` of a switch or select, `&&` and
+`||`, function literals included.
+"""
+
+from __future__ import annotations
+
+import posixpath
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Sequence
+
+import msgspec
+from tree_sitter import Node, Query, QueryCursor, Tree
+
+from gctd.engines.golang import lines
+from gctd.engines.golang.ignores import ignored_functions
+from gctd.engines.golang.lines import LineMap
+from gctd.engines.golang.receivers import Receiver, receiver_of
+from gctd.engines.golang.syntax import GO, Unparsable, line_of, syntax_tree, text_of
+
+# Tokens, not the statements around them: each counted construct has exactly one, and patterns of a single node keep the
+# query linear, where `(binary_expression operator: ...)` takes quadratic time on a long chain of operators.
+_DECISIONS = Query(GO, '["if" "for" "case" "&&" "||"] @decision')
+_COMMENTS = Query(GO, "(comment) @comment")
+_TOP_LEVEL = {
+    "package_clause": 0,
+    "import_declaration": 1,
+    "const_declaration": 2,
+    "type_declaration": 2,
+    "var_declaration": 2,
+    "function_declaration": 2,
+    "method_declaration": 2,
+}
+_FUNCTIONS = frozenset({"function_declaration", "method_declaration"})
+
+
+class Printed(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """Where the Go tools say that a declaration is, under the file's `//line` directives.
+
+    `file` is None for the source file itself; `first`, `last`, `opens` and `closes` are the lines of `func`, of the end, of `{`
+    and of `}`; `spans` the line ranges of the body.
+    """
+
+    file: str | None
+    first: int
+    last: int
+    opens: int
+    closes: int
+    spans: tuple[tuple[int, int], ...]
+
+
+class Declaration(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """A function or method declared at the top of a file.
+
+    Lines and columns count from 1, columns in bytes; `end` is the place after the last byte. `opens` and `closes` are the lines
+    of the body's braces, 0 where the declaration has no body. `ignored` says that a comment takes it out of the report.
+    """
+
+    name: str
+    receiver: Receiver | None
+    cyclomatic: int
+    start: tuple[int, int]
+    end: tuple[int, int]
+    opens: int
+    closes: int
+    ignored: bool = False
+    printed: Printed | None = None
+
+
+class SourceFile(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """What the analysis of one file found: its package clause and its declarations in order."""
+
+    package: str
+    declarations: tuple[Declaration, ...]
+
+
+def analyse_source(path: str, source: bytes, *, nesting: int = 50_000) -> SourceFile:
+    """The functions of a Go source file.
+
+    `path` is relative to the module, with forward slashes; it only serves to name the files of `//line` directives.
+    `nesting` is the greatest depth of the syntax tree. Raises Unparsable.
+    """
+    tree = syntax_tree(source, nesting=nesting)
+    children = tree.root_node.children
+    package, functions = _top_level(children)
+    decisions = sorted(node.start_byte for node in QueryCursor(_DECISIONS).captures(tree.root_node).get("decision", ()))
+    line_map = _line_map(path, source, tree) if lines.may_have_directives(source) else LineMap()
+    ignored = ignored_functions(children, source)
+    declarations = tuple(
+        _declaration(node, source, decisions, line_map, ignored=node.start_byte in ignored) for node in functions
+    )
+    return SourceFile(text_of(package, source), declarations)
+
+
+def _top_level(children: Iterable[Node]) -> tuple[Node, Sequence[Node]]:
+    """The package's name and the functions; the grammar lets statements pass here, and declarations in any order."""
+    package = None
+    functions = []
+    reached = 0
+    for node in children:
+        kind = node.type
+        if kind == "comment" or not node.is_named:
+            continue
+        rank = _TOP_LEVEL.get(kind, -1)
+        if rank < reached or (package is None) != (rank == 0):
+            raise Unparsable(f"line {line_of(node)}: unexpected {kind.replace('_', ' ')}")
+        reached = rank
+        if package is None:
+            package = next(child for child in node.named_children if child.type == "package_identifier")
+        elif kind in _FUNCTIONS:
+            functions.append(node)
+    if package is None:
+        raise Unparsable("line 1: expected a package clause")
+    return package, functions
+
+
+def _declaration(node: Node, source: bytes, decisions: Sequence[int], line_map: LineMap, *, ignored: bool) -> Declaration:
+    name = node.child_by_field_name("name")
+    assert name is not None, "the grammar gives every function a name"
+    receiver = node.child_by_field_name("receiver")
+    body = node.child_by_field_name("body")
+    start, end = node.start_point, node.end_point
+    count = bisect_left(decisions, node.end_byte) - bisect_left(decisions, node.start_byte)
+    return Declaration(
+        name=text_of(name, source),
+        receiver=None if receiver is None else receiver_of(receiver, source),
+        cyclomatic=1 + count,
+        start=(start.row + 1, start.column + 1),
+        end=(end.row + 1, end.column + 1),
+        opens=0 if body is None else body.start_point.row + 1,
+        closes=0 if body is None else body.end_point.row + 1,
+        ignored=ignored,
+        printed=_printed(node, body, line_map) if line_map.directives else None,
+    )
+
+
+def _printed(node: Node, body: Node | None, line_map: LineMap) -> Printed:
+    place = line_map.place(node.start_byte, line_of(node))
+    last = line_map.place(node.end_byte, node.end_point.row + 1).line
+    if body is None:
+        return Printed(place.file, place.line, last, 0, 0, ())
+    closes = body.end_point.row + 1
+    return Printed(
+        place.file,
+        place.line,
+        last,
+        line_map.place(body.start_byte, line_of(body)).line,
+        line_map.place(body.end_byte - 1, closes).line,
+        line_map.spans(body.start_byte, line_of(body), body.end_byte, closes),
+    )
+
+
+def _line_map(path: str, source: bytes, tree: Tree) -> LineMap:
+    comments = QueryCursor(_COMMENTS).captures(tree.root_node).get("comment", [])
+    return LineMap(tuple(_directives(path, source, sorted(comments, key=lambda node: node.start_byte))))
+
+
+def _directives(path: str, source: bytes, comments: Sequence[Node]) -> Iterator[lines.Directive]:
+    directory, file = posixpath.dirname(path), path
+    for node in comments:
+        start, end = node.start_byte, node.end_byte
+        if source.startswith(b"//", start):
+            if node.start_point.column:
+                continue
+            holds, line = end + 1, node.end_point.row + 2
+        else:
+            holds, line = end, node.end_point.row + 1
+        try:
+            found = lines.directive_of(source[start:end], holds, line, directory, file)
+        except lines.InvalidDirective as error:
+            raise Unparsable(f"line {line_of(node)}: {error}") from None
+        if found is not None:
+            file = found.file
+            yield found

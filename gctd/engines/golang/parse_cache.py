@@ -1,0 +1,155 @@
+"""What parsing gave, kept from one analysis of a project to the next: a file in a directory of its own for each project.
+
+An entry is found by the digest of the source, so it is the same whatever commit the source comes from; and as no two projects
+share a directory, not even source that breaks out of the parser puts an entry before another project's. The file holds what the
+last analysis needed and no more. It is replaced as a whole, so that a reader sees one state or the other, and of two writers
+the later wins. An entry that is not as it was written is not used.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import os
+import shutil
+import tempfile
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from pathlib import Path
+
+import attrs
+import msgspec
+import tree_sitter
+import tree_sitter_go
+
+from gctd.engines.golang.files import open_regular
+
+FILE = "sources"
+"""The name of the file in the project's directory."""
+MIB = 1 << 20
+LARGEST = 64 * MIB
+"""Bytes that the file of one project may have; a larger one is not kept."""
+ALL = 512 * MIB
+"""Bytes that the directories of all projects may have; those that were used longest ago go."""
+_CHECK = 16
+PARSER = ("complexity", "ignores", "lines", "parsing", "receivers", "syntax")
+
+
+class _Entry(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    check: bytes
+    body: bytes
+
+
+class _Content(msgspec.Struct, frozen=True, array_like=True):
+    parser: bytes
+    entries: dict[bytes, _Entry]
+
+
+@attrs.frozen
+class ParseCache:
+    """The results that a file has, by the digest of the source. Without a file it has none and keeps none."""
+
+    file: Path | None = None
+    _entries: Mapping[bytes, _Entry] = attrs.field(factory=dict, repr=False)
+
+    @classmethod
+    def read(cls, file: Path | None) -> ParseCache:
+        """What is in a file; nothing where it is not there, damaged, or another version of the parser wrote it."""
+        if file is None:
+            return cls()
+        try:
+            with open_regular(file) as opened:
+                content = msgspec.msgpack.decode(opened.read(LARGEST), type=_Content)
+        except FileNotFoundError:
+            return cls(file)
+        except (OSError, msgspec.DecodeError) as error:
+            _warn("cache of parsed files not used: %s: %s", file, error)
+            return cls(file)
+        return cls(file, content.entries if content.parser == parser_version() else {})
+
+    def __bool__(self) -> bool:
+        """Whether it has any result."""
+        return bool(self._entries)
+
+    def get(self, key: bytes) -> bytes | None:
+        """The result for a source, None where there is none that is as it was written."""
+        entry = self._entries.get(key)
+        if entry is None:
+            return None
+        if entry.check != _check(key, entry.body):
+            _warn("damaged entry in the cache of parsed files not used: %s", self.file)
+            return None
+        return entry.body
+
+    def write(self, results: Iterable[tuple[bytes, bytes]]) -> None:
+        """Keep these results (source's digest to result) and no others; those with an empty digest are not kept."""
+        if self.file is None:
+            return
+        entries = {key: _Entry(_check(key, body), body) for key, body in results if key}
+        if entries == self._entries:
+            with suppress(OSError):
+                os.utime(self.file)
+            return
+        content = msgspec.msgpack.encode(_Content(parser_version(), entries))
+        if len(content) > LARGEST:
+            return
+        try:
+            _replace(self.file, content)
+        except OSError as error:  # the analysis does not depend on it
+            _warn("cache of parsed files not written: %s: %s", self.file, error)
+
+
+def _warn(text: str, *values: object) -> None:
+    # Not structlog: importing it takes as long as looking at a large module again, and the worker logs what is written here.
+    import logging  # noqa: PLC0415 - there is seldom anything to say
+
+    logging.getLogger(__name__).warning(text, *values)
+
+
+def _replace(file: Path, content: bytes) -> None:
+    file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    descriptor, written = tempfile.mkstemp(prefix=file.name, dir=file.parent)
+    try:
+        with os.fdopen(descriptor, "wb") as opened:
+            opened.write(content)
+        os.replace(written, file)  # noqa: PTH105 - it takes the name that mkstemp gave
+    except BaseException:
+        os.unlink(written)  # noqa: PTH108 - as above
+        raise
+
+
+def make_room(directory: Path, most: int) -> None:
+    """Remove directories of projects, the one used longest ago first, until all take up at most `most` bytes."""
+    projects = [(_used(project), project) for project in directory.iterdir()]
+    total = sum(size for (_, size), _ in projects)
+    for (_, size), project in sorted(projects):
+        if total <= most:
+            break
+        shutil.rmtree(project, ignore_errors=True)  # another process makes room, too
+        total -= size
+
+
+def _used(project: Path) -> tuple[float, int]:
+    """When a project's directory was used last, and how many bytes it takes up."""
+    try:
+        stats = [file.lstat() for file in project.iterdir()]
+    except FileNotFoundError:
+        stats = []
+    return max((stat.st_mtime for stat in stats), default=0.0), sum(stat.st_size for stat in stats)
+
+
+def _check(key: bytes, body: bytes) -> bytes:
+    return hashlib.blake2b(body, key=key, digest_size=_CHECK).digest()
+
+
+@functools.cache
+def parser_version() -> bytes:
+    """The digest of everything that a result depends on but the source: this code, and the libraries below it."""
+    digest = hashlib.sha256()
+    for module in PARSER:
+        digest.update(Path(__file__).with_name(f"{module}.py").read_bytes())
+    for library in (tree_sitter, tree_sitter_go):
+        assert library.__file__ is not None, "a package with a binary is a directory"
+        for binary in sorted(Path(library.__file__).parent.glob("_binding*")):
+            digest.update(binary.read_bytes())
+    return digest.digest()

@@ -1,0 +1,175 @@
+"""Routes of the event log: what happened, in order, and how things were at any moment of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import StrEnum
+from typing import Any
+
+import msgspec
+
+from eventlog import AggregateId, UndecodableCommit
+from eventlog.history.records import Record, records
+from eventlog.history.search import Wanted
+from gctd.domain.errors import NotFound, Refused
+from gctd.http import formats
+from gctd.http.services import Services
+from gctd.http.tasks.routes import PAGE
+from httpkit.messages.fields import Rule, member, message, query
+from httpkit.messages.paging import decode_cursor, encode_cursor
+from httpkit.routes import Answer, Call, Route
+from projections.model import timestamp_text
+
+LAST = 10**18 - 1
+
+
+_TYPE = Rule(pattern="^[A-Za-z]{1,64}$")
+
+
+class Category(StrEnum):
+    """Kinds of aggregates."""
+
+    REPO = "repo"
+    TASK = "task"
+    WORKER = "worker"
+
+
+class Order(StrEnum):
+    """Which event comes first."""
+
+    NEWEST = "newest"
+    OLDEST = "oldest"
+
+
+@message
+class SearchLog:
+    """Which events to list; those that keep to everything that is given."""
+
+    category: Category | None = query(default=None, description="only of aggregates of this kind")
+    aggregate: str | None = query(default=None, schema=formats.AGGREGATE, pattern=formats.AGGREGATE["pattern"])
+    type: tuple[str, ...] = query(
+        default=(), max_length=20, items=_TYPE, description="only events of one of these types: `TaskFailed`"
+    )
+    text: str = query(default="", max_length=200, description="only with this text in their subject, type or JSON")
+    from_: int = query(default=1, name="from", ge=1, le=LAST, description="the first sequence")
+    to: int | None = query(default=None, ge=1, le=LAST, description="the last sequence; that of the log")
+    order: Order = query(default=Order.NEWEST)
+    limit: int = query(default=100, ge=1, le=PAGE, description="a page ends behind the commit with which it is reached")
+    cursor: str | None = query(default=None, schema=formats.SEQUENCE, description="goes on after the page before")
+
+
+@message
+class StateAt:
+    """Names an aggregate and a moment."""
+
+    aggregate: str = query(
+        schema=formats.AGGREGATE, pattern=formats.AGGREGATE["pattern"], example="gctd.task.task-1763635200000000001"
+    )
+    at: int | None = query(default=None, ge=1, le=LAST, description="a sequence of the log; its last")
+
+
+@message
+class RecordBody:
+    """An event as it is stored."""
+
+    position: str = member(description="sequence, and behind a dot the place in its commit where that has several: `17`, `17.2`")
+    sequence: int = member()
+    aggregate: str = member(description="`gctd.<kind>.<id>`")
+    type: str | None = member(description="null where the commit cannot be read")
+    version: int | None = member(description="of the type")
+    at: str | None = member(description="RFC 3339, UTC")
+    data: Any = member()
+    commit: str | None = member()
+    correlation: str | None = member(description="the request that it began with")
+    causation: str | None = member(description="the commit that led to it")
+    problem: str | None = member(description="why it cannot be read")
+
+    @classmethod
+    def of(cls, record: Record) -> RecordBody:
+        """An event."""
+        return cls(
+            position=str(record.position),
+            sequence=record.position.sequence,
+            aggregate=record.aggregate,
+            type=record.type,
+            version=record.version,
+            at=timestamp_text(record.at) if record.at else None,
+            data=record.data,
+            commit=record.commit,
+            correlation=record.context.correlation,
+            causation=record.context.causation,
+            problem=record.problem,
+        )
+
+
+@message
+class LogPage:
+    """Events of a part of the log; there is another page where `Link` names one, also where this one is empty."""
+
+    first: int = member(name="from", description="first sequence that was looked at")
+    last: int = member(name="to", description="last sequence that was looked at")
+    end: int = member(description="last sequence of the log")
+    events: Sequence[RecordBody] = member()
+
+
+@message
+class StateBody:
+    """An aggregate after a commit, and what that commit brought."""
+
+    aggregate: str = member()
+    sequence: int = member(description="of the commit")
+    at: str = member(description="RFC 3339, UTC")
+    version: int = member(description="of the state's form")
+    state: Any = member()
+    events: Sequence[RecordBody] = member()
+
+
+async def search_log(request: SearchLog, call: Call[Services]) -> Answer[LogPage]:
+    """Events, newest or oldest first. One page looks at 20,000 commits at most."""
+    newest = request.order is Order.NEWEST
+    first, last = request.from_, request.to
+    if request.cursor is not None:
+        (at,) = decode_cursor(request.cursor, tuple[int])
+        first, last = (first, at) if newest else (max(first, at), last)
+    wanted = Wanted(
+        first=first,
+        last=last,
+        category=f"gctd.{request.category.value}" if request.category else None,
+        aggregate=AggregateId.parse(request.aggregate) if request.aggregate else None,
+        types=frozenset(request.type),
+        text=request.text,
+        newest=newest,
+        limit=request.limit,
+    )
+    page = await call.services.reader.page(wanted)
+    events = [RecordBody.of(record) for record in page.records]
+    body = LogPage(first=page.first, last=page.last, end=page.end, events=events)
+    return Answer(body, cursor=None if page.next is None else encode_cursor((page.next,)))
+
+
+async def state_at(request: StateAt, call: Call[Services]) -> StateBody:
+    """How an aggregate was at a sequence of the log: its last commit up to there, with its state and its events."""
+    reader = call.services.reader
+    if request.at is not None:
+        await reader.require(request.at)
+    commit = await reader.log.last(AggregateId.parse(request.aggregate), up_to=request.at)
+    if commit is None:
+        raise NotFound(f"there is no {request.aggregate}" + (f" at sequence {request.at}" if request.at else ""))
+    try:
+        stored = commit.body.state
+    except UndecodableCommit as error:
+        raise Refused(f"{commit.subject} as it was at sequence {commit.sequence} cannot be read: {error}") from error
+    return StateBody(
+        aggregate=commit.subject,
+        sequence=commit.sequence,
+        at=timestamp_text(commit.at),
+        version=stored.version,
+        state=msgspec.Raw(stored.data),
+        events=[RecordBody.of(record) for record in records(commit)],
+    )
+
+
+ROUTES = (
+    Route("GET", "/api/log", search_log, summary="Search the event log", tags=("events",)),
+    Route("GET", "/api/log/state", state_at, summary="State at a sequence", tags=("events",), errors=(404, 409)),
+)

@@ -1,0 +1,1 @@
+"""Routes of projects: history, comparison, gate, badges, exports, settings, updates."""

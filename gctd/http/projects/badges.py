@@ -1,0 +1,69 @@
+"""The route of badges: figures of a project as pictures, for pages elsewhere."""
+
+from __future__ import annotations
+
+from aiohttp import web
+
+from eventlog.errors import BlobMissing
+from gctd.domain.analysis import analysis_id
+from gctd.domain.options import threshold_of
+from gctd.domain.refs import parse_subdir
+from gctd.exports.badge import Figures, Metric, badge
+from gctd.http import formats
+from gctd.http.services import Services
+from gctd.readmodel.views import AnalysisView
+from httpkit.messages.fields import message, path, query
+from httpkit.routes import Call, Route
+from httpkit.static.files import file_answer
+
+CACHE = "max-age=60"
+"""A minute, after which the entity tag is asked for."""
+
+
+@message
+class BadgeOf:
+    """Names a project and one of its figures."""
+
+    id: str = path(pattern="^[0-9a-f]{8,64}$", max_length=64, description="of the project's analyses, or of the repository")
+    metric: Metric = query(default=Metric.AVERAGE, description="what to show")
+    project: str | None = query(
+        default=None, schema=formats.PROJECT, description="the project, where `id` is that of a repository; `.` where left out"
+    )
+    label: str | None = query(default=None, min_length=1, max_length=60, description="the text on the left")
+
+
+async def project_badge(request: BadgeOf, call: Call[Services]) -> web.Response:
+    """A figure of the latest analysis of a project as an SVG picture; `unknown` where there is none, whatever the id."""
+    queries = call.services.queries
+    project = parse_subdir(request.project, field="project") if request.project is not None else "."
+    analysis = await queries.analysis(request.id) or await queries.analysis(analysis_id(request.id, project))
+    figures = None if analysis is None else await _figures(analysis, request.metric, call)
+    made = badge(request.metric, figures, request.label)
+    return file_answer(call.http, made.svg(), "image/svg+xml; charset=utf-8", cache=CACHE, public=True)
+
+
+async def _figures(analysis: AnalysisView, metric: Metric, call: Call[Services]) -> Figures:
+    coverage = None
+    if metric is Metric.COVERAGE and analysis.profile_digest is not None:
+        try:
+            coverage = await call.services.coverages.of(analysis.profile_digest)
+        except BlobMissing:  # a picture has no place for a reason
+            coverage = None
+    return Figures(
+        summary=analysis.summary,
+        threshold=threshold_of(analysis.flags),
+        coverage=coverage,
+        partial=any(package.reason != "no tests" for package in analysis.uncovered),
+    )
+
+
+ROUTES = (
+    Route(
+        "GET",
+        "/api/repos/{id}/badge.svg",
+        project_badge,
+        summary="Badge of a project",
+        tags=("repos",),
+        produces=("image/svg+xml",),
+    ),
+)

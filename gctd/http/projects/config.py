@@ -1,0 +1,120 @@
+"""Routes of the settings of repositories and their projects (specification, sections 2 and 4)."""
+
+from __future__ import annotations
+
+import attrs
+
+from gctd.domain.config import FIELDS, Origin, ProjectConfig, config_key, effective, origins, require_configurable
+from gctd.domain.errors import BadSettings, NotFound
+from gctd.domain.urls import repo_id
+from gctd.http import formats
+from gctd.http.services import Services
+from gctd.readmodel.views import RepoView
+from httpkit.errors import FieldError
+from httpkit.messages.fields import UNSET, Unset, member, message, query
+from httpkit.problems import Invalid
+from httpkit.routes import Answer, Call, Route
+from servicekit.command_context import context
+
+_SUBDIR = "path of a project in the repository; empty, `.` or left out: the repository's root"
+
+
+@message
+class OneConfig:
+    """Names a repository, and a project in it or its root."""
+
+    url: str = query(schema=formats.REPO_URL, example="https://github.com/example/module")
+    subdir: str | None = query(default=None, schema=formats.PROJECT, description=_SUBDIR)
+
+
+@message
+class SetConfig:
+    """Settings of a project. What is left out stays as it is; null removes it."""
+
+    url: str = member(schema=formats.REPO_URL, example="https://github.com/example/module")
+    subdir: str | None = member(default=None, schema=formats.PROJECT, description=_SUBDIR)
+    ref: str | Unset | None = member(default=UNSET, schema=formats.REF, description="branch, tag or commit id to analyse")
+    test_args: str | Unset | None = member(
+        default=UNSET, schema=formats.GO_FLAGS, description="flags for `go test`", example="-short"
+    )
+    crap_args: tuple[str, ...] | Unset | None = member(
+        default=UNSET, schema=formats.CRAP_ARGS, description="flags of `go-crap scan`", example=["--threshold=20"]
+    )
+    submodules: bool | Unset | None = member(default=UNSET, description="check out submodules, too")
+    timeout: str | Unset | None = member(
+        default=UNSET, schema=formats.DURATION, description="longest that an attempt may take", example="20m"
+    )
+    git_timeout: str | Unset | None = member(
+        default=UNSET, schema=formats.DURATION, description="longest that one command of git may take", example="5m"
+    )
+    go_flags: str | Unset | None = member(
+        default=UNSET, schema=formats.GO_FLAGS, description="flags for every `go` command", example="-tags=e2e"
+    )
+
+
+@message
+class ConfigBody:
+    """The settings of a project, or of a repository's root (then `subdir` is empty)."""
+
+    url: str = member()
+    subdir: str = member()
+    stored: ProjectConfig = member(description="what is set here; null where nothing is")
+    effective: ProjectConfig = member(description="what holds")
+    origin: dict[str, Origin] = member(description="where each of `effective` is set: project, root, or default (nowhere)")
+
+    @classmethod
+    def of(cls, repo: RepoView, key: str, defaults: ProjectConfig) -> ConfigBody:
+        """The settings of one key; `defaults` are those of the server."""
+        unset = attrs.evolve(defaults, ref=repo.default_ref or "HEAD")
+        return cls(
+            url=repo.url,
+            subdir=key,
+            stored=repo.configs.get(key, ProjectConfig()),
+            effective=unset.merged(effective(repo.configs, key)),
+            origin=origins(repo.configs, key),
+        )
+
+
+async def get_repo_config(request: OneConfig, call: Call[Services]) -> ConfigBody:
+    """What is set for a project, what holds for it, and where that is set."""
+    key = config_key(request.subdir)
+    url = call.services.tracker.parse_url(request.url, "url")
+    repo = await call.services.queries.repo(repo_id(url.canonical))
+    if repo is None:
+        raise NotFound(f"{request.url} is not registered: register it first")
+    require_configurable(repo, key)
+    return ConfigBody.of(repo, key, call.services.defaults)
+
+
+async def set_repo_config(request: SetConfig, call: Call[Services]) -> Answer[ConfigBody]:
+    """Set what is given, remove what is null, leave the rest. It holds for analyses that are scheduled from now on."""
+    given = {name: getattr(request, name) for name in FIELDS if getattr(request, name) is not UNSET}
+    try:
+        outcome = await call.services.tracker.configure(
+            request.url,
+            request.subdir,
+            ProjectConfig(**given),
+            without=frozenset(name for name, value in given.items() if value is None),
+            context=context(call),
+        )
+    except BadSettings as error:
+        raise Invalid(FieldError(problem.reason, pointer=f"#/{problem.field}") for problem in error.problems) from error
+    sequence = await call.services.side.seen(outcome.sequence)
+    view = RepoView.of_state(outcome.state, outcome.sequence)
+    return Answer(ConfigBody.of(view, config_key(request.subdir), call.services.defaults), sequence=sequence)
+
+
+async def remove_repo_config(request: OneConfig, call: Call[Services]) -> Answer[None]:
+    """Forget what is set for a project: the root's settings hold for it, or the server's."""
+    outcome = await call.services.tracker.remove_config(request.url, request.subdir, context(call))
+    return Answer(None, sequence=await call.services.side.seen(outcome.sequence))
+
+
+_PATH = "/api/repo-config"
+_TAGS = ("repo config",)
+
+ROUTES = (
+    Route("GET", _PATH, get_repo_config, summary="Settings of a project", tags=_TAGS, errors=(404, 409)),
+    Route("POST", _PATH, set_repo_config, summary="Change settings", tags=_TAGS, status=200, errors=(404, 409), unknown="refuse"),
+    Route("DELETE", _PATH, remove_repo_config, summary="Remove settings", tags=_TAGS, errors=(404, 409)),
+)

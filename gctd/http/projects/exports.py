@@ -1,0 +1,137 @@
+"""The route of exports: an analysis in the forms that other programs take."""
+
+from __future__ import annotations
+
+import asyncio
+from enum import StrEnum
+from importlib.metadata import version
+
+import msgspec
+from aiohttp import web
+
+from gctd.domain.errors import NotFound
+from gctd.domain.options import threshold_of
+from gctd.engines import report as report_format
+from gctd.engines.gate import Limits, Verdict
+from gctd.exports import markdown, sarif
+from gctd.exports.functions import functions_csv
+from gctd.http import formats
+from gctd.http.projects.comparisons import breaks
+from gctd.http.projects.points import POINT, Pair, before, point, with_reports
+from gctd.http.services import Services
+from gctd.http.tasks.routes import TASK_ID, full_analysis
+from gctd.readmodel.views import AnalysisView
+from gctd.scan.hosts.links import link
+from httpkit.messages.encoding import encode
+from httpkit.messages.fields import message, path, query
+from httpkit.routes import Call, Route
+from httpkit.static.files import file_answer
+
+
+class Format(StrEnum):
+    """The form of an export."""
+
+    JSON = "json"
+    GO_CRAP = "go-crap"
+    CSV = "csv"
+    SARIF = "sarif"
+    MARKDOWN = "markdown"
+
+    @property
+    def media(self) -> str:
+        """Its media type."""
+        return _MEDIA[self]
+
+    @property
+    def suffix(self) -> str:
+        """How the name of such a file ends."""
+        return {Format.GO_CRAP: "go-crap.json", Format.MARKDOWN: "md"}.get(self, self.value)
+
+
+_MEDIA = {
+    Format.JSON: "application/json",
+    Format.GO_CRAP: "application/json",
+    Format.CSV: "text/csv",
+    Format.SARIF: sarif.MEDIA_TYPE,
+    Format.MARKDOWN: markdown.MEDIA_TYPE,
+}
+
+
+@message
+class Export:
+    """Names a task whose analysis is wanted, and the form."""
+
+    id: str = path(pattern=TASK_ID, max_length=40, example="task-1763635200000000001")
+    format: Format = query(
+        default=Format.JSON, description="json: as `/result`; go-crap: its own report; csv; sarif: 2.1.0; markdown: a comment"
+    )
+    from_: str | None = query(
+        default=None,
+        name="from",
+        schema=formats.POINT,
+        description=f"what `markdown` compares with: {POINT}; the analysis before",
+    )
+
+
+async def export_analysis(request: Export, call: Call[Services]) -> web.Response:
+    """The analysis that a task led to, as a file; also after the task was removed."""
+    analysis = await call.services.queries.analysis_of_task(request.id)
+    if analysis is None:
+        raise NotFound(f"{request.id} has no analysis")
+    if request.from_ is None:
+        older = await before(analysis, call)
+    else:
+        older = await point(analysis.analysis_id, "from", request.from_, call)
+    body = await _body(analysis, older, request.format, call)
+    charset = "; charset=utf-8" if request.format.media.startswith("text/") else ""
+    name = f"{request.id}.{request.format.suffix}"
+    return file_answer(call.http, body, request.format.media + charset, save_as=name)
+
+
+async def _body(analysis: AnalysisView, older: AnalysisView | None, form: Format, call: Call[Services]) -> bytes:
+    if form is Format.MARKDOWN:
+        return await with_reports(analysis, older, call, lambda pair: comment(pair, call.services).encode())
+    if form is Format.JSON:
+        whole = await full_analysis(analysis, call)
+        return await asyncio.to_thread(encode, whole)
+    stored = await call.services.blobs.get(analysis.report_digest)
+    return await asyncio.to_thread(_of_report, analysis, stored, form)
+
+
+def _of_report(analysis: AnalysisView, stored: bytes, form: Format) -> bytes:
+    report = report_format.decode(stored)
+    if form is Format.CSV:
+        return functions_csv(report.entries, threshold_of(analysis.flags))
+    if form is Format.GO_CRAP:
+        return msgspec.json.encode(report_format.raw_output(report))
+    return sarif.sarif(analysis, report, version=version("gctd"))
+
+
+def comment(pair: Pair, services: Services, limits: Limits | None = None, verdict: Verdict | None = None) -> str:
+    """The comment for a pull request: what changed since the analysis before, and what the gate says where one has judged."""
+    after, older = pair.after, pair.before
+    source = services.links.source(after.repo_url, after.commit_sha, after.project)
+    differing = breaks(older, after) if older else ()
+    return markdown.Comment(
+        after=after,
+        entries=pair.report.entries,
+        before=older,
+        changes=pair.changes,
+        breaks=[(one.what, one.before, one.after) for one in differing],
+        link=lambda entry: link(source, entry.file, entry.line),
+        limits=limits,
+        verdict=verdict,
+    ).markdown()
+
+
+ROUTES = (
+    Route(
+        "GET",
+        "/api/tasks/{id}/export",
+        export_analysis,
+        summary="Export an analysis",
+        tags=("tasks",),
+        errors=(404,),
+        produces=tuple(dict.fromkeys(_MEDIA.values())),
+    ),
+)

@@ -1,0 +1,65 @@
+"""Routes of a project's history: all its analyses, and what changed between two of them, function by function."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from gctd.domain.errors import NotFound
+from gctd.http import formats
+from gctd.http.projects.comparisons import DiffBody, HistoryBody
+from gctd.http.projects.points import POINT, before, point, with_reports
+from gctd.http.services import Services
+from gctd.http.tasks.routes import PAGE
+from gctd.readmodel.views import AnalysisView
+from httpkit.messages.fields import message, path, query
+from httpkit.messages.paging import decode_cursor, encode_cursor
+from httpkit.routes import Answer, Call, Route
+
+
+@message
+class ListHistory:
+    """Names a project's analyses, and a page of them."""
+
+    id: str = path(pattern="^[0-9a-f]{8,64}$", max_length=64)
+    limit: int = query(default=PAGE, ge=1, le=PAGE)
+    cursor: str | None = query(default=None, schema=formats.POSITION, description="goes on after the page before")
+
+
+@message
+class Diff:
+    """Names a project's analyses and two of them."""
+
+    id: str = path(pattern="^[0-9a-f]{8,64}$", max_length=64)
+    from_: str | None = query(default=None, name="from", schema=formats.POINT, description=f"{POINT}; the one before `to`")
+    to: str | None = query(default=None, schema=formats.POINT, description=f"{POINT}; the latest")
+    limit: int = query(default=PAGE, ge=0, le=1_000_000, description="at most so many functions, the largest change first")
+
+
+async def project_history(request: ListHistory, call: Call[Services]) -> Answer[Sequence[HistoryBody]]:
+    """All analyses of a project, newest first, each with what of the measuring differs from the one before it."""
+    found = await call.services.queries.history(
+        request.id,
+        before=decode_cursor(request.cursor, tuple[int, int]) if request.cursor is not None else None,
+        limit=request.limit + 1,
+    )
+    if not found and request.cursor is None:
+        raise NotFound(f"there is no analysis {request.id}")
+    page = found[: request.limit]
+    earlier: list[AnalysisView | None] = [*found[1:], None]
+    more = encode_cursor((page[-1].measured, page[-1].sequence)) if len(found) > len(page) else None
+    return Answer([HistoryBody.after(one, older) for one, older in zip(page, earlier, strict=False)], cursor=more)
+
+
+async def project_diff(request: Diff, call: Call[Services]) -> DiffBody:
+    """What changed from one analysis of a project to another: which functions are new, fixed, worse, better or gone."""
+    to = await point(request.id, "to", request.to, call)
+    older = await before(to, call) if request.from_ is None else await point(request.id, "from", request.from_, call)
+    if older is None:
+        raise NotFound(f"there is no analysis of this project before that of {to.task_id}")
+    return await with_reports(to, older, call, lambda pair: DiffBody.of(pair, limit=request.limit))
+
+
+ROUTES = (
+    Route("GET", "/api/repos/{id}/history", project_history, summary="Analyses of a project", tags=("repos",), errors=(404,)),
+    Route("GET", "/api/repos/{id}/diff", project_diff, summary="Compare two analyses", tags=("repos",), errors=(404,)),
+)

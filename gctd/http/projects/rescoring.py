@@ -1,0 +1,53 @@
+"""The route of scoring stored coverage profiles again."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from gctd.http import formats
+from gctd.http.bodies import TaskBody
+from gctd.http.services import Services
+from gctd.http.tasks.routes import scheduled_tasks
+from httpkit.messages.fields import member, message
+from httpkit.routes import Answer, Call, Route
+from servicekit.command_context import context
+
+
+@message
+class Rescore:
+    """What to score again."""
+
+    repo_url: str = member(schema=formats.REPO_URL, example="https://github.com/example/module")
+    project: str | None = member(
+        default=None, schema=formats.PROJECT, description="one project; all where it is left out", example="."
+    )
+    engine: str | None = member(
+        default=None, schema=formats.ENGINE, description="the server's own where it is left out", example="native"
+    )
+    all_history: bool = member(default=False, description="every stored profile, not only the latest of each project")
+
+
+async def rescore(request: Rescore, call: Call[Services]) -> Answer[Sequence[TaskBody]]:
+    """Queue a task for each stored coverage profile that is to be scored again; no tests are run."""
+    outcomes = await call.services.rescoring.rescore(
+        request.repo_url,
+        project=request.project,
+        engine=request.engine,
+        all_history=request.all_history,
+        context=context(call),
+    )
+    return await scheduled_tasks(outcomes, call)
+
+
+ROUTES = (
+    Route(
+        "POST",
+        "/api/repos/rescore",
+        rescore,
+        summary="Score stored profiles again",
+        tags=("repos",),
+        status=202,
+        errors=(404, 409),
+        idempotent=True,
+    ),
+)

@@ -1,0 +1,1 @@
+"""Routes of tasks: lists, results, attempts and their logs."""

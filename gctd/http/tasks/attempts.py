@@ -1,0 +1,165 @@
+"""Routes of the attempts at a task, and of their logs."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing, suppress
+
+from aiohttp import web
+
+from gctd.domain.errors import NotFound
+from gctd.http.services import Services
+from gctd.http.tasks.attempt_logs import End, Piece
+from gctd.http.tasks.routes import TASK_ID, OneTask
+from gctd.readmodel.attempts import AttemptView
+from httpkit.messages.encoding import encode
+from httpkit.messages.fields import header, member, message, path, query
+from httpkit.routes import Call, Route
+
+MOST_BYTES = 10**15
+
+
+@message
+class StageSpan:
+    """A stage of an attempt."""
+
+    stage: str = member(description="clone, modules, test, analyse or store")
+    started_at: str = member(description="RFC 3339, UTC")
+    duration_ms: int | None = member(description="milliseconds; null while it lasts")
+
+
+@message
+class LogBody:
+    """The stored log of an attempt."""
+
+    size: int = member(description="bytes")
+    cut: int = member(description="bytes that were left out of its middle; 0 where it is whole")
+
+
+@message
+class AttemptBody:
+    """An attempt at a task."""
+
+    attempt: int = member(description="1 for the first")
+    worker: str = member()
+    started_at: str = member(description="RFC 3339, UTC")
+    ended_at: str | None = member(description="RFC 3339, UTC; null while it lasts")
+    outcome: str | None = member(description="completed, failed, lost, expired or cancelled; null while it lasts")
+    reason: str = member(description="why it ended without a result")
+    stages: tuple[StageSpan, ...] = member(description="in the order in which they were reached")
+    log: LogBody | None = member(description="null where its log is not stored, or not yet")
+
+    @classmethod
+    def of(cls, attempt: AttemptView) -> AttemptBody:
+        """The attempt of a view."""
+        return cls(
+            attempt=attempt.number,
+            worker=attempt.worker,
+            started_at=attempt.started_at,
+            ended_at=attempt.ended_at,
+            outcome=attempt.outcome,
+            reason=attempt.reason,
+            stages=tuple(
+                StageSpan(stage=stage.stage, started_at=stage.started_at, duration_ms=stage.duration_ms)
+                for stage in attempt.stages
+            ),
+            log=LogBody(size=attempt.log.size, cut=attempt.log.cut) if attempt.log else None,
+        )
+
+
+@message
+class OneAttempt:
+    """Names an attempt at a task."""
+
+    id: str = path(pattern=TASK_ID, max_length=40, example="task-1763635200000000001")
+    attempt: int = path(ge=1, le=1_000_000, description="1 for the first", example=1)
+
+
+@message
+class FollowLog:
+    """Names an attempt, and where in its log to begin."""
+
+    id: str = path(pattern=TASK_ID, max_length=40, example="task-1763635200000000001")
+    attempt: int = path(ge=1, le=1_000_000, description="1 for the first", example=1)
+    last_event_id: int = query(default=0, ge=0, le=MOST_BYTES, description="a place, where no header says it")
+    resumed: int | None = header(
+        "Last-Event-ID", default=None, ge=0, le=MOST_BYTES, description="the `id` of the last event known"
+    )
+
+
+@message
+class LogLines:
+    """Lines of a log."""
+
+    text: str = member(description="whole lines")
+
+
+@message
+class LogEnd:
+    """The attempt is over."""
+
+    outcome: str = member(description="completed, failed, lost, expired or cancelled")
+    reason: str = member()
+
+
+async def list_attempts(request: OneTask, call: Call[Services]) -> Sequence[AttemptBody]:
+    """The attempts at a task, in order: by which worker, how long each stage took, how each ended."""
+    found = await call.services.queries.attempts(request.id)
+    if found is None:
+        raise NotFound(f"there is no {request.id}")
+    return [AttemptBody.of(attempt) for attempt in found]
+
+
+async def attempt_log(request: OneAttempt, call: Call[Services]) -> web.Response:
+    """The log of an attempt as a text; of one that lasts, what there is so far."""
+    text = await call.services.logs.text(request.id, request.attempt)
+    return web.Response(text=text, content_type="text/plain", charset="utf-8")
+
+
+async def follow_log(request: FollowLog, call: Call[Services]) -> web.StreamResponse:
+    """The log of an attempt from its beginning, as it grows; `end` when the attempt is over and all of it was sent.
+
+    `id` is a place in the log: `Last-Event-ID` goes on behind it.
+    """
+    services = call.services
+    await services.logs.attempt(request.id, request.attempt)
+    return await services.streams.answer(call.http, _frames(request, services))
+
+
+async def _frames(request: FollowLog, services: Services) -> AsyncGenerator[bytes, None]:
+    after = request.last_event_id if request.resumed is None else request.resumed
+    yield b"retry: 2000\n\n"
+    async with aclosing(services.logs.follow(request.id, request.attempt, after)) as parts:
+        with suppress(NotFound):  # removed meanwhile: the stream just ends
+            async for part in parts:
+                yield _frame(part)
+
+
+def _frame(part: Piece | End) -> bytes:
+    if isinstance(part, Piece):
+        return b"id: %d\nevent: log\ndata: %b\n\n" % (part.end, encode(LogLines(text=part.text)))
+    end = LogEnd(outcome=part.attempt.outcome or "", reason=part.attempt.reason)
+    return b"event: end\ndata: %b\n\n" % encode(end)
+
+
+ROUTES = (
+    Route("GET", "/api/tasks/{id}/attempts", list_attempts, summary="Attempts at a task", tags=("tasks",), errors=(404,)),
+    Route(
+        "GET",
+        "/api/tasks/{id}/attempts/{attempt}/log",
+        attempt_log,
+        summary="Log of an attempt",
+        tags=("tasks",),
+        errors=(404,),
+        produces=("text/plain",),
+    ),
+    Route(
+        "GET",
+        "/api/tasks/{id}/attempts/{attempt}/log/sse",
+        follow_log,
+        summary="Follow the log of an attempt",
+        tags=("tasks", "events"),
+        errors=(404,),
+        events={"log": LogLines, "end": LogEnd},
+    ),
+)

@@ -1,0 +1,33 @@
+"""The event log, for people who look at it."""
+
+from __future__ import annotations
+
+import asyncio
+
+import attrs
+
+from eventlog import EventLog
+from eventlog.history.search import Page, Wanted, search
+from servicekit.readside import NotWritten
+
+AT_A_TIME = 2
+"""Searches that run at a time: each may read 20,000 commits."""
+
+
+@attrs.frozen
+class LogReader:
+    """The log, for people who look at it: a few at a time."""
+
+    log: EventLog
+    _turn: asyncio.Semaphore = attrs.field(factory=lambda: asyncio.Semaphore(AT_A_TIME))
+
+    async def page(self, wanted: Wanted) -> Page:
+        """As `eventlog.history.search.search`."""
+        async with self._turn:
+            return await search(self.log, wanted)
+
+    async def require(self, sequence: int) -> None:
+        """Raises NotWritten where the log does not have that sequence."""
+        head = await self.log.head()
+        if sequence > head.last:
+            raise NotWritten(f"the log ends at sequence {head.last}; {sequence} was asked for")

@@ -1,0 +1,288 @@
+"""Routes of tasks: schedule, list, look at, remove (specification, section 4)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+import msgspec
+from aiohttp import web
+
+from eventlog import AggregateId, Context
+from eventlog.commands import Outcome
+from gctd.domain.errors import NotFound, Refused
+from gctd.domain.task import CATEGORY, Task, TaskEvent, TaskStatus
+from gctd.engines import report as report_format
+from gctd.http import formats
+from gctd.http.bodies import AnalysisBody, TaskBody
+from gctd.http.services import Services
+from gctd.readmodel.views import AnalysisView, TaskView
+from httpkit.messages.fields import member, message, path, query
+from httpkit.messages.paging import decode_cursor, encode_cursor
+from httpkit.messages.times import moment
+from httpkit.routes import Answer, Call, Route
+from servicekit.command_context import context, replayed
+
+TASK_ID = r"^task-[0-9]{1,30}$"
+PAGE = 1000
+"""The longest page of a list, and the length where none is asked for."""
+
+
+@message
+class ListTasks:
+    """Which tasks to list."""
+
+    status: TaskStatus | None = query(default=None, description="only tasks in this state")
+    show_seen: bool = query(default=False, description="also tasks that are marked as seen")
+    limit: int = query(default=PAGE, ge=1, le=PAGE)
+    cursor: str | None = query(default=None, schema=formats.CURSOR, description="goes on after the page before")
+
+
+@message
+class OneTask:
+    """Names a task."""
+
+    id: str = path(pattern=TASK_ID, max_length=40, example="task-1763635200000000001")
+
+
+@message
+class TaskAt:
+    """Names a task, and a moment."""
+
+    id: str = path(pattern=TASK_ID, max_length=40, example="task-1763635200000000001")
+    at: int | None = query(default=None, ge=1, le=10**18 - 1, description="a sequence of the log: the task as it was then")
+
+
+@message
+class ResultOfTask:
+    """Names a task, and how much of its result is wanted."""
+
+    id: str = path(pattern=TASK_ID, max_length=40, example="task-1763635200000000001")
+    entries: int | None = query(default=None, ge=0, le=1_000_000, description="at most so many functions, worst first")
+
+
+@message
+class HideAll:
+    """Which tasks to hide."""
+
+    until: datetime | None = moment(description="those created by then; all where it is left out")
+
+
+@message
+class Schedule:
+    """What to analyse."""
+
+    repo_url: str = member(schema=formats.REPO_URL, example="https://github.com/example/module")
+    project: str | None = member(
+        default=None, schema=formats.PROJECT, description="one project; all where it is left out", example="."
+    )
+    ref: str | None = member(
+        default=None, schema=formats.REF, description="becomes the setting of the repository's root", example="main"
+    )
+    engine: str | None = member(
+        default=None, schema=formats.ENGINE, description="the server's own where it is left out", example="native"
+    )
+
+
+async def list_tasks(request: ListTasks, call: Call[Services]) -> Answer[Sequence[TaskBody]]:
+    """Tasks, newest first; hidden ones are left out."""
+    found = await call.services.queries.tasks(
+        status=request.status.value if request.status else None,
+        show_seen=request.show_seen,
+        before=decode_cursor(request.cursor, tuple[str, str]) if request.cursor is not None else None,
+        limit=request.limit + 1,
+    )
+    page = found[: request.limit]
+    more = encode_cursor((page[-1].created_at, page[-1].id)) if len(found) > len(page) else None
+    return Answer([TaskBody.of(task) for task in page], cursor=more)
+
+
+async def get_task(request: TaskAt, call: Call[Services]) -> TaskBody:
+    """A task, as it is or as it was at a sequence of the log."""
+    if request.at is None:
+        return TaskBody.of(await _task(request.id, call))
+    reader = call.services.reader
+    await reader.require(request.at)
+    commit = await reader.log.last(AggregateId(CATEGORY, request.id), up_to=request.at)
+    if commit is None or commit.state.deleted:
+        raise NotFound(f"there is no {request.id} at sequence {request.at}")
+    return TaskBody.of(TaskView.of_state(commit.state, commit.sequence))
+
+
+async def task_result(request: ResultOfTask, call: Call[Services]) -> AnalysisBody:
+    """The analysis that a completed task led to."""
+    task = await _task(request.id, call)
+    if task.status != TaskStatus.COMPLETED:
+        raise Refused(f"{task.id} has not completed: it is {task.status}{task.reason and f' ({task.reason})'}")
+    analysis = await call.services.queries.analysis_of_task(task.id)
+    if analysis is None:
+        raise NotFound(f"{task.id} has no analysis")
+    return await full_analysis(analysis, call, entries=request.entries)
+
+
+async def task_profile(request: OneTask, call: Call[Services]) -> web.Response:
+    """The coverage profile that a task's analysis was made from, as `go test` wrote it."""
+    analysis = await call.services.queries.analysis_of_task(request.id)
+    if analysis is None or analysis.profile_digest is None:
+        raise NotFound(f"{request.id} has no coverage profile")
+    body = await call.services.blobs.get(analysis.profile_digest)
+    return web.Response(body=body, content_type="text/plain", charset="utf-8")
+
+
+async def schedule(request: Schedule, call: Call[Services]) -> Answer[Sequence[TaskBody]]:
+    """Queue a task for one project of a registered repository, or for each."""
+    return await _scheduled(request, call)
+
+
+async def schedule_first(request: Schedule, call: Call[Services]) -> Answer[TaskBody]:
+    """The older form of scheduling: queues the same tasks and answers with the first."""
+    tasks = await _scheduled(request, call)
+    return Answer(
+        tasks.value[0], sequence=tasks.sequence, headers={**tasks.headers, "Location": f"/api/tasks/{tasks.value[0].id}"}
+    )
+
+
+async def cancel_task(request: OneTask, call: Call[Services]) -> Answer[None]:
+    """End a task that waits or runs: it has failed then, with the reason `cancelled`, and stays in the list."""
+    return await _done(await call.services.tracker.cancel_task(request.id, context(call)), call)
+
+
+async def retry_task(request: OneTask, call: Call[Services]) -> Answer[TaskBody]:
+    """Queue a task again that failed or expired, with the settings that it was scheduled with.
+
+    Its attempts count on from the last; it has as many more as a new task has. It is in the list again.
+    """
+    outcome = await call.services.tracker.retry_task(request.id, context(call))
+    done = await _done(outcome, call)
+    return Answer(TaskBody.of(TaskView.of_state(outcome.state, outcome.sequence)), sequence=done.sequence, headers=done.headers)
+
+
+async def delete_task(request: OneTask, call: Call[Services]) -> Answer[None]:
+    """Remove a task; one that is under way is cancelled first."""
+    return await _done(await call.services.tracker.delete_task(request.id, context(call)), call)
+
+
+async def mark_seen(request: OneTask, call: Call[Services]) -> Answer[None]:
+    """Mark a task as seen: it leaves the list."""
+    return await _done(await call.services.tracker.mark_seen(request.id, context(call)), call)
+
+
+async def hide_all(request: HideAll, call: Call[Services]) -> Answer[None]:
+    """Hide all tasks that are in the list now, or those that were created by a time."""
+    services = call.services
+    # Each task is hidden on its own, so a key for the whole request has nothing to hold on to; repeating it is harmless.
+    plain = Context(correlation=call.request_id, traceparent=call.traceparent)
+    last = await services.tracker.hide_tasks(await services.queries.tasks_shown(until=request.until), plain)
+    return Answer(None, sequence=await services.side.seen(last) if last else None)
+
+
+async def full_analysis(analysis: AnalysisView, call: Call[Services], *, entries: int | None = None) -> AnalysisBody:
+    """An analysis with its report, from the blob store; with at most so many entries where that is asked for."""
+    stored = await call.services.blobs.get(analysis.report_digest)
+    # A report of 50,000 functions takes a tenth of a second: not in the event loop.
+    parts = await asyncio.to_thread(_report_parts, stored, entries)
+    source = call.services.links.source(analysis.repo_url, analysis.commit_sha, analysis.project)
+    return AnalysisBody.of(analysis, {"source": source, **parts})
+
+
+def _report_parts(stored: bytes, entries: int | None) -> dict[str, Any]:
+    report = report_format.decode(stored)
+    shown = report.entries if entries is None else report.entries[:entries]
+    parts = {"entries": _raw(shown), "warnings": _raw(report.warnings)}
+    if entries is None:
+        parts["raw_output"] = _raw(report_format.raw_output(report))
+    return parts
+
+
+def _raw(value: Any) -> msgspec.Raw:
+    return msgspec.Raw(msgspec.json.encode(value))
+
+
+async def _task(task_id: str, call: Call[Services]) -> TaskView:
+    task = await call.services.queries.task(task_id)
+    if task is None:
+        raise NotFound(f"there is no {task_id}")
+    return task
+
+
+async def _scheduled(request: Schedule, call: Call[Services]) -> Answer[Sequence[TaskBody]]:
+    outcomes = await call.services.tracker.analyze(
+        request.repo_url,
+        project=request.project,
+        ref=request.ref,
+        engine=request.engine,
+        context=context(call),
+    )
+    return await scheduled_tasks(outcomes, call)
+
+
+async def scheduled_tasks(outcomes: Sequence[Outcome[Task, TaskEvent]], call: Call[Services]) -> Answer[Sequence[TaskBody]]:
+    """The answer to a command that has queued tasks."""
+    last = await call.services.side.seen(outcomes[-1].sequence)
+    tasks = [TaskBody.of(TaskView.of_state(outcome.state, outcome.sequence)) for outcome in outcomes]
+    return Answer(tasks, sequence=last, headers=replayed(outcomes[0]))
+
+
+async def _done(outcome: Outcome[Task, TaskEvent], call: Call[Services]) -> Answer[None]:
+    return Answer(None, sequence=await call.services.side.seen(outcome.sequence), headers=replayed(outcome))
+
+
+ROUTES = (
+    Route("GET", "/api/tasks", list_tasks, summary="List tasks", tags=("tasks",)),
+    Route(
+        "POST",
+        "/api/tasks",
+        schedule_first,
+        summary="Schedule an analysis (older form)",
+        tags=("tasks",),
+        status=201,
+        errors=(404, 409),
+        idempotent=True,
+        deprecated=True,
+    ),
+    Route("POST", "/api/tasks/hide-all", hide_all, summary="Hide all tasks", tags=("tasks",)),
+    Route("GET", "/api/tasks/{id}", get_task, summary="Look at a task", tags=("tasks",), errors=(404, 409)),
+    Route("DELETE", "/api/tasks/{id}", delete_task, summary="Remove a task", tags=("tasks",), errors=(404,)),
+    Route(
+        "POST",
+        "/api/tasks/{id}/cancel",
+        cancel_task,
+        summary="Cancel a task",
+        tags=("tasks",),
+        errors=(404, 409),
+        idempotent=True,
+    ),
+    Route(
+        "POST",
+        "/api/tasks/{id}/retry",
+        retry_task,
+        summary="Retry a task",
+        tags=("tasks",),
+        status=202,
+        errors=(404, 409),
+        idempotent=True,
+    ),
+    Route("POST", "/api/tasks/{id}/seen", mark_seen, summary="Mark a task as seen", tags=("tasks",), errors=(404,)),
+    Route("GET", "/api/tasks/{id}/result", task_result, summary="Result of a task", tags=("tasks",), errors=(404, 409)),
+    Route(
+        "GET",
+        "/api/tasks/{id}/profile",
+        task_profile,
+        summary="Coverage profile of a task",
+        tags=("tasks",),
+        errors=(404,),
+        produces=("text/plain",),
+    ),
+    Route(
+        "POST",
+        "/api/repos/analyze",
+        schedule,
+        summary="Schedule an analysis",
+        tags=("repos",),
+        status=202,
+        errors=(404, 409),
+        idempotent=True,
+    ),
+)

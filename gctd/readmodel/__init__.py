@@ -1,0 +1,5 @@
+"""The tracker's read model: repositories, tasks, analyses, workers."""
+
+from gctd.readmodel.model import MODEL
+
+__all__ = ["MODEL"]

@@ -1,0 +1,192 @@
+"""What is asked of the tracker's read model."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+
+import attrs
+
+from gctd.readmodel.attempts import AttemptView, attempts_of
+from gctd.readmodel.views import AnalysisView, RepoView, TaskView, WorkerView
+from projections.store import Argument, Queryable
+
+LATEST = """
+    SELECT * FROM analyses AS newest
+    WHERE sequence = (
+        SELECT sequence FROM analyses WHERE repo_id = newest.repo_id AND project = newest.project
+        ORDER BY measured DESC, sequence DESC LIMIT 1
+    )"""
+"""The latest analysis of each project: that of the last test run, and of its scorings the last."""
+
+
+@attrs.frozen
+class Alive:
+    """How many tasks have one status, and since when the one has waited that has waited longest."""
+
+    count: int
+    oldest: datetime
+
+
+class TrackerQueries:
+    """The queries, on one store."""
+
+    def __init__(self, store: Queryable) -> None:
+        self._store = store
+
+    async def repo(self, repo_id: str) -> RepoView | None:
+        """A repository by its id."""
+        row = await self._store.fetch_one("SELECT * FROM repos WHERE id = $1", repo_id)
+        return RepoView.of(row) if row else None
+
+    async def repos_waiting(self) -> Sequence[RepoView]:
+        """The repositories whose projects are being looked for, oldest request first."""
+        rows = await self._store.fetch("SELECT * FROM repos WHERE status = 'registering' ORDER BY requested, id")
+        return [RepoView.of(row) for row in rows]
+
+    async def repos_by_url(self, *, after: tuple[str, str], limit: int) -> Sequence[RepoView]:
+        """At most `limit` repositories, by URL; `after` is URL and id of the last one known."""
+        rows = await self._store.fetch("SELECT * FROM repos WHERE (url, id) > ($1, $2) ORDER BY url, id LIMIT $3", *after, limit)
+        return [RepoView.of(row) for row in rows]
+
+    async def task(self, task_id: str) -> TaskView | None:
+        """A task by its id."""
+        row = await self._store.fetch_one("SELECT * FROM tasks WHERE id = $1", task_id)
+        return TaskView.of(row) if row else None
+
+    async def tasks(
+        self,
+        *,
+        status: str | None = None,
+        show_seen: bool = False,
+        before: tuple[str, str] | None = None,
+        limit: int,
+    ) -> Sequence[TaskView]:
+        """At most `limit` tasks that are not hidden, newest first; `before` is created_at and id of the last one known."""
+        sql = "SELECT * FROM tasks WHERE NOT hidden"
+        arguments: list[Argument] = []
+        if not show_seen:
+            sql += " AND NOT seen"
+        if status is not None:
+            arguments.append(status)
+            sql += f" AND status = ${len(arguments)}"
+        if before is not None:
+            arguments.extend(before)
+            sql += f" AND (created_at, id) < (${len(arguments) - 1}, ${len(arguments)})"
+        arguments.append(limit)
+        sql += f" ORDER BY created_at DESC, id DESC LIMIT ${len(arguments)}"
+        return [TaskView.of(row) for row in await self._store.fetch(sql, *arguments)]
+
+    async def tasks_shown(self, *, until: datetime | None = None) -> Sequence[str]:
+        """The ids of all tasks that are not hidden, or of those that were created by then."""
+        sql = "SELECT id FROM tasks WHERE NOT hidden"
+        arguments: list[Argument] = []
+        if until is not None:
+            arguments.append(until)
+            sql += " AND created_at <= $1"
+        return [row["id"] for row in await self._store.fetch(f"{sql} ORDER BY id", *arguments)]
+
+    async def tasks_running(self) -> Sequence[TaskView]:
+        """The tasks that a worker has a lease on."""
+        rows = await self._store.fetch("SELECT * FROM tasks WHERE status = 'running' ORDER BY id")
+        return [TaskView.of(row) for row in rows]
+
+    async def tasks_waiting(self, *, since: datetime) -> Sequence[TaskView]:
+        """The tasks that have waited for a worker since that time or longer."""
+        rows = await self._store.fetch(
+            "SELECT * FROM tasks WHERE status IN ('queued', 'pending') AND waiting_since <= $1 ORDER BY waiting_since, id",
+            since,
+        )
+        return [TaskView.of(row) for row in rows]
+
+    async def tasks_alive(self) -> Mapping[str, Alive]:
+        """The tasks that wait or run, counted, by status."""
+        rows = await self._store.fetch(
+            """
+            SELECT status, count(*) AS tasks, min(waiting_since) AS oldest FROM tasks
+            WHERE status IN ('queued', 'pending', 'running') GROUP BY status"""
+        )
+        return {row["status"]: Alive(row["tasks"], datetime.fromisoformat(row["oldest"])) for row in rows}
+
+    async def attempts(self, task_id: str) -> Sequence[AttemptView] | None:
+        """The attempts at a task, in order; None where there is no such task."""
+        row = await self._store.fetch_one("SELECT attempts FROM tasks WHERE id = $1", task_id)
+        return attempts_of(row["attempts"]) if row else None
+
+    async def tasks_under_way(self, repo_id: str) -> Sequence[TaskView]:
+        """The tasks of a repository that wait or run."""
+        rows = await self._store.fetch(
+            "SELECT * FROM tasks WHERE repo_id = $1 AND status IN ('queued', 'pending', 'running') ORDER BY id", repo_id
+        )
+        return [TaskView.of(row) for row in rows]
+
+    async def analysis_of_task(self, task_id: str) -> AnalysisView | None:
+        """The result of a task."""
+        row = await self._store.fetch_one("SELECT * FROM analyses WHERE task_id = $1", task_id)
+        return AnalysisView.of(row) if row else None
+
+    async def analysis(self, analysis_id: str) -> AnalysisView | None:
+        """The latest analysis with that id."""
+        row = await self._store.fetch_one(
+            "SELECT * FROM analyses WHERE analysis_id = $1 ORDER BY measured DESC, sequence DESC LIMIT 1", analysis_id
+        )
+        return AnalysisView.of(row) if row else None
+
+    async def history(self, analysis_id: str, *, before: tuple[int, int] | None = None, limit: int) -> Sequence[AnalysisView]:
+        """At most `limit` analyses of a project, newest first: by the test run behind them, then by when they were scored.
+
+        `before` are `measured` and `sequence` of the last one known.
+        """
+        sql = "SELECT * FROM analyses WHERE analysis_id = $1"
+        arguments: list[Argument] = [analysis_id]
+        if before is not None:
+            arguments.extend(before)
+            sql += " AND (measured, sequence) < ($2, $3)"
+        arguments.append(limit)
+        sql += f" ORDER BY measured DESC, sequence DESC LIMIT ${len(arguments)}"
+        return [AnalysisView.of(row) for row in await self._store.fetch(sql, *arguments)]
+
+    async def analyses_of_commit(self, analysis_id: str, prefix: str, *, limit: int) -> Sequence[AnalysisView]:
+        """The latest analysis of each of at most `limit` commits that begin with these hex digits."""
+        rows = await self._store.fetch(
+            """
+            SELECT * FROM analyses AS newest
+            WHERE analysis_id = $1 AND commit_sha LIKE $2 || '%' AND sequence = (
+                SELECT sequence FROM analyses WHERE analysis_id = $1 AND commit_sha = newest.commit_sha
+                ORDER BY measured DESC, sequence DESC LIMIT 1
+            ) ORDER BY commit_sha LIMIT $3""",
+            analysis_id,
+            prefix,
+            limit,
+        )
+        return [AnalysisView.of(row) for row in rows]
+
+    async def latest_analyses(self, *, after: tuple[str, str] | None = None, limit: int) -> Sequence[AnalysisView]:
+        """The latest analysis of each project, by repository and project; `after` are those of the last one known."""
+        sql = LATEST
+        arguments: list[Argument] = []
+        if after is not None:
+            arguments.extend(after)
+            sql += " AND (repo_url, project) > ($1, $2)"
+        arguments.append(limit)
+        sql += f" ORDER BY repo_url, project LIMIT ${len(arguments)}"
+        return [AnalysisView.of(row) for row in await self._store.fetch(sql, *arguments)]
+
+    async def latest_commits(self, repo_id: str) -> Mapping[str, str]:
+        """The commit of the latest analysis of each project of a repository that has one."""
+        rows = await self._store.fetch(LATEST + " AND repo_id = $1", repo_id)
+        return {row["project"]: row["commit_sha"] for row in rows}
+
+    async def measured_analyses(self, repo_id: str, project: str | None = None) -> Sequence[AnalysisView]:
+        """The analyses of a repository (of one project) for which tests were run, the last first."""
+        sql = "SELECT * FROM analyses WHERE repo_id = $1 AND rescored_from IS NULL"
+        arguments: list[Argument] = [repo_id]
+        if project is not None:
+            arguments.append(project)
+            sql += " AND project = $2"
+        rows = await self._store.fetch(sql + " ORDER BY sequence DESC", *arguments)
+        return [AnalysisView.of(row) for row in rows]
+
+    async def workers(self) -> Sequence[WorkerView]:
+        """All workers that were ever started, by id."""
+        return [WorkerView.of(row) for row in await self._store.fetch("SELECT * FROM workers ORDER BY id")]

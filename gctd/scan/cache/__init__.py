@@ -1,0 +1,1 @@
+"""The cache directory of a worker: clones, modules, builds."""

@@ -1,0 +1,1 @@
+"""Git: commands, checkouts, trees, submodules."""

@@ -1,0 +1,259 @@
+"""Checkouts: the files of one commit in a folder of its own, by way of a mirror that the workers of a host share."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+
+import attrs
+import structlog
+
+from gctd.domain.urls import RepoUrl, parse_repo_url, repo_id
+from gctd.scan.cache.directory import DEFAULT_LIMITS, Cache, CacheLimits
+from gctd.scan.cache.stdlib_seed import Seeds
+from gctd.scan.errors import LimitExceeded, MirrorDamaged
+from gctd.scan.git.commands import Git, RemoteRef
+from gctd.scan.git.links import restore_links
+from gctd.scan.git.submodules import ParseUrl, read_submodules
+from gctd.scan.git.tree import TreeReader
+from gctd.scan.go.toolchain import Toolchain
+from gctd.scan.isolation.locks import locked
+from gctd.scan.isolation.output import OnLog, no_log
+from gctd.scan.isolation.process import MIB
+from gctd.scan.isolation.removal import remove
+
+_UPKEEP_EVERY = 60.0
+_PACKS = 50
+_TRIES = 3
+_NESTING = 5
+
+_log = structlog.get_logger(__name__)
+
+
+@attrs.frozen(kw_only=True)
+class CheckoutLimits:
+    """The largest repository that is taken: files, their bytes together and each, directories on the way to one, submodules."""
+
+    files: int = 200_000
+    total_bytes: int = 4096 * MIB
+    file_bytes: int = 512 * MIB
+    depth: int = 100
+    submodules: int = 50
+
+
+@attrs.frozen(kw_only=True)
+class Checkout:
+    """A commit's files in `path`.
+
+    `ref` is the name it was found by (that of the default branch where none was asked for). `job` is the job's folder, for HOME
+    and TMPDIR, `go_cache` a directory for what Go builds and downloads for this repository (it need not exist yet); `path` is
+    inside `job`.
+    `refused_links` are symbolic links that lead out of the repository, left as plain files. `transferred` is False where the
+    mirror had the commit.
+    """
+
+    path: Path
+    commit_sha: str
+    ref: str
+    repo_id: str
+    job: Path
+    go_cache: Path
+    refused_links: tuple[str, ...]
+    transferred: bool
+
+
+class Checkouts:
+    """Checks out repositories. `parse_url` judges the addresses of submodules."""
+
+    def __init__(
+        self,
+        cache_directory: Path,
+        git: Git,
+        limits: CheckoutLimits = CheckoutLimits(),
+        *,
+        cache_limits: CacheLimits = DEFAULT_LIMITS,
+        parse_url: ParseUrl = parse_repo_url,
+    ) -> None:
+        self._cache = Cache(cache_directory, cache_limits)
+        self._git = git
+        self._limits = limits
+        self._parse_url = parse_url
+        self._kept_up = -_UPKEEP_EVERY
+
+    def seeds(self, toolchain: Toolchain) -> Seeds:
+        """What Go has built of its standard library, to begin a `go_cache` with."""
+        return Seeds(self._cache.builds, toolchain)
+
+    async def upkeep(self) -> None:
+        """Remove what jobs left behind whose worker was killed, and what there is no room for."""
+        self._kept_up = time.monotonic()
+        await self._cache.sweep()
+        await self._cache.make_room()
+
+    async def default_branch(self, url: RepoUrl, *, git_timeout: float = 600.0) -> str:
+        """The branch that HEAD leads to, empty where it leads nowhere. Raises GitError where the remote cannot be asked."""
+        found = (await self._git.resolve_all(url, [None], seconds=git_timeout))[None]
+        return found.name if isinstance(found, RemoteRef) else ""
+
+    @asynccontextmanager
+    async def checkout(
+        self,
+        url: RepoUrl,
+        ref: str | None = None,
+        *,
+        commit: str | None = None,
+        submodules: bool = False,
+        git_timeout: float = 600.0,
+        on_log: OnLog = no_log,
+    ) -> AsyncIterator[Checkout]:
+        """The files of a branch, a tag or a commit (None: the default branch), until the end of the context.
+
+        With `commit`, the files of that commit, whatever `ref` leads to now: `ref` is only the name by which it goes.
+        `git_timeout` seconds hold for each command of git; `on_log` is told what is done.
+        Raises GitError, LimitExceeded, ProcessError.
+        """
+        id_ = repo_id(url.canonical)
+        if self._cache.is_short():
+            await self._cache.make_room()
+        async with self._cache.job(id_) as job, AsyncExitStack() as held:
+            builds = await held.enter_async_context(self._cache.builds.using(id_))
+            if commit is not None:
+                remote = RemoteRef(name=ref or commit, full=None, commit_sha=commit)
+            else:
+                remote = await self._git.resolve(url, ref, seconds=git_timeout)
+            on_log(f"{url.canonical}: {remote.name} is commit {remote.commit_sha}")
+            placing = _Placing(self._git, self._cache, self._limits, self._parse_url, git_timeout, job, held, on_log)
+            source = job / "src"
+            commit = await placing.place(url, remote, source, submodules=submodules)
+            yield Checkout(
+                path=source,
+                commit_sha=commit,
+                ref=remote.name,
+                repo_id=id_,
+                job=job,
+                go_cache=builds / "go",
+                refused_links=tuple(placing.refused_links),
+                transferred=placing.transferred,
+            )
+        if time.monotonic() - self._kept_up > _UPKEEP_EVERY:
+            await self.upkeep()
+
+
+@attrs.frozen
+class _Mirror:
+    """A bare repository of the cache, and the lock that is held while it is changed, shared while it is read."""
+
+    path: Path
+    lock: Path
+
+
+class _Placing:
+    """One checkout: of a repository, and of its submodules."""
+
+    def __init__(
+        self,
+        git: Git,
+        cache: Cache,
+        limits: CheckoutLimits,
+        parse_url: ParseUrl,
+        git_timeout: float,
+        job: Path,
+        held: AsyncExitStack,
+        on_log: OnLog,
+    ) -> None:
+        self._git = git
+        self._cache = cache
+        self._limits = limits
+        self._parse_url = parse_url
+        self._git_timeout = git_timeout
+        self._job = job
+        self._held = held
+        self._on_log = on_log
+        self._submodules = 0
+        self.refused_links: list[str] = []
+        self.transferred = False
+
+    async def place(self, url: RepoUrl, ref: RemoteRef, target: Path, *, submodules: bool, nesting: int = 0) -> str:
+        """Write the files of a commit to `target`; the commit's id."""
+        name = f"{repo_id(url.canonical)}.git"
+        mirror = _Mirror(await self._held.enter_async_context(self._cache.clones.using(name)), self._cache.clones.lock(name))
+        try:
+            commit, tree = await self._written(url, ref, mirror, target)
+        except MirrorDamaged as damage:
+            _log.warning("mirror is made anew", url=url.canonical, reason=str(damage))
+            async with locked(mirror.lock):
+                await remove(mirror.path)
+            await remove(target)
+            commit, tree = await self._written(url, ref, mirror, target)
+        if submodules and tree.modules_file is not None:
+            await self._place_submodules(url, tree, target, nesting)
+        refused = await asyncio.to_thread(restore_links, target, [link.path for link in tree.links])
+        prefix = target.relative_to(self._job / "src").as_posix()
+        self.refused_links += refused if prefix == "." else [f"{prefix}/{path}" for path in refused]
+        return commit
+
+    async def _written(self, url: RepoUrl, ref: RemoteRef, mirror: _Mirror, target: Path) -> tuple[str, TreeReader]:
+        """Write the commit's files, having fetched it where the mirror has it not; the commit's id, and what it holds."""
+        commit = ref.commit_sha
+        for _ in range(_TRIES):
+            async with locked(mirror.lock, shared=True):
+                if mirror.path.exists() and await self._git.has(mirror.path, commit):
+                    written = await self._write(mirror.path, commit, target)
+                    self._on_log(f"{commit} of {url.canonical} is checked out")
+                    return commit, written
+            self._on_log(f"fetching {commit} of {url.canonical}")
+            commit = await self._fetched(url, ref, mirror)
+        raise MirrorDamaged("what was fetched is not in the copy of the repository in the cache")
+
+    async def _fetched(self, url: RepoUrl, ref: RemoteRef, mirror: _Mirror) -> str:
+        """Bring the commit into the mirror, unless another job has just done it; its id.
+
+        Every fetch leaves a pack: a mirror that has many is made anew, so that it stays small and quick.
+        """
+        async with locked(mirror.lock):
+            if mirror.path.exists() and await self._git.has(mirror.path, ref.commit_sha):
+                return ref.commit_sha
+            if len(list(mirror.path.glob("objects/pack/*.pack"))) >= _PACKS:
+                await remove(mirror.path)
+            if mirror.path.exists():
+                _tidy(mirror.path)
+            else:
+                new = self._job / f"{mirror.path.name}.new"
+                await self._git.make_mirror(new, sha256=len(ref.commit_sha) == 64)
+                new.rename(mirror.path)
+            self.transferred = True
+            return await self._git.fetch(url, ref, mirror.path, seconds=self._git_timeout, on_log=self._on_log)
+
+    async def _write(self, mirror: Path, commit: str, target: Path) -> TreeReader:
+        limits, index = self._limits, self._job / "index"
+        tree = TreeReader(files=limits.files, total=limits.total_bytes, largest=limits.file_bytes, depth=limits.depth)
+        await self._git.list_tree(mirror, commit, tree.feed)
+        _make_empty(target, index)
+        await self._git.write_tree(mirror, commit, target, index)
+        return tree
+
+    async def _place_submodules(self, parent: RepoUrl, tree: TreeReader, target: Path, nesting: int) -> None:
+        config = await self._git.read_config(target / ".gitmodules")
+        commits = {entry.path.decode(errors="replace"): entry.oid for entry in tree.submodules}
+        for submodule in read_submodules(config, commits, parent, self._parse_url):
+            self._submodules += 1
+            if self._submodules > self._limits.submodules or nesting >= _NESTING:
+                raise LimitExceeded(f"more than {self._limits.submodules} submodules, or nested more than {_NESTING} deep")
+            ref = RemoteRef(name=submodule.commit, full=None, commit_sha=submodule.commit)
+            await self.place(submodule.url, ref, target / submodule.path, submodules=True, nesting=nesting + 1)
+
+
+def _make_empty(target: Path, index: Path) -> None:
+    """Make the directory; git makes the index."""
+    target.mkdir(parents=True, exist_ok=True)
+    index.unlink(missing_ok=True)
+
+
+def _tidy(mirror: Path) -> None:
+    """Remove what a git that was killed has left in a mirror; nothing else may be at work in it."""
+    for pattern in ("*.lock", "refs/**/*.lock", "objects/pack/tmp_*"):
+        for path in mirror.glob(pattern):
+            path.unlink(missing_ok=True)

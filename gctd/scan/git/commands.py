@@ -1,0 +1,375 @@
+"""git, so that neither the repository nor the remote host gets more than was meant for it.
+
+Arguments are lists behind `--`, the environment holds no configuration but ours, only the transport of the URL is allowed,
+hosts are bound to addresses that were judged first, redirects are not followed, nothing asks for a password. Needs git 2.37.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import shutil
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+import attrs
+
+from gctd.domain.addresses import PUBLIC_ONLY, AddressPolicy
+from gctd.domain.refs import is_commit_id
+from gctd.domain.urls import RepoUrl
+from gctd.scan.errors import GitError
+from gctd.scan.git.config import basic_authorization, config_variables
+from gctd.scan.git.messages import explain, redact
+from gctd.scan.git.network import public_addresses
+from gctd.scan.isolation.output import Lines, OnLog, OnOutput, no_log
+from gctd.scan.isolation.process import MIB, Finished, Limits, run
+
+OLDEST = (2, 37)
+ABSENT = os.devnull
+
+_PORTS = {"https": 443, "http": 80, "ssh": 22}
+_PROTOCOLS = {"https": "https", "http": "http", "ssh": "ssh", "local": "file"}
+_REFS_TAKEN = 8 * MIB
+_ASKED_AT_ONCE = 300
+"""Names in one question: what a command line can hold."""
+_LOCAL_SECONDS = 600.0
+_NOWHERE = Path("/")
+_WRITES_NOTHING = Limits(free_space=None)
+_NOTHING: Mapping[str, str] = {}
+
+_CONFIG = {
+    "core.hooksPath": os.devnull,
+    "core.fsmonitor": "false",
+    "core.symlinks": "false",
+    "core.protectHFS": "true",
+    "core.protectNTFS": "true",
+    "core.askPass": "",
+    "credential.helper": "",
+    "fetch.unpackLimit": "1",  # one pack, whose size the limit on file sizes bounds
+    "fetch.fsck.badTimezone": "ignore",  # in the history of many old repositories, and harmless
+    "fetch.fsck.missingSpaceBeforeDate": "ignore",
+    "fetch.fsck.zeroPaddedFilemode": "ignore",
+    "gc.auto": "0",
+    "maintenance.auto": "false",
+    "http.followRedirects": "false",
+    "http.lowSpeedLimit": "1000",
+    "http.lowSpeedTime": "60",
+    "protocol.version": "2",
+    "safe.bareRepository": "explicit",
+    "submodule.recurse": "false",
+    "transfer.fsckObjects": "true",
+}
+
+
+@attrs.frozen(kw_only=True)
+class GitSettings:
+    """What the operator decides about git.
+
+    `addresses`: hosts outside the public internet that may be fetched from.
+    `proxy`: the HTTP proxy to go through; it then looks the hosts up, so their addresses cannot be judged here.
+    `ca_file`: certificates to trust.
+    `credentials`: host, or host and port, to `user:password`, for https.
+    `ssh_options`: arguments for ssh (`-i`, `-o UserKnownHostsFile=…`).
+    `transfer_bytes`: the most that one fetch may bring.
+    `program`, `search_path`: git, and the PATH on which it and its parts are looked for.
+    """
+
+    addresses: AddressPolicy = PUBLIC_ONLY
+    proxy: str | None = attrs.field(default=None, repr=False)
+    ca_file: Path | None = None
+    credentials: Mapping[str, str] = attrs.field(factory=dict, repr=False)
+    ssh_options: tuple[str, ...] = ()
+    transfer_bytes: int = 2048 * MIB
+    program: str = "git"
+    search_path: str = os.environ.get("PATH", os.defpath)
+
+    def secrets(self) -> tuple[str, ...]:
+        """What must be seen nowhere."""
+        return (*self.credentials.values(), *((self.proxy,) if self.proxy else ()))
+
+
+@attrs.frozen(kw_only=True)
+class RemoteRef:
+    """A ref of a remote repository: its short name, its full one (None for a commit id), and the commit that it leads to."""
+
+    name: str
+    full: str | None
+    commit_sha: str
+
+
+class Git:
+    """The operations that a worker needs."""
+
+    def __init__(self, settings: GitSettings = GitSettings()) -> None:
+        self.settings = settings
+        self._program: str | None = None
+
+    # The remote side
+
+    async def resolve(self, url: RepoUrl, ref: str | None = None, *, seconds: float = 60.0) -> RemoteRef:
+        """What a ref leads to now, without transferring an object: None or HEAD for the default branch.
+
+        A short name is a branch before it is a tag; a full commit id is taken as it is. Annotated tags are peeled.
+        Raises GitError.
+        """
+        found = (await self.resolve_all(url, [ref], seconds=seconds))[ref]
+        if isinstance(found, GitError):
+            raise found
+        return found
+
+    async def resolve_all(
+        self, url: RepoUrl, refs: Iterable[str | None], *, seconds: float = 60.0
+    ) -> Mapping[str | None, RemoteRef | GitError]:
+        """What each of several refs leads to, as `resolve` has it, asked for at once; the error of those that are not there.
+
+        `seconds` hold for each question; there is none where all refs are commit ids. Raises GitError where the remote cannot
+        be asked.
+        """
+        wanted = {ref: [] if ref is not None and is_commit_id(ref) else _candidates(ref) for ref in refs}
+        names = list(dict.fromkeys(name for candidates in wanted.values() for name in candidates))
+        found: dict[str, str] = {}
+        head = None
+        for some in (names[start : start + _ASKED_AT_ONCE] for start in range(0, len(names), _ASKED_AT_ONCE)):
+            output = bytearray()
+            patterns = [pattern for name in some for pattern in (name, f"{name}^{{}}")]
+            await self._remote(url, ["ls-remote", "--symref", "--", url.clone_url, *patterns], seconds, on_stdout=output.extend)
+            listed, symref = _parse_refs(bytes(output))
+            found |= listed
+            head = symref or head
+        return {ref: _leads_to(ref, candidates, found, head) for ref, candidates in wanted.items()}
+
+    async def fetch(self, url: RepoUrl, ref: RemoteRef, mirror: Path, *, seconds: float = 600.0, on_log: OnLog = no_log) -> str:
+        """Bring one commit without its history into a mirror; the commit's id, which may be newer than `ref` said.
+
+        `on_log` is told what git says.         Raises GitError, LimitExceeded.
+        """
+        target = f"refs/gctd/{ref.commit_sha}"
+        arguments = [
+            *("fetch", "--depth=1", "--no-tags", "--no-recurse-submodules", "--no-write-fetch-head", "--force", "--quiet"),
+            *("--", url.clone_url, f"+{ref.full or ref.commit_sha}:{target}"),
+        ]
+        limits = Limits(file_size=self.settings.transfer_bytes)
+        lines = Lines(lambda line: on_log(redact(line, self.settings.credentials.values())))
+        try:
+            await self._remote(url, arguments, seconds, git_dir=mirror, limits=limits, on_output=lines.feed)
+        finally:
+            lines.end()
+        commit = await self.commit_of(mirror, target)
+        if commit is None:
+            raise GitError(f"{ref.name} is not a commit", permanent=True)
+        if commit != ref.commit_sha:
+            await self._local(mirror, "update-ref", f"refs/gctd/{commit}", commit)
+        return commit
+
+    async def _remote(
+        self,
+        url: RepoUrl,
+        arguments: Sequence[str],
+        seconds: float,
+        *,
+        git_dir: Path | None = None,
+        on_stdout: OnOutput | None = None,
+        on_output: OnOutput | None = None,
+        limits: Limits | None = None,
+    ) -> None:
+        environment = self._environment(_PROTOCOLS[url.kind])
+        config = await self._connection(url, environment)
+        done = await self._git(
+            arguments,
+            environment,
+            seconds=seconds,
+            git_dir=git_dir,
+            config=config,
+            on_stdout=on_stdout,
+            on_output=on_output,
+            limits=limits,
+        )
+        if done.ok:
+            return
+        moved = url.kind in ("https", "http") and re.search(r"returned error: 30[1278]", done.output_tail)
+        if moved and not url.clone_url.endswith(".git"):  # GitLab sends those who ask without .git there
+            again = attrs.evolve(url, clone_url=f"{url.clone_url}.git")
+            await self._remote(
+                again,
+                [again.clone_url if argument == url.clone_url else argument for argument in arguments],
+                seconds,
+                git_dir=git_dir,
+                on_stdout=on_stdout,
+                on_output=on_output,
+                limits=limits,
+            )
+            return
+        raise explain(done, mirror=git_dir, secrets=self.settings.secrets(), limit=self.settings.transfer_bytes)
+
+    async def _connection(self, url: RepoUrl, environment: dict[str, str]) -> dict[str, str]:
+        """The settings for a connection to the URL's host and to no other."""
+        if url.kind == "local":
+            return {}
+        port = url.port or _PORTS[url.kind]
+        if url.kind == "ssh":
+            address = (await public_addresses(url.host, port, self.settings.addresses))[0]
+            environment["GIT_SSH_COMMAND"] = shlex.join(
+                [
+                    *("ssh", "-F", os.devnull, "-o", "BatchMode=yes", "-o", "ProxyCommand=none", "-o", f"HostName={address}"),
+                    *("-o", f"HostKeyAlias={url.host}", *self.settings.ssh_options),
+                ]
+            )
+            return {}
+        config, secret = {"http.proxy": ""}, {}
+        if self.settings.proxy is None:
+            addresses = await public_addresses(url.host, port, self.settings.addresses)
+            listed = ",".join(f"[{address}]" if address.version == 6 else str(address) for address in addresses)
+            config["http.curloptResolve"] = f"{url.host}:{port}:{listed}"
+        else:
+            del config["http.proxy"]
+            secret["http.proxy"] = self.settings.proxy
+        if self.settings.ca_file is not None:
+            config["http.sslCAInfo"] = str(self.settings.ca_file)
+        known = self.settings.credentials
+        credential = known.get(f"{url.host}:{port}") or known.get(url.host)
+        if credential is not None and url.kind == "https":
+            secret["http.extraHeader"] = basic_authorization(credential)
+        environment.update(config_variables(secret))
+        return config
+
+    # The mirror's side
+
+    async def make_mirror(self, mirror: Path, *, sha256: bool = False) -> None:
+        """Make an empty bare repository."""
+        algorithm = "--object-format=sha256" if sha256 else "--object-format=sha1"
+        await self._local(None, "init", "--quiet", "--bare", "--template=", algorithm, "--", str(mirror))
+
+    async def commit_of(self, mirror: Path, ref: str) -> str | None:
+        """The commit that a full ref or a commit id of the mirror leads to; None where it is not there."""
+        output = bytearray()
+        arguments = ["rev-parse", "--quiet", "--verify", "--end-of-options", f"{ref}^{{commit}}"]
+        done = await self._git(arguments, self._environment(""), git_dir=mirror, on_stdout=output.extend)
+        return bytes(output).decode().strip() if done.ok else None
+
+    async def has(self, mirror: Path, commit: str) -> bool:
+        """Whether a commit was fetched into the mirror, completely."""
+        return await self.commit_of(mirror, f"refs/gctd/{commit}") == commit
+
+    async def list_tree(self, mirror: Path, commit: str, take: OnOutput) -> None:
+        """Hand on the output of `git ls-tree -r -l -z`; see `gctd.scan.git.tree`. What `take` raises ends it."""
+        await self._local(mirror, "ls-tree", "-r", "-l", "-z", "--full-tree", commit, on_stdout=take)
+
+    async def write_tree(self, mirror: Path, commit: str, target: Path, index: Path) -> None:
+        """Write the files of a commit into an empty directory, links as plain files; no hook and no filter is run.
+
+        `index` is where git keeps its index meanwhile.
+        """
+        environment = {**self._environment(""), "GIT_INDEX_FILE": str(index), "GIT_WORK_TREE": str(target)}
+        arguments = ["read-tree", "--reset", "-u", commit]
+        done = await self._git(arguments, environment, git_dir=mirror, config={"core.bare": "false"}, cwd=target)
+        if not done.ok:
+            raise explain(done, mirror=mirror)
+
+    async def read_config(self, path: Path) -> list[tuple[str, str]]:
+        """Keys and values of a file in git's configuration format; nothing that it includes is read."""
+        output = bytearray()
+        await self._local(None, "config", "--no-includes", "--file", str(path), "--null", "--list", on_stdout=output.extend)
+        entries = (entry.partition("\n") for entry in bytes(output).decode(errors="replace").split("\0") if entry)
+        return [(key, value) for key, _, value in entries]
+
+    async def _local(self, mirror: Path | None, *arguments: str, on_stdout: OnOutput | None = None) -> None:
+        done = await self._git(
+            arguments, self._environment(""), git_dir=mirror, on_stdout=on_stdout, limits=Limits(output=1 << 40)
+        )
+        if not done.ok:
+            raise explain(done, mirror=mirror)
+
+    # Both
+
+    async def _git(
+        self,
+        arguments: Sequence[str],
+        environment: Mapping[str, str],
+        *,
+        seconds: float = _LOCAL_SECONDS,
+        git_dir: Path | None = None,
+        config: Mapping[str, str] = _NOTHING,
+        on_stdout: OnOutput | None = None,
+        on_output: OnOutput | None = None,
+        limits: Limits | None = None,
+        cwd: Path | None = None,
+    ) -> Finished:
+        settings = [argument for key, value in {**_CONFIG, **config}.items() for argument in ("-c", f"{key}={value}")]
+        argv = [await self._found(), *settings, *arguments]
+        if arguments[0] != "init":
+            environment = {**environment, "GIT_DIR": str(git_dir) if git_dir is not None else ABSENT}
+        return await run(
+            argv,
+            cwd=cwd or git_dir or _NOWHERE,
+            env=environment,
+            timeout=seconds,
+            on_stdout=on_stdout,
+            on_output=on_output,
+            limits=limits or (Limits() if git_dir is not None else _WRITES_NOTHING),
+            grace=1.0,
+        )
+
+    def _environment(self, protocol: str) -> dict[str, str]:
+        return {
+            "PATH": self.settings.search_path,
+            "HOME": ABSENT,
+            "XDG_CONFIG_HOME": ABSENT,
+            "LC_ALL": "C",
+            "GCM_INTERACTIVE": "never",
+            "GIT_ALLOW_PROTOCOL": protocol,
+            "GIT_ATTR_NOSYSTEM": "1",
+            "GIT_CONFIG_GLOBAL": ABSENT,
+            "GIT_CONFIG_NOSYSTEM": "1",
+            "GIT_LFS_SKIP_SMUDGE": "1",
+            "GIT_NO_REPLACE_OBJECTS": "1",
+            "GIT_PROTOCOL_FROM_USER": "0",
+            "GIT_TERMINAL_PROMPT": "0",
+        }
+
+    async def _found(self) -> str:
+        if self._program is None:
+            program = shutil.which(self.settings.program, path=self.settings.search_path)
+            if program is None:
+                raise GitError("git is not installed on the tracker's machine")
+            done = await run([program, "--version"], cwd=_NOWHERE, env=self._environment(""), timeout=30, limits=_WRITES_NOTHING)
+            version = re.search(r"version (\d+)\.(\d+)", done.output_tail)
+            if version is None or (int(version[1]), int(version[2])) < OLDEST:
+                raise GitError(f"git 2.37 or newer is needed on the tracker's machine; found: {done.output_tail.strip()}")
+            self._program = program
+        return self._program
+
+
+def _candidates(ref: str | None) -> list[str]:
+    if ref is None or ref == "HEAD":
+        return ["HEAD"]
+    return [ref] if ref.startswith("refs/") else [f"refs/heads/{ref}", f"refs/tags/{ref}", f"refs/{ref}"]
+
+
+def _leads_to(ref: str | None, candidates: Sequence[str], found: Mapping[str, str], head: str | None) -> RemoteRef | GitError:
+    """Which of the names that a ref may stand for is there, given the full names that are and what HEAD points to."""
+    if ref is not None and not candidates:
+        return RemoteRef(name=ref, full=None, commit_sha=ref)
+    for name in candidates:
+        commit = found.get(f"{name}^{{}}") or found.get(name)
+        if commit is not None:
+            full = head if head and name == "HEAD" else name
+            short = full.removeprefix("refs/heads/") if ref is None or ref == "HEAD" else ref
+            return RemoteRef(name=short, full=full, commit_sha=commit)
+    if ref is None or ref == "HEAD":
+        return GitError("the repository is empty: it has no default branch with a commit", permanent=True)
+    hint = " (a commit id must be given in full)" if re.fullmatch(r"[0-9a-f]{7,63}", ref) else ""
+    return GitError(f"no branch or tag {ref!r} in the repository{hint}", permanent=True)
+
+
+def _parse_refs(output: bytes) -> tuple[dict[str, str], str | None]:
+    """Full names to object ids, and what HEAD points to."""
+    found: dict[str, str] = {}
+    head = None
+    for line in output.decode(errors="replace").splitlines():
+        value, _, name = line.partition("\t")
+        if value.startswith("ref: ") and name == "HEAD":
+            head = value.removeprefix("ref: ")
+        elif is_commit_id(value):
+            found[name] = value
+    return found, head

@@ -1,0 +1,1 @@
+"""Go: projects in a repository, the toolchain, test runs with coverage."""

@@ -1,0 +1,156 @@
+"""What `go test -json` says: what became of each package, and a log for a reader (format: `go doc test2json`)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Literal
+
+import attrs
+import msgspec
+
+from gctd.scan.isolation.output import OnLog
+
+PackageOutcome = Literal["ok", "no tests", "failed", "build failed", "panicked", "timed out"]
+
+REASON = 400
+"""Characters that a reason may have."""
+_LONGEST_LINE = 1 << 20
+_KEPT = 12
+_NOISE = ("=== RUN", "=== PAUSE", "=== CONT", "=== NAME", "--- PASS", "--- SKIP", "PASS")
+_OF_GO = (
+    "ok  \t",
+    "FAIL\t",
+    "FAIL",
+    "?   \t",
+    "\t",
+    "coverage:",
+    "exit status ",
+    "=== ",
+    "--- ",
+    "PASS",
+    "panic: ",
+    "goroutine ",
+)
+
+
+@attrs.frozen(kw_only=True)
+class PackageResult:
+    """What became of a package's tests; `reason` is the line that says why, where it is not ok; `seconds` as go counts."""
+
+    path: str
+    outcome: PackageOutcome
+    reason: str = ""
+    seconds: float = 0.0
+
+    @property
+    def tested(self) -> bool:
+        """Whether its tests came to an end, whichever."""
+        return self.outcome in ("ok", "failed", "panicked")
+
+
+class _Event(msgspec.Struct, rename="pascal"):
+    action: str = ""
+    package: str = ""
+    test: str = ""
+    output: str = ""
+    elapsed: float = 0.0
+    import_path: str = ""
+    failed_build: str = ""
+
+
+@attrs.define
+class _Package:
+    """What has been heard of a package so far."""
+
+    ran: bool = False
+    ended: str = ""
+    seconds: float = 0.0
+    covered: bool = False
+    """Its tests came to their end: go has said how much they cover."""
+    panicked: str = ""
+    timed_out: str = ""
+    not_built: str = ""
+    failed_build: str = ""
+    failed_tests: list[str] = attrs.field(factory=list)
+    last_words: list[str] = attrs.field(factory=list)
+
+
+class GoTestEvents:
+    """Reads the events as they come. `listed` are the packages that there are; those of which nothing is heard are told, too."""
+
+    def __init__(self, listed: Iterable[str], on_log: OnLog) -> None:
+        self._packages = {path: _Package() for path in listed}
+        self._on_log = on_log
+        self._build: dict[str, list[str]] = {}
+        self._decoder = msgspec.json.Decoder(_Event)
+        self._rest = b""
+
+    def feed(self, chunk: bytes) -> None:
+        """Take bytes of standard output; what is no event goes into the log."""
+        *lines, self._rest = (self._rest + chunk).split(b"\n")
+        if len(self._rest) > _LONGEST_LINE:  # no event is that long
+            self._rest = b""
+        for line in lines:
+            try:
+                self._take(self._decoder.decode(line))
+            except msgspec.DecodeError:
+                self._on_log(line.decode(errors="replace"))
+
+    def results(self, *, ended_early: str = "") -> tuple[PackageResult, ...]:
+        """The packages, by path. `ended_early` says why `go test` was ended, where it did not end by itself."""
+        return tuple(self._result(path, package, ended_early) for path, package in sorted(self._packages.items()))
+
+    def _take(self, event: _Event) -> None:
+        if event.action in ("build-output", "output"):
+            self._hear(event)
+        if not event.package:
+            return
+        package = self._packages.setdefault(event.package, _Package())
+        if event.action == "run":
+            package.ran = True
+        elif event.action == "fail" and event.test:
+            package.failed_tests.append(event.test)
+        elif event.action in ("pass", "fail", "skip") and not event.test:
+            package.ended, package.seconds, package.failed_build = event.action, event.elapsed, event.failed_build
+
+    def _hear(self, event: _Event) -> None:
+        line = event.output.rstrip("\n")
+        if not line.startswith(_NOISE):
+            self._on_log(line)
+        if event.action == "build-output":
+            self._build.setdefault(event.import_path, []).append(line.strip())
+            return
+        package = self._packages.setdefault(event.package, _Package())
+        if line.startswith("coverage:"):
+            package.covered = True
+        elif line.startswith("panic: test timed out"):
+            package.timed_out = line
+        elif line.startswith(("panic: ", "fatal error: ")):
+            package.panicked = package.panicked or line
+        elif line.startswith("FAIL") and line.endswith(("[build failed]", "[setup failed]")):
+            package.not_built = line
+        elif line.strip() and not line.startswith(_OF_GO):
+            package.last_words = [*package.last_words[1 - _KEPT :], line.strip()]
+
+    def _result(self, path: str, package: _Package, ended_early: str) -> PackageResult:
+        outcome, reason = self._judge(package, ended_early)
+        return PackageResult(path=path, outcome=outcome, reason=" ".join(reason.split())[:REASON], seconds=package.seconds)
+
+    def _judge(self, package: _Package, ended_early: str) -> tuple[PackageOutcome, str]:
+        if package.not_built or package.failed_build:
+            output = [line for line in self._build.get(package.failed_build, []) if not line.startswith("#")]
+            return "build failed", "; ".join(output[:5]) or package.not_built
+        if package.timed_out and package.ended != "pass":
+            return "timed out", package.timed_out.removeprefix("panic: ")
+        if package.ended == "pass":
+            return ("ok", "") if package.ran else ("no tests", "it has no tests")
+        if package.ended == "skip":
+            return "no tests", "it has no tests"
+        if not package.ended:
+            return "timed out", ended_early or "go test ended before the package's tests did"
+        if package.panicked and not package.covered:
+            return "panicked", package.panicked
+        if package.failed_tests:
+            ended = "" if package.covered else "; they ended before their coverage was written"
+            return "failed", f"{', '.join(package.failed_tests[:10])} failed{ended}"
+        return "failed", package.last_words[-1] if package.last_words else "its tests ended before their coverage was written"

@@ -1,0 +1,1 @@
+"""Running programs that are not trusted: sandbox, limits, supervision of processes."""

@@ -1,0 +1,1 @@
+"""What control plane and workers share: the broker, policies, credentials, the stream of attempt logs."""

@@ -1,0 +1,73 @@
+"""What a process of the tracker has of the broker: the log, the queue of jobs, who is present, blobs."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import attrs
+import structlog
+
+from eventlog.admin import reconcile as streams
+from eventlog.admin.declarations import Declarations, load
+from eventlog.broker.blobs import BlobStore
+from eventlog.broker.presence import Presence
+from eventlog.broker.queue import WorkQueue
+from eventlog.broker.text_streams import Transcripts
+from eventlog.jetstream.log import JetStreamLog
+from eventlog.jetstream.transport.connection import Connection
+from gctd.control.jobs import CONSUMER, STREAM
+from gctd.domain import repo, task, worker  # noqa: F401 - importing them registers their events
+from gctd.domain.registry import REGISTRY
+from gctd.settings import Settings
+from gctd.wiring import attempt_logs as logs
+
+_log = structlog.get_logger(__name__)
+
+EVENTS, BLOBS, WORKERS, JOBS = "GCTD", "gctd-blobs", "gctd-workers", STREAM
+
+
+@attrs.frozen(kw_only=True)
+class Broker:
+    """The tracker's streams and buckets on one connection."""
+
+    connection: Connection
+    log: JetStreamLog
+    queue: WorkQueue
+    presence: Presence
+    blobs: BlobStore
+    logs: Transcripts
+
+
+def declarations(settings: Settings) -> Declarations:
+    """What is to be on the broker: `streams.yaml`, with what the settings change in it. Raises DeclarationInvalid."""
+    overrides: dict[str, dict[str, object]] = {WORKERS: {"ttl": f"{settings.presence_ttl:.0f}s"}}
+    if settings.event_store_max_bytes is not None:
+        overrides[EVENTS] = {"max_bytes": settings.event_store_max_bytes}
+    if settings.ack_wait is not None:
+        overrides[CONSUMER] = {"ack_wait": f"{settings.ack_wait * 1000:.0f}ms"}
+    return load(replicas=settings.replicas, overrides=overrides)
+
+
+@asynccontextmanager
+async def open_broker(settings: Settings, *, name: str) -> AsyncIterator[Broker]:
+    """Connect, and see that what `streams.yaml` declares is there.
+
+    Raises Unavailable, DeclarationInvalid. Drift that is not mended is logged: `projections streams plan` shows it.
+    """
+    declared = declarations(settings)
+    async with Connection.open(settings.nats_url, name=name) as connection:
+        for drift in await streams.apply(connection, declared):
+            _log.warning("stream differs from its declaration", drift=str(drift))
+
+        async def repair() -> None:
+            await streams.apply(connection, declared)
+
+        yield Broker(
+            connection=connection,
+            log=JetStreamLog(connection, EVENTS, REGISTRY),
+            queue=WorkQueue(connection, JOBS, CONSUMER, repair=repair),
+            presence=Presence(connection, WORKERS),
+            blobs=BlobStore(connection, BLOBS),
+            logs=Transcripts(connection, logs.STREAM, prefix=logs.PREFIX),
+        )

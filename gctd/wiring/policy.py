@@ -1,0 +1,59 @@
+"""Which repositories the operator allows: one rule for the control plane and for workers."""
+
+from __future__ import annotations
+
+import attrs
+
+from gctd.domain.addresses import PUBLIC_ONLY, AddressPolicy
+from gctd.domain.urls import RepoUrl, parse_repo_url
+from gctd.scan.git.commands import GitSettings
+from gctd.scan.go.toolchain import Downloads
+from gctd.settings import Settings
+from gctd.wiring.credentials import read_credentials
+
+
+@attrs.frozen(kw_only=True)
+class RepoPolicy:
+    """Whether local paths and ssh are allowed, and which hosts outside the public internet."""
+
+    allow_local: bool = False
+    allow_ssh: bool = False
+    addresses: AddressPolicy = PUBLIC_ONLY
+
+    def parse_url(self, text: str, field: str = "repo_url") -> RepoUrl:
+        """The repository that a text names. Raises BadInput with that field named."""
+        return parse_repo_url(text, allow_local=self.allow_local, allow_ssh=self.allow_ssh, addresses=self.addresses, field=field)
+
+
+def repo_policy(settings: Settings) -> RepoPolicy:
+    """The rule that the settings make."""
+    return RepoPolicy(
+        allow_local=settings.allow_local,
+        allow_ssh=settings.allow_ssh,
+        addresses=AddressPolicy.of(settings.private_hosts),
+    )
+
+
+def git_settings(settings: Settings) -> GitSettings:
+    """How git reaches repositories by these settings. Raises BadInput."""
+    ssh = []
+    if settings.ssh_key is not None:
+        ssh += ["-i", str(settings.ssh_key.absolute()), "-o", "IdentitiesOnly=yes"]
+    if settings.ssh_known_hosts is not None:
+        ssh += ["-o", f'UserKnownHostsFile="{settings.ssh_known_hosts.absolute()}"', "-o", "StrictHostKeyChecking=yes"]
+    return GitSettings(
+        addresses=repo_policy(settings).addresses,
+        proxy=settings.http_proxy,
+        ca_file=settings.ca_file.absolute() if settings.ca_file else None,
+        credentials=read_credentials(settings.credentials_file),
+        ssh_options=tuple(ssh),
+    )
+
+
+def module_downloads(settings: Settings) -> Downloads:
+    """How Go downloads modules by these settings. Raises BadInput."""
+    return Downloads(
+        credentials=read_credentials(settings.credentials_file),
+        netrc=settings.credentials_file.absolute() if settings.credentials_file else None,
+        proxy=settings.http_proxy,
+    )

@@ -1,0 +1,1 @@
+"""Requests and answers: fields, decoding, binding, encoding, schemas, the OpenAPI document."""

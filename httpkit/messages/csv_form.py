@@ -1,0 +1,69 @@
+"""The CSV form of a list (RFC 4180), for who asks for `text/csv`: one line per row, the members as columns."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import attrs
+
+from httpkit.messages.decoding import attributes_of, json_name, without_unset
+from httpkit.messages.encoding import plain
+
+MEDIA_TYPE = "text/csv"
+
+
+def is_wanted(accept: str | None) -> bool:
+    """Whether an Accept header (RFC 9110, section 12.5.1) prefers CSV to JSON."""
+    if accept is None or MEDIA_TYPE not in accept:
+        return False
+    weights = dict(_weights(accept))
+    json = weights.get("application/json", weights.get("application/*", weights.get("*/*", 0.0)))
+    return weights.get(MEDIA_TYPE, 0.0) > 0 and weights[MEDIA_TYPE] >= json
+
+
+def _weights(accept: str) -> Iterator[tuple[str, float]]:
+    for part in accept.split(","):
+        media, *parameters = (piece.strip().lower() for piece in part.split(";"))
+        weight = next((piece[2:] for piece in parameters if piece.startswith("q=")), "1")
+        try:
+            yield media, float(weight)
+        except ValueError:
+            yield media, 0.0
+
+
+def encode_csv(cls: type, rows: Sequence[Any]) -> bytes:
+    """The rows, instances of an attrs class, as UTF-8 text. Members of objects inside are columns too: `product.name`."""
+    names = list(_columns(cls, ""))
+    text = io.StringIO(newline="")
+    writer = csv.DictWriter(text, names, restval="", lineterminator="\r\n")
+    writer.writeheader()
+    writer.writerows(dict(_cells(row, "")) for row in plain(rows))
+    return text.getvalue().encode()
+
+
+def _columns(cls: type, prefix: str) -> Iterator[str]:
+    for attribute in attributes_of(cls):
+        type_: Any = without_unset(attribute.type)
+        if isinstance(type_, type) and attrs.has(type_):
+            yield from _columns(type_, f"{prefix}{json_name(attribute)}.")
+        else:
+            yield f"{prefix}{json_name(attribute)}"
+
+
+def _cells(row: Mapping[str, Any], prefix: str) -> Iterator[tuple[str, str]]:
+    for name, value in row.items():
+        if isinstance(value, dict):
+            yield from _cells(value, f"{prefix}{name}.")
+        else:
+            yield f"{prefix}{name}", _text(value)
+
+
+def _text(value: Any) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return str(value)

@@ -1,0 +1,82 @@
+"""From the values of an answer to JSON.
+
+msgspec writes the bytes: times as RFC 3339, Decimal as a number, Raw as the JSON that it holds. It also takes messages apart
+(members in the order of the class, without UNSET ones) where each member has its own name in JSON. Where one has another, or may
+be anything, cattrs does that before it, at several times the cost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import date, datetime
+from decimal import Decimal
+from enum import Enum
+from functools import lru_cache
+from typing import Any, get_args, get_origin
+
+import attrs
+import cattrs
+import msgspec
+from cattrs.gen import make_dict_unstructure_fn, override
+
+from httpkit.messages.decoding import attributes_of, is_union, json_name, without_unset
+from httpkit.messages.fields import UNSET, Unset
+
+_ENCODER = msgspec.json.Encoder(decimal_format="number")
+
+
+def _unstructure_object(cls: Any, converter: cattrs.Converter) -> Callable[[Any], dict[str, Any]]:
+    overrides: dict[str, Any] = {
+        attribute.name: override(
+            rename=json_name(attribute),
+            omit_if_default=attribute.default is UNSET,
+            unstruct_hook=_member_hook(attribute.type, converter),
+        )
+        for attribute in attributes_of(cls)
+    }
+    return make_dict_unstructure_fn(cls, converter, **overrides)
+
+
+def _member_hook(type_: Any, converter: cattrs.Converter) -> Callable[[Any], Any]:
+    """The hook for a member: unions are resolved here, since only `X | None` needs no look at the value."""
+    inner = without_unset(type_)
+    if inner is not type_ and is_union(inner):
+        return converter.unstructure
+    return converter.get_unstructure_hook(inner)
+
+
+_CONVERTER = cattrs.Converter()
+_CONVERTER.register_unstructure_hook_factory(attrs.has, _unstructure_object)
+_CONVERTER.register_unstructure_hook(Enum, lambda item: item.value)
+
+
+_SCALARS = frozenset({str, int, float, bool, type(None), Unset, datetime, date, Decimal, msgspec.Raw})
+_LISTS = frozenset({list, tuple, Sequence})
+
+
+@lru_cache(None)
+def _is_plain(type_: Any) -> bool:
+    """Whether msgspec alone writes values of this type as they should be; not so with slots, which have no order."""
+    if attrs.has(type_):
+        members = attributes_of(type_)
+        types: list[Any] = [member.type for member in members]
+        return not hasattr(type_, "__slots__") and all(json_name(m) == m.name for m in members) and all(map(_is_plain, types))
+    if is_union(type_) or get_origin(type_) in _LISTS:
+        return all(part is ... or _is_plain(part) for part in get_args(type_))
+    return type_ in _SCALARS or (isinstance(type_, type) and issubclass(type_, Enum))
+
+
+def encode(value: Any) -> bytes:
+    """The JSON text of a value."""
+    types = set(map(type, value)) if isinstance(value, list) else {type(value)}
+    return _ENCODER.encode(value if all(map(_is_plain, types)) else _CONVERTER.unstructure(value))
+
+
+def plain(value: Any) -> Any:
+    """The same as dicts, lists and scalars."""
+    return msgspec.json.decode(encode(value))
+
+
+def has_unset(type_: Any) -> bool:
+    """Whether a member of this type may be left out."""
+    return is_union(type_) and Unset in get_args(type_)

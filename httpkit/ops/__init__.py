@@ -1,0 +1,1 @@
+"""Operation of a server: health and metrics."""

@@ -1,0 +1,1 @@
+"""Serving HTTP: the protocol, deadlines, access guards, replies."""

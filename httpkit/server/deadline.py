@@ -1,0 +1,52 @@
+"""A time limit around awaits: what `asyncio.timeout` does, at a tenth of its cost, which every request would pay."""
+
+from __future__ import annotations
+
+import asyncio
+from types import TracebackType
+from typing import Self
+
+from eventlog.support.timers import Alarms
+
+
+class Deadlines:
+    """Time limits of one length: `with deadlines.begin() as deadline:`."""
+
+    def __init__(self, seconds: float) -> None:
+        self._alarms = Alarms(seconds)
+
+    def begin(self) -> Deadline:
+        """One of them."""
+        return Deadline(self._alarms)
+
+
+class Deadline:
+    """Raises TimeoutError where its block has not ended in time. Used once, inside a task."""
+
+    __slots__ = ("_alarms", "_cancelling", "_expired", "_number", "_task")
+
+    def __init__(self, alarms: Alarms) -> None:
+        self._alarms = alarms
+        self._expired = False
+
+    def __enter__(self) -> Self:
+        task = asyncio.current_task()
+        assert task is not None
+        self._task = task
+        self._cancelling = task.cancelling()
+        self._number = self._alarms.set(self._expire)
+        return self
+
+    def _expire(self) -> None:
+        self._expired = True
+        self._task.cancel()
+
+    @property
+    def expired(self) -> bool:
+        """Whether the time was up before the block ended."""
+        return self._expired
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
+        self._alarms.clear(self._number)
+        if self._expired and self._task.uncancel() <= self._cancelling and kind is asyncio.CancelledError:
+            raise TimeoutError from error

@@ -1,0 +1,146 @@
+"""One connection: what aiohttp's own protocol leaves without a bound.
+
+- The head of a request has to arrive within `read_timeout`; aiohttp alone allows it the whole idle time.
+- A client has to take something of what it is sent within `write_timeout`; aiohttp alone waits for ever.
+- What aiohttp answers itself (a request that is no HTTP, an unknown expectation) is a problem document too.
+- A stream hears at once that its client has gone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from http import HTTPStatus
+from typing import Any
+
+import structlog
+from aiohttp import web
+from aiohttp.web_protocol import RequestHandler
+
+from eventlog.support.timers import Alarms
+from httpkit.messages.body import ClientGone
+from httpkit.problems import INTERNAL, Problems
+from httpkit.server.reply import Reply
+
+log = structlog.get_logger(__name__)
+
+
+class Connection(RequestHandler):
+    """A connection of a client."""
+
+    __slots__ = ("_gone", "_head_timer", "_problems", "_read_timeout", "_write_alarm", "_write_alarms")
+
+    def __init__(
+        self, manager: web.Server, *, problems: Problems, read_timeout: float, write_alarms: Alarms, **settings: Any
+    ) -> None:
+        """`write_alarms`, of the time within which a client has to take something, are those of all connections."""
+        super().__init__(manager, loop=asyncio.get_running_loop(), **settings)
+        self._problems = problems
+        self._read_timeout = read_timeout
+        self._write_alarms = write_alarms
+        self._head_timer: asyncio.TimerHandle | None = None
+        self._write_alarm: int | None = None
+        self._gone: list[Callable[[], object]] = []
+
+    def when_gone(self, callback: Callable[[], object]) -> None:
+        """Call this when the client has closed the connection, or it broke."""
+        self._gone.append(callback)
+
+    def begin(self) -> None:
+        """The head of a request is complete."""
+        if self._head_timer is not None:
+            self._head_timer.cancel()
+            self._head_timer = None
+        self._stop_write_timer()
+
+    def data_received(self, data: bytes) -> None:
+        """Bytes from the client: the first of a head that is not complete start the time that it may take."""
+        super().data_received(data)
+        if self._head_timer is None and self._waiter is not None and not self._waiter.done():
+            self._head_timer = self._loop.call_later(self._read_timeout, self.force_close)
+
+    def connection_lost(self, exc: BaseException | None) -> None:
+        """The connection is no more."""
+        self.begin()
+        super().connection_lost(exc)
+        for callback in self._gone:
+            callback()
+        self._gone.clear()
+
+    def pause_writing(self) -> None:
+        """The client takes less than it is sent: it has to take some of it in time."""
+        super().pause_writing()
+        self._watch_writing()
+
+    def resume_writing(self) -> None:
+        """The client goes on reading."""
+        super().resume_writing()
+        self._stop_write_timer()
+
+    def _stop_write_timer(self) -> None:
+        if self._write_alarm is not None:
+            self._write_alarms.clear(self._write_alarm)
+            self._write_alarm = None
+
+    def _watch_writing(self) -> None:
+        if self._write_alarm is None:
+            self._write_alarm = self._write_alarms.set(self._check_written)
+
+    def _check_written(self) -> None:
+        self._write_alarm = None
+        transport = self.transport
+        if transport is not None and transport.get_write_buffer_size() > 0:
+            log.info("client does not read", peer=self.peername, seconds=self._write_alarms.seconds)
+            transport.abort()
+
+    def force_close(self) -> None:
+        """Close now; what a client has not taken by now is not waited for."""
+        transport = self.transport
+        super().force_close()
+        if transport is not None and transport.get_write_buffer_size() > 0:
+            transport.abort()
+
+    async def finish_response(
+        self, request: web.BaseRequest, resp: web.StreamResponse, start_time: float | None
+    ) -> tuple[web.StreamResponse, bool]:
+        """Send an answer; whether the client was gone before it was sent."""
+        if isinstance(resp, Reply) and (wire := resp.wire(request)) is not None:
+            return resp, not await self._send(request, wire)
+        if isinstance(resp, web.HTTPException) and resp.status >= HTTPStatus.BAD_REQUEST:
+            resp = self._problems.of(resp, instance=request.rel_url.raw_path, request_id=None)
+        result = await super().finish_response(request, resp, start_time)
+        if self.transport is not None and self.transport.get_write_buffer_size() > 0:
+            self._watch_writing()
+        return result
+
+    async def _send(self, request: web.BaseRequest, wire: bytes) -> bool:
+        transport = self.transport
+        if transport is None or transport.is_closing():
+            return False
+        transport.write(wire)
+        if transport.get_write_buffer_size() > 0:
+            self._watch_writing()
+            try:
+                await request.writer.drain()
+            except ConnectionError:
+                return False
+        return True
+
+    def handle_error(
+        self, request: web.BaseRequest, status: int = 500, exc: BaseException | None = None, message: str | None = None
+    ) -> web.StreamResponse:
+        """Answer what never reached the application: bytes that are no HTTP, or a fault in aiohttp itself.
+
+        A client that is gone is no fault; its answer is sent to nobody.
+        """
+        detail = INTERNAL
+        if isinstance(exc, ClientGone):
+            log.debug("client is gone", remote=request.remote, reason=str(exc))
+        elif status < HTTPStatus.INTERNAL_SERVER_ERROR:
+            detail = "the request is not well-formed HTTP"
+            log.info("not HTTP", remote=request.remote, reason=message)
+        else:
+            log.error("request failed outside of the application", exc_info=exc)
+        answer = self._problems.response(status, detail)
+        answer.force_close()
+        return answer

@@ -1,0 +1,166 @@
+"""Serve an application: limits on connections and time, a graceful end."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import signal
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from typing import cast
+
+import attrs
+import msgspec
+import structlog
+from aiohttp import web
+from aiohttp.abc import AbstractStreamWriter
+from aiohttp.http import RawRequestMessage
+from aiohttp.streams import StreamReader
+
+from eventlog.support.timers import Alarms
+from httpkit.edge import Edge
+from httpkit.problems import Problems
+from httpkit.server.guard import is_loopback
+from httpkit.server.protocol import Connection
+
+log = structlog.get_logger(__name__)
+
+_BACKLOG = 1024
+_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+
+@attrs.frozen(kw_only=True)
+class Limits:
+    """Times in seconds, and the number of connections.
+
+    `idle`: a connection without a request; `read`: the head of a request; `write`: an answer; `shutdown`: what is being answered
+    when the server stops; `lingering`: the rest of a body that nobody reads.
+    """
+
+    idle: float = 60.0
+    read: float = 15.0
+    write: float = 15.0
+    shutdown: float = 30.0
+    lingering: float = 2.0
+    max_connections: int = 2000
+
+
+@attrs.frozen
+class Address:
+    """Where a server listens."""
+
+    host: str
+    port: int
+
+    @property
+    def url(self) -> str:
+        """The address for a browser on this machine."""
+        host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(self.host, self.host)  # noqa: S104 - what to show, not what to bind
+        return f"http://[{host}]:{self.port}" if ":" in host else f"http://{host}:{self.port}"
+
+
+class _Factory:
+    """Makes the protocol of each connection; refuses those beyond the limit."""
+
+    def __init__(self, server: web.Server, limits: Limits, problems: Problems) -> None:
+        self._server = server
+        self._limits = limits
+        self._problems = problems
+        self._write_alarms = Alarms(limits.write)
+        self._make_request = server.request_factory
+        server.request_factory = self._begin
+
+    def _begin(
+        self,
+        message: RawRequestMessage,
+        payload: StreamReader,
+        protocol: web.RequestHandler,
+        writer: AbstractStreamWriter,
+        task: asyncio.Task[None],
+    ) -> web.BaseRequest:
+        assert isinstance(protocol, Connection)
+        protocol.begin()
+        return self._make_request(message, payload, protocol, writer, task)
+
+    def __call__(self) -> asyncio.Protocol:
+        if len(self._server.connections) >= self._limits.max_connections:
+            return _Refusal(self._problems)
+        return Connection(
+            self._server,
+            problems=self._problems,
+            read_timeout=self._limits.read,
+            write_alarms=self._write_alarms,
+            keepalive_timeout=self._limits.idle,
+            lingering_time=self._limits.lingering,
+            auto_decompress=False,
+            access_log=None,
+        )
+
+
+class _Refusal(asyncio.Protocol):
+    """A connection too many: told so and closed."""
+
+    def __init__(self, problems: Problems) -> None:
+        self._problems = problems
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        body = msgspec.json.encode(self._problems.document(503, "too many connections; try again"))
+        head = b"HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/problem+json\r\n"
+        sink = cast("asyncio.Transport", transport)
+        sink.write(head + b"Retry-After: 1\r\nConnection: close\r\n\r\n" + body)
+        sink.close()
+
+
+@asynccontextmanager
+async def serving(
+    app: web.Application, edge: Edge, *, host: str, port: int, limits: Limits | None = None
+) -> AsyncIterator[Address]:
+    """Serve an application while the block runs; port 0 takes a free one.
+
+    At the end: no new connections, streams end (`on_shutdown`), requests in flight are answered within `limits.shutdown`.
+    Raises OSError where the address cannot be bound.
+    """
+    limits = limits or Limits()
+    if edge.guard.token is None and not is_loopback(host):
+        log.warning("no token is set: whoever reaches this address can use the service", host=host)
+    runner = web.AppRunner(app, shutdown_timeout=limits.shutdown)
+    try:
+        await runner.setup()
+        assert runner.server is not None
+        factory = _Factory(runner.server, limits, edge.problems)
+        listener = await asyncio.get_running_loop().create_server(factory, host, port, backlog=_BACKLOG, reuse_address=True)
+        gc.collect()
+        gc.freeze()  # what there is by now stays: the collector need not look through it again and again
+        try:
+            yield Address(host, listener.sockets[0].getsockname()[1])
+        finally:
+            listener.close()
+    finally:
+        await runner.cleanup()
+
+
+@contextmanager
+def termination() -> Iterator[asyncio.Future[signal.Signals]]:
+    """A future for SIGINT or SIGTERM: enter it before anything is started, await it while all is running.
+
+    A second signal, while the end is under way, ends the process at once.
+    """
+    loop = asyncio.get_running_loop()
+    received: asyncio.Future[signal.Signals] = loop.create_future()
+
+    def restore() -> None:
+        for number in _SIGNALS:
+            loop.remove_signal_handler(number)
+
+    def receive(number: signal.Signals) -> None:
+        restore()
+        if not received.done():
+            received.set_result(number)
+
+    for number in _SIGNALS:
+        loop.add_signal_handler(number, receive, number)
+    try:
+        yield received
+    finally:
+        restore()
+        received.cancel()

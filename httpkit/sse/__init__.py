@@ -1,0 +1,1 @@
+"""Server-Sent Events: one hub for all clients, frames, single streams."""

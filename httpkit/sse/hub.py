@@ -1,0 +1,383 @@
+"""Server-Sent Events: one hub per process sends each frame to every client, each event exactly once and in order.
+
+A client is a place in the ring of the last frames. It is given what is in the ring after its place, as much as fits one write,
+and waits when it is at the end; a client that comes back with `Last-Event-ID` starts at that place, and where the ring does not
+reach back so far, the log is read first. So there is no queue per client, and a client that does not read holds up nobody: a
+write that it does not take within the deadline ends its connection, and it resumes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
+from contextlib import aclosing
+
+import attrs
+import msgspec
+import structlog
+from aiohttp import web
+from aiohttp.http import StreamWriter
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from eventlog.commit import Position
+from eventlog.errors import LogDamaged
+from httpkit.problems import Busy
+from httpkit.sse.frames import LAST_INDEX, WRITE, Frame, Ring
+from httpkit.sse.response import TooManyStreams, begin
+from httpkit.sse.subscriber import ReplayFailed, Subscriber, TooSlow
+
+log = structlog.get_logger(__name__)
+
+Replay = Callable[[Position, int], AsyncGenerator[Sequence[Frame], None]]
+"""`replay(after, until)`: the frames with a position above `after` in commits up to sequence `until`, in order, in lists."""
+
+COMES_BACK = 10.0
+"""Seconds after which a client that was let go is not expected back any more: its `retry`, and time to connect."""
+_AT_A_TIME = 128
+"""Clients that are written to before others get a turn of the event loop."""
+
+
+@attrs.frozen(kw_only=True)
+class StreamSettings:
+    """Bounds of a hub. Times in seconds.
+
+    `heartbeat`: a comment line at least this often; `retry`: what clients are told to wait before they come back;
+    `write_deadline`: within which a client takes what was written; `ahead`: how long a client is waited for whose last event this
+    process has not reached yet. `send_buffer` in bytes bounds what the kernel holds for one client.
+    """
+
+    heartbeat: float = 15.0
+    retry: float = 2.0
+    write_deadline: float = 3.0
+    ahead: float = 2.0
+    max_clients: int = 200
+    max_replays: int = 4
+    max_frames: int = 10_000
+    max_bytes: int = 32 * 1024**2
+    send_buffer: int = 128 * 1024
+
+
+class CannotResume(Exception):
+    """The client's last event is not in this log."""
+
+
+@attrs.frozen
+class Passage:
+    """Frames that follow each other, and the position up to which all that were asked for have been given."""
+
+    position: Position
+    frames: Sequence[Frame] = ()
+
+
+class Hub(Collector):
+    """Sends the frames of one log to the clients of this process.
+
+    `replay` reads frames from the log that have left the ring. `start` says from which sequence on frames are published; streams
+    are refused before. All methods belong to the event loop's thread. As a collector of metrics it can be registered.
+    """
+
+    def __init__(self, replay: Replay, settings: StreamSettings | None = None) -> None:
+        self._replay = replay
+        self._settings = settings or StreamSettings()
+        self._replays = asyncio.Semaphore(self._settings.max_replays)
+        self._ring: Ring | None = None
+        self._sequence = 0
+        self._open = 0
+        self._left = 0.0
+        self._clients: set[Subscriber] = set()
+        self._news = asyncio.Event()
+        self._followers: set[asyncio.Event] = set()
+        self._pump: asyncio.Task[None] | None = None
+        self._closed = False
+        self.sent = 0
+        """Frames written to clients, each counted for each client."""
+        self._dropped = 0
+
+    @property
+    def clients(self) -> int:
+        """How many streams are open."""
+        return self._open
+
+    @property
+    def unheard(self) -> bool:
+        """Whether no stream is open, and none was a moment ago whose client may come back for what it has missed."""
+        return not self._open and asyncio.get_running_loop().time() - self._left > COMES_BACK
+
+    @property
+    def sequence(self) -> int:
+        """The sequence of the log up to which frames have been published."""
+        return self._sequence
+
+    def start(self, sequence: int) -> None:
+        """Frames will be published for what follows this sequence: where the read model stands. Called once."""
+        floor = Position(sequence, LAST_INDEX)
+        self._ring = Ring(floor, max_frames=self._settings.max_frames, max_bytes=self._settings.max_bytes)
+        self._sequence = sequence
+        self._left = asyncio.get_running_loop().time()
+        self._pump = asyncio.get_running_loop().create_task(self._deliver(self._ring))
+        self._pump.add_done_callback(self._delivery_ended)
+
+    def publish(self, frames: Sequence[Frame], sequence: int) -> None:
+        """Send the frames, in order, of all commits up to a sequence. Call it when the read model has reached that sequence.
+
+        Frames that were published before are left out. Raises RuntimeError before `start`.
+        """
+        if self._ring is None:
+            raise RuntimeError("publish before start")
+        self._ring.extend(frames)
+        self._sequence = max(self._sequence, sequence)
+        self._tell()
+
+    async def _deliver(self, ring: Ring) -> None:
+        """Write what is new to all who have everything before it, without waiting for any of them."""
+        while True:
+            await self._news.wait()
+            self._news.clear()
+            chunk = ring.chunk(ring.end, None)
+            for count, client in enumerate(tuple(self._clients), 1):
+                if not client.parked or client.stalled or client.number < ring.first:
+                    client.wake()
+                    continue
+                if client.only is not None or chunk.first != client.number or chunk.next != ring.end:
+                    chunk = ring.chunk(client.number, client.only)
+                if chunk.frames:
+                    try:
+                        await client.writer.write(chunk.wire, drain=False)
+                    except ConnectionError:
+                        client.stop()
+                        continue
+                    self.sent += chunk.frames
+                client.number = chunk.next
+                if chunk.next != ring.end:
+                    client.wake()
+                if count % _AT_A_TIME == 0:
+                    await asyncio.sleep(0)
+
+    def skip_to(self, sequence: int) -> None:
+        """Go on after a sequence without the frames before it: clients are let go, come back, and read those from the log.
+
+        Raises RuntimeError before `start`.
+        """
+        if self._ring is None:
+            raise RuntimeError("skip_to before start")
+        self._ring.skip_to(Position(sequence, LAST_INDEX))
+        self._sequence = max(self._sequence, sequence)
+        self._tell()
+
+    def _tell(self) -> None:
+        self._news.set()
+        for news in self._followers:
+            news.set()
+
+    def _delivery_ended(self, pump: asyncio.Task[None]) -> None:
+        if not pump.cancelled() and (error := pump.exception()) is not None:
+            log.error("events are not delivered any more", exc_info=error)
+        self._end()
+
+    async def check(self) -> None:
+        """For readiness. Raises Busy where no events are delivered."""
+        if self._ring is None or self._closed:
+            raise Busy("events are not available at the moment; try again")
+
+    async def close(self, _: object = None) -> None:
+        """End all streams; clients see a clean end. For `on_shutdown` of the application."""
+        self._end()
+        if self._pump is not None:
+            self._pump.cancel()
+
+    def _end(self) -> None:
+        self._closed = True
+        self._tell()
+        for client in tuple(self._clients):
+            client.stop()
+
+    async def follow(self, after: str | None, *, only: frozenset[str]) -> AsyncGenerator[Passage, None]:
+        """The frames of the events named in `only`, for whoever makes something else of them than bytes for a client.
+
+        They are those after the event of this id, or from now on; the first passage has none and says where that is. It ends when
+        the hub does. A slow taker holds up nobody: what has left the ring it is given from the log. Raises Busy, CannotResume.
+        """
+        await self.check()
+        ring = self._ring
+        assert ring is not None
+        news = asyncio.Event()
+        self._followers.add(news)
+        self._open += 1
+        try:
+            place = ring.last if after is None else _position(after)
+            await self._reach(place.sequence, news)
+            yield Passage(place)
+            while not self._closed:
+                news.clear()
+                number = ring.number_after(place)
+                if number is None:
+                    passage = await self._passage(place)
+                elif frames := ring.since(number):
+                    passage = Passage(frames[-1].position, frames)
+                else:
+                    await news.wait()
+                    continue
+                place = passage.position
+                yield attrs.evolve(passage, frames=[frame for frame in passage.frames if frame.event in only])
+        except LogDamaged as error:
+            raise CannotResume(str(error)) from error
+        finally:
+            self._followers.discard(news)
+            self._open -= 1
+            self._left = asyncio.get_running_loop().time()
+
+    async def _reach(self, sequence: int, news: asyncio.Event) -> None:
+        """Another process may have shown the client more than this one has reached yet."""
+        try:
+            async with asyncio.timeout(self._settings.ahead):
+                while self._sequence < sequence and not self._closed:
+                    news.clear()
+                    await news.wait()
+        except TimeoutError:
+            raise CannotResume(f"the log has not reached event {sequence}") from None
+
+    async def _passage(self, place: Position) -> Passage:
+        """The next frames after a place that has left the ring."""
+        until = self._sequence
+        async with self._replays, aclosing(self._replay(place, until)) as lists:
+            async for frames in lists:
+                return Passage(frames[-1].position, frames)
+        return Passage(Position(until, LAST_INDEX))
+
+    async def stream(self, request: web.Request, *, only: frozenset[str] | None = None) -> web.StreamResponse:
+        """Follow the events, or those named in `only`, until either side ends it. Raises Busy, TooManyStreams, ClientGone."""
+        await self.check()
+        assert self._ring is not None
+        if self._open >= self._settings.max_clients:
+            raise TooManyStreams(f"{self._settings.max_clients} clients follow the events already; try again later")
+        self._open += 1
+        try:
+            response, writer = await begin(request, heartbeat=self._settings.heartbeat)
+            async with response:
+                await self._serve(request, writer, only, self._ring)
+        finally:
+            self._open -= 1
+            self._left = asyncio.get_running_loop().time()
+        return response
+
+    async def _serve(self, request: web.Request, writer: StreamWriter, only: frozenset[str] | None, ring: Ring) -> None:
+        transport = request.transport
+        if transport is None:
+            return
+        client = Subscriber(writer, transport, only, write_deadline=self._settings.write_deadline)
+        client.attach(request, self._settings.send_buffer)
+        self._clients.add(client)
+        try:
+            client.number = await self._begin(client, request, ring)
+            await self._follow(client, ring)
+        except ConnectionError:
+            log.debug("client of events is gone", remote=request.remote)
+        except TooSlow as error:
+            self._dropped += 1
+            log.info("client of events dropped", reason=str(error), remote=request.remote)
+        except ReplayFailed:
+            log.exception("events could not be read from the log")
+        finally:
+            self._clients.discard(client)
+            if client.stalled:
+                client.abort()
+
+    async def _begin(self, client: Subscriber, request: web.Request, ring: Ring) -> int:
+        """Greet the client and bring it to the ring; gives the number of its first frame there."""
+        retry = f"retry: {round(self._settings.retry * 1000)}\n".encode()
+        try:
+            after = _asked(request)
+            if after is None:
+                number = ring.end
+                await self._send(client, retry + _here(ring))
+                return number
+            await self._send(client, retry + b"\n")
+            return await self._catch_up(client, after, ring)
+        except (CannotResume, LogDamaged) as error:
+            reason = msgspec.json.encode({"reason": str(error)})
+            number, here = ring.end, _here(ring)
+            await self._send(client, b"event: reset\ndata: %b\n\n%b" % (reason, here))
+            return number
+
+    async def _catch_up(self, client: Subscriber, after: Position, ring: Ring) -> int:
+        if self._sequence < after.sequence:
+            await self._await_sequence(client, after.sequence)
+        position = after
+        while (number := ring.number_after(position)) is None and not client.stopped:
+            until = self._sequence
+            async with self._replays:
+                await self._send_replay(client, position, until)
+            position = Position(until, LAST_INDEX)
+        return ring.end if number is None else number
+
+    async def _await_sequence(self, client: Subscriber, sequence: int) -> None:
+        """Another process may have shown the client more than this one has reached yet."""
+        try:
+            async with asyncio.timeout(self._settings.ahead):
+                while self._sequence < sequence and not client.stopped:
+                    await client.wait()
+        except TimeoutError:
+            raise CannotResume(f"the log has not reached event {sequence}") from None
+
+    async def _send_replay(self, client: Subscriber, after: Position, until: int) -> None:
+        async with aclosing(self._replay(after, until)) as lists:
+            while (frames := await client.next_of(lists)) is not None:
+                for part in _parts(frames, after, client.only):
+                    await self._send(client, b"".join(part), len(part))
+
+    async def _follow(self, client: Subscriber, ring: Ring) -> None:
+        while not client.stopped:
+            if client.number < ring.first:
+                raise TooSlow("is further behind than the ring reaches")
+            if client.number == ring.end:
+                await client.park()
+                continue
+            chunk = ring.chunk(client.number, client.only)
+            if chunk.frames:
+                await self._send(client, chunk.wire, chunk.frames)
+            client.number = chunk.next
+
+    async def _send(self, client: Subscriber, wire: bytes, frames: int = 0) -> None:
+        await client.write(wire)
+        self.sent += frames
+
+    def collect(self) -> Iterator[Metric]:
+        """Metrics: open streams, frames sent, clients dropped."""
+        yield GaugeMetricFamily("sse_clients", "Open event streams.", value=self._open)
+        yield CounterMetricFamily("sse_frames_sent", "Frames written to clients.", value=self.sent)
+        yield CounterMetricFamily("sse_clients_dropped", "Clients that did not read fast enough.", value=self._dropped)
+
+
+def _asked(request: web.Request) -> Position | None:
+    """Where the client wants to go on. The header comes first: a browser repeats the query of the first connection for ever."""
+    text = request.headers.get("Last-Event-ID") or request.query.get("last_event_id")
+    return _position(text) if text else None
+
+
+def _position(text: str) -> Position:
+    try:
+        return Position.parse(text)
+    except ValueError:
+        raise CannotResume("Last-Event-ID is not an id of this stream") from None
+
+
+def _here(ring: Ring) -> bytes:
+    """An id without an event: a client that is cut off before its first event goes on from here all the same."""
+    return b"id: %b\n\n" % str(ring.last).encode()
+
+
+def _parts(frames: Sequence[Frame], after: Position, only: frozenset[str] | None) -> Iterator[list[bytes]]:
+    """The bytes of the frames above a position, in lists of about one write."""
+    part: list[bytes] = []
+    size = 0
+    for frame in frames:
+        if frame.position <= after or (only is not None and frame.event not in only):
+            continue
+        part.append(frame.wire)
+        size += len(frame.wire)
+        if size >= WRITE:
+            yield part
+            part, size = [], 0
+    if part:
+        yield part

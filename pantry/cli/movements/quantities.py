@@ -1,0 +1,76 @@
+"""Quantities on a command line: `1`, `0.75`; at most three decimal places, never rounded."""
+
+from __future__ import annotations
+
+from decimal import Decimal, InvalidOperation
+from functools import wraps
+from typing import Any
+
+import click
+
+from pantry.domain.quantity import number, text, thousandths
+from terminalkit.options import Function
+from terminalkit.output import Cell, Painted
+
+
+class _Quantity(click.ParamType[float]):
+    """A quantity as the API takes it; `least` is the smallest, in thousandths."""
+
+    name = "quantity"
+
+    def __init__(self, least: int) -> None:
+        self._least = least
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        if isinstance(value, int | float):
+            return value
+        try:
+            return parse(value, self._least)
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
+
+
+QUANTITY = _Quantity(1)
+"""A quantity that moves."""
+AMOUNT = _Quantity(0)
+"""A quantity that is there, which may be nothing."""
+
+
+def parse(written: str, least: int = 1) -> float:
+    """A quantity of at least so many thousandths, as the API takes it. Raises ValueError, with a text for the user."""
+    try:
+        found = thousandths(Decimal(written))
+    except InvalidOperation:
+        raise ValueError(f"{written!r} is not a number") from None
+    if found < least:
+        raise ValueError(f"must be {text(least)} or more" if least else "must not be negative")
+    return number(found)
+
+
+def shown(quantity: float) -> str:
+    """A quantity without zeros that say nothing."""
+    return f"{quantity:.3f}".rstrip("0").rstrip(".")
+
+
+def stock_cell(stock: float, *, low: bool) -> Cell:
+    """A stock, in red where it is low."""
+    return Painted(shown(stock), "red") if low else shown(stock)
+
+
+def low_cell(*, low: bool) -> Cell:
+    """The word for a stock that is low."""
+    return Painted("LOW", "red") if low else ""
+
+
+def remark_options(function: Function) -> Function:
+    """Give a command the options for what is said with a movement; it gets `remarks`, those that are given."""
+
+    @click.option("--reason", help="Why, as in `recipe`.")
+    @click.option("--notes", help="Anything else that is to be kept with it.")
+    @click.option("--by", help="Who moved it.")
+    @wraps(function)
+    def with_remarks(*args: Any, reason: str | None, notes: str | None, by: str | None, **kwargs: Any) -> Any:
+        given = {"reason": reason, "notes": notes, "created_by": by}
+        return function(*args, remarks={name: value for name, value in given.items() if value}, **kwargs)
+
+    return with_remarks

@@ -1,0 +1,148 @@
+"""`pantry report`: stock, what is low, what was used, what to buy."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import click
+
+from pantry.cli.completion import product_codes
+from pantry.cli.movements.quantities import shown, stock_cell
+from pantry.cli.products import as_of_option, category_option
+from pantry.cli.session import Session, client_command
+from pantry.cli.tables import show_products
+from terminalkit.client.resources import Resource
+from terminalkit.exits import ExitCode
+from terminalkit.options import examples
+from terminalkit.output import Cell, Column
+
+csv_option = click.option("--csv", "as_csv", is_flag=True, help="Write CSV, with a first line of names.")
+
+
+@click.group()
+def report() -> None:
+    """What is there, what is low, what was used, what to buy."""
+
+
+@report.command(
+    epilog=examples(
+        "pantry report stock", "pantry report stock --as-of 2026-11-01T00:00:00Z", "pantry report stock --csv > stock.csv"
+    )
+)
+@as_of_option
+@csv_option
+@client_command()
+async def stock(session: Session, *, as_of: str | None, as_csv: bool) -> int:
+    """The stock of everything that is kept, by name."""
+    if as_csv:
+        return await _csv(session, "stock", {"as_of": as_of})
+    found = await session.client.stock_report(as_of=as_of)
+    if session.output.json:
+        session.output.document(found.document)
+        return ExitCode.OK
+    show_products(session.output, [item.product for item in found.items])
+    session.output.note(f"{found.low_stock_products} of {found.total_products} low")
+    return ExitCode.OK
+
+
+@report.command(
+    "low-stock",
+    epilog=examples("pantry report low-stock", "pantry report low-stock --json", "pantry report low-stock --csv > low.csv"),
+)
+@as_of_option
+@csv_option
+@client_command()
+async def low_stock(session: Session, *, as_of: str | None, as_csv: bool) -> int:
+    """What has come down to its minimum."""
+    if as_csv:
+        return await _csv(session, "low-stock", {"as_of": as_of})
+    found = await session.client.low_stock(as_of=as_of)
+    if session.output.json:
+        session.output.document([one.document for one in found])
+    else:
+        show_products(session.output, found)
+    return ExitCode.OK
+
+
+@report.command(
+    epilog=examples(
+        "pantry report consumption",
+        "pantry report consumption --from 2026-10-01T00:00:00Z --to 2026-10-31T23:59:59Z --category Baking",
+        "pantry report consumption --csv > used.csv",
+    )
+)
+@click.option("--from", "since", metavar="TIME", help="Not before: a time in RFC 3339 form.  [default: four weeks ago]")
+@click.option("--to", "until", metavar="TIME", help="Not after.  [default: now]")
+@click.option("--ean", "ean13", metavar="EAN", shell_complete=product_codes, help="Only this product.")
+@category_option
+@csv_option
+@client_command()
+async def consumption(
+    session: Session, *, since: str | None, until: str | None, ean13: str | None, category: str | None, as_csv: bool
+) -> int:
+    """What went in and out, and for how many days the stock lasts at that rate."""
+    category_id = await session.category_id(category)
+    if as_csv:
+        return await _csv(session, "consumption", {"from": since, "to": until, "ean13": ean13, "category": category_id})
+    found = await session.client.consumption(since=since, until=until, ean13=ean13, category=category_id)
+    titles = ("IN", "OUT", "PER DAY", "STOCK", "DAYS LEFT")
+    rows: list[list[Cell]] = [
+        [
+            one.ean13,
+            one.name,
+            one.unit,
+            shown(one.total_in),
+            shown(one.total_out),
+            shown(one.per_day),
+            shown(one.current_stock),
+            "" if one.days_left is None else shown(one.days_left),
+        ]
+        for one in found
+    ]
+    return _answer(session, found, titles, rows)
+
+
+@report.command(
+    "shopping-list",
+    epilog=examples(
+        "pantry report shopping-list",
+        "pantry report shopping-list --category Baking --json",
+        "pantry report shopping-list --csv > buy.csv",
+    ),
+)
+@category_option
+@csv_option
+@client_command()
+async def shopping_list(session: Session, *, category: str | None, as_csv: bool) -> int:
+    """What is low, and how much of it to buy."""
+    category_id = await session.category_id(category)
+    if as_csv:
+        return await _csv(session, "shopping-list", {"category": category_id})
+    found = await session.client.shopping_list(category=category_id)
+    titles = ("BUY", "STOCK", "MINIMUM")
+    rows: list[list[Cell]] = [
+        [one.ean13, one.name, one.unit, shown(one.suggested), stock_cell(one.current_stock, low=True), shown(one.min_stock)]
+        for one in found
+    ]
+    return _answer(session, found, titles, rows)
+
+
+def _answer(session: Session, found: Sequence[Resource], titles: Sequence[str], rows: Sequence[Sequence[Cell]]) -> int:
+    if session.output.json:
+        session.output.document([one.document for one in found])
+    else:
+        columns = [Column("EAN13", "id"), Column("NAME"), Column("UNIT"), *(Column(title, "number") for title in titles)]
+        session.output.table(columns, rows)
+    return ExitCode.OK
+
+
+async def _csv(session: Session, name: str, query: dict[str, str | None]) -> int:
+    """The report as the server writes it; a terminal gets it without what would move its cursor."""
+    if session.output.json:
+        raise click.UsageError("--csv and --json exclude each other")
+    text = await session.client.report_csv(name, query)
+    if session.output.stdout.isatty():
+        session.output.lines(text.replace("\r\n", "\n"))
+    else:
+        session.output.raw(text)
+    return ExitCode.OK

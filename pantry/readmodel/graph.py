@@ -1,0 +1,142 @@
+"""What a graph of the pantry's things asks: parts of lists in both directions, and one statement for many parents."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+
+import attrs
+
+from pantry.readmodel.queries import COLUMNS, MOVEMENTS, PAST, movements_sql, products_sql
+from pantry.readmodel.views import CategoryView, MovementView, ProductView
+from projections.sql import Found, Order, Part, Sql, fetch_for, found, grouped
+from projections.store import Queryable
+
+PRODUCTS = Order(("name_key", "ean13"))
+CATEGORIES = Order(("name_key", "id"))
+MOVEMENTS_OF_ALL = Order(("m.created_at", "m.sequence", "m.position"), descending=True)
+_MOVEMENTS_OF_ONE = Order(("created_at", "sequence", "position"), descending=True)
+
+
+def product_key(product: ProductView) -> tuple[str, str]:
+    """What products are ordered by."""
+    return product.name_key, product.ean13
+
+
+def category_key(category: CategoryView) -> tuple[str, str]:
+    """What categories are ordered by."""
+    return category.name_key, category.id
+
+
+def movement_key(movement: MovementView) -> tuple[str, int, int]:
+    """What movements are ordered by, newest first."""
+    return movement.created_at, movement.sequence, movement.position
+
+
+@attrs.frozen
+class StockCount:
+    """How many products are kept, and how many of them are low."""
+
+    total_products: int
+    low_stock_products: int
+
+
+class PantryGraph:
+    """The queries, on one database."""
+
+    def __init__(self, store: Queryable) -> None:
+        self._store = store
+
+    async def products(
+        self,
+        part: Part,
+        *,
+        category: str | None = None,
+        active: bool | None = None,
+        low_stock: bool | None = None,
+        search: str | None = None,
+        as_of: datetime | None = None,
+    ) -> Found[ProductView]:
+        """Products by name; the conditions are those of `PantryQueries.products`."""
+        sql = products_sql(category=category, active=active, low_stock=low_stock, search=search, as_of=as_of)
+        PRODUCTS.limit(sql, part)
+        return found(await self._store.fetch_beside(sql.text, *sql.arguments), part, ProductView.of)
+
+    async def categories(self, part: Part) -> Found[CategoryView]:
+        """Categories by name."""
+        sql = Sql("SELECT * FROM categories WHERE TRUE")
+        CATEGORIES.limit(sql, part)
+        return found(await self._store.fetch(sql.text, *sql.arguments), part, CategoryView.of)
+
+    async def movements(
+        self,
+        part: Part,
+        *,
+        ean13: str | None = None,
+        type: str | None = None,  # noqa: A002 - what it is called everywhere else
+        since: datetime | None = None,
+        until: datetime | None = None,
+    ) -> Found[MovementView]:
+        """Movements, newest first; the conditions are those of `PantryQueries.movements`."""
+        sql = movements_sql(ean13=ean13, type=type, since=since, until=until)
+        MOVEMENTS_OF_ALL.limit(sql, part)
+        return found(await self._store.fetch_beside(sql.text, *sql.arguments), part, MovementView.of)
+
+    async def products_by_code(self, codes: Sequence[str], as_of: datetime | None = None) -> Mapping[str, ProductView]:
+        """The products with these codes, now or as they were at a time, as far as they were there."""
+        sql = Sql("SELECT * FROM products AS p") if as_of is None else Sql(PAST.format(at="$1"), [as_of])
+        sql.any_of("WHERE p.ean13 IN ({})", codes)
+        return {row["ean13"]: ProductView.of(row) for row in await fetch_for(self._store, sql)}
+
+    async def categories_by_id(self, ids: Sequence[str]) -> Mapping[str, CategoryView]:
+        """The categories with these ids."""
+        sql = Sql("SELECT * FROM categories")
+        sql.any_of("WHERE id IN ({})", ids)
+        return {row["id"]: CategoryView.of(row) for row in await fetch_for(self._store, sql)}
+
+    async def movements_by_id(self, ids: Sequence[str]) -> Mapping[str, MovementView]:
+        """The movements with these ids."""
+        sql = Sql(MOVEMENTS)
+        sql.any_of("WHERE m.id IN ({})", ids)
+        return {row["id"]: MovementView.of(row) for row in await fetch_for(self._store, sql)}
+
+    async def movements_of(self, codes: Sequence[str], part: Part) -> Mapping[str, Found[MovementView]]:
+        """Part of the movements of each of these products, newest first: an index finds it for each of them."""
+        sql = Sql(f"SELECT {COLUMNS} FROM products AS p JOIN movements AS m ON m.id IN (")  # noqa: S608 - a constant
+        sql.add("SELECT id FROM movements WHERE product_ean13 = p.ean13")
+        _MOVEMENTS_OF_ONE.limit(sql, part)
+        sql.any_of(") LEFT JOIN movements AS r ON r.reverses = m.id WHERE p.ean13 IN ({})", codes)
+        sql.add(f"ORDER BY p.ean13, {_MOVEMENTS_OF_ONE.text(backward=part.backward, prefix='m.')}")
+        return grouped(await fetch_for(self._store, sql), "product_ean13", part, MovementView.of)
+
+    async def products_of(self, categories: Sequence[str], part: Part) -> Mapping[str, Found[ProductView]]:
+        """Part of the products of each of these categories, by name."""
+        sql = Sql(
+            """
+            SELECT p.* FROM categories AS c JOIN products AS p ON p.ean13 IN (
+                SELECT ean13 FROM products WHERE category_id = c.id"""
+        )
+        PRODUCTS.limit(sql, part)
+        sql.any_of(") WHERE c.id IN ({})", categories)
+        sql.add(f"ORDER BY c.id, {PRODUCTS.text(backward=part.backward, prefix='p.')}")
+        return grouped(await fetch_for(self._store, sql), "category_id", part, ProductView.of)
+
+    async def stock_at(self, codes: Sequence[str], at: datetime) -> Mapping[str, int]:
+        """What was there of each of these products at a time, in thousandths, as far as they had moved by then."""
+        sql = Sql("SELECT p.ean13, m.stock_after FROM products AS p JOIN movements AS m ON m.id = (")
+        sql.add("SELECT id FROM movements WHERE product_ean13 = p.ean13 AND created_at <= {}", at)
+        sql.add(f"ORDER BY {_MOVEMENTS_OF_ONE.text()} LIMIT 1)")
+        sql.any_of("WHERE p.ean13 IN ({})", codes)
+        return {row["ean13"]: row["stock_after"] for row in await fetch_for(self._store, sql)}
+
+    async def report(self, *, as_of: datetime | None = None) -> StockCount:
+        """How many products are kept, and how many of them are low, now or at a time."""
+        inner = products_sql(active=True, as_of=as_of)
+        # The sum of a condition is not the same in both dialects, a CASE is.
+        row = await self._store.fetch_beside(
+            f"""
+            SELECT count(*) AS kept, coalesce(sum(CASE WHEN current_stock <= min_stock THEN 1 ELSE 0 END), 0) AS low
+            FROM ({inner.text}) AS counted""",  # noqa: S608 - constants
+            *inner.arguments,
+        )
+        return StockCount(row[0]["kept"], row[0]["low"])

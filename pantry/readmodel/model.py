@@ -1,0 +1,75 @@
+"""Which rows a commit on the stream PANTRY puts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from eventlog import Commit
+from pantry.domain import category, category_name, ledger, person, product  # noqa: F401 - importing them registers their types
+from pantry.domain.product import MovementRecorded, Product, ProductActivated, ProductCreated, ProductDeactivated, ProductEdited
+from pantry.domain.registry import REGISTRY
+from pantry.readmodel.tables import (
+    CATEGORIES,
+    ERASURES,
+    MOVEMENTS,
+    PRODUCT_VERSIONS,
+    PRODUCTS,
+    STOCKS,
+    category_row,
+    erasure_row,
+    movement_row,
+    product_row,
+    version_row,
+)
+from projections.model import Change, Projection, Put, ReadModel
+
+
+def _category(commit: Commit) -> Iterable[Change]:
+    return (Put(CATEGORIES, category_row(commit.state, commit.sequence)),)
+
+
+def _product(commit: Commit) -> Iterable[Change]:
+    state: Product = commit.state
+    changes: list[Change] = []
+    products = STOCKS
+    for event in commit.events:
+        place = (commit.sequence, event.position.index)
+        match data := event.data:
+            case MovementRecorded():
+                changes.append(Put(MOVEMENTS, movement_row(state.ean13, data, place, event.sealed)))
+            case ProductCreated() | ProductEdited() | ProductActivated() | ProductDeactivated():
+                products = PRODUCTS
+                active = _active_after(commit, event.position.index)
+                changes.append(Put(PRODUCT_VERSIONS, version_row(state.ean13, data.details, data.at, place, active=active)))
+    changes.append(Put(products, product_row(state, commit.sequence)))
+    return changes
+
+
+def _person(commit: Commit) -> Iterable[Change]:
+    return (Put(ERASURES, erasure_row(commit.state, commit.sequence)),)
+
+
+def _active_after(commit: Commit, index: int) -> bool:
+    """Whether the product was active after an event: the next event that changes it says what it was before."""
+    state: Product = commit.state
+    for event in commit.events[index + 1 :]:
+        if isinstance(event.data, ProductActivated | ProductDeactivated):
+            return isinstance(event.data, ProductDeactivated)
+    return state.active
+
+
+MODEL = ReadModel(
+    name="pantry",
+    stream="PANTRY",
+    registry=REGISTRY,
+    projections=(
+        Projection(
+            "ledger",
+            2,
+            (CATEGORIES, PRODUCTS, PRODUCT_VERSIONS, MOVEMENTS),
+            {category.CATEGORY_CATEGORY: _category, product.CATEGORY: _product},
+        ),
+        Projection("erasures", 1, (ERASURES,), {person.CATEGORY: _person}, latest=frozenset({person.CATEGORY})),
+    ),
+    migrations="pantry.readmodel.migrations",
+)

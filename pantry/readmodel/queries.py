@@ -1,0 +1,215 @@
+"""What is asked of the pantry's read model."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+
+from eventlog.privacy.encryption import People, Sealed
+from eventlog.privacy.fields import ERASED
+from pantry.domain import product
+from pantry.readmodel.views import PERSONAL, CategoryView, ConsumptionView, MovementOnProduct, MovementView, ProductView
+from projections.sql import Sql
+from projections.store import Queryable, Row
+
+PAST = """
+    SELECT v.ean13, v.name, v.description, v.unit, v.min_stock, coalesce(m.stock_after, 0) AS current_stock, v.category_id,
+        v.active, p.created_at, CASE WHEN m.created_at > v.valid_from THEN m.created_at ELSE v.valid_from END AS updated_at,
+        NULL AS counted_at, v.name_key, NULL AS version
+    FROM products AS p
+    JOIN product_versions AS v ON v.ean13 = p.ean13 AND (v.sequence, v.position) = (
+        SELECT sequence, position FROM product_versions
+        WHERE ean13 = p.ean13 AND valid_from <= {at} ORDER BY sequence DESC, position DESC LIMIT 1)
+    LEFT JOIN movements AS m ON m.id = (
+        SELECT id FROM movements
+        WHERE product_ean13 = p.ean13 AND created_at <= {at} ORDER BY created_at DESC, sequence DESC, position DESC LIMIT 1)
+"""
+"""The products as they were at a time: the last version and the last movement until then."""
+
+COLUMNS = """
+    m.id, m.product_ean13, m.type, m.quantity, m.reason, m.notes, m.created_by, m.created_at, m.stock_after, m.reverses,
+    m.counted, r.id AS reversed_by, m.sequence, m.position, m.sealed
+"""
+"""What of a movement `m`, and of the one `r` that undid it, a MovementView is made of."""
+
+MOVEMENTS = f"SELECT {COLUMNS} FROM movements AS m LEFT JOIN movements AS r ON r.reverses = m.id"  # noqa: S608 - a constant
+
+_MOVEMENT_TYPE = "MovementRecorded"
+_ERASED: Mapping[str, str] = dict.fromkeys(PERSONAL, ERASED)
+
+
+def products_sql(
+    *,
+    category: str | None = None,
+    active: bool | None = None,
+    low_stock: bool | None = None,
+    search: str | None = None,
+    as_of: datetime | None = None,
+) -> Sql:
+    """The statement of products (see `PantryQueries.products`), to which conditions can be added."""
+    sql = Sql("SELECT * FROM products")
+    if as_of is not None:
+        sql = Sql(f"SELECT * FROM ({PAST.format(at='$1')}) AS past", [as_of])  # noqa: S608 - constants
+    sql.add("WHERE TRUE")
+    if category is not None:
+        sql.add("AND category_id = {}", category)
+    if active is not None:
+        sql.add("AND active" if active else "AND NOT active")
+    if low_stock is not None:
+        sql.add("AND current_stock <= min_stock" if low_stock else "AND current_stock > min_stock")
+    if search is not None:
+        pattern = search.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
+        sql.add("AND (ean13 LIKE {} ESCAPE '\\' OR name_key LIKE {} ESCAPE '\\')", f"{pattern}%", f"%{pattern}%")
+    return sql
+
+
+def movements_sql(
+    *,
+    ean13: str | None = None,
+    type: str | None = None,  # noqa: A002 - what it is called everywhere else
+    since: datetime | None = None,
+    until: datetime | None = None,
+) -> Sql:
+    """The statement of movements (see `PantryQueries.movements`), to which conditions can be added."""
+    sql = Sql(f"{MOVEMENTS} WHERE TRUE")
+    if ean13 is not None:
+        sql.add("AND m.product_ean13 = {}", ean13)
+    if type is not None:
+        sql.add("AND m.type = {}", type)
+    if since is not None:
+        sql.add("AND m.created_at >= {}", since)
+    if until is not None:
+        sql.add("AND m.created_at <= {}", until)
+    return sql
+
+
+_MANY = 500
+"""Rows that are made into values in a thread: they take milliseconds."""
+
+
+class PantryQueries:
+    """The queries, on one store. `people` opens what is about persons; without it, it reads SEALED."""
+
+    def __init__(self, store: Queryable, people: People | None = None) -> None:
+        self._store = store
+        self._people = people
+
+    async def category(self, category_id: str) -> CategoryView | None:
+        """A category by its id."""
+        row = await self._store.fetch_one("SELECT * FROM categories WHERE id = $1", category_id)
+        return CategoryView.of(row) if row else None
+
+    async def categories(self, *, after: tuple[str, str] | None = None, limit: int) -> Sequence[CategoryView]:
+        """At most `limit` categories by name; `after` is name key and id of the last one known."""
+        sql = Sql("SELECT * FROM categories")
+        if after is not None:
+            sql.add("WHERE (name_key, id) > ({}, {})", *after)
+        sql.add("ORDER BY name_key, id LIMIT {}", limit)
+        return [CategoryView.of(row) for row in await self._store.fetch(sql.text, *sql.arguments)]
+
+    async def product(self, ean13: str, *, as_of: datetime | None = None) -> ProductView | None:
+        """A product by its code, now or as it was at a time: None where it was not there yet."""
+        if as_of is None:
+            row = await self._store.fetch_one("SELECT * FROM products WHERE ean13 = $1", ean13)
+        else:
+            row = await self._store.fetch_one(f"{PAST.format(at='$1')} WHERE p.ean13 = $2", as_of, ean13)
+        return ProductView.of(row) if row else None
+
+    async def products(
+        self,
+        *,
+        category: str | None = None,
+        active: bool | None = None,
+        low_stock: bool | None = None,
+        search: str | None = None,
+        as_of: datetime | None = None,
+        after: tuple[str, str] | None = None,
+        limit: int,
+    ) -> Sequence[ProductView]:
+        """At most `limit` products by name; `after` is name key and code of the last one known.
+
+        `search`: the beginning of a code, or a part of a name, as name keys are (see `name_key`).
+        """
+        sql = products_sql(category=category, active=active, low_stock=low_stock, search=search, as_of=as_of)
+        if after is not None:
+            sql.add("AND (name_key, ean13) > ({}, {})", *after)
+        sql.add("ORDER BY name_key, ean13 LIMIT {}", limit)
+        rows = await self._store.fetch_beside(sql.text, *sql.arguments)
+        if len(rows) > _MANY:
+            return await asyncio.to_thread(lambda: [ProductView.of(row) for row in rows])
+        return [ProductView.of(row) for row in rows]
+
+    async def movement(self, movement_id: str) -> MovementView | None:
+        """A movement by its id."""
+        row = await self._store.fetch_one(f"{MOVEMENTS} WHERE m.id = $1", movement_id)
+        return (await self._opened([row]))[0] if row else None
+
+    async def _opened(self, rows: Sequence[Row]) -> list[MovementView]:
+        """The movements in rows, with what was sealed in them. Raises Unavailable where the keyring is away."""
+        sealed = {
+            number: Sealed(row["sealed"], f"{product.CATEGORY}.{row['product_ean13']}", _MOVEMENT_TYPE)
+            for number, row in enumerate(rows)
+            if row["sealed"] is not None
+        }
+        if self._people is None or not sealed:
+            return [MovementView.of(row) for row in rows]
+        found = await self._people.open(list(sealed.values()))
+        opened = {number: _ERASED if one is None else one for number, one in zip(sealed, found, strict=True)}
+        return [MovementView.of(row, opened.get(number)) for number, row in enumerate(rows)]
+
+    async def erased(self) -> Sequence[str]:
+        """The ids of the keys of all persons who were erased."""
+        return [row["key_id"] for row in await self._store.fetch_beside("SELECT key_id FROM erasures ORDER BY key_id")]
+
+    async def movement_on_product(self, movement_id: str) -> MovementOnProduct | None:
+        """A movement by its id, as far as undoing it goes."""
+        row = await self._store.fetch_one(
+            """
+            SELECT m.id, m.product_ean13, m.type, m.quantity, r.id AS reversed_by, p.undos FROM movements AS m
+            JOIN products AS p ON p.ean13 = m.product_ean13 LEFT JOIN movements AS r ON r.reverses = m.id WHERE m.id = $1""",
+            movement_id,
+        )
+        return MovementOnProduct(**row) if row else None
+
+    async def movements(
+        self,
+        *,
+        ean13: str | None = None,
+        type: str | None = None,  # noqa: A002 - what it is called everywhere else
+        since: datetime | None = None,
+        until: datetime | None = None,
+        before: tuple[str, int, int] | None = None,
+        limit: int,
+    ) -> Sequence[MovementView]:
+        """At most `limit` movements, newest first, from `since` to `until`, both inclusive.
+
+        `before` is time, sequence and position of the last one known.
+        """
+        sql = movements_sql(ean13=ean13, type=type, since=since, until=until)
+        if before is not None:
+            sql.add("AND (m.created_at, m.sequence, m.position) < ({}, {}, {})", *before)
+        sql.add("ORDER BY m.created_at DESC, m.sequence DESC, m.position DESC LIMIT {}", limit)
+        rows = await self._store.fetch_beside(sql.text, *sql.arguments)
+        return await self._opened(rows)
+
+    async def consumption(
+        self, *, since: datetime, until: datetime, ean13: str | None = None, category: str | None = None
+    ) -> Sequence[ConsumptionView]:
+        """What went in and out of each active product, by name, from `since` to `until`; what was undone does not count."""
+        # `reverses IS NULL` would have SQLite look all of these up for each product: it takes a unique index for a selective one.
+        sql = Sql(
+            """
+            SELECT p.ean13, p.name, p.unit, p.current_stock, p.min_stock,
+                CAST(coalesce(sum(CASE WHEN m.type = 'in' THEN m.quantity END), 0) AS BIGINT) AS total_in,
+                CAST(coalesce(sum(CASE WHEN m.type = 'out' THEN m.quantity END), 0) AS BIGINT) AS total_out
+            FROM products AS p LEFT JOIN movements AS m ON m.product_ean13 = p.ean13 AND coalesce(m.reverses, '') = ''
+                AND NOT EXISTS (SELECT 1 FROM movements AS r WHERE r.reverses = m.id)"""
+        )
+        sql.add("AND m.created_at BETWEEN {} AND {} WHERE p.active", since, until)
+        if ean13 is not None:
+            sql.add("AND p.ean13 = {}", ean13)
+        if category is not None:
+            sql.add("AND p.category_id = {}", category)
+        sql.add("GROUP BY p.ean13, p.name, p.unit, p.current_stock, p.min_stock, p.name_key ORDER BY p.name_key, p.ean13")
+        return [ConsumptionView.of(row) for row in await self._store.fetch_beside(sql.text, *sql.arguments)]

@@ -1,0 +1,214 @@
+"""The rows of the pantry's read model as values. Quantities are thousandths, times RFC 3339 text in UTC."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+
+import attrs
+
+from eventlog.privacy.fields import SEALED
+from pantry.domain.category import Category
+from pantry.domain.product import MovementRecorded, Product
+from pantry.domain.quantity import ONE
+from projections.model import timestamp_text
+from projections.store import Row
+
+
+@attrs.frozen(kw_only=True)
+class CategoryView:
+    """A category."""
+
+    id: str
+    name: str
+    description: str
+    created_at: str
+    updated_at: str
+    name_key: str
+    version: int
+
+    @classmethod
+    def of(cls, row: Row) -> CategoryView:
+        """The category in a row of `categories`."""
+        return cls(**{name: row[name] for name in _CATEGORY})
+
+    @classmethod
+    def of_state(cls, category: Category) -> CategoryView:
+        """The category as it will be read, once the read model has its commit."""
+        return cls(
+            id=category.id,
+            name=category.name,
+            description=category.description,
+            created_at=timestamp_text(category.created_at),
+            updated_at=timestamp_text(category.updated_at),
+            name_key="",
+            version=category.version,
+        )
+
+
+@attrs.frozen(kw_only=True)
+class ProductView:
+    """A product, now or at some time. `version` is None where it is not the present one."""
+
+    ean13: str
+    name: str
+    description: str
+    unit: str
+    min_stock: int
+    current_stock: int
+    category_id: str | None
+    active: bool
+    created_at: str
+    updated_at: str
+    counted_at: str | None
+    name_key: str
+    version: int | None
+
+    @property
+    def is_low(self) -> bool:
+        """Whether the stock has come down to the minimum."""
+        return self.current_stock <= self.min_stock
+
+    @classmethod
+    def of(cls, row: Row) -> ProductView:
+        """The product in a row of `products`, or of a query that gives the same columns."""
+        values = {name: row[name] for name in _PRODUCT}
+        values["active"] = bool(values["active"])
+        return cls(**values)
+
+    @classmethod
+    def of_state(cls, product: Product) -> ProductView:
+        """The product as it will be read, once the read model has its commit."""
+        details = product.details
+        return cls(
+            ean13=product.ean13,
+            name=details.name,
+            description=details.description,
+            unit=details.unit,
+            min_stock=details.min_stock,
+            current_stock=product.stock,
+            category_id=details.category_id,
+            active=product.active,
+            created_at=timestamp_text(product.created_at),
+            updated_at=timestamp_text(product.updated_at),
+            counted_at=_time(product.counted_at),
+            name_key="",
+            version=product.version,
+        )
+
+
+@attrs.frozen(kw_only=True)
+class MovementView:
+    """A movement; `reversed_by` is the one that undid it."""
+
+    id: str
+    product_ean13: str
+    type: str
+    quantity: int
+    reason: str
+    notes: str
+    created_by: str
+    created_at: str
+    stock_after: int
+    reverses: str | None
+    counted: int | None
+    reversed_by: str | None = None
+    sequence: int = 0
+    position: int = 0
+
+    @classmethod
+    def of(cls, row: Row, personal: Mapping[str, str] | None = None) -> MovementView:
+        """The movement in a row of `movements`, with the one that undid it.
+
+        `personal` are its fields that are sealed, opened; without them they read SEALED.
+        """
+        if personal is None:
+            personal = {} if row["sealed"] is None else _SEALED
+        return cls(**{name: row[name] for name in _MOVEMENT} | dict(personal))
+
+    @classmethod
+    def of_event(cls, ean13: str, movement: MovementRecorded) -> MovementView:
+        """The movement as it will be read, once the read model has its commit."""
+        return cls(
+            id=movement.id,
+            product_ean13=ean13,
+            type=movement.type.value,
+            quantity=movement.quantity,
+            reason=movement.reason,
+            notes=movement.notes,
+            created_by=movement.created_by,
+            created_at=timestamp_text(movement.at),
+            stock_after=movement.stock,
+            reverses=movement.reverses,
+            counted=movement.counted,
+        )
+
+
+@attrs.frozen(kw_only=True)
+class MovementOnProduct:
+    """What undoing a movement has to know, all true at one moment; `undos` is the product's."""
+
+    id: str
+    product_ean13: str
+    type: str
+    quantity: int
+    reversed_by: str | None
+    undos: int
+
+
+@attrs.frozen(kw_only=True)
+class ConsumptionView:
+    """What went in and out of a product in a period, movements that were undone left out, and its stock now."""
+
+    ean13: str
+    name: str
+    unit: str
+    current_stock: int
+    min_stock: int
+    total_in: int
+    total_out: int
+
+    @property
+    def is_low(self) -> bool:
+        """Whether the stock has come down to the minimum."""
+        return self.current_stock <= self.min_stock
+
+    @property
+    def suggested(self) -> int:
+        """How much to buy: up to twice the minimum, or what went out in the period where that is more, and at least one."""
+        return max(2 * self.min_stock, self.total_out, ONE) - self.current_stock
+
+    def per_day(self, days: float) -> float:
+        """What went out per day of a period of so many days, in whole units to three decimal places."""
+        return round(self.total_out / days / ONE, 3)
+
+    def days_left(self, days: float) -> float | None:
+        """How many days the stock lasts at that rate; None where nothing went out."""
+        return None if self.total_out == 0 else round(self.current_stock / (self.total_out / days), 1)
+
+    @classmethod
+    def of(cls, row: Row) -> ConsumptionView:
+        """The figures in a row of the report."""
+        return cls(**row)
+
+
+PERIOD = timedelta(days=28)
+"""The period over which consumption is looked at, where none is given, and for which a shopping list provides."""
+
+
+def days_of(since: datetime, until: datetime) -> float:
+    """The length of a period in days, a second at least."""
+    return max((until - since).total_seconds(), 1) / _DAY
+
+
+def _time(value: datetime | None) -> str | None:
+    return None if value is None else timestamp_text(value)
+
+
+_DAY = 86_400
+_CATEGORY = tuple(field.name for field in attrs.fields(CategoryView))
+PERSONAL = ("notes", "created_by")
+"""The columns of `movements` that are about a person."""
+_SEALED = dict.fromkeys(PERSONAL, SEALED)
+_MOVEMENT = tuple(field.name for field in attrs.fields(MovementView))
+_PRODUCT = tuple(field.name for field in attrs.fields(ProductView))

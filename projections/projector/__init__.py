@@ -1,0 +1,1 @@
+"""The projector: follows the log and brings a read model up to date."""

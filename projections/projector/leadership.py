@@ -1,0 +1,85 @@
+"""Standing by while another process brings a shared database up to date: what that writes is shown here as if this one had.
+
+The process that leads tells the others when it has moved the checkpoints (`projections.store.Turns`); the commits themselves are
+read from the log here too. So readers are woken, event streams go on, and nothing is asked over and over.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+
+from eventlog import Commit
+from projections.projector.backlog import Backlog
+from projections.projector.writer import Advancing
+from projections.store import Turns
+
+
+class Lead:
+    """Whether this process leads, for those who work only then."""
+
+    def __init__(self) -> None:
+        self._gained = asyncio.Event()
+        self._lost = asyncio.Event()
+        self._lost.set()
+
+    @property
+    def held(self) -> bool:
+        """Whether it leads now."""
+        return self._gained.is_set()
+
+    def set(self, *, held: bool) -> None:
+        """It leads now, or does not."""
+        now, before = (self._gained, self._lost) if held else (self._lost, self._gained)
+        now.set()
+        before.clear()
+
+    async def gained(self) -> None:
+        """Return when it leads."""
+        await self._gained.wait()
+
+    async def lost(self) -> None:
+        """Return when it does not."""
+        await self._lost.wait()
+
+
+async def stand_by(
+    turns: Turns,
+    advancing: Advancing,
+    backlog: Backlog,
+    reached: Callable[[], None],
+    show: Callable[[Sequence[Commit]], None],
+) -> None:
+    """Return when this process leads. Raises StoreUnavailable, and what reading the log raises.
+
+    `reached` is called when the tables can be read up to `advancing.lowest`; `show` is given the commits from `backlog` up to
+    there, in order, as soon as they are known here too.
+    """
+    moved = asyncio.Event()
+
+    async def show_along() -> None:
+        while commits := await backlog.take():
+            while commits:
+                ready = [commit for commit in commits if commit.sequence <= advancing.lowest]
+                if ready:
+                    show(ready)
+                    commits = commits[len(ready) :]
+                else:
+                    moved.clear()
+                    await moved.wait()
+
+    showing = asyncio.create_task(show_along())
+    try:
+        async with turns.news() as news:
+            async for checkpoints in news:
+                if checkpoints is not None:
+                    await advancing.note(checkpoints)
+                    reached()
+                    moved.set()
+                elif await turns.take():
+                    return
+                if showing.done():
+                    showing.result()
+    finally:
+        showing.cancel()
+        await asyncio.wait({showing})

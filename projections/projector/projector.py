@@ -1,0 +1,355 @@
+"""The projector: follows the log and brings a read model up to date, batch by batch, rows and checkpoints in one transaction."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
+from datetime import UTC, datetime
+from itertools import islice
+from typing import Any
+
+import structlog
+
+from eventlog import Commit, EventLog, EventLogError, Head, LogDamaged, Unavailable
+from projections.errors import CheckpointMoved, NotLeading, ProjectionError, ProjectorStopped, StoreUnavailable
+from projections.migrations import Migrations
+from projections.model import ReadModel
+from projections.parallel import Workers, derived_ahead
+from projections.projector.backlog import MOST_BYTES, REPLAY_BYTES, Backlog
+from projections.projector.continuity import check_against, check_contiguous
+from projections.projector.leadership import Lead, stand_by
+from projections.projector.status import Progress, ProjectorStatus
+from projections.projector.unparking import Unparked, unpark
+from projections.projector.waiting import Waiters
+from projections.projector.writer import INLINE, Advancing, pauses
+from projections.store import Parked, Place, Store, Turns
+
+log = structlog.get_logger(__name__)
+
+OnApplied = Callable[[Sequence[Commit]], None]
+
+BATCH = 10_000
+"""Commits that one transaction takes at most: the more, the more rows of it are written once for several commits."""
+_HEAD_EVERY = 1.0
+_TRIES_AHEAD = 6
+"""How often the log is asked again, over some three seconds, before a checkpoint that is ahead of it is believed to be."""
+
+
+class Projector:
+    """Applies one log to one read model.
+
+    `on_applied` is called after each transaction, in the event loop, with the commits that have become visible, in order;
+    commits that are applied again by a projection that begins anew are not given again. `now` is the clock, for the lag.
+    """
+
+    def __init__(
+        self,
+        event_log: EventLog,
+        store: Store,
+        model: ReadModel,
+        *,
+        batch: int = BATCH,
+        on_applied: OnApplied | None = None,
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
+    ) -> None:
+        self._log = event_log
+        self._store = store
+        self._model = model
+        self._batch = batch
+        self._on_applied = on_applied
+        self._progress = Progress(now)
+        self._advancing = Advancing(store, model, self._progress, now)
+        self._waiters = Waiters()
+        self._shown: int | None = None
+        self._shown_before: int | None = None
+        self._workers: Workers | None = None
+        self.lead = Lead()
+        """Whether it is this process that writes; where it is another one, what that writes is shown here."""
+
+    @property
+    def position(self) -> int:
+        """The sequence up to which every projection is applied: what is read now is true for at least this."""
+        return self._waiters.reached
+
+    @property
+    def parked(self) -> Mapping[Place, Parked]:
+        """The aggregates that are set aside, since a commit of theirs cannot be applied."""
+        return self._advancing.parked
+
+    @property
+    def farthest(self) -> int:
+        """The highest sequence that any projection has applied."""
+        return self._advancing.highest
+
+    def show_after(self, sequence: int) -> None:
+        """Before `run`: all that follows this sequence is shown, also what another process applies before this one begins.
+
+        Without it what is applied when this one begins counts as history.
+        """
+        self._shown_before = sequence
+
+    async def load(self) -> None:
+        """Look where the projections stand, to work on them while nothing runs."""
+        await self._advancing.load()
+
+    @asynccontextmanager
+    async def held(self) -> AsyncIterator[int]:
+        """Nothing is applied during the block, which is given `farthest`; then it goes on with what the database has by then."""
+        async with self._advancing.turn:
+            yield self._advancing.highest
+            await self._advancing.load()
+            self._waiters.advance(max(self.position, self._advancing.lowest))
+
+    async def unpark(self, projection: str | None = None, subject: str | None = None) -> Unparked:
+        """Take up what is parked: see `projections.projector.unparking`. Also while this projector runs; else after `load`."""
+        return await unpark(self._log, self._advancing, projection, subject)
+
+    def status(self) -> ProjectorStatus:
+        """State, position, lag, rate, now."""
+        return self._progress.status()
+
+    async def wait_for(self, sequence: int, timeout: float) -> None:  # noqa: ASYNC109 - part of the promise: Behind, in that time
+        """Return when everything up to `sequence` can be read, woken by the projector.
+
+        Raises Behind after `timeout` seconds, ProjectorStopped.
+        """
+        await self._waiters.wait(sequence, timeout)
+
+    async def run(self, *, until: int | None = None, workers: Workers | None = None) -> None:
+        """Follow the log for ever, or up to sequence `until`.
+
+        What the log has at the beginning is derived by `workers`, aggregate by aggregate, and written here as ever.
+
+        While the log or the database is away it stays on its checkpoint, tries again and goes on by itself. A commit that cannot
+        be applied is tried again, then its aggregate is parked, and the others go on. Of several processes on one database that
+        can be shared one applies, the others show what it has applied, and one of them goes on where it ends. Raises
+        ProjectorStopped where going on would skip or repeat something: a hole, a changed, truncated or exchanged stream, another
+        projector on the same checkpoints, a damaged database.
+        """
+        reason = ProjectorStopped("the projector has ended")
+        failure: ProjectorStopped | None = None
+        self._workers = workers
+        self._progress.start()
+        self._waiters.begin()
+        try:
+            await self._take_turns(until)
+        except ProjectorStopped as error:
+            reason = failure = error
+            raise
+        except Exception as error:
+            reason = failure = ProjectorStopped(self._reason(error))
+            raise failure from error
+        finally:
+            if failure is not None:
+                log.error("projector stopped", read_model=self._model.name, position=self.position, reason=str(failure))
+            self._progress.stop(failure)
+            self._waiters.fail(reason)
+            if failure is not None and self._store.turns is not None:
+                await self._store.turns.give_up()
+
+    def _reason(self, error: Exception) -> str:
+        if isinstance(error, LogDamaged):
+            return (
+                f"stream {self._model.stream}: {error}. Restore the stream; or, if it was replaced on purpose, remove the "
+                "database: the read model is made again from the log"
+            )
+        return str(error) if isinstance(error, ProjectionError) else f"{type(error).__name__}: {error}"
+
+    # Leading, or standing by
+
+    async def _take_turns(self, until: int | None) -> None:
+        turns = self._store.turns
+        if turns is None:
+            self.lead.set(held=True)
+            await self._follow(until)
+            return
+        while True:
+            if await self._advancing.patiently("the database", turns.take):
+                try:
+                    if await self._lead(turns, until):
+                        return
+                except (NotLeading, CheckpointMoved) as error:
+                    log.warning("projector begins anew", read_model=self._model.name, position=self.position, reason=str(error))
+                    await turns.give_up()
+                finally:
+                    self.lead.set(held=False)
+            await self._stand_by(turns)
+
+    async def _lead(self, turns: Turns, until: int | None) -> bool:
+        """Follow the log while it is this one's turn; whether it has come to its end."""
+        await self._advancing.patiently("the database", Migrations(self._store, self._model).pending)  # not of a newer program
+        self.lead.set(held=True)
+        following, lost = asyncio.create_task(self._follow(until)), asyncio.create_task(turns.lost())
+        try:
+            await asyncio.wait({following, lost}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for task in (following, lost):
+                task.cancel()
+            await asyncio.wait({following, lost})
+        if following.cancelled():
+            return False
+        following.result()
+        return True
+
+    async def _stand_by(self, turns: Turns) -> None:
+        """Show what another process applies, until this one leads or looks again since the database was away."""
+        head = await self._advancing.patiently("the log", self._log.head)
+        self._advancing.incarnation = head.incarnation
+        await self._advancing.load()
+        self._progress.begin(self._advancing.lowest, head.last)
+        shown = self._shown_so_far()
+        log.info("projector stands by", read_model=self._model.name, position=self._advancing.lowest, head=head.last)
+        backlog = Backlog(self._batch)
+        async with _beside(self._read(backlog, shown, None)), _beside(self._watch(backlog)):
+            try:
+                await stand_by(turns, self._advancing, backlog, self._reached, self._show)
+            except StoreUnavailable as error:
+                self._progress.trouble("the database", error)
+                await asyncio.sleep(next(pauses()))
+
+    def _reached(self) -> None:
+        self._progress.trouble("the database", None)
+        self._progress.advance(self._advancing.lowest, 0)
+        self._waiters.advance(self._advancing.lowest)
+
+    async def _follow(self, until: int | None) -> None:
+        head = await self._begin()
+        position = self._advancing.lowest
+        self._progress.begin(position, head.last)
+        self._waiters.advance(position)
+        await self._show_missed()
+        log.info("projector begins", read_model=self._model.name, position=position, head=head.last)
+        backlog = Backlog(self._batch)
+        if head.last - position > self._batch:
+            backlog.most_bytes = REPLAY_BYTES
+        async with _beside(self._read(backlog, position, until)), _beside(self._watch(backlog)):
+            if self._workers and head.last > position:
+                await self._catch_up(backlog, head.last if until is None else min(head.last, until), self._workers)
+            while commits := await backlog.take():
+                self._progress.pending(_time_of(commits), commits[-1].sequence)
+                async with self._advancing.turn:
+                    await self._advancing.advance(commits, self._show)
+                if commits[-1].sequence >= head.last:
+                    backlog.most_bytes = MOST_BYTES
+
+    async def _catch_up(self, backlog: Backlog, until: int, workers: Workers) -> None:
+        """Go up to sequence `until`, which the log has, or a little beyond."""
+        async with derived_ahead(workers, self._advancing, backlog, until) as ahead:
+            async for commits, derived in ahead:
+                self._progress.pending(_time_of(commits), commits[-1].sequence)
+                async with self._advancing.turn:
+                    await self._advancing.advance(commits, self._show, await derived())
+
+    # Beginning
+
+    async def _begin(self) -> Head:
+        checkpoints = dict(await self._advancing.patiently("the database", self._store.checkpoints))
+        changed = [p for p in self._model.projections if p.name in checkpoints and checkpoints[p.name].version != p.version]
+        if changed:
+            await self._advancing.patiently("the database", lambda: self._store.forget(changed))
+            log.warning("projections have a new version and begin anew", projections=[p.name for p in changed])
+        await self._advancing.load()
+        head = await self._advancing.patiently("the log", self._log.head)
+        for pause in islice(pauses(), _TRIES_AHEAD):  # a leader that was elected just now may not know its own end yet
+            if all(checkpoint.sequence <= head.last for checkpoint in self._advancing.checkpoints.values()):
+                break
+            await asyncio.sleep(pause)
+            head = await self._advancing.patiently("the log", self._log.head)
+        self._advancing.incarnation = head.incarnation
+        for projection in self._model.projections:
+            check_against(head, projection.name, self._advancing.checkpoints.get(projection.name))
+        return head
+
+    # Reading and measuring, beside the writing
+
+    async def _read(self, backlog: Backlog, after: int, until: int | None) -> None:
+        waits = pauses()
+        while True:
+            try:
+                async for commits in self._log.follow(
+                    after=after, until=until, batch=self._batch, incarnation=self._advancing.incarnation
+                ):
+                    self._progress.trouble("reading the log", None)
+                    waits = pauses()
+                    check_contiguous(commits, after)
+                    after = commits[-1].sequence
+                    await backlog.put(commits)
+                backlog.end()
+            except Unavailable as error:
+                self._progress.trouble("reading the log", error)
+                await asyncio.sleep(next(waits))
+            except Exception as error:  # noqa: BLE001 - who takes from the backlog raises it
+                backlog.end(error)
+                return
+            else:
+                return
+
+    async def _watch(self, backlog: Backlog) -> None:
+        while True:
+            await asyncio.sleep(_HEAD_EVERY)
+            try:
+                head = await self._log.head()
+            except Unavailable as error:
+                self._progress.trouble("the log", error)
+                self._progress.blind()
+            except Exception as error:  # noqa: BLE001 - as in `_read`
+                backlog.end(error)
+                return
+            else:
+                self._progress.trouble("the log", None)
+                self._progress.seen(head.last)
+
+    # Showing
+
+    async def _show_missed(self) -> None:
+        """Show what another process has applied and this one has not shown yet; at the beginning that is history."""
+        highest, shown = self._advancing.highest, self._shown_so_far()
+        if shown < highest:
+            backlog = Backlog(self._batch)
+            async with _beside(self._read(backlog, shown, highest)):
+                while commits := await backlog.take():
+                    self._show(commits)
+        self._shown = highest
+
+    def _shown_so_far(self) -> int:
+        """The sequence up to which nothing has to be shown any more; at the beginning the end of what is history."""
+        if self._shown is None:
+            highest = self._advancing.highest
+            self._shown = highest if self._shown_before is None else min(highest, self._shown_before)
+        return self._shown
+
+    def _show(self, commits: Sequence[Commit]) -> None:
+        position = self._advancing.lowest
+        self._progress.advance(position, len(commits))
+        if len(commits) <= INLINE and log.is_enabled_for(logging.DEBUG):
+            for commit in commits:
+                trace = commit.trace
+                log.debug("commit applied", sequence=commit.sequence, subject=commit.subject, trace_id=trace and trace.trace_id)
+        shown = self._shown or 0
+        if commits[-1].sequence > shown:
+            new = commits if commits[0].sequence > shown else [c for c in commits if c.sequence > shown]
+            self._shown = commits[-1].sequence
+            if self._on_applied is not None:
+                self._on_applied(new)
+        self._waiters.advance(position)
+
+
+def _time_of(commits: Sequence[Commit]) -> datetime | None:
+    """When the first of some commits was decided, of those that can be read."""
+    for commit in commits:
+        with suppress(EventLogError):
+            return commit.at
+    return None
+
+
+@asynccontextmanager
+async def _beside(work: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
+    """Run something beside the body, ended with it."""
+    task = asyncio.create_task(work)
+    try:
+        yield
+    finally:
+        task.cancel()
+        await asyncio.wait({task})

@@ -1,0 +1,135 @@
+"""How a read model stands: each projection against the log, what is parked, which copies there are. For people and programs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+
+import attrs
+
+from eventlog import EventLog, EventLogError, Head
+from projections.errors import ProjectionError
+from projections.model import Projection, ReadModel
+from projections.rebuild.copies import Copies, Part
+from projections.rebuild.rebuild import check_fits, check_ready
+from projections.store import Checkpoint, Parked, Reader, SchemaVersion
+
+
+@attrs.frozen(kw_only=True)
+class ProjectionStanding:
+    """A projection against the log.
+
+    `position` is the sequence it is at, `head` where the log ends; it lags in commits and in seconds; `applied` commits were
+    applied since its tables were empty; `parked` aggregates wait, with `waiting` commits. `problem`: why it cannot go on, None
+    where it can.
+    """
+
+    projection: str
+    version: int
+    position: int
+    head: int
+    lag_events: int
+    lag_seconds: float
+    applied: int
+    parked: int
+    waiting: int
+    problem: str | None
+
+
+@attrs.frozen(kw_only=True)
+class CopyStanding:
+    """A copy beside the live tables: what it is for, the sequence it is at, whether it can be switched to, and why not."""
+
+    part: str
+    position: int
+    ready: bool
+    problem: str | None
+
+
+@attrs.frozen(kw_only=True)
+class Standing:
+    """A read model as it stands at one moment."""
+
+    read_model: str
+    stream: str
+    incarnation: str
+    head: int
+    schema: SchemaVersion
+    projections: Sequence[ProjectionStanding]
+    parked: Sequence[Parked]
+    copies: Sequence[CopyStanding]
+
+
+async def standing(reader: Reader, copies: Copies | None, event_log: EventLog, model: ReadModel) -> Standing:
+    """How a read model stands. Raises Unavailable, StoreUnavailable, StoreDamaged."""
+    checkpoints, parked, schema = await reader.checkpoints(), await reader.parked(), await reader.schema()
+    head = await event_log.head()
+    return Standing(
+        read_model=model.name,
+        stream=model.stream,
+        incarnation=head.incarnation,
+        head=head.last,
+        schema=schema,
+        projections=[await _projection(p, checkpoints.get(p.name), parked, event_log, head) for p in model.projections],
+        parked=parked,
+        copies=[] if copies is None else [await _copy(copies, part, model) for part in await copies.there()],
+    )
+
+
+async def _projection(
+    projection: Projection, checkpoint: Checkpoint | None, parked: Sequence[Parked], event_log: EventLog, head: Head
+) -> ProjectionStanding:
+    position = 0 if checkpoint is None else checkpoint.sequence
+    problem = problem_of(projection, checkpoint, head)
+    ours = [one for one in parked if one.projection == projection.name]
+    return ProjectionStanding(
+        projection=projection.name,
+        version=projection.version if checkpoint is None else checkpoint.version,
+        position=position,
+        head=head.last,
+        lag_events=max(0, head.last - position),
+        lag_seconds=0.0 if problem or position >= head.last else await _age(event_log, position + 1),
+        applied=0 if checkpoint is None else checkpoint.applied,
+        parked=len(ours),
+        waiting=sum(one.waiting for one in ours),
+        problem=problem,
+    )
+
+
+async def _age(event_log: EventLog, sequence: int) -> float:
+    commit = await event_log.at(sequence)
+    try:
+        return 0.0 if commit is None else max(0.0, (datetime.now(UTC) - commit.at).total_seconds())
+    except EventLogError:  # it cannot be read: then nobody knows
+        return 0.0
+
+
+def problem_of(projection: Projection, checkpoint: Checkpoint | None, head: Head) -> str | None:
+    """Why a projection cannot go on in this log, None where it can."""
+    position = 0 if checkpoint is None else checkpoint.sequence
+    if checkpoint is not None and checkpoint.incarnation != head.incarnation:
+        return "the stream was created anew"
+    if position > head.last:
+        return "ahead of the stream: its end was lost"
+    if position + 1 < head.first:
+        return "behind the stream: its beginning was removed"
+    if checkpoint is not None and checkpoint.version > projection.version:
+        return f"made by version {checkpoint.version}, this program has {projection.version}"
+    return None
+
+
+async def _copy(copies: Copies, part: Part, model: ReadModel) -> CopyStanding:
+    reader, position, problem = copies.reader(part), 0, None
+    try:
+        await reader.open()
+        position = _lowest(await reader.checkpoints(), model)
+        await (check_ready if part is Part.NEW else check_fits)(reader, model)
+    except ProjectionError as error:
+        problem = str(error)
+    finally:
+        await reader.close()
+    return CopyStanding(part=part.value, position=position, ready=problem is None, problem=problem)
+
+
+def _lowest(checkpoints: Mapping[str, Checkpoint], model: ReadModel) -> int:
+    return min((checkpoints[p.name].sequence if p.name in checkpoints else 0 for p in model.projections), default=0)

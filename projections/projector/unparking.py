@@ -1,0 +1,120 @@
+"""Taking up again what was parked: the commits that waited are applied in order, and the aggregate goes on with the others."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import attrs
+
+from eventlog import AggregateId, Commit, EventLog, EventLogError
+from projections.errors import NotParked, RowRefused
+from projections.model import Change, Projection
+from projections.projector.derive import Batch, changes_of, keys_of
+from projections.projector.parking import parked
+from projections.projector.writer import Advancing
+from projections.store import KEYS, KeyRecord, Parked, Place, Step
+
+_AT_ONCE = 500
+"""Commits of an aggregate that one transaction takes up: the others wait for it."""
+
+
+@attrs.frozen(kw_only=True)
+class Unparked:
+    """What came of it: the aggregates that are applied whole, and those that stay parked, as they are now."""
+
+    freed: Sequence[Parked]
+    parked: Sequence[Parked]
+
+
+async def unpark(event_log: EventLog, advancing: Advancing, projection: str | None, subject: str | None) -> Unparked:
+    """Take up what is parked, of one projection or all, of one aggregate or all, in the order of the log.
+
+    An aggregate whose commits cannot be applied yet stays parked, at the first that cannot be. Raises NotParked where there is
+    no such aggregate, Unavailable, StoreUnavailable.
+    """
+    wanted = [one for one in advancing.parked.values() if projection in {None, one.projection} and subject in {None, one.subject}]
+    if not wanted and (projection is not None or subject is not None):
+        where = " ".join(part for part in (projection, subject) if part is not None)
+        raise NotParked(f"nothing is parked under {where}")
+    freed: list[Parked] = []
+    left = sorted(wanted, key=lambda one: one.sequence)
+    before = -1
+    while left and len(left) != before:  # rows of one may refer to rows of another: while any is freed, the others may be next
+        before = len(left)
+        for one in tuple(left):
+            if await _take_up(event_log, advancing, one):
+                left.remove(one)
+                freed.append(one)
+    return Unparked(freed=freed, parked=[advancing.parked[one.place] for one in left])
+
+
+async def _take_up(event_log: EventLog, advancing: Advancing, one: Parked) -> bool:
+    """Apply what waits of one aggregate; whether all of it is applied."""
+    while True:
+        async with advancing.turn:
+            found = advancing.parked.get(one.place)
+            if found is None:
+                return True
+            commits = await _waiting(event_log, found)
+            take_up = _take_up_keys if one.projection == KEYS.name else _take_up_rows
+            if not commits or not await take_up(advancing, found, commits):
+                return False
+
+
+async def _waiting(event_log: EventLog, one: Parked) -> Sequence[Commit]:
+    commits: list[Commit] = []
+    async for commit in event_log.history(AggregateId.parse(one.subject), after=one.sequence - 1):
+        if commit.sequence > one.last or len(commits) == _AT_ONCE:
+            break
+        commits.append(commit)
+    return commits
+
+
+async def _take_up_rows(advancing: Advancing, one: Parked, commits: Sequence[Commit]) -> bool:
+    """Apply the first of the commits that wait; whether to go on."""
+    projection = next(p for p in advancing.model.projections if p.name == one.projection)
+    while True:
+        changes, applied, error = changes_of(projection, commits)
+        try:
+            await _write(advancing, projection, changes, _left(one, commits, applied, error), applied)
+        except RowRefused as refused:
+            if len(commits) > 1:
+                commits = commits[: len(commits) // 2]
+                continue
+            await _write(advancing, projection, (), _left(one, commits, 0, refused), 0)
+            return False
+        return error is None
+
+
+async def _write(
+    advancing: Advancing, projection: Projection, changes: Sequence[Change], left: Mapping[Place, Parked | None], applied: int
+) -> None:
+    before = advancing.checkpoints[projection.name]
+    after = attrs.evolve(before, applied=before.applied + applied)
+    await advancing.write(Batch([Step(projection=projection, before=before, after=after, changes=changes)], (), left))
+
+
+async def _take_up_keys(advancing: Advancing, one: Parked, commits: Sequence[Commit]) -> bool:
+    """Note the keys of the first of the commits that wait; whether to go on."""
+    records: list[KeyRecord] = []
+    error: Exception | None = None
+    for done, commit in enumerate(commits):
+        try:
+            records += keys_of(commit)
+        except EventLogError as unreadable:
+            error = unreadable
+            await advancing.write(Batch((), records, _left(one, commits, done, error)))
+            return False
+    await advancing.write(Batch((), records, _left(one, commits, len(commits), None)))
+    return True
+
+
+def _left(one: Parked, commits: Sequence[Commit], done: int, error: Exception | None) -> Mapping[Place, Parked | None]:
+    """What stays parked when that many of the commits have been applied, and the next one fails with an error."""
+    if done and commits[done - 1].sequence >= one.last:
+        return {one.place: None}
+    waiting = max(1, one.waiting - done)
+    if error is not None:
+        again = parked(one.projection, commits[done], error, one.at)
+        return {one.place: attrs.evolve(again, waiting=waiting, last=one.last)}
+    return {one.place: attrs.evolve(one, sequence=commits[done - 1].sequence + 1, waiting=waiting)}

@@ -1,0 +1,1 @@
+"""Copies of a read model: rebuild, verification, upgrade, recovery."""

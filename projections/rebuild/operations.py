@@ -1,0 +1,126 @@
+"""What operators have done to a read model, by the process that brings it up to date: unpark, switch, roll back.
+
+Who serves is asked over the broker, by the database's name; where nobody serves, the one who asks opens it and does it itself.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable
+from enum import StrEnum
+from http import HTTPStatus
+from typing import Any
+
+import attrs
+import msgspec
+import structlog
+
+from eventlog import EventLog, EventLogError
+from projections.errors import CopyRefused, ProjectionError
+from projections.model import ReadModel
+from projections.projector.projector import Projector
+from projections.rebuild.copies import Copies, Switching
+from projections.rebuild.rebuild import rollback, switch
+from projections.store import Store
+
+log = structlog.get_logger(__name__)
+
+
+class Work(StrEnum):
+    """What may be asked for."""
+
+    UNPARK = "unpark"
+    SWITCH = "switch"
+    ROLLBACK = "rollback"
+
+
+@attrs.frozen(kw_only=True)
+class Order:
+    """What is asked for, of which database; `projection` and `aggregate` narrow down what is unparked."""
+
+    work: Work
+    database: str
+    projection: str | None = None
+    aggregate: str | None = None
+
+
+@attrs.frozen(kw_only=True)
+class Done:
+    """What came of an order: up to which sequence the tables are then, and of an `unpark` what is free and what is not."""
+
+    sequence: int = 0
+    freed: tuple[str, ...] = ()
+    parked: tuple[str, ...] = ()
+
+
+@attrs.frozen(kw_only=True)
+class Refused:
+    """An order that was refused: the HTTP status of the error, and its text."""
+
+    status: int
+    message: str
+
+
+class OrderRefused(ProjectionError):
+    """The process that was asked refuses."""
+
+    def __init__(self, refused: Refused) -> None:
+        super().__init__(refused.message)
+        self.status = HTTPStatus(refused.status)  # type: ignore[misc]  # as the process that refused had it
+
+
+def subject_of(model: ReadModel) -> str:
+    """Where orders for a read model are taken."""
+    return f"projections.{model.name}.orders"
+
+
+class Maintenance:
+    """Does what is ordered, one thing at a time. `projector` runs, or has been loaded; without `copies` nothing is switched."""
+
+    def __init__(self, projector: Projector, store: Store, copies: Copies | None, event_log: EventLog, model: ReadModel) -> None:
+        self._projector = projector
+        self._store = store
+        self._copies = copies
+        self._log = event_log
+        self._model = model
+        self._turn = asyncio.Lock()
+
+    def take(self, request: bytes) -> Awaitable[bytes] | None:
+        """An order from the broker, if it is for this database: see `eventlog.broker.requests`."""
+        try:
+            order = msgspec.json.decode(request, type=Order)
+        except msgspec.DecodeError:
+            return None
+        return self._answer(order) if order.database == self._store.identity else None
+
+    async def _answer(self, order: Order) -> bytes:
+        log.info("ordered", **{name: value for name, value in attrs.asdict(order).items() if value is not None})
+        try:
+            return msgspec.json.encode({"done": await self.do(order)})
+        except (ProjectionError, EventLogError) as error:
+            log.warning("order refused", work=order.work, reason=str(error))
+            return msgspec.json.encode({"refused": Refused(status=error.status, message=str(error))})
+
+    async def do(self, order: Order) -> Done:
+        """Do it. Raises ProjectionError, EventLogError."""
+        async with self._turn:
+            if order.work is Work.UNPARK:
+                done = await self._projector.unpark(order.projection, order.aggregate)
+                return Done(
+                    sequence=self._projector.farthest,
+                    freed=tuple(f"{one.projection} {one.subject}" for one in done.freed),
+                    parked=tuple(f"{one.projection} {one.subject}" for one in done.parked),
+                )
+            if self._copies is None or not isinstance(self._store, Switching):
+                raise CopyRefused("this database keeps no copies")
+            change = switch if order.work is Work.SWITCH else rollback
+            await change(self._projector, self._store, self._copies, self._log, self._model)
+            return Done(sequence=self._projector.farthest)
+
+
+def outcome_of(answer: bytes) -> Done:
+    """What came of an order, from the answer to it. Raises OrderRefused."""
+    found: dict[str, Any] = msgspec.json.decode(answer)
+    if "refused" in found:
+        raise OrderRefused(msgspec.convert(found["refused"], Refused))
+    return msgspec.convert(found["done"], Done)

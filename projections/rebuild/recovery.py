@@ -1,0 +1,68 @@
+"""A database that proves to be damaged is set aside, and the read model is made again from the log, without being asked."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+import structlog
+
+from projections.errors import StoreDamaged, StoreForeign
+from projections.migrations import migrate
+from projections.model import ReadModel
+from projections.rebuild.upgrade import WITHHELD, Upgrade, upgrade_of
+from projections.store import Store
+from projections.stores.databases import copies_of
+from projections.stores.sqlite import SQLiteStore
+
+log = structlog.get_logger(__name__)
+
+LOOK_EVERY = 600.0
+"""Seconds between looks over the whole file: what nobody reads or writes would not be noticed otherwise."""
+_NOTICED_WITHIN = 0.5
+
+
+async def open_sound(store: Store, model: ReadModel) -> None:
+    """Open a database and apply all migrations; one that is damaged is set aside first.
+
+    The tables of another version of the program are left as they are, and withheld: see `projections.rebuild.upgrade`.
+
+    Raises StoreUnavailable, StoreForeign for the database of another program, MigrationError, and StoreDamaged where nothing can
+    be set aside.
+    """
+    try:
+        await store.open()
+    except StoreDamaged as error:
+        await make_again(store, model, error)
+    else:
+        if await upgrade_of(store, copies_of(store), model) is Upgrade.TABLES:
+            store.withheld = WITHHELD
+        else:
+            await migrate(store, model)
+
+
+async def make_again(store: Store, model: ReadModel, error: StoreDamaged) -> None:
+    """Set a damaged database aside, and open a new one in its place, to be filled from the log. Raises as `open_sound`."""
+    if isinstance(error, StoreForeign) or not isinstance(store, SQLiteStore):
+        raise error
+    await store.close()
+    aside = await store.set_aside()
+    log.error("a damaged database is set aside and made again from the log", aside=str(aside), reason=str(error))
+    await store.open()
+    await migrate(store, model)
+    store.withheld = None
+
+
+async def damaged(store: Store, *, look_every: float = LOOK_EVERY) -> StoreDamaged:
+    """Wait until a database proves to be damaged, to who reads it or to a look over all of it; for ever where it is sound."""
+    looked = time.monotonic()
+    while True:
+        await asyncio.sleep(_NOTICED_WITHIN)
+        if not isinstance(store, SQLiteStore):
+            continue
+        if store.damage is not None:
+            return store.damage
+        if time.monotonic() - looked >= look_every:
+            looked = time.monotonic()
+            if problems := await store.problems():
+                return StoreDamaged("; ".join(problems))

@@ -1,0 +1,206 @@
+"""A new version of the program takes over a read model: old and new tables stand side by side until the new ones are there.
+
+They are made by the new program when it starts, or before, by `projections rebuild --no-switch` of it. Where processes of the old
+one run meanwhile, on a database that is shared, these go on with theirs, and are waited for.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from enum import Enum
+
+import structlog
+
+from eventlog import EventLog, EventLogError, Unavailable
+from projections.errors import CopyRefused, NotLeading, ProjectionError, StoreDamaged, StoreInUse, StoreUnavailable
+from projections.migrations import migrate, migrations_of
+from projections.model import ReadModel
+from projections.projector.projector import Projector
+from projections.projector.writer import pauses
+from projections.rebuild.copies import Copies, Part, Switching
+from projections.rebuild.rebuild import check_fits, check_ready, confirm, fill, switch
+from projections.rebuild.verify import Run
+from projections.store import Reader, Store
+
+log = structlog.get_logger(__name__)
+
+WITHHELD = "the tables are those of another version of the program, and new ones are being made beside them"
+"""Why nothing is asked of tables that are not this program's."""
+_LOOK_EVERY = 0.2
+"""Seconds between two looks whether this process may write now."""
+
+
+class Upgrade(Enum):
+    """What has to become of the tables that a program finds."""
+
+    NONE = "none"
+    """They are its own, or there are none, or an operator has taken migrations back: these are applied where they are."""
+    ROWS = "rows"
+    """Only rows differ: they are shown until there are new ones."""
+    TABLES = "tables"
+    """The tables themselves differ: nothing is asked of them until there are new ones."""
+
+
+async def upgrade_of(store: Reader, copies: Copies | None, model: ReadModel) -> Upgrade:
+    """What has to become of the tables of a read model. Raises StoreUnavailable, StoreDamaged."""
+    checkpoints = await store.checkpoints()
+    filled = [projection.name in checkpoints for projection in model.projections]
+    if copies is None or not any(filled) or await _fits(store, model):
+        return Upgrade.NONE
+    schema, ready = await store.schema(), await _is_ready(copies, model)
+    if schema.version == _wanted(store, model):
+        return Upgrade.ROWS if ready or all(filled) else Upgrade.NONE
+    older = schema.version < _wanted(store, model) and not schema.dirty and not schema.taken_back
+    return Upgrade.TABLES if ready or older else Upgrade.NONE
+
+
+def _wanted(store: Reader, model: ReadModel) -> int:
+    return len(migrations_of(model, store.dialect))
+
+
+async def _fits(store: Reader, model: ReadModel) -> bool:
+    checkpoints = await store.checkpoints()
+    same_rows = all(checkpoints[p.name].version == p.version for p in model.projections if p.name in checkpoints)
+    return same_rows and (await store.schema()).version == _wanted(store, model)
+
+
+async def _is_ready(copies: Copies, model: ReadModel) -> bool:
+    """Whether a copy is there that was made for this program, and verified."""
+    if Part.NEW not in await copies.there():
+        return False
+    copy = copies.reader(Part.NEW)
+    try:
+        await copy.open()
+        await check_ready(copy, model)
+    except ProjectionError as error:
+        log.debug("the copy beside the tables cannot be taken", reason=str(error))
+        return False
+    finally:
+        await copy.close()
+    return True
+
+
+class Handover:
+    """The change from the tables of another version of the program to those of this one; `run` sees to it."""
+
+    def __init__(self, store: Store, copies: Copies | None, event_log: EventLog, model: ReadModel) -> None:
+        self._store = store
+        self._copies = copies
+        self._log = event_log
+        self._model = model
+        self._does = ""
+        self._replay: tuple[Projector, int] | None = None
+
+    def reason(self) -> str | None:
+        """Why this program's own tables are not shown yet, and how far they are; None where they are, or `run` has not begun."""
+        if self._replay is None:
+            return self._does or None
+        projector, until = self._replay
+        position = projector.status().position
+        return f"{self._does}: {position} events applied, {max(0, until - position)} left"
+
+    async def run(self, projector: Projector) -> None:
+        """Take the copy that is there, or make one, and switch to it; nothing where there is nothing to do.
+
+        `projector` is that of the live tables, and does not run. The old tables are kept for `rollback`, by the old program.
+        Where that still runs and leads, it is waited for, and so is another process that makes the copy, and what is away.
+        Where no copy can be made, the tables are migrated and filled again as they are. Raises ProjectionError, which `reason`
+        tells from then on.
+        """
+        waits, beside = pauses(), True
+        while True:
+            try:
+                await (self._change(projector) if beside else self._turn())
+                await migrate(self._store, self._model)
+            except (StoreUnavailable, Unavailable) as error:
+                self._say(f"making the new tables waits: {error}")
+                await asyncio.sleep(next(waits))
+            except (ProjectionError, EventLogError) as error:
+                self._say(f"the new tables cannot be made: {error}")
+                if not beside:
+                    raise
+                beside = False
+            else:
+                self._store.withheld = None
+                self._say("")
+                return
+
+    async def _change(self, projector: Projector) -> None:
+        store, copies, model = self._store, self._copies, self._model
+        while isinstance(store, Switching) and copies is not None:
+            if await upgrade_of(store, copies, model) is Upgrade.NONE:
+                return
+            try:
+                if not await _is_ready(copies, model):
+                    await self._make(copies)
+                await self._turn()
+                if await _fits(store, model):  # another process of this program has done it
+                    return
+                if await _is_ready(copies, model):
+                    self._say("the last events are brought into the new tables")
+                    await projector.load()
+                    await switch(projector, store, copies, self._log, model)
+                    return
+            except (StoreInUse, NotLeading) as error:
+                self._say(f"another process is waited for: {error}")
+                await asyncio.sleep(_LOOK_EVERY)
+
+    async def _make(self, copies: Copies) -> None:
+        """Make the copy, or go on with it, and verify it. Raises StoreInUse while another process does."""
+        copy = await _begun(copies, self._model)
+        try:
+            await fill(copy, self._log, self._model, run=self._told("new tables are made beside those of another version"))
+            await confirm(copy, self._log, self._model, run=self._told("the new tables are verified"))
+        finally:
+            await copy.close()
+
+    async def _turn(self) -> None:
+        """Wait until this process may change the tables, or another one of the same program has done it."""
+        turns = self._store.turns
+        while turns is not None and not await turns.take() and not await _fits(self._store, self._model):
+            self._say("the process that brings the tables of another version up to date is waited for, until it ends")
+            await asyncio.sleep(_LOOK_EVERY)
+
+    def _told(self, does: str) -> Run:
+        async def run(projector: Projector, until: int) -> None:
+            self._say(does)
+            self._replay = projector, until
+            await projector.run(until=until)
+
+        return run
+
+    def _say(self, does: str) -> None:
+        if does and does != self._does:
+            log.warning("a new version takes the read model over", read_model=self._model.name, state=does)
+        self._does, self._replay = does, None
+
+
+async def _begun(copies: Copies, model: ReadModel) -> Store:
+    """The copy to write to, open: the one that this program has begun, or a new one.
+
+    It is looked at by whoever has it: the beginning of another process's looks as if it were for another program.
+    """
+    copy = copies.store(Part.NEW)
+    try:
+        await copy.open()
+        if not (await copy.schema()).version or await _is_ours(copy, model):
+            return copy
+    except StoreDamaged as error:
+        log.warning("the copy beside the tables is made anew", reason=str(error))
+    except BaseException:
+        await copy.close()
+        raise
+    await copy.close()
+    await copies.discard(Part.NEW)
+    copy = copies.store(Part.NEW)
+    await copy.open()
+    return copy
+
+
+async def _is_ours(copy: Reader, model: ReadModel) -> bool:
+    try:
+        await check_fits(copy, model)
+    except CopyRefused as error:
+        log.info("the copy beside the tables is not for this program", reason=str(error))
+        return False
+    return True

@@ -1,0 +1,243 @@
+"""Folding the log afresh, and comparing what comes out with what is there: every read model equals a fold of the stream (I3).
+
+What is compared is canonical: tables by name, rows by key, values as JSON with sorted names, whichever store they come from. The
+idempotency keys are compared as a table, and of each projection how many commits it has applied.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import attrs
+import msgspec
+
+from eventlog import EventLog, Head
+from projections.errors import Behind, MigrationError
+from projections.migrations import Migrations
+from projections.model import ReadModel, Table
+from projections.projector.continuity import check_against
+from projections.projector.projector import Projector
+from projections.store import KEYS, Reader, Snapshot
+from projections.stores.sqlite import SQLiteStore
+
+_encoder = msgspec.json.Encoder(order="deterministic")
+
+
+@attrs.frozen
+class TableDigest:
+    """How many rows a table has, and the sha-256 of their canonical form."""
+
+    rows: int
+    digest: str
+
+
+@attrs.frozen
+class Dump:
+    """A read model in short: the digest of everything, of each table, and the commits that each projection has applied."""
+
+    digest: str
+    tables: Mapping[str, TableDigest]
+    applied: Mapping[str, int]
+
+
+@attrs.frozen
+class Difference:
+    """Where two read models part: the first row, by table and key, that they do not have in common.
+
+    `live` and `fresh` are the row's columns by name, None where it is missing. For the table `checkpoints` the key is the
+    projection's name and the row says how many commits it has applied.
+    """
+
+    table: str
+    key: tuple[Any, ...]
+    live: Mapping[str, Any] | None
+    fresh: Mapping[str, Any] | None
+
+    def __str__(self) -> str:
+        row = f"{self.table} {', '.join(map(repr, self.key))}"
+        if self.live is None:
+            return f"{row}: is missing"
+        if self.fresh is None:
+            return f"{row}: should not be there"
+        cells = [
+            f"{name} is {self.live.get(name)!r}, should be {value!r}"
+            for name, value in self.fresh.items()
+            if self.live.get(name) != value
+        ]
+        return f"{row}: {'; '.join(cells)}"
+
+
+Run = Callable[[Projector, int], Awaitable[None]]
+"""Runs a projector up to a sequence, and may show how far it is meanwhile."""
+
+
+async def plainly(projector: Projector, until: int) -> None:
+    """Run a projector without a word."""
+    await projector.run(until=until)
+
+
+@asynccontextmanager
+async def folded(
+    event_log: EventLog, model: ReadModel, *, until: int, directory: Path | None = None, run: Run = plainly
+) -> AsyncIterator[SQLiteStore]:
+    """A store with the read model made afresh from the log up to sequence `until`; it is gone after the block.
+
+    It is kept in a directory of its own in `directory` (None: the system's place for temporary files). Raises what
+    `Projector.run` does.
+    """
+    with TemporaryDirectory(prefix="fold-", dir=directory) as place:
+        async with SQLiteStore(Path(place) / "fold.db") as store:
+            await Migrations(store, model).up()
+            await store.leave_indexes_out(model.projections)  # it is read by key, if at all
+            if until:
+                await run(Projector(event_log, store, model), until)
+            yield store
+
+
+@attrs.frozen(kw_only=True)
+class Verdict:
+    """What came of a verification: the sequence up to which both were compared, and the first difference, None: equal."""
+
+    sequence: int
+    difference: Difference | None
+
+
+async def verify(
+    live: Reader, event_log: EventLog, model: ReadModel, *, directory: Path | None = None, run: Run = plainly
+) -> Verdict:
+    """Fold the log afresh, up to where a read model is now, and compare row by row; it may go on meanwhile.
+
+    Raises LogDamaged where it does not belong to this log, MigrationError where it was made by another version of the program,
+    Behind where its projections are not at one sequence (they are catching up), Unavailable, StoreUnavailable, StoreDamaged.
+    """
+    head = await event_log.head()
+    async with live.snapshot() as ours:
+        until = await _sequence_of(ours, model, head)
+        async with folded(event_log, model, until=until, directory=directory, run=run) as fresh, fresh.snapshot() as theirs:
+            return Verdict(sequence=until, difference=await compare_snapshots(ours, theirs, model))
+
+
+async def _sequence_of(snapshot: Snapshot, model: ReadModel, head: Head) -> int:
+    checkpoints = await snapshot.checkpoints()
+    found = {projection.name: checkpoints.get(projection.name) for projection in model.projections}
+    for projection in model.projections:
+        checkpoint = found[projection.name]
+        check_against(head, projection.name, checkpoint)
+        if checkpoint is not None and checkpoint.version != projection.version:
+            raise MigrationError(
+                f"projection {projection.name!r} is of version {checkpoint.version}, this program has {projection.version}"
+            )
+    sequences = {0 if checkpoint is None else checkpoint.sequence for checkpoint in found.values()}
+    if len(sequences) > 1:
+        raise Behind(f"the projections of {model.name} are at sequences {min(sequences)} to {max(sequences)}: catching up")
+    return max(sequences, default=0)
+
+
+async def dump(store: Reader, model: ReadModel) -> Dump:
+    """The digests of a read model as it is now."""
+    async with store.snapshot() as snapshot:
+        whole, tables = hashlib.sha256(), {}
+        for table in _tables(model):
+            rows, part = 0, hashlib.sha256()
+            async for line in _lines(snapshot, table):
+                part.update(line)
+                rows += 1
+            tables[table.name] = TableDigest(rows, part.hexdigest())
+            whole.update(f"{table.name} {rows} {part.hexdigest()}\n".encode())
+        applied = await _applied(snapshot, model)
+        whole.update(_encoder.encode(applied))
+        return Dump(whole.hexdigest(), tables, applied)
+
+
+async def compare(live: Reader, fresh: Reader, model: ReadModel) -> Difference | None:
+    """The first difference between two stores of one read model, None where they are equal. Reads both once, in step."""
+    async with live.snapshot() as ours, fresh.snapshot() as theirs:
+        return await compare_snapshots(ours, theirs, model)
+
+
+async def compare_snapshots(ours: Snapshot, theirs: Snapshot, model: ReadModel) -> Difference | None:
+    """As `compare`, of two moments."""
+    for table in _tables(model):
+        difference = await _compare_table(ours, theirs, table)
+        if difference is not None:
+            return difference
+    applied, expected = await _applied(ours, model), await _applied(theirs, model)
+    for name, count in expected.items():
+        if applied.get(name) != count:
+            return Difference("checkpoints", (name,), {"applied": applied.get(name)}, {"applied": count})
+    return None
+
+
+async def _compare_table(ours: Snapshot, theirs: Snapshot, table: Table) -> Difference | None:
+    lists = ours.scan(table), theirs.scan(table)
+    while True:
+        some, others = await anext(lists[0], None) or (), await anext(lists[1], None) or ()
+        if some != others:
+            break
+        if not some:
+            return None
+    left, right = _rows(table, some, lists[0]), _rows(table, others, lists[1])
+    while True:
+        live, fresh = await anext(left, None), await anext(right, None)
+        if live is None and fresh is None:
+            return None
+        if live == fresh:
+            continue
+        if live is None or (fresh is not None and _key(table, fresh) < _key(table, live)):
+            live = None
+        elif fresh is None or _key(table, live) < _key(table, fresh):
+            fresh = None
+        row = live or fresh
+        assert row is not None
+        return Difference(table.name, tuple(row[name] for name in table.key), live, fresh)
+
+
+def _key(table: Table, row: Mapping[str, Any]) -> tuple[Any, ...]:
+    """A row's key, to be compared as the stores sort it: text by its bytes."""
+    return tuple(value.encode() if isinstance(value := row[name], str) else value for name in table.key)
+
+
+def _tables(model: ReadModel) -> Sequence[Table]:
+    return sorted((KEYS, *(table for p in model.projections for table in p.tables)), key=lambda table: table.name)
+
+
+async def _rows(
+    table: Table, first: Sequence[tuple[Any, ...]], more: AsyncIterator[Sequence[tuple[Any, ...]]]
+) -> AsyncIterator[Mapping[str, Any]]:
+    for row in first:
+        yield dict(_canonical(table, row))
+    async for rows in more:
+        for row in rows:
+            yield dict(_canonical(table, row))
+
+
+async def _lines(snapshot: Snapshot, table: Table) -> AsyncIterator[bytes]:
+    async for rows in snapshot.scan(table):
+        for row in rows:
+            yield _encoder.encode([value for _, value in _canonical(table, row)]) + b"\n"
+
+
+def _canonical(table: Table, row: Sequence[Any]) -> Iterator[tuple[str, Any]]:
+    """The cells of a row, alike from every store: JSON as the value that it stands for, NUL as one that cannot hold it has it."""
+    for column, value in zip(table.columns, row, strict=True):
+        if column.type == "json" and value is not None:
+            yield column.name, _meaning(value)
+        else:
+            yield column.name, value.replace("\0", "\ufffd") if column.type == "text" and value is not None else value
+
+
+def _meaning(text: str) -> Any:
+    try:
+        return msgspec.json.decode(text)
+    except msgspec.DecodeError:  # then it differs from what was written, and that is what is looked for
+        return text
+
+
+async def _applied(snapshot: Snapshot, model: ReadModel) -> dict[str, int]:
+    checkpoints = await snapshot.checkpoints()
+    return {p.name: checkpoints[p.name].applied for p in model.projections if p.name in checkpoints}

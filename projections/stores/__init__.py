@@ -1,0 +1,1 @@
+"""Databases of read models: SQLite and Postgres."""

@@ -1,0 +1,87 @@
+"""The database that an address names."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from projections.errors import StoreUnavailable
+from projections.store import Reader
+from projections.stores.sqlite import SQLiteReader, SQLiteStore
+from projections.stores.sqlite.copies import SQLiteCopies
+
+if TYPE_CHECKING:
+    from projections.stores.postgres import PostgresCopies, PostgresReader, PostgresStore
+
+SQLITE = "sqlite:"
+POSTGRES = ("postgres:", "postgresql:")
+
+
+PATIENCE = 2.0
+"""Seconds for which a process that opens a file waits for the one that has it."""
+
+
+def store_at(
+    url: str, *, patience: float = PATIENCE, on_waiting: Callable[[str], object] | None = None
+) -> SQLiteStore | PostgresStore:
+    """The store at an address, to write to it; `patience` and `on_waiting` as `SQLiteStore` has them.
+
+    `sqlite:<path>` (also `sqlite:///<absolute path>`), or `postgresql://user:password@host:port/database`, also
+    `postgres://...`. Raises StoreUnavailable for an address of another form.
+    """
+    if not url.startswith(POSTGRES):
+        return SQLiteStore(_file(url), patience=patience, on_waiting=on_waiting)
+    from projections.stores.postgres import PostgresStore  # noqa: PLC0415 - slow
+
+    return PostgresStore(url)
+
+
+def reader_at(url: str) -> SQLiteReader | PostgresReader:
+    """As `store_at`, to look at it only: also while a service writes to it."""
+    if not url.startswith(POSTGRES):
+        return SQLiteReader(_file(url))
+    from projections.stores.postgres import PostgresReader  # noqa: PLC0415 - slow
+
+    return PostgresReader(url)
+
+
+def copies_at(url: str) -> SQLiteCopies | PostgresCopies:
+    """The copies beside the tables at an address. Raises StoreUnavailable as `store_at`."""
+    if not url.startswith(POSTGRES):
+        return SQLiteCopies(_file(url))
+    from projections.stores.postgres import PostgresCopies  # noqa: PLC0415 - slow
+
+    return PostgresCopies(url)
+
+
+def copies_of(reader: Reader) -> SQLiteCopies | PostgresCopies | None:
+    """The copies beside the tables that are looked at; None where the database keeps none."""
+    if isinstance(reader, SQLiteReader):
+        return SQLiteCopies(reader.path)
+    from projections.stores.postgres import PostgresCopies, PostgresReader  # noqa: PLC0415 - slow
+
+    return PostgresCopies(reader.address.url) if isinstance(reader, PostgresReader) else None
+
+
+def path_of(url: str) -> Path | None:
+    """The file that an address names, None where it names none on this machine. Raises StoreUnavailable as `store_at`."""
+    return None if url.startswith(POSTGRES) else _file(url)
+
+
+def shown(url: str) -> str:
+    """An address without its password. Raises StoreUnavailable as `store_at`."""
+    if not url.startswith(POSTGRES):
+        return url
+    from projections.stores.postgres.connection import Address  # noqa: PLC0415 - slow
+
+    return Address(url).shown
+
+
+def _file(url: str) -> Path:
+    if not url.startswith(SQLITE) or not url.removeprefix(SQLITE).strip("/"):
+        raise StoreUnavailable(
+            f"{url.partition(':')[0]!r} is no database that is known: give sqlite:<path> or postgresql://<user>@<host>/<database>"
+        )
+    path = url.removeprefix(SQLITE)
+    return Path(path.removeprefix("//")).expanduser()

@@ -1,0 +1,7 @@
+"""Read models in a Postgres database, which several processes may share."""
+
+from projections.stores.postgres.copies import PostgresCopies
+from projections.stores.postgres.reader import PostgresReader
+from projections.stores.postgres.store import PostgresStore
+
+__all__ = ["PostgresCopies", "PostgresReader", "PostgresStore"]

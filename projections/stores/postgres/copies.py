@@ -1,0 +1,163 @@
+"""Copies of the tables in a schema: schemas of their own beside it, `<schema>__new` and `<schema>__old`."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
+from typing import Any
+
+import asyncpg
+
+from projections.errors import CopyRefused, NotLeading, ProjectionError, StoreInUse, StoreUnavailable
+from projections.rebuild.copies import Part
+from projections.store import NOTHING_PARKED, KeyRecord, Outcome, Parked, Place, Step
+from projections.stores.postgres import switching
+from projections.stores.postgres.connection import QUERY_TIMEOUT, Address, connect, translated
+from projections.stores.postgres.reader import PostgresReader
+from projections.stores.postgres.store import WRITE_TIMEOUT, PostgresStore
+from projections.stores.postgres.turns import KEY, MIGRATION, PostgresTurns
+
+_PATIENCE = 3.0
+"""Seconds to wait for another process to give a copy up: a session ends a second after its process at the latest."""
+_POLL = 0.05
+_MANY = 20_000
+"""Changes from which on the planner is told of them before anybody reads: it would take a table that was just filled for an
+empty one until the server has looked by itself."""
+
+
+class PostgresCopies:
+    """The copies beside the tables at an address: `projections.rebuild.copies.Copies`.
+
+    To make one, the user has to be allowed to make schemas in the database.
+    """
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+        self._address = Address(url)
+
+    async def there(self) -> Collection[Part]:
+        """Which there are."""
+        async with _beside(self._address) as (connection, live):
+            return await switching.parts_there(connection, live)
+
+    def store(self, part: Part) -> PostgresCopy:
+        """A copy to write to."""
+        return PostgresCopy(self._url, part)
+
+    def reader(self, part: Part) -> PostgresCopyReader:
+        """A copy to look at."""
+        return PostgresCopyReader(self._url, part)
+
+    async def discard(self, part: Part) -> None:
+        """Remove a copy, if it is there."""
+        async with _beside(self._address) as (connection, live), connection.transaction():
+            await connection.execute(f"SELECT pg_advisory_xact_lock({KEY})", MIGRATION)
+            if part in await switching.parts_there(connection, live):
+                name = switching.schema_of(live, part)
+                await connection.execute(f"SET LOCAL lock_timeout = '{_PATIENCE:g}s'")
+                try:
+                    await switching.keep_closed(connection, name)
+                    await switching.remove_schema(connection, name)
+                except asyncpg.LockNotAvailableError as error:
+                    raise StoreInUse(f"schema {name} is in use by another process") from error
+
+
+class PostgresCopy(PostgresStore):
+    """A copy that this process alone writes to, see `PostgresCopies`. The new one is made where it is missing."""
+
+    def __init__(self, url: str, part: Part) -> None:
+        super().__init__(url)
+        self._live = self.address
+        self._part = part
+        self._changes = 0
+
+    @property
+    def turns(self) -> None:
+        """None: it belongs to one process as long as it is open."""
+
+    async def open(self) -> None:
+        """Connect. Raises CopyRefused where there is none, StoreInUse, StoreUnavailable."""
+        self.address = await _copy_of(self._live, self._part, make=self._part is Part.NEW)
+        self._turns = PostgresTurns(self.address, write_timeout=WRITE_TIMEOUT)
+        await super().open()
+        try:
+            await self._take()
+        except BaseException:
+            await self.close()
+            raise
+
+    async def _take(self) -> None:
+        end = time.monotonic() + _PATIENCE
+        while not await self._turns.take():
+            if time.monotonic() > end:
+                raise StoreInUse(f"{self.address} is in use by another process")
+            await asyncio.sleep(_POLL)
+
+    async def advance(
+        self, steps: Sequence[Step], keys: Sequence[KeyRecord] = (), parked: Mapping[Place, Parked | None] = NOTHING_PARKED
+    ) -> Outcome:
+        """As every store."""
+        self._changes += sum(len(step.changes) for step in steps)
+        return await super().advance(steps, keys, parked)
+
+    async def close(self) -> None:
+        """Finish what is being written, let the planner look at it, and disconnect."""
+        async with self._writing:
+            writer = self._turns.connection
+            if writer is not None:
+                with suppress(ProjectionError), translated(self.address):
+                    if self._changes > _MANY:
+                        await writer.execute("ANALYZE")
+                    # The end of the session takes longer to be seen.
+                    await writer.execute("SELECT pg_advisory_unlock_all()", timeout=QUERY_TIMEOUT)
+        self._changes = 0
+        await super().close()
+
+    async def _writer(self) -> Any:
+        try:
+            return await super()._writer()
+        except NotLeading as error:
+            raise StoreInUse(str(error)) from error
+
+
+class PostgresCopyReader(PostgresReader):
+    """A copy to look at, see `PostgresCopies`."""
+
+    def __init__(self, url: str, part: Part) -> None:
+        super().__init__(url)
+        self._live = self.address
+        self._part = part
+
+    async def open(self) -> None:
+        """Connect. Raises CopyRefused where there is none, StoreUnavailable."""
+        self.address = await _copy_of(self._live, self._part, make=False)
+        await super().open()
+
+
+@asynccontextmanager
+async def _beside(address: Address) -> AsyncIterator[tuple[Any, str]]:
+    """A connection, and the schema of the live tables."""
+    with translated(address):
+        connection = await connect(address, command_timeout=WRITE_TIMEOUT)
+        try:
+            live = await connection.fetchval("SELECT current_schema()")
+            if live is None:
+                raise StoreUnavailable(f"{address}: there is no schema to make tables in: make that of `search_path`")
+            yield connection, live
+        finally:
+            await connection.close()
+
+
+async def _copy_of(address: Address, part: Part, *, make: bool) -> Address:
+    """Where a copy is; it is made where it is missing."""
+    async with _beside(address) as (connection, live), connection.transaction():
+        name = switching.schema_of(live, part)
+        if make:
+            await connection.execute(f"SELECT pg_advisory_xact_lock({KEY})", MIGRATION)
+        if part not in await switching.parts_there(connection, live):
+            if not make:
+                raise CopyRefused("there is no copy" if part is Part.NEW else "there are no old tables")
+            await switching.make_schema(connection, name)
+        return address.within(name)

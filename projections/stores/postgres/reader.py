@@ -1,0 +1,169 @@
+"""Reading a Postgres database."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
+from typing import Any, Self
+
+import asyncpg
+
+from projections.errors import StoreUnavailable
+from projections.model import Table
+from projections.store import KEYS, Argument, Checkpoint, KeyRecord, Parked, Row, SchemaVersion, Snapshot, StoredColumn
+from projections.stores.postgres import schema, writing
+from projections.stores.postgres.connection import Address, connect, connect_pool, quoted, times_as_text, translated, without_nul
+
+CONNECTIONS = 8
+"""Queries that one process has under way at most; more wait for their turn."""
+_LONG = 60.0
+"""Seconds for what reads much."""
+
+
+class PostgresReader:
+    """Looks at a database, also while other processes write to it: `projections.store.Reader`."""
+
+    dialect = "postgres"
+
+    def __init__(self, url: str) -> None:
+        """`url`: `postgresql://user:password@host:port/database`. Raises StoreUnavailable for an address of another form."""
+        self.address = Address(url)
+        self._pool: Any = None
+        self.withheld: str | None = None
+        """Why queries are refused now, see `projections.store.Store`."""
+
+    async def __aenter__(self) -> Self:
+        await self.open()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    async def open(self) -> None:
+        """Connect. Raises StoreUnavailable, also where the database is empty."""
+        with translated(self.address):
+            self._pool = await connect_pool(self.address, size=CONNECTIONS)
+            try:
+                await schema.read_version(self._pool)
+            except asyncpg.UndefinedTableError as error:
+                await self._close_pool()
+                raise StoreUnavailable(f"{self.address} holds no read model: it is made by the service that fills it") from error
+            except BaseException:
+                await self._close_pool()
+                raise
+
+    async def close(self) -> None:
+        """Disconnect."""
+        await self._close_pool()
+
+    async def _close_pool(self) -> None:
+        pool, self._pool = self._pool, None
+        if pool is not None:
+            with suppress(TimeoutError, OSError, asyncpg.PostgresError, asyncpg.InterfaceError):
+                await pool.close()
+
+    async def checkpoints(self) -> Mapping[str, Checkpoint]:
+        """The checkpoint of each projection that has one."""
+        with translated(self.address):
+            return await writing.read_checkpoints(self._opened())
+
+    async def parked(self) -> Sequence[Parked]:
+        """The aggregates that are parked, by projection and sequence."""
+        with translated(self.address):
+            return await writing.read_parked(self._opened())
+
+    async def find_key(self, key: str) -> KeyRecord | None:
+        """Where an idempotency key took effect, as far as this read model has been brought."""
+        row = await self.fetch_one(f"SELECT * FROM {KEYS.name} WHERE key = $1", key)  # noqa: S608 - a constant
+        return KeyRecord(**row) if row else None
+
+    async def fetch(self, sql: str, *arguments: Argument) -> Sequence[Row]:
+        """The rows of a query."""
+        with translated(self.address, asked=True):
+            return [dict(row) for row in await self._asked().fetch(sql, *map(without_nul, arguments))]
+
+    async def fetch_one(self, sql: str, *arguments: Argument) -> Row | None:
+        """The first row of a query, or None."""
+        with translated(self.address, asked=True):
+            row = await self._asked().fetchrow(sql, *map(without_nul, arguments))
+            return None if row is None else dict(row)
+
+    async def fetch_beside(self, sql: str, *arguments: Argument) -> Sequence[Row]:
+        """As `fetch`, for what takes longer."""
+        with translated(self.address, asked=True):
+            return [dict(row) for row in await self._asked().fetch(sql, *map(without_nul, arguments), timeout=_LONG)]
+
+    async def schema(self) -> SchemaVersion:
+        """The last migration applied."""
+        with translated(self.address):
+            return await schema.read_version(self._opened())
+
+    async def columns(self, table: str) -> Sequence[StoredColumn]:
+        """The columns of a table in order, none where there is no such table."""
+        with translated(self.address):
+            return await schema.read_columns(self._opened(), table)
+
+    @property
+    def identity(self) -> str:
+        """Names the database, without the password."""
+        return str(self.address)
+
+    async def problems(self, *, thorough: bool = False) -> Sequence[str]:  # noqa: ARG002 - there is no more to look at
+        """What is known to be broken: pages whose checksum was wrong when they were read, where the server keeps checksums."""
+        row = await self.fetch_one("SELECT checksum_failures AS bad FROM pg_stat_database WHERE datname = current_database()")
+        return [f"{row['bad']} pages had a wrong checksum when they were read"] if row and row["bad"] else []
+
+    def snapshot(self) -> AbstractAsyncContextManager[Snapshot]:
+        """Everything as it is now."""
+        return _snapshot(self.address)
+
+    def _asked(self) -> Any:
+        if self.withheld is not None:
+            raise StoreUnavailable(self.withheld)
+        return self._opened()
+
+    def _opened(self) -> Any:
+        if self._pool is None:
+            raise StoreUnavailable(f"{self.address} is not open")
+        return self._pool
+
+
+@asynccontextmanager
+async def _snapshot(address: Address) -> AsyncIterator[_Snapshot]:
+    with translated(address):
+        connection = await connect(address)
+    try:
+        with translated(address):
+            await times_as_text(connection)
+            transaction = connection.transaction(isolation="repeatable_read", readonly=True)
+            await transaction.start()
+            # Copies do not change places meanwhile; and only then is decided what the transaction sees.
+            await connection.execute(f"LOCK TABLE {schema.CHECKPOINTS} IN ACCESS SHARE MODE")
+            await writing.read_checkpoints(connection)
+        yield _Snapshot(address, connection)
+    finally:
+        with suppress(TimeoutError, OSError, asyncpg.PostgresError, asyncpg.InterfaceError):
+            await connection.close(timeout=5)
+
+
+class _Snapshot:
+    """A read transaction on a connection of its own."""
+
+    def __init__(self, address: Address, connection: Any) -> None:
+        self._address = address
+        self._connection = connection
+
+    async def checkpoints(self) -> Mapping[str, Checkpoint]:
+        with translated(self._address):
+            return await writing.read_checkpoints(self._connection)
+
+    async def scan(self, table: Table, *, batch: int = 1000) -> AsyncIterator[Sequence[tuple[Any, ...]]]:
+        columns = ", ".join(map(quoted, table.names))
+        sql = f"SELECT {columns} FROM {quoted(table.name)} ORDER BY {schema.order_of_keys(table)}"  # noqa: S608 - quoted
+        with translated(self._address):
+            cursor = await self._connection.cursor(sql)
+            rows = await cursor.fetch(batch)
+        while rows:
+            yield [tuple(row) for row in rows]
+            with translated(self._address):
+                rows = await cursor.fetch(batch)

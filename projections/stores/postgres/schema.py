@@ -1,0 +1,164 @@
+"""The tables that every database has, and what it says of its tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import attrs
+
+from projections.model import ColumnType, Projection, Table
+from projections.store import KEYS, Parked, SchemaVersion, StoredColumn
+from projections.stores.postgres.connection import quoted
+
+CHECKPOINTS = "projection_checkpoints"
+MIGRATIONS = "schema_migrations"
+PARKED = "projection_parked"
+PARKED_COLUMNS = tuple(field.name for field in attrs.fields(Parked))
+
+_SYSTEM_TABLES = f"""
+CREATE TABLE IF NOT EXISTS {CHECKPOINTS} (
+    projection TEXT COLLATE "C" PRIMARY KEY,
+    version BIGINT NOT NULL,
+    incarnation TEXT NOT NULL,
+    sequence BIGINT NOT NULL,
+    applied BIGINT NOT NULL
+);
+CREATE TABLE IF NOT EXISTS {KEYS.name} (
+    key TEXT COLLATE "C" PRIMARY KEY,
+    fingerprint TEXT,
+    subject TEXT NOT NULL,
+    sequence BIGINT NOT NULL
+);
+CREATE TABLE IF NOT EXISTS {PARKED} (
+    projection TEXT COLLATE "C" NOT NULL,
+    subject TEXT COLLATE "C" NOT NULL,
+    sequence BIGINT NOT NULL,
+    types TEXT NOT NULL,
+    error TEXT NOT NULL,
+    traceback TEXT NOT NULL,
+    at TIMESTAMPTZ NOT NULL,
+    waiting BIGINT NOT NULL,
+    last BIGINT NOT NULL,
+    PRIMARY KEY (projection, subject)
+);
+CREATE TABLE IF NOT EXISTS {MIGRATIONS} (version BIGINT PRIMARY KEY, dirty BOOLEAN NOT NULL);
+"""
+
+MARK = "Made from the event log by `projections`, which moves it and removes it."
+"""The comment on tables and schemas that are ours: nothing else in a database is touched."""
+
+_TAKEN_BACK = "A migration was taken back."
+_VERSION = f"""
+SELECT version, dirty, col_description(tableoid, 1) IS NOT DISTINCT FROM '{_TAKEN_BACK}' AS taken_back FROM {MIGRATIONS}
+"""  # noqa: S608 - constants
+
+_TABLES = """
+SELECT c.oid::bigint AS oid, c.relname AS name, obj_description(c.oid, 'pg_class') IS NOT DISTINCT FROM $2 AS ours
+FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
+WHERE n.nspname = coalesce($1, current_schema()) AND c.relkind IN ('r', 'p') ORDER BY c.relname
+"""
+
+_COLUMNS = """
+SELECT a.attname AS name, format_type(a.atttypid, a.atttypmod) AS type, array_position(i.indkey::int2[], a.attnum) AS key
+FROM pg_attribute AS a LEFT JOIN pg_index AS i ON i.indrelid = a.attrelid AND i.indisprimary
+WHERE a.attrelid = to_regclass($1) AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum
+"""
+
+TYPES: Mapping[ColumnType, str] = {
+    "text": "text",
+    "integer": "bigint",
+    "real": "double precision",
+    "boolean": "boolean",
+    "timestamp": "timestamptz",
+    "json": "json",
+}
+"""The type that a column of ours has in Postgres. Smaller numbers are not: a sequence must fit."""
+
+_HOLDS: Mapping[str, frozenset[ColumnType]] = {
+    "text": frozenset({"text", "json"}),
+    "bigint": frozenset({"integer"}),
+    "double precision": frozenset({"real"}),
+    "boolean": frozenset({"boolean"}),
+    "timestamp with time zone": frozenset({"timestamp"}),
+    "json": frozenset({"json"}),
+}
+
+
+@attrs.frozen
+class StoredTable:
+    """A table that is there; `ours` where a migration or the store has made it."""
+
+    oid: int
+    name: str
+    ours: bool
+
+
+async def read_tables(connection: Any, name: str | None = None) -> Sequence[StoredTable]:
+    """The tables in a schema, by name; without one those in the schema of the session."""
+    return [StoredTable(**row) for row in await connection.fetch(_TABLES, name, MARK)]
+
+
+async def mark_new_tables(connection: Any, before: Iterable[StoredTable]) -> None:
+    """Mark the tables of the session's schema that are not among those before."""
+    known = {table.oid for table in before}
+    for table in await read_tables(connection):
+        if table.oid not in known:
+            await connection.execute(f"COMMENT ON TABLE {quoted(table.name)} IS '{MARK}'")
+
+
+async def create_system_tables(connection: Any) -> None:
+    """Make the tables of the store itself where they are missing."""
+    before = await read_tables(connection)
+    await connection.execute(_SYSTEM_TABLES)
+    await mark_new_tables(connection, before)
+
+
+async def read_version(connection: Any) -> SchemaVersion:
+    """The last migration applied."""
+    row = await connection.fetchrow(_VERSION)
+    return SchemaVersion(row["version"], row["dirty"], row["taken_back"]) if row else SchemaVersion(0)
+
+
+async def write_version(connection: Any, version: SchemaVersion) -> None:
+    """Record the last migration applied."""
+    await connection.execute(f"DELETE FROM {MIGRATIONS}")  # noqa: S608 - a constant
+    await connection.execute(f"INSERT INTO {MIGRATIONS} VALUES ($1, $2)", version.version, version.dirty)  # noqa: S608 - a constant
+    comment = f"'{_TAKEN_BACK}'" if version.taken_back else "NULL"
+    await connection.execute(f"COMMENT ON COLUMN {MIGRATIONS}.version IS {comment}")
+
+
+async def read_columns(connection: Any, table: str) -> Sequence[StoredColumn]:
+    """The columns of a table in order, none where there is no such table."""
+    return [
+        StoredColumn(name=row["name"], type=row["type"].upper(), holds=_HOLDS.get(row["type"], frozenset()), key=row["key"])
+        for row in await connection.fetch(_COLUMNS, quoted(table))
+    ]
+
+
+@attrs.frozen
+class Shape:
+    """What a migration may change of a table, so that it has to be filled again: its columns, how many rows it has."""
+
+    columns: tuple[tuple[str, str], ...]
+    rows: int
+    identity: int
+    """Of the table itself: one that was dropped and made again is another one, however alike."""
+
+
+async def shapes(connection: Any, projections: Iterable[Projection]) -> dict[str, Shape]:
+    """The shape of each table of the projections that there is, by its name."""
+    found = {}
+    for table in (table for projection in projections for table in projection.tables):
+        columns = await read_columns(connection, table.name)
+        if columns:
+            rows = await connection.fetchval(f"SELECT count(*) FROM {quoted(table.name)}")  # noqa: S608 - quoted
+            identity = await connection.fetchval("SELECT to_regclass($1)::oid::bigint", quoted(table.name))
+            found[table.name] = Shape(tuple((column.name, column.type) for column in columns), rows, identity)
+    return found
+
+
+def order_of_keys(table: Table) -> str:
+    """The ORDER BY that sorts a table by its key, text by its bytes."""
+    texts = {column.name for column in table.columns if column.type == "text"}
+    return ", ".join(f"{quoted(name)}{' COLLATE ' + quoted('C') if name in texts else ''}" for name in table.key)

@@ -1,0 +1,176 @@
+"""Writing a Postgres database: one process at a time, on one connection; a batch with its checkpoints in one transaction."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
+from typing import Any
+
+import asyncpg
+import structlog
+
+from projections.errors import MigrationError, NotLeading, RowRefused
+from projections.model import Projection
+from projections.projector.batch import judge, last_changes
+from projections.rebuild.copies import Part
+from projections.store import NOTHING_PARKED, KeyRecord, Outcome, Parked, Place, SchemaVersion, Step
+from projections.stores.postgres import indexes, schema, switching, writing
+from projections.stores.postgres.connection import connect, translated
+from projections.stores.postgres.reader import PostgresReader
+from projections.stores.postgres.turns import MIGRATION, PostgresTurns
+
+log = structlog.get_logger(__name__)
+
+WRITE_TIMEOUT = 300.0
+"""Seconds for one statement of a batch."""
+_LOCK_TIMEOUT = "10s"
+"""How long a migration waits for a table that is in use, with everybody who comes later behind it."""
+
+
+class PostgresStore(PostgresReader):
+    """A database that several processes have open, of which one writes: `projections.store.Store`.
+
+    The connection that writes holds a lock (`PostgresTurns`), so that who loses the one has lost the other. Rows and checkpoints
+    are as safe as the server's `synchronous_commit` makes them.
+    """
+
+    def __init__(self, url: str) -> None:
+        super().__init__(url)
+        self._turns = PostgresTurns(self.address, write_timeout=WRITE_TIMEOUT)
+        self._writing = asyncio.Lock()
+
+    @property
+    def turns(self) -> PostgresTurns | None:
+        """How it is shared with other processes."""
+        return self._turns
+
+    async def open(self) -> None:
+        """Connect, and make the tables of the store itself where they are missing. Raises StoreUnavailable."""
+        with translated(self.address):
+            connection = await connect(self.address)
+            try:
+                async with connection.transaction():
+                    await self._turns.lock(connection, MIGRATION)
+                    await schema.create_system_tables(connection)
+            finally:
+                await connection.close()
+        await super().open()
+
+    async def close(self) -> None:
+        """Finish what is being written and disconnect."""
+        async with self._writing:
+            await self._turns.give_up()
+        await super().close()
+
+    async def advance(
+        self, steps: Sequence[Step], keys: Sequence[KeyRecord] = (), parked: Mapping[Place, Parked | None] = NOTHING_PARKED
+    ) -> Outcome:
+        """Write the rows and move the checkpoints of all steps in one transaction, each compared with its `before`.
+
+        Raises NotLeading where another process writes.
+        """
+        batch = writing.Batch([pair for step in steps for pair in last_changes(step)], keys, parked)
+        async with self._writing:
+            with translated(self.address):
+                writer = await self._writer()
+                try:
+                    return await self._advance(writer, steps, batch)
+                except asyncpg.CharacterNotInRepertoireError:
+                    return await self._advance(writer, steps, batch.without_nuls())
+
+    async def _advance(self, writer: Any, steps: Sequence[Step], batch: writing.Batch) -> Outcome:
+        async with writer.transaction():
+            outcome = judge(steps, await writing.read_checkpoints(writer, locked=True))
+            if outcome is Outcome.STORED:
+                await writing.write(writer, batch)
+                await writing.write_checkpoints(writer, [step.after for step in steps], self._turns.channel)
+        return outcome
+
+    async def forget(self, projections: Sequence[Projection]) -> None:
+        """Empty the tables of these projections and remove their checkpoints, in one transaction. Raises NotLeading."""
+        async with self._writing:
+            with translated(self.address):
+                writer = await self._writer()
+                async with writer.transaction():
+                    for projection in reversed(projections):
+                        await writing.forget(writer, projection.name, [table.name for table in reversed(projection.tables)])
+
+    async def migrate(
+        self, sql: str, *, before: SchemaVersion, after: SchemaVersion, projections: Sequence[Projection]
+    ) -> Sequence[str] | None:
+        """Run the statements of one migration and record its version, in one transaction."""
+        try:
+            with translated(self.address):
+                connection = await connect(self.address, lock_timeout=_LOCK_TIMEOUT)
+                try:
+                    async with connection.transaction():
+                        await connection.execute("SET LOCAL lock_timeout = 0")
+                        await self._turns.lock(connection, MIGRATION)
+                        await connection.execute(f"SET LOCAL lock_timeout = '{_LOCK_TIMEOUT}'")
+                        return await _migrate(connection, sql, before, after, projections)
+                finally:
+                    with suppress(OSError, TimeoutError, asyncpg.PostgresError, asyncpg.InterfaceError):
+                        await connection.close()
+        except RowRefused as error:
+            raise MigrationError(f"the rows there are do not allow the migration, nothing was changed: {error}") from error
+
+    async def leave_indexes_out(self, projections: Sequence[Projection]) -> None:
+        """Do without the indexes of empty tables that only queries need, until `make_indexes`. Raises NotLeading."""
+        async with self._writing:
+            with translated(self.address):
+                writer = await self._writer()
+                async with writer.transaction():
+                    await indexes.leave_out(writer, [table.name for projection in projections for table in projection.tables])
+
+    async def make_indexes(self) -> None:
+        """Make the indexes that have been left out. Raises NotLeading."""
+        async with self._writing:
+            with translated(self.address):
+                await indexes.make(await self._writer())
+
+    async def switch(self, projections: Collection[str]) -> None:
+        """Have the copy that was made (`PostgresCopies`) take the place of the live tables, which are kept as the old ones.
+
+        See `projections.rebuild.copies.Switching`. Raises NotLeading where another process writes.
+        """
+        await self._change(projections, Part.NEW)
+
+    async def rollback(self, projections: Collection[str]) -> None:
+        """As `switch`, with the tables that were live before; those that are live now are the copy then."""
+        await self._change(projections, Part.OLD)
+
+    async def _change(self, projections: Collection[str], part: Part) -> None:
+        async with self._writing:
+            with translated(self.address):
+                await switching.change_places(await self._writer(), part, projections, self._turns.channel)
+
+    async def _writer(self) -> Any:
+        if self._pool is None:
+            self._opened()
+        if not await self._turns.take():
+            raise NotLeading(f"{self.address} is brought up to date by another process")
+        return self._turns.connection
+
+
+async def _migrate(
+    connection: Any, sql: str, before: SchemaVersion, after: SchemaVersion, projections: Sequence[Projection]
+) -> Sequence[str] | None:
+    if await schema.read_version(connection) != before:
+        return None
+    await indexes.make(connection)
+    old, tables = await schema.shapes(connection, projections), await schema.read_tables(connection)
+    try:
+        await connection.execute(f"{sql}\n; SELECT 1")  # the driver fails where there is no statement at all
+    except asyncpg.PostgresError as error:
+        if not (error.sqlstate or "").startswith("42"):
+            raise
+        raise MigrationError(f"a statement of the migration failed, nothing was changed: {error}") from error
+    new = await schema.shapes(connection, projections)
+    changed = [p for p in projections if any(old.get(table.name) != new.get(table.name) for table in p.tables)]
+    for projection in reversed(changed):
+        left = [table.name for table in reversed(projection.tables) if table.name in new]
+        await writing.forget(connection, projection.name, left)
+    await schema.write_version(connection, after)
+    await schema.mark_new_tables(connection, tables)
+    return [projection.name for projection in changed]

@@ -1,0 +1,278 @@
+"""Reading a database file."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import sqlite3
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, closing, contextmanager
+from pathlib import Path
+from typing import Any, Self, TypeVar
+
+from projections.errors import StoreDamaged, StoreUnavailable
+from projections.model import Table
+from projections.store import KEYS, Argument, Checkpoint, KeyRecord, Parked, Row, SchemaVersion, Snapshot, StoredColumn
+from projections.stores.sqlite import files, schema, writing
+from projections.stores.sqlite.connection import bound, connect_reader, translated
+
+T = TypeVar("T")
+
+
+class SQLiteReader:
+    """Looks at a database file, also while another process writes to it: `projections.store.Reader`.
+
+    Queries run in the event loop's own thread, on one connection: they belong on an index. What reads much goes through
+    `fetch_beside`, whole tables through `snapshot`, each in a thread and on a connection of its own.
+    """
+
+    dialect = "sqlite"
+
+    def __init__(self, path: Path, *, read_timeout: float = 0.25, is_copy: bool = False) -> None:
+        """`read_timeout`: seconds that a query may wait for a lock, in the event loop (there is next to none in WAL mode).
+
+        `is_copy`: the file at `path` itself is meant, as `SQLiteCopies` does; else the one that is live there.
+        """
+        self.path = path
+        self._is_copy = is_copy
+        self.damage: StoreDamaged | None = None
+        """What a query has found to be damaged, since it was opened."""
+        self.withheld: str | None = None
+        """Why queries are refused now, see `projections.store.Store`."""
+        self.file = path
+        """The file that is live, since it was opened; `path` is what the database is known by."""
+        self._read_timeout = read_timeout
+        self._connection: sqlite3.Connection | None = None
+        self._beside = _Beside(path)
+
+    @property
+    def identity(self) -> str:
+        """Names the database: the machine and the real path."""
+        return f"{socket.gethostname()}:{self.path.absolute().resolve()}"
+
+    async def __aenter__(self) -> Self:
+        await self.open()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    async def open(self) -> None:
+        """Open the file. Raises StoreUnavailable where there is none, StoreDamaged."""
+        with translated(self.path):
+            self.file = self._live_file()
+            if not self.file.exists():
+                raise StoreUnavailable(f"{self.file} does not exist: it is made by the service that fills it")
+            self._connection = self._connect(self.file)
+            self.damage = None
+            self._beside = _Beside(self.file)
+
+    def _live_file(self) -> Path:
+        return self.path if self._is_copy else files.file_of(self.path, files.read(self.path).live)
+
+    def _connect(self, file: Path) -> sqlite3.Connection:
+        connection = connect_reader(file, busy_timeout=self._read_timeout)
+        try:
+            schema.read_version(connection)
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    async def _read_from(self, connection: sqlite3.Connection, file: Path) -> None:
+        """Read on another connection from now on: of a query everything comes from one of them."""
+        (before, self._connection), (beside, self._beside) = (self._connection, connection), (self._beside, _Beside(file))
+        self.file = file
+        if before is not None:
+            before.close()
+        await beside.close()
+
+    async def close(self) -> None:
+        """Close the file."""
+        await self._beside.close()
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    async def checkpoints(self) -> Mapping[str, Checkpoint]:
+        """The checkpoint of each projection that has one."""
+        with translated(self.path):
+            return writing.read_checkpoints(self._opened())
+
+    async def parked(self) -> Sequence[Parked]:
+        """The aggregates that are parked, by projection and sequence."""
+        with translated(self.path):
+            return writing.read_parked(self._opened())
+
+    async def find_key(self, key: str) -> KeyRecord | None:
+        """Where an idempotency key took effect, as far as this read model has been brought."""
+        row = await self.fetch_one(f"SELECT * FROM {KEYS.name} WHERE key = $1", key)  # noqa: S608 - a constant
+        return KeyRecord(**row) if row else None
+
+    async def fetch(self, sql: str, *arguments: Argument) -> Sequence[Row]:
+        """The rows of a query."""
+        with self._watched():
+            return _rows(self._asked(), sql, arguments)
+
+    async def fetch_one(self, sql: str, *arguments: Argument) -> Row | None:
+        """The first row of a query, or None."""
+        connection = self._asked()
+        try:
+            cursor = connection.execute(sql, bound(arguments))
+            row = cursor.fetchone()
+            names = cursor.description
+            cursor.close()
+        except Exception:
+            with self._watched():  # what it means: entered only now, since most of what is asked is a row by its key
+                raise
+        return None if row is None else {column[0]: value for column, value in zip(names, row, strict=True)}
+
+    async def fetch_beside(self, sql: str, *arguments: Argument) -> Sequence[Row]:
+        """As `fetch`, in a thread of its own: one such query at a time."""
+        self._asked()
+        with self._watched():
+            return await self._beside.fetch(sql, arguments)
+
+    async def schema(self) -> SchemaVersion:
+        """The last migration applied."""
+        with translated(self.path):
+            return schema.read_version(self._opened())
+
+    async def columns(self, table: str) -> Sequence[StoredColumn]:
+        """The columns of a table in order, none where there is no such table."""
+        with translated(self.path):
+            return schema.read_columns(self._opened(), table)
+
+    async def problems(self, *, thorough: bool = False) -> Sequence[str]:
+        """What is broken in the file, the first ten; it reads all of it, beside the event loop.
+
+        By SQLite's quick_check, or `thorough` by its integrity_check, which takes ten times as long and looks into the indexes.
+        """
+        check = "integrity_check" if thorough else "quick_check"
+        self._opened()
+        with self._watched():
+            found = await asyncio.to_thread(self._check, f"PRAGMA {check}(10)")
+        return [] if found == ["ok"] else found
+
+    def _check(self, pragma: str) -> list[str]:
+        # A connection of its own: what others have read before would not be read from the disk again.
+        with closing(connect_reader(self.file, busy_timeout=5)) as connection:
+            return [str(text) for (text,) in connection.execute(pragma)]
+
+    def snapshot(self) -> AbstractAsyncContextManager[Snapshot]:
+        """Everything as it is now."""
+        return _snapshot(self.file)
+
+    @contextmanager
+    def _watched(self) -> Iterator[None]:
+        try:
+            with translated(self.path):
+                yield
+        except StoreDamaged as error:
+            self.damage = error
+            raise
+
+    def _asked(self) -> sqlite3.Connection:
+        if self.withheld is not None:
+            raise StoreUnavailable(self.withheld)
+        return self._opened()
+
+    def _opened(self) -> sqlite3.Connection:
+        if self._connection is None:
+            raise StoreUnavailable(f"{self.path} is not open")
+        return self._connection
+
+
+def _rows(connection: sqlite3.Connection, sql: str, arguments: tuple[Argument, ...]) -> Sequence[Row]:
+    cursor = connection.execute(sql, bound(arguments))
+    names = [column[0] for column in cursor.description]
+    return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
+
+
+class _Beside:
+    """A connection in a thread of its own, made when it is first asked."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._thread: ThreadPoolExecutor | None = None
+        self._connection: sqlite3.Connection | None = None
+
+    async def fetch(self, sql: str, arguments: tuple[Argument, ...]) -> Sequence[Row]:
+        if self._thread is None:
+            self._thread = ThreadPoolExecutor(1, thread_name_prefix="reports")
+
+        def run() -> Sequence[Row]:
+            if self._connection is None:
+                self._connection = connect_reader(self._path, busy_timeout=5)
+            return _rows(self._connection, sql, arguments)
+
+        with translated(self._path):
+            return await asyncio.get_running_loop().run_in_executor(self._thread, run)
+
+    async def close(self) -> None:
+        thread, self._thread = self._thread, None
+        if thread is not None:
+            await asyncio.to_thread(thread.shutdown)
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+
+@asynccontextmanager
+async def _snapshot(path: Path) -> AsyncIterator[_Snapshot]:
+    with ThreadPoolExecutor(1, thread_name_prefix="snapshot") as thread:
+        snapshot = _Snapshot(path, thread)
+        try:
+            await snapshot.begin()
+            yield snapshot
+        finally:
+            await snapshot.end()
+
+
+class _Snapshot:
+    """A read transaction on a connection and in a thread of its own."""
+
+    def __init__(self, path: Path, thread: ThreadPoolExecutor) -> None:
+        self._path = path
+        self._thread = thread
+        self._connection: sqlite3.Connection | None = None
+
+    async def begin(self) -> None:
+        def begin() -> None:
+            connection = self._connection = connect_reader(self._path, busy_timeout=5)
+            connection.execute("BEGIN")
+            writing.read_checkpoints(connection)  # the transaction begins with its first read
+
+        await self._run(begin)
+
+    async def end(self) -> None:
+        if self._connection is not None:
+            await self._run(self._connection.close)
+
+    async def checkpoints(self) -> Mapping[str, Checkpoint]:
+        return await self._run(lambda: writing.read_checkpoints(self._begun()))
+
+    async def scan(self, table: Table, *, batch: int = 1000) -> AsyncIterator[Sequence[tuple[Any, ...]]]:
+        columns = ", ".join(map(schema.quoted, table.names))
+        sql = f"SELECT {columns} FROM {schema.quoted(table.name)} ORDER BY {schema.order_of_keys(table)}"  # noqa: S608 - quoted
+        cursor = await self._run(lambda: self._begun().execute(sql))
+        booleans = [index for index, column in enumerate(table.columns) if column.type == "boolean"]
+        while rows := await self._run(lambda: cursor.fetchmany(batch)):
+            yield [_with_booleans(row, booleans) for row in rows] if booleans else rows
+
+    def _begun(self) -> sqlite3.Connection:
+        assert self._connection is not None, "a snapshot is used inside its `async with`"
+        return self._connection
+
+    async def _run(self, function: Callable[[], T]) -> T:
+        with translated(self._path):
+            return await asyncio.get_running_loop().run_in_executor(self._thread, function)
+
+
+def _with_booleans(row: tuple[Any, ...], booleans: Sequence[int]) -> tuple[Any, ...]:
+    values = list(row)
+    for index in booleans:
+        if values[index] is not None:
+            values[index] = bool(values[index])
+    return tuple(values)

@@ -1,0 +1,307 @@
+"""Writing a database file: one process, one thread, one connection; a batch, its checkpoints and its keys in one transaction."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from collections.abc import Callable, Collection, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from typing import TypeVar
+
+from projections.errors import CopyRefused, MigrationError, RowRefused, StoreUnavailable
+from projections.model import Projection, Table
+from projections.projector.batch import Rows, judge, narrowed
+from projections.rebuild.copies import check_as_far
+from projections.store import NOTHING_PARKED, Checkpoint, KeyRecord, Outcome, Parked, Place, SchemaVersion, Step
+from projections.stores.sqlite import files, indexes, schema, seal, wal, writing
+from projections.stores.sqlite.connection import APPLICATION_ID, connect_writer, damaged, transaction, translated
+from projections.stores.sqlite.files import Files
+from projections.stores.sqlite.lock import FileLock
+from projections.stores.sqlite.reader import SQLiteReader
+from projections.stores.sqlite.wal import LogCopier
+
+T = TypeVar("T")
+
+
+class SQLiteStore(SQLiteReader):
+    """A database file that this process alone writes to: `projections.store.Store`.
+
+    `patience`: seconds to wait for another process to give the file up, `on_waiting` is told, from another thread, which one is
+    waited for; `write_timeout`: seconds that a transaction may
+    wait for a lock that some other program has on the file; `is_copy`: see `SQLiteCopies`.
+    """
+
+    turns = None
+
+    def __init__(
+        self,
+        path: Path,
+        *,
+        patience: float = 2.0,
+        write_timeout: float = 5.0,
+        read_timeout: float = 0.25,
+        is_copy: bool = False,
+        on_waiting: Callable[[str], object] | None = None,
+    ) -> None:
+        super().__init__(path, read_timeout=read_timeout, is_copy=is_copy)
+        self._on_waiting = on_waiting
+        self._locked = files.locked_as(path) if is_copy else path
+        self._patience = patience
+        self._write_timeout = write_timeout
+        self._lock: FileLock | None = None
+        self._thread: ThreadPoolExecutor | None = None
+        self._writer: sqlite3.Connection | None = None
+        self._copier: LogCopier | None = None
+        self._opened_whole = False
+        self.set_aside_as: Path | None = None
+        """Where a damaged database went that was here before."""
+
+    async def open(self) -> None:
+        """Open the file, made where it is missing, and check it (SQLite's quick_check: about a second per GB).
+
+        Raises StoreInUse, StoreUnavailable, StoreDamaged; SQLite does not notice a changed value, only a fold does.
+        """
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="store")
+        self._copier = LogCopier(partial(self._thread.submit, self._copy_rest))
+        try:
+            await self._run(self._open)
+            await super().open()
+        except BaseException:
+            await self.close()
+            raise
+
+    async def close(self) -> None:
+        """Finish what is being written and close."""
+        await super().close()
+        if self._copier is not None:
+            await asyncio.to_thread(self._copier.close)
+            self._copier = None
+        if self._thread is not None:
+            await self._run(self._close)
+            self._thread.shutdown()
+            self._thread = None
+
+    async def checkpoints(self) -> Mapping[str, Checkpoint]:
+        """The checkpoint of each projection that has one, when what is being written now has been."""
+        return await self._run(lambda: writing.read_checkpoints(self._opened_writer()))
+
+    async def parked(self) -> Sequence[Parked]:
+        """The aggregates that are parked, by projection and sequence, when what is being written now has been."""
+        return await self._run(lambda: writing.read_parked(self._opened_writer()))
+
+    async def advance(
+        self, steps: Sequence[Step], keys: Sequence[KeyRecord] = (), parked: Mapping[Place, Parked | None] = NOTHING_PARKED
+    ) -> Outcome:
+        """Write the rows and move the checkpoints of all steps in one transaction, each compared with its `before`."""
+
+        def write(tables: Sequence[tuple[Table, Rows]], *, deferred: bool = False) -> Outcome:
+            writer = self._opened_writer()
+            with transaction(writer, deferred=deferred):
+                outcome = judge(steps, writing.read_checkpoints(writer))
+                if outcome is Outcome.STORED:
+                    writing.write_rows(writer, tables)
+                    writing.write_keys(writer, keys)
+                    if parked:
+                        writing.write_parked(writer, parked)
+                    writing.write_checkpoints(writer, [step.after for step in steps])
+            return outcome
+
+        def advance() -> Outcome:
+            tables = [pair for step in steps for pair in narrowed(step)]
+            try:
+                return write(tables)
+            except sqlite3.IntegrityError as error:
+                if getattr(error, "sqlite_errorcode", None) != sqlite3.SQLITE_CONSTRAINT_FOREIGNKEY:
+                    raise
+            return write(tables, deferred=True)  # a row may refer to one that is written after it
+
+        outcome = await self._run(advance)
+        if self._copier is not None:
+            self._copier.written(self.file)
+        return outcome
+
+    async def forget(self, projections: Sequence[Projection]) -> None:
+        """Empty the tables of these projections, remove their checkpoints and what they have parked, in one transaction."""
+
+        def forget() -> None:
+            writer = self._opened_writer()
+            with transaction(writer, deferred=True):
+                for projection in reversed(projections):
+                    writing.forget(writer, projection.name, [table.name for table in reversed(projection.tables)])
+
+        await self._run(forget)
+
+    async def migrate(
+        self, sql: str, *, before: SchemaVersion, after: SchemaVersion, projections: Sequence[Projection]
+    ) -> Sequence[str] | None:
+        """Run the statements of one migration and record its version, in one transaction."""
+
+        def migrate() -> Sequence[str] | None:
+            writer = self._opened_writer()
+            with transaction(writer, deferred=True):
+                if schema.read_version(writer) != before:
+                    return None
+                indexes.make_within(writer)
+                old = schema.shapes(writer, projections)
+                _execute(writer, sql)
+                new = schema.shapes(writer, projections)
+                changed = [p for p in projections if any(old.get(table.name) != new.get(table.name) for table in p.tables)]
+                for projection in reversed(changed):
+                    left = [table.name for table in reversed(projection.tables) if table.name in new]
+                    writing.forget(writer, projection.name, left)
+                schema.write_version(writer, after)
+                return [projection.name for projection in changed]
+
+        try:
+            return await self._run(migrate)
+        except RowRefused as error:
+            raise MigrationError(f"the rows there are do not allow the migration, nothing was changed: {error}") from error
+
+    async def leave_indexes_out(self, projections: Sequence[Projection]) -> None:
+        """Do without the indexes of empty tables that only queries need, until `make_indexes`."""
+
+        def leave_out() -> None:
+            writer = self._opened_writer()
+            with transaction(writer):
+                indexes.leave_out(writer, [table.name for projection in projections for table in projection.tables])
+
+        await self._run(leave_out)
+
+    async def make_indexes(self) -> None:
+        """Make the indexes that have been left out."""
+        await self._run(lambda: indexes.make(self._opened_writer()))
+
+    async def switch(self, projections: Collection[str]) -> None:
+        """Have the copy that was made (`SQLiteCopies`) take the place of the live tables, which are kept as the old ones.
+
+        See `projections.rebuild.copies.Switching`.
+        """
+        now = files.read(self.path)
+        await self._change(projections, now.new, Files(now.new, now.live))
+
+    async def rollback(self, projections: Collection[str]) -> None:
+        """As `switch`, with the tables that were live before; those that are live now are the copy then."""
+        now = files.read(self.path)
+        if now.old is None:
+            raise CopyRefused("there are no old tables to go back to")
+        await self._change(projections, now.old, Files(now.old))
+
+    async def _change(self, projections: Collection[str], number: int, then: Files) -> None:
+        # Who is cancelled meanwhile must not leave a writer on one file and readers on another.
+        await asyncio.shield(self._change_whole(projections, number, then))
+
+    async def _change_whole(self, projections: Collection[str], number: int, then: Files) -> None:
+        file = files.file_of(self.path, number)
+        reader = await self._run(lambda: self._adopt(projections, file, then))
+        await self._read_from(reader, file)
+
+    def _adopt(self, projections: Collection[str], file: Path, then: Files) -> sqlite3.Connection:
+        """Write to another file from now on; gives a connection to read from it."""
+        if not file.exists():
+            raise CopyRefused("there is no copy: `projections rebuild` makes one")
+        lock = FileLock.take(files.locked_as(file), patience=0)
+        try:
+            writer = connect_writer(file, busy_timeout=self._write_timeout)
+            try:
+                seal.unseal(file)
+                before = writing.read_checkpoints(self._opened_writer())
+                check_as_far(projections, before, writing.read_checkpoints(writer))
+                with transaction(writer):
+                    writing.keep_checkpoints(writer, projections, before.values())
+                reader = self._connect(file)
+                files.write(self.path, then)
+            except BaseException:
+                writer.close()
+                raise
+            self._opened_writer().close()
+            self._writer = writer
+        finally:
+            lock.release()
+        files.remove_others(self.path, {then.live, then.new, then.live if then.old is None else then.old})
+        return reader
+
+    async def set_aside(self) -> Path:
+        """Move the files of a damaged database away, to be looked at; opening it makes a new one. It is not open.
+
+        Gives where they are. Raises StoreInUse, StoreUnavailable.
+        """
+        with translated(self.path):
+            self.set_aside_as = await asyncio.to_thread(self._set_aside)
+        return self.set_aside_as
+
+    def _set_aside(self) -> Path:
+        lock = FileLock.take(self._locked, patience=self._patience)
+        try:
+            return files.set_aside(self._live_file())
+        finally:
+            lock.release()
+
+    def _open(self) -> None:
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        self._lock = FileLock.take(self._locked, patience=self._patience, on_waiting=self._on_waiting)
+        self.file = self._live_file()
+        if seal.is_broken(self.file):
+            raise damaged(self.file, "its digest is not the one that it was closed with")
+        writer = self._writer = connect_writer(self.file, busy_timeout=self._write_timeout)
+        (problem,) = writer.execute("PRAGMA quick_check(1)").fetchone()
+        if problem != "ok":
+            raise damaged(self.file, problem.replace("\n", " "))
+        seal.unseal(self.file)
+        with transaction(writer):
+            writer.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+            schema.create_system_tables(writer)
+        self._opened_whole = True
+
+    def _copy_rest(self) -> None:
+        try:
+            wal.copy_log(self._opened_writer())
+        except (sqlite3.Error, StoreUnavailable) as error:
+            wal.warn(self.path, error)
+
+    def _close(self) -> None:
+        if self._writer is not None:
+            whole = self._opened_whole and self._copied_all(self._writer)
+            self._writer.close()
+            self._writer = None
+            if whole:
+                with suppress(OSError):  # then it is opened without being compared
+                    seal.seal(self.file)
+        self._opened_whole = False
+        if self._lock is not None:
+            self._lock.release()
+            self._lock = None
+
+    @staticmethod
+    def _copied_all(writer: sqlite3.Connection) -> bool:
+        """Copy all of the write-ahead log; not possible while somebody reads, or on a full disk."""
+        try:
+            busy, _, _ = writer.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+        except sqlite3.Error:
+            return False
+        return bool(busy == 0)
+
+    def _opened_writer(self) -> sqlite3.Connection:
+        if self._writer is None:
+            raise StoreUnavailable(f"{self.path} is not open")
+        return self._writer
+
+    async def _run(self, function: Callable[[], T]) -> T:
+        if self._thread is None:
+            raise StoreUnavailable(f"{self.path} is not open")
+        with translated(self.path):
+            return await asyncio.get_running_loop().run_in_executor(self._thread, function)
+
+
+def _execute(writer: sqlite3.Connection, script: str) -> None:
+    for statement in schema.statements(script):
+        try:
+            writer.execute(statement)
+        except sqlite3.Error as error:
+            if getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) != sqlite3.SQLITE_ERROR:
+                raise
+            raise MigrationError(
+                f"a statement of the migration failed, nothing was changed: {error}: {statement.strip()}"
+            ) from error

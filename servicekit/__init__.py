@@ -1,0 +1,1 @@
+"""One way to make a service: log, read model and HTTP put together."""

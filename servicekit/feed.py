@@ -1,0 +1,142 @@
+"""From the projector to the event stream: what has become visible in the read model is shown to clients, in order.
+
+`CommitFrames` makes frames of commits, the same ones whether they come live or are read from the log again; `Feed` publishes
+those of the commits that the projector has applied.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+import attrs
+import structlog
+
+from eventlog import Commit, Decider, EventLog, EventLogError, Position, RecordedEvent, UndecodableCommit
+from httpkit.sse.frames import Frame
+from httpkit.sse.hub import Hub
+
+_log = structlog.get_logger(__name__)
+
+MOST_WAITING = 20_000
+"""Commits that may wait to be shown; beyond that (an import, a read model that catches up) clients read them from the log."""
+AT_A_TIME = 500
+BACK_OFF = 1.0
+
+
+@attrs.frozen(kw_only=True)
+class Happened:
+    """One event of a commit, with the state of its aggregate before and after it.
+
+    `before` is None where the aggregate did not exist, and where nobody has asked for it (see `CommitFrames`).
+    """
+
+    event: RecordedEvent
+    before: Any
+    after: Any
+    sequence: int
+
+
+class CommitFrames:
+    """Makes frames of commits: those that `show` gives for each event, in order.
+
+    `deciders` by category. The state before each event is known to `show` where a commit holds several events, or where
+    `asks_before` says so of it: that costs a look into the log.
+    """
+
+    def __init__(
+        self,
+        log: EventLog,
+        deciders: Mapping[str, Decider[Any, Any, Any]],
+        show: Callable[[Happened], Iterable[Frame]],
+        *,
+        asks_before: Callable[[Commit], bool] = lambda _: False,
+    ) -> None:
+        self._log = log
+        self._deciders = deciders
+        self._show = show
+        self._asks_before = asks_before
+
+    async def of(self, commits: Sequence[Commit]) -> list[Frame]:
+        """The frames of these commits, in order; none of one that cannot be read, whose aggregate the projector parks."""
+        frames: list[Frame] = []
+        for commit in commits:
+            try:
+                found = [frame for happened in await self._happened(commit) for frame in self._show(happened)]
+            except UndecodableCommit as error:
+                _log.warning("a commit cannot be shown", sequence=commit.sequence, reason=str(error))
+            else:
+                frames += found
+        return frames
+
+    async def replay(self, after: Position, until: int) -> AsyncGenerator[Sequence[Frame], None]:
+        """The frames after a position, up to sequence `until`, from the log."""
+        # The commit of the position itself is read again: it may hold later events.
+        first = after.sequence - 1 if after.sequence else 0
+        async for commits in self._log.follow(after=first, until=until):
+            frames = [frame for frame in await self.of(commits) if frame.position > after]
+            if frames:
+                yield frames
+
+    async def _happened(self, commit: Commit) -> Sequence[Happened]:
+        events, state = await self._log.reveal(commit), commit.state
+        if len(events) == 1 and not self._asks_before(commit):
+            return (Happened(event=events[0], before=None, after=state, sequence=commit.sequence),)
+        decider = self._deciders[commit.category]
+        earlier = await self._log.last(commit.aggregate, up_to=commit.sequence - 1) if commit.sequence > 1 else None
+        before = None if earlier is None else earlier.state
+        happened = []
+        for event in events:
+            after = decider.evolve(before, event.data)
+            happened.append(Happened(event=event, before=before, after=after, sequence=commit.sequence))
+            before = after
+        return happened
+
+
+class Feed:
+    """Publishes frames of applied commits for as long as `run` runs."""
+
+    def __init__(self, frames: CommitFrames, hub: Hub) -> None:
+        self._frames = frames
+        self._hub = hub
+        self._waiting: deque[Commit] = deque()
+        self._news = asyncio.Event()
+        self._last = 0
+
+    def applied(self, commits: Sequence[Commit]) -> None:
+        """These commits can be read now. Called by the projector, after each of its transactions."""
+        self._waiting.extend(commits)
+        self._last = commits[-1].sequence
+        self._news.set()
+
+    async def run(self) -> None:
+        """Publish until cancelled. `hub` has been started."""
+        while True:
+            await self._news.wait()
+            self._news.clear()
+            while self._waiting:
+                if len(self._waiting) > MOST_WAITING:
+                    _log.info("event stream goes on from the log", skipped=len(self._waiting), sequence=self._last)
+                    self._waiting.clear()
+                    self._hub.skip_to(self._last)
+                    break
+                if self._hub.unheard:  # no frames are made: who comes later is given them from the log
+                    self._waiting.clear()
+                    self._hub.skip_to(self._last)
+                    break
+                some = [self._waiting.popleft() for _ in range(min(AT_A_TIME, len(self._waiting)))]
+                await self._publish([commit for commit in some if commit.sequence > self._hub.sequence])
+                await asyncio.sleep(0)
+
+    async def _publish(self, commits: Sequence[Commit]) -> None:
+        while commits:
+            try:
+                self._hub.publish(await self._frames.of(commits), commits[-1].sequence)
+            except EventLogError as error:
+                # Only what is not in the commit itself needs the log; what is shown waits for it, so that nothing is left out.
+                _log.warning("event stream waits", error=str(error))
+                await asyncio.sleep(BACK_OFF)
+            else:
+                return

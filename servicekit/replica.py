@@ -1,0 +1,238 @@
+"""The read side of a process that only looks: a read model that another process fills, and what happens, once it is in there."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from typing import TypeAlias
+
+import structlog
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+
+from eventlog import EventLog, EventLogError, LogDamaged, Unavailable
+from eventlog.broker.blobs import BlobStore
+from eventlog.jetstream.log import JetStreamLog
+from eventlog.jetstream.transport.connection import Connection
+from httpkit.ops.health import Check
+from httpkit.ops.metrics import NOT_KNOWN
+from httpkit.sse.hub import Hub
+from projections.errors import MigrationError, ProjectionError, ProjectorStopped, StoreUnavailable
+from projections.migrations import check_tables
+from projections.model import ReadModel
+from projections.store import Argument, Queryable, Reader, Row
+from projections.stores.databases import reader_at
+from servicekit.feed import CommitFrames, Feed
+
+Broker: TypeAlias = Connection
+"""The broker, as whoever looks on has it."""
+
+_log = structlog.get_logger(__name__)
+
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.002, 0.1
+_AWAY = 1.0
+"""Seconds between tries while the broker is away."""
+_STALE = 0.5
+"""Seconds without progress after which the database is opened anew: its file may be another by now."""
+
+
+def connected(url: str, *, name: str) -> AbstractAsyncContextManager[Broker]:
+    """A connection to the broker under this name, for as long as a block lasts. Raises Unavailable where it does not answer."""
+    return Connection.open(url, name=name)
+
+
+class Onlooker:
+    """A read model, to look at only, and its events.
+
+    `frames` makes frames of the log's commits; they come to `hub` when the tables have them, whoever fills these. Without a
+    `connection` to the broker there are no events. `max_lag`: seconds for which the tables may be behind an event until this is
+    not ready. `statements` counts what the database was asked.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        model: ReadModel,
+        *,
+        connection: Connection | None,
+        frames: Callable[[EventLog], CommitFrames],
+        max_lag: float = 30.0,
+    ) -> None:
+        self.statements = 0
+        self.position = 0
+        self._url = url
+        self._model = model
+        self._max_lag = max_lag
+        self._connection = connection
+        self._reader: Reader | None = None
+        self._opening = asyncio.Lock()
+        self._waits_since: float | None = None
+        self._damaged: LogDamaged | None = None
+        self._event_log: JetStreamLog | None = None
+        self.hub: Hub | None = None
+        if connection is not None:
+            self._event_log = JetStreamLog(connection, model.stream, model.registry)
+            made = frames(self._event_log)
+            self.hub = Hub(made.replay)
+            self._feed = Feed(made, self.hub)
+
+    def blobs(self, bucket: str) -> BlobStore | None:
+        """Bodies that the events name; None without a broker."""
+        return None if self._connection is None else BlobStore(self._connection, bucket)
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """Follow the events for as long as the block lasts; then the database is closed."""
+        work = [] if self._event_log is None else [self._kept(self._event_log), self._feed.run()]
+        tasks = [asyncio.create_task(part, name=f"{self._model.name} events") for part in work]
+        try:
+            yield
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+            await self._close()
+
+    # The database
+
+    async def reader(self) -> Queryable:
+        """The database, opened when it is first asked for. Raises StoreUnavailable, StoreDamaged."""
+        return _Counted(await self._opened(), self)
+
+    async def _opened(self) -> Reader:
+        if self._reader is None:
+            async with self._opening:
+                if self._reader is None:
+                    self._reader = await self._open()
+        return self._reader
+
+    async def _open(self) -> Reader:
+        reader = reader_at(self._url)
+        await reader.open()
+        try:
+            await check_tables(reader, self._model)
+        except BaseException as error:
+            await reader.close()
+            if isinstance(error, MigrationError):
+                raise StoreUnavailable(f"the tables are not those of this version of the program: {error}") from error
+            raise
+        return reader
+
+    async def _close(self) -> None:
+        reader, self._reader = self._reader, None
+        if reader is not None:
+            await reader.close()
+
+    async def _reached(self) -> int:
+        """The sequence up to which the tables have everything; 0 where they cannot be read."""
+        try:
+            checkpoints = await (await self._opened()).checkpoints()
+        except ProjectionError as error:
+            _log.debug("read model cannot be read", read_model=self._model.name, reason=str(error))
+            await self._close()
+            return 0
+        return min((at.sequence if (at := checkpoints.get(p.name)) else 0 for p in self._model.projections), default=0)
+
+    # The events
+
+    async def _kept(self, log: JetStreamLog) -> None:
+        try:
+            await self._follow(log)
+        except LogDamaged as error:
+            self._damaged = error
+            _log.exception("events are not followed any more", read_model=self._model.name)
+
+    async def _follow(self, log: JetStreamLog) -> None:
+        assert self.hub is not None
+        after: int | None = None
+        incarnation: str | None = None
+        while True:
+            try:
+                if after is None:
+                    head = await log.head()
+                    after, incarnation = head.last, head.incarnation
+                    self.hub.start(after)
+                async for commits in log.follow(after=after, incarnation=incarnation):
+                    await self._until(commits[-1].sequence)
+                    self._feed.applied(commits)
+                    after = commits[-1].sequence
+            except LogDamaged:
+                raise
+            except EventLogError as error:
+                _log.debug("log cannot be read", stream=self._model.stream, reason=str(error))
+                await asyncio.sleep(_AWAY)
+
+    async def _until(self, sequence: int) -> None:
+        """Return when the tables have a sequence. Whoever writes them is another process, so they are looked at."""
+        loop = asyncio.get_running_loop()
+        began = opened = loop.time()
+        pause = _FIRST_PAUSE
+        while self.position < sequence:
+            self.position = await self._reached()
+            if self.position >= sequence:
+                break
+            self._waits_since = began
+            if loop.time() - opened > _STALE:
+                await self._close()
+                opened = loop.time()
+            await asyncio.sleep(pause)
+            pause = min(2 * pause, _LONGEST_PAUSE)
+        self._waits_since = None
+
+    # How it is
+
+    def checks(self) -> dict[str, Check]:
+        """What has to hold for the process to be ready."""
+        name = self._model.name
+        checks: dict[str, Check] = {f"{name} database": self._check_database}
+        if self._event_log is not None:
+            checks[f"{name} events"] = self._check_events
+        return checks
+
+    async def _check_database(self) -> None:
+        try:
+            await (await self._opened()).fetch_one("SELECT 1 AS one")
+        except StoreUnavailable:
+            await self._close()
+            raise
+
+    async def _check_events(self) -> None:
+        assert self.hub is not None
+        assert self._connection is not None
+        if self._damaged is not None:
+            raise ProjectorStopped(str(self._damaged))
+        if not self._connection.connected:
+            raise Unavailable("the broker is not connected")
+        await self.hub.check()
+        if self._waits_since is not None:
+            waited = asyncio.get_running_loop().time() - self._waits_since
+            if waited > self._max_lag:
+                raise ProjectorStopped(f"the tables have been behind the log for {waited:.0f} s")
+
+    def figures(self, statements: CounterMetricFamily, behind: GaugeMetricFamily) -> None:
+        """Add what is to be told of it to these metrics, which have the label `function`."""
+        name = self._model.name
+        statements.add_metric([name], self.statements)
+        since = self._waits_since
+        waited = NOT_KNOWN if self._event_log is None else 0.0 if since is None else asyncio.get_running_loop().time() - since
+        behind.add_metric([name], waited)
+
+
+class _Counted:
+    """A database whose statements are counted."""
+
+    def __init__(self, reader: Reader, onlooker: Onlooker) -> None:
+        self._reader = reader
+        self._onlooker = onlooker
+
+    async def fetch(self, sql: str, *arguments: Argument) -> Sequence[Row]:
+        self._onlooker.statements += 1
+        return await self._reader.fetch(sql, *arguments)
+
+    async def fetch_beside(self, sql: str, *arguments: Argument) -> Sequence[Row]:
+        self._onlooker.statements += 1
+        return await self._reader.fetch_beside(sql, *arguments)
+
+    async def fetch_one(self, sql: str, *arguments: Argument) -> Row | None:
+        self._onlooker.statements += 1
+        return await self._reader.fetch_one(sql, *arguments)

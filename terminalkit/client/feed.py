@@ -1,0 +1,196 @@
+"""The event stream as a client sees it: frames in order, each once, over as many connections as it takes.
+
+Frames are parsed as the HTML Living Standard says (section 9.2.6, "Interpreting an event stream"). After a cut the stream is
+asked for what follows the last frame that was complete (`Last-Event-ID`), and a frame that comes again is dropped.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import codecs
+import random
+import re
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Sequence
+from contextlib import AbstractAsyncContextManager
+
+import attrs
+
+from terminalkit.client.errors import ClientError, TimedOut, Unavailable
+
+LARGEST_FRAME = 16 * 1024 * 1024
+"""Characters that one frame may have; more is not an event stream of this service."""
+
+RESET = "reset"
+"""The event by which the server says that it cannot resume: what happened meanwhile has to be read."""
+
+FIRST_WAIT = 0.5
+LONGEST_WAIT = 10.0
+
+_POSITION = re.compile(r"(?:(?P<epoch>[^-]*)-)?(?P<sequence>[0-9]{1,19})(?:\.(?P<index>[0-9]{1,6}))?")
+
+
+@attrs.frozen
+class Frame:
+    """An event: its name, its data as text, and the id that it bore itself (None where it bore none)."""
+
+    event: str
+    data: str
+    id: str | None = None
+
+
+@attrs.frozen
+class Opened:
+    """A connection stands, and the server has begun to send.
+
+    `resumed`: it goes on where the last one ended; if not, what happened meanwhile is unknown.
+    """
+
+    resumed: bool
+
+
+@attrs.frozen
+class Lost:
+    """A connection ended or did not come about; the next try follows in `wait` seconds."""
+
+    error: ClientError
+    wait: float
+
+
+Signal = Frame | Opened | Lost
+Connect = Callable[[str | None], AbstractAsyncContextManager[AsyncIterator[bytes]]]
+"""Opens a stream behind an event id (None: from now on) and gives its bytes; raises ClientError."""
+
+
+class FrameParser:
+    """Bytes of one connection in, complete frames out.
+
+    `last_id` is what to resume from, `retry` the seconds that the server asks to wait before that (None: it does not say).
+    """
+
+    def __init__(self, last_id: str | None = None) -> None:
+        self.last_id = last_id
+        self.retry: float | None = None
+        self._decoder = codecs.getincrementaldecoder("utf-8-sig")("replace")
+        self._rest = ""
+        self._after_cr = False
+        self._event = ""
+        self._data: list[str] = []
+        self._size = 0
+        self._id: str | None = None
+
+    def feed(self, chunk: bytes) -> list[Frame]:
+        """The frames that these bytes complete. Raises ClientError where a frame is larger than LARGEST_FRAME."""
+        return [frame for line in self._lines(chunk) if (frame := self._take(line)) is not None]
+
+    def _lines(self, chunk: bytes) -> Iterator[str]:
+        text = self._decoder.decode(chunk)
+        if not text:
+            return
+        if self._after_cr and text[0] == "\n":
+            text = text[1:]
+        self._after_cr = text.endswith("\r")
+        *lines, self._rest = (self._rest + text.replace("\r\n", "\n").replace("\r", "\n")).split("\n")
+        yield from lines
+        self._check_size()
+
+    def _take(self, line: str) -> Frame | None:
+        if not line:
+            return self._dispatch()
+        name, _, value = line.partition(":")
+        value = value.removeprefix(" ")
+        match name:
+            case "event":
+                self._event = value
+            case "data":
+                self._data.append(value)
+                self._size += len(value)
+                self._check_size()
+            case "id" if "\0" not in value:
+                self._id = value
+            case "retry" if value.isascii() and value.isdigit():
+                self.retry = int(value) / 1000
+            case _:  # a comment, or a field of another version
+                pass
+        return None
+
+    def _check_size(self) -> None:
+        if self._size + len(self._rest) > LARGEST_FRAME:
+            raise ClientError("the event stream has a frame without an end")
+
+    def _dispatch(self) -> Frame | None:
+        if self._id is not None:
+            self.last_id = self._id or None  # an empty id takes the last one back
+        frame = Frame(self._event or "message", "\n".join(self._data), self._id) if self._data else None
+        self._event, self._data, self._size, self._id = "", [], 0, None
+        return frame
+
+
+@attrs.frozen(order=True)
+class _Position:
+    sequence: int
+    index: int
+
+
+class _Delivered:
+    """Which frames were given to the consumer: positions only rise, within one incarnation of the stream."""
+
+    def __init__(self) -> None:
+        self._epoch: str | None = None
+        self._last = _Position(-1, 0)
+
+    def first_time(self, id_: str | None) -> bool:
+        """Whether a frame of this id is new; one without a position always is."""
+        match = None if id_ is None else _POSITION.fullmatch(id_)
+        if match is None:
+            return True
+        position = _Position(int(match["sequence"]), int(match["index"] or 0))
+        if match["epoch"] == self._epoch and position <= self._last:
+            return False
+        self._epoch, self._last = match["epoch"], position
+        return True
+
+
+async def follow(connect: Connect, *, after: str | None = None, first_wait: float = FIRST_WAIT) -> AsyncGenerator[Signal, None]:
+    """The frames of the stream behind `after` (None: from now on), and what becomes of the connection, without an end.
+
+    Frames that bear an id are given once and in order. Goes on whatever the network does, waiting from `first_wait` seconds (or
+    what the server asks for) up to LONGEST_WAIT, with jitter: a caller that wants to give up does so at a Lost. Raises
+    ClientError where the server refuses in a way that waiting cannot mend.
+    """
+    last_id, delivered, failures, retry = after, _Delivered(), 0, first_wait
+    while True:
+        parser = FrameParser(last_id)
+        error: ClientError = Unavailable("the server ended the event stream")
+        try:
+            async with connect(last_id) as chunks:
+                # The greeting says where the stream stands: with it, a cut while the consumer reads states loses nothing.
+                greeting = parser.feed(await anext(chunks, b""))
+                yield Opened(resumed=last_id is not None)
+                async for frames in _frames(greeting, parser, chunks):
+                    for frame in frames:
+                        if frame.event == RESET:
+                            delivered = _Delivered()
+                        if delivered.first_time(frame.id):
+                            failures = 0
+                            yield frame
+        except (Unavailable, TimedOut) as lost:
+            error = lost
+        last_id, retry = parser.last_id, retry if parser.retry is None else parser.retry
+        wait = _wait(error, retry, failures)
+        failures += 1
+        yield Lost(error, wait)
+        await asyncio.sleep(wait)
+
+
+async def _frames(
+    greeting: Sequence[Frame], parser: FrameParser, chunks: AsyncIterator[bytes]
+) -> AsyncGenerator[Sequence[Frame], None]:
+    yield greeting
+    async for chunk in chunks:
+        yield parser.feed(chunk)
+
+
+def _wait(error: ClientError, first: float, failures: int) -> float:
+    asked = error.retry_after if isinstance(error, Unavailable) else None
+    longest = min(first * 2.0 ** min(failures, 16), LONGEST_WAIT) if asked is None else min(asked, LONGEST_WAIT)
+    return longest * random.uniform(0.5, 1.0)  # noqa: S311 - keeps clients from coming back all at once, no secret

@@ -1,0 +1,105 @@
+"""What the client of one service builds on: commands that take effect once, lists page by page, the event stream."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from typing import Self
+from uuid import uuid4
+
+from terminalkit.client.errors import Unavailable
+from terminalkit.client.feed import Signal, follow
+from terminalkit.client.resources import R, parse_list
+from terminalkit.client.transport import Answer, Transport
+
+TIMEOUT = 30.0
+"""Seconds that one request may take, unless a caller says otherwise."""
+
+LARGEST_PAGE = 1000
+"""Elements that are asked for at once."""
+
+_RETRY_WAIT = 0.1
+_LONGEST_RETRY_WAIT = 2.0
+
+
+class ServiceClient:
+    """A client of one server, for use in `async with`.
+
+    `url`: where the server listens, `http://host:port`; `token`: its bearer token, where it wants one; `timeout`: seconds that
+    one request may take; `trace`: called with a line for each request. Every method raises ClientError; what a class of error
+    means stands with it. Raises Rejected where `url` cannot be the address of a server.
+    """
+
+    def __init__(
+        self, url: str, *, token: str | None = None, timeout: float = TIMEOUT, trace: Callable[[str], None] | None = None
+    ) -> None:
+        self._transport = Transport(url, token=token, timeout=timeout, trace=trace)
+
+    async def __aenter__(self) -> Self:
+        await self._transport.__aenter__()
+        return self
+
+    async def __aexit__(self, *details: object) -> None:
+        await self._transport.__aexit__(*details)
+
+    async def ready(self) -> None:
+        """See that the server can do its work. Raises Unavailable, which says what it lacks."""
+        await self._transport.request("GET", "/readyz")
+
+    async def _command(
+        self,
+        path: str,
+        body: object,
+        *,
+        query: Mapping[str, str] | None = None,
+        at_least: float = 0.0,
+        media: str | None = None,
+        again: tuple[type[Exception], ...] = (Unavailable,),
+    ) -> Answer:
+        """A POST: made a second time, under the same key, where it is unknown whether the first took effect.
+
+        `at_least`, `media` as in `Transport.request`; `again`: the errors after which it is made a second time.
+        """
+        headers = {"Idempotency-Key": str(uuid4())}
+
+        async def post() -> Answer:
+            return await self._transport.request(
+                "POST", path, query=query, body=body, headers=headers, at_least=at_least, media=media
+            )
+
+        try:
+            return await post()
+        except again as error:
+            if isinstance(error, Unavailable) and not error.sent:
+                raise
+            asked = error.retry_after if isinstance(error, Unavailable) else None
+            await asyncio.sleep(min(asked or _RETRY_WAIT, _LONGEST_RETRY_WAIT))
+        return await post()
+
+    async def _list(self, type_: type[R], path: str, query: Mapping[str, str], limit: int | None = None) -> Sequence[R]:
+        """The elements of a list, page by page, `limit` at most."""
+        found: list[R] = []
+        page = dict(query)
+        while limit is None or len(found) < limit:
+            if limit is not None:
+                page["limit"] = str(min(limit - len(found), LARGEST_PAGE))
+            answer = await self._transport.request("GET", path, query=page)
+            found += parse_list(type_, answer.document)
+            if answer.cursor is None:
+                break
+            page["cursor"] = answer.cursor
+        return found[:limit]
+
+    def _feed(self, path: str, after: str | None) -> AsyncGenerator[Signal, None]:
+        """The events of a stream behind an event id (None: from now on), as in `terminalkit.client.feed.follow`."""
+
+        def connect(last_id: str | None) -> AbstractAsyncContextManager[AsyncIterator[bytes]]:
+            return self._transport.stream(path, last_id)
+
+        return follow(connect, after=after)
+
+
+def only(**values: str | int | None) -> dict[str, str]:
+    """Those of the values that are given, as text."""
+    return {name: str(value) for name, value in values.items() if value is not None}

@@ -1,0 +1,77 @@
+"""Shell completion: the scripts, and values that a server knows."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import threading
+from collections.abc import Awaitable, Callable, Iterable
+
+import click
+
+from terminalkit.exits import ExitCode
+from terminalkit.options import examples
+from terminalkit.program import ASKING, variable
+from terminalkit.runtime.invocation import begin
+
+PATIENCE = 0.3
+"""Seconds that a server has to answer: a shell that hangs at each tab is worse than one that offers nothing."""
+
+Complete = Callable[[click.Context, click.Parameter, str], list[str]]
+
+
+def completion_command(program: str, what: str) -> click.Command:
+    """The command that prints the script by which a shell completes `what`: commands, options, and values by name."""
+
+    @click.command(
+        "completion",
+        help=f"Print the script that lets SHELL complete {what}.",
+        epilog=examples(
+            f'eval "$({program} completion bash)"',
+            f"{program} completion zsh > ~/.zfunc/_{program}",
+            f"{program} completion fish > ~/.config/fish/completions/{program}.fish",
+        ),
+    )
+    @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+    @click.pass_context
+    def completion(ctx: click.Context, shell: str) -> int:
+        from click.shell_completion import get_completion_class  # noqa: PLC0415 - only here
+
+        output = begin(ctx).output
+        kind = get_completion_class(shell)
+        assert kind is not None, "click knows these shells"
+        output.raw(kind(ctx.find_root().command, {}, program, variable(program)).source() + "\n")
+        return ExitCode.OK
+
+    return completion
+
+
+def completes(prepare: Callable[[], Callable[[], Awaitable[Iterable[str]]]]) -> Complete:
+    """Completion of an argument with the values that `prepare()()` gives: nothing where it fails or takes too long.
+
+    `prepare` imports what is slow and reads the settings; what it returns asks the server, against the clock. It is asked in a
+    thread of its own: looking up a host's name cannot be cut short otherwise.
+    """
+
+    def complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
+        del ctx, param
+        found: list[str] = []
+
+        async def within_time() -> None:
+            async with asyncio.timeout(PATIENCE):
+                found.extend(await ask())
+
+        def in_thread() -> None:
+            with contextlib.suppress(Exception):  # the command itself will say what is wrong
+                asyncio.run(within_time())
+
+        try:
+            ask = prepare()
+        except Exception:  # noqa: BLE001 - as above
+            return []
+        asking = threading.Thread(target=in_thread, name=ASKING, daemon=True)
+        asking.start()
+        asking.join(PATIENCE)
+        return sorted({value for value in found.copy() if value.startswith(incomplete)})
+
+    return complete

@@ -1,0 +1,1 @@
+"""Settings: loading, durations, the flags that they make."""

@@ -1,0 +1,137 @@
+"""Flags that settings make: each says in the help what the setting is for, its variable and its default.
+
+What a setting is for stands in the program's settings class; that is imported for the help, and for a command that runs, since
+it takes a while.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import wraps
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+import attrs
+import click
+
+from terminalkit.exits import ExitCode
+from terminalkit.failure import Failure, name_of
+from terminalkit.options import Function
+from terminalkit.output import Column, Output
+
+if TYPE_CHECKING:
+    from terminalkit.config.loading import About, Shown
+
+L = TypeVar("L")
+
+_PREFIX = "setting_"
+
+
+@attrs.frozen
+class Sources(Generic[L]):
+    """Where a command's settings come from beside the environment: its flags, and the file that it names."""
+
+    flags: Mapping[str, Any]
+    file: Path | None
+    of: SettingFlags[L]
+
+    def load(self) -> L:
+        """The settings. Raises Failure, which says which value is wrong and where it stands."""
+        from terminalkit.config.loading import SettingsError  # noqa: PLC0415 - only where a command runs
+
+        try:
+            return self.of.load(self.flags, self.file)
+        except SettingsError as error:
+            ctx = click.get_current_context()
+            why = "; ".join(str(error).splitlines())
+            hint = f"{ctx.find_root().info_name} config show --help"
+            raise Failure(name_of(ctx), why, exit_code=ExitCode.USAGE, hint=hint) from error
+
+
+@attrs.frozen(kw_only=True)
+class SettingFlags(Generic[L]):
+    """The flags of a program's settings.
+
+    `load(flags, file)` reads the settings, `describe(name)` says what one is for; both may import what is slow. `file` is where
+    the settings file is looked for, in words. A setting is a text unless it is one of `numbers`, `switches` or `lists`; `also`
+    has short names.
+    """
+
+    load: Callable[[Mapping[str, Any], Path | None], L]
+    describe: Callable[[str], About]
+    file: str
+    numbers: frozenset[str] = frozenset()
+    switches: frozenset[str] = frozenset()
+    lists: frozenset[str] = frozenset()
+    also: Mapping[str, str] = attrs.field(factory=dict)
+
+    def options(self, *names: str) -> Callable[[Function], Function]:
+        """Give a command the flags of these settings and `--config`; it gets the `sources` of its settings."""
+
+        def decorate(function: Function) -> Function:
+            @wraps(function)
+            def with_sources(*args: Any, config: Path | None, **kwargs: Any) -> Any:
+                flags = {name: kwargs.pop(f"{_PREFIX}{name}") for name in names}
+                given = {name: value for name, value in flags.items() if value not in (None, ())}
+                return function(*args, sources=Sources(given, config, self), **kwargs)
+
+            chosen = click.Path(exists=True, dir_okay=False, path_type=Path)
+            decorated: Function = click.option("--config", type=chosen, help=f"Settings file.  [default: {self.file}]")(
+                with_sources
+            )
+            for name in reversed(names):
+                decorated = self._option(name)(decorated)
+            return decorated
+
+        return decorate
+
+    def _option(self, name: str) -> Callable[[Function], Function]:
+        flag, parameter = f"--{name.replace('_', '-')}", f"{_PREFIX}{name}"
+        if name in self.switches:
+            both = f"{flag}/--no-{flag.removeprefix('--')}"
+            return click.option(both, parameter, cls=_SettingOption, describe=self.describe, default=None)
+        names = (*([self.also[name]] if name in self.also else []), flag, parameter)
+        if name in self.numbers:
+            return click.option(*names, cls=_SettingOption, describe=self.describe, type=click.INT)
+        return click.option(*names, cls=_SettingOption, describe=self.describe, multiple=name in self.lists)
+
+
+def setting_of(parameter: str) -> str:
+    """The flag of a setting by the name of the command's parameter."""
+    return "--" + parameter.removeprefix(_PREFIX).replace("_", "-")
+
+
+class _SettingOption(click.Option):
+    """The flag of a setting, with the help that the setting has."""
+
+    def __init__(self, *args: Any, describe: Callable[[str], About], **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._describe = describe
+
+    def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
+        about = self._describe((self.name or "").removeprefix(_PREFIX))
+        self.help = f"{about.help}  [env: {about.env}; default: {about.default}]"
+        self.metavar = about.metavar
+        return super().get_help_record(ctx)
+
+
+def show_settings(output: Output, shown: Sequence[Shown]) -> None:
+    """Each setting's value and its source."""
+    if output.json:
+        output.document([{"key": one.key, "value": one.value, "origin": one.origin} for one in shown])
+        return
+    columns = [Column("KEY", "id"), Column("VALUE", "id"), Column("ORIGIN")]
+    output.table(columns, [[one.key, _text(one.value), one.origin] for one in shown])
+
+
+def _text(value: object) -> str:
+    """A value as it is written in the environment."""
+    match value:
+        case None:
+            return ""
+        case bool():
+            return str(value).lower()
+        case tuple():
+            return ",".join(map(str, value))
+        case _:
+            return str(value)

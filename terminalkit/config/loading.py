@@ -1,0 +1,274 @@
+"""Configuration of a service: flag over environment over file over default, from one attrs class.
+
+    @settings
+    class PantrySettings:
+        port: int = setting(default=8080, key="server.port", ge=0, le=65535, help="Port to listen on; 0: a free one.")
+        read_timeout: float = setting(default=15.0, key="server.readtimeout", duration=True)
+
+    loaded = load(PantrySettings, prefix="PANTRY", flags=flags, env=os.environ, file=Path(".pantry.yaml"))
+
+The environment variable of `server.port` is `PANTRY_SERVER_PORT`, unless `env` names another. Keys in a file are nested or
+dotted, in any case.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterator, Mapping
+from decimal import Decimal
+from pathlib import Path
+from typing import Any, Generic, Literal, TypeVar, cast, dataclass_transform, get_args, get_origin
+
+import attrs
+from cattrs.errors import BaseValidationError
+
+from httpkit.errors import HttpkitError
+from httpkit.messages.decoding import JSON, TEXT, Wrong, attributes_of, flatten
+from httpkit.messages.fields import Rule
+from terminalkit.config import durations
+
+C = TypeVar("C")
+_KEY = "httpkit.setting"
+_PASSWORD = re.compile(r"(?<=://)([^/@\s:]*):[^/@\s]+@")
+MASK = "***"
+
+
+class SettingsError(HttpkitError):
+    """The configuration cannot be right; the text names every wrong value and where it came from."""
+
+
+@attrs.frozen(kw_only=True)
+class Setting:
+    """What a field of a settings class says about itself."""
+
+    key: str | None
+    env: str | None
+    help: str
+    secret: bool
+    duration: bool
+    rule: Rule
+
+
+def setting(
+    *,
+    default: Any = attrs.NOTHING,
+    key: str | None = None,
+    env: str | None = None,
+    help: str = "",  # noqa: A002 - what it is called everywhere else
+    secret: bool = False,
+    duration: bool = False,
+    **limits: Any,
+) -> Any:
+    """A setting. `key` is its name in files where it is not the attribute's; a `duration` is in seconds inside.
+
+    Without a default it has to be set. Limits are those of `httpkit.messages.fields.Rule`.
+    """
+    about = Setting(key=key, env=env, help=help, secret=secret, duration=duration, rule=Rule(**limits))
+    return attrs.field(default=default, metadata={_KEY: about})
+
+
+@dataclass_transform(kw_only_default=True, frozen_default=True, field_specifiers=(setting,))
+def settings(cls: type[C]) -> type[C]:
+    """Make a class a settings class: a frozen attrs class with keyword-only fields."""
+    return attrs.frozen(cls, kw_only=True)
+
+
+@attrs.frozen
+class Shown:
+    """A setting as it is shown: its key, its value without secrets, where it came from, its variable, what it is for."""
+
+    key: str
+    value: Any
+    origin: str
+    env: str
+    help: str
+
+
+@attrs.frozen
+class About:
+    """What a setting is for, its variable in the environment, its default as a user writes it, and a word for its values."""
+
+    help: str
+    env: str
+    default: str
+    metavar: str | None
+
+
+def describe(cls: type[Any], name: str, *, prefix: str) -> About:
+    """What is to be said of a setting in the help of a command; it has a default."""
+    field = next(field for field in _fields(cls, prefix) if field.name == name)
+    value = field.shown(getattr(cls(), name))
+    default = "none" if value in (None, ()) else str(value).lower() if isinstance(value, bool) else str(value)
+    return About(field.about.help, field.env, default, _metavar(field.attribute.type, duration=field.about.duration))
+
+
+def _metavar(type_: Any, *, duration: bool) -> str | None:
+    if duration:
+        return "DURATION"
+    if get_origin(type_) is Literal:
+        return "|".join(get_args(type_))
+    return "PATH" if Path in get_args(type_) else {Path: "PATH", int: "INTEGER", bool: None}.get(type_, "TEXT")
+
+
+@attrs.frozen
+class Loaded(Generic[C]):
+    """Settings, and by key where each came from: `flag`, `environment NAME`, `file PATH`, `default`."""
+
+    values: C
+    origins: Mapping[str, str]
+    prefix: str
+
+    def show(self) -> list[Shown]:
+        """All settings, in the order of the class, secrets masked (passwords in URLs too)."""
+        return [
+            Shown(field.key, field.shown(getattr(self.values, field.name)), self.origins[field.key], field.env, field.about.help)
+            for field in _fields(type(self.values), self.prefix)
+        ]
+
+
+@attrs.frozen
+class _Field:
+    attribute: attrs.Attribute[Any]
+    about: Setting
+    key: str
+    env: str
+
+    @property
+    def name(self) -> str:
+        return self.attribute.name
+
+    def from_text(self, text: str) -> Any:
+        """The value that a text means, as in the environment."""
+        if self.about.duration:
+            return durations.parse(text)
+        if get_origin(self.attribute.type) in (tuple, list):
+            return TEXT.structure([part.strip() for part in text.split(",") if part.strip()], self._type)
+        if self._is_path:
+            return Path(text)
+        return TEXT.structure(text, self._type)
+
+    def from_value(self, value: Any) -> Any:
+        """The value that a value of a file, or of a flag, means."""
+        if isinstance(value, self.attribute.type) if isinstance(self.attribute.type, type) else False:
+            return value
+        if self.about.duration and isinstance(value, (int, float)) and not isinstance(value, bool):
+            return float(value)
+        if isinstance(value, str) and (self.about.duration or self._is_path):
+            return self.from_text(value)
+        value = list(value) if isinstance(value, tuple) else value
+        return JSON.structure(Decimal(str(value)) if isinstance(value, float) else value, self._type)
+
+    @property
+    def _type(self) -> Any:
+        return self.attribute.type
+
+    @property
+    def _is_path(self) -> bool:
+        return self._type is Path or Path in get_args(self._type)
+
+    def check(self, value: Any) -> Any:
+        """The value, where it is within its limits."""
+        if (found := self.about.rule.broken(value)) is not None:
+            raise Wrong(found)
+        return value
+
+    def shown(self, value: Any) -> Any:
+        """The value without secrets."""
+        if self.about.secret and value:
+            return MASK
+        if self.about.duration and value is not None:
+            return durations.show(value)
+        if isinstance(value, str):
+            return _PASSWORD.sub(rf"\1:{MASK}@", value)
+        return str(value) if isinstance(value, Path) else value
+
+
+def _fields(cls: type, prefix: str) -> list[_Field]:
+    found = []
+    for attribute in attributes_of(cls):
+        about = cast("Setting", attribute.metadata[_KEY])
+        key = about.key or attribute.name
+        found.append(_Field(attribute, about, key, about.env or f"{prefix}_{key.replace('.', '_').upper()}"))
+    return found
+
+
+def load(cls: type[C], *, prefix: str, flags: Mapping[str, Any], env: Mapping[str, str], file: Path | None = None) -> Loaded[C]:
+    """The settings of this process.
+
+    `flags` by attribute name; None means that it was not given. A `file` that does not exist is an error: whoever looks for one
+    in several places passes what it found. Raises SettingsError with all errors.
+    """
+    fields = _fields(cls, prefix)
+    errors: list[str] = []
+    in_file = _read(file, fields, errors) if file is not None else {}
+    values: dict[str, Any] = {}
+    origins: dict[str, str] = {}
+    for field in fields:
+        try:
+            origin, value = _find(field, flags, env, in_file, file)
+            origins[field.key] = origin
+            if value is not attrs.NOTHING:
+                values[field.name] = value
+        except _BadValue as error:
+            errors.append(str(error))
+    if errors:
+        raise SettingsError("\n".join(errors))
+    return Loaded(cls(**values), origins, prefix)
+
+
+class _BadValue(Exception):
+    """A value that cannot be right."""
+
+
+def _find(
+    field: _Field, flags: Mapping[str, Any], env: Mapping[str, str], in_file: Mapping[str, Any], file: Path | None
+) -> tuple[str, Any]:
+    """Where a setting comes from, and its value (NOTHING for the class's own default)."""
+    if flags.get(field.name) is not None:
+        return _made(field, "flag", f"--{field.name.replace('_', '-')}", field.from_value, flags[field.name])
+    if field.env in env:
+        return _made(field, f"environment {field.env}", field.env, field.from_text, env[field.env])
+    if field.key.lower() in in_file:
+        return _made(field, f"file {file}", f"{file}: {field.key}", field.from_value, in_file[field.key.lower()])
+    if field.attribute.default is attrs.NOTHING:
+        raise _BadValue(f"{field.key} is not set; set {field.env} or {field.key} in the configuration file")
+    return "default", attrs.NOTHING
+
+
+def _made(field: _Field, origin: str, where: str, make: Any, given: Any) -> tuple[str, Any]:
+    try:
+        return origin, field.check(make(given))
+    except (ValueError, ArithmeticError, BaseValidationError) as error:
+        details = "; ".join(detail for _, detail in flatten(error))
+        shown = MASK if field.about.secret else repr(given)
+        raise _BadValue(f"{where}: {details} (it is {shown})") from error
+
+
+def _read(file: Path, fields: list[_Field], errors: list[str]) -> dict[str, Any]:
+    """The values of a file by key, in lower case."""
+    import yaml  # noqa: PLC0415 - slow, and most programs have no file
+
+    try:
+        content = yaml.safe_load(file.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise SettingsError(f"{file} cannot be read: {error}") from error
+    if not isinstance(content, dict):
+        if content is None:
+            return {}
+        raise SettingsError(f"{file}: the file must have keys and values")
+    found = dict(_flatten(content))
+    known = {field.key.lower(): field.key for field in fields}
+    for key in found.keys() - known.keys():
+        close = difflib.get_close_matches(key, known, 1)
+        errors.append(f"{file}: {key} is unknown" + (f"; did you mean {known[close[0]]}?" if close else ""))
+    return found
+
+
+def _flatten(content: Mapping[Any, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    for name, value in content.items():
+        key = f"{prefix}{name}".lower()
+        if isinstance(value, dict):
+            yield from _flatten(value, f"{key}.")
+        elif value is not None:
+            yield key, value

@@ -1,0 +1,99 @@
+"""How a command fails: what failed, why, what to do about it, and the exit code.
+
+Errors of our packages bear an `exit_code` or an HTTP `status`, which stands for one, and may bear a `hint`; their text is for
+the user. Any other error is a defect of the program.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Mapping
+
+import attrs
+import click
+
+from terminalkit.exits import ExitCode, code_of
+
+
+class Failure(Exception):
+    """A command failed. `what` it was to do, `why` it did not, a `hint` what to do; it ends with `exit_code`."""
+
+    def __init__(self, what: str, why: str, *, exit_code: ExitCode = ExitCode.FAILURE, hint: str | None = None) -> None:
+        super().__init__(f"{what}: {why}")
+        self.what = what
+        self.why = why
+        self.exit_code = exit_code
+        self.hint = hint
+
+
+class Stopped(Exception):
+    """A signal ended the command."""
+
+    def __init__(self, signal_number: int) -> None:
+        super().__init__(signal.strsignal(signal_number) or str(signal_number))
+        self.signal_number = signal_number
+
+
+class OutOfTime(Exception):
+    """The command was not done within `--timeout`."""
+
+    exit_code = ExitCode.TIMEOUT
+
+
+@attrs.frozen(kw_only=True)
+class Explainer:
+    """Says what an error amounts to, in the words of one program: its name, and what it advises for an exit code.
+
+    `asking` is what it advises where a server was asked and could not be, or did not, do what was asked.
+    """
+
+    program: str
+    hints: Mapping[ExitCode, str] = attrs.field(factory=dict)
+    asking: Mapping[ExitCode, str] = attrs.field(factory=dict)
+
+    def explain(self, error: BaseException, what: str, *, not_found: str | None = None) -> Failure | None:
+        """The failure that an error amounts to, None where it is a defect of the program.
+
+        `not_found`: what to do where the thing asked for is not there.
+        """
+        match error:
+            case Failure():
+                return error
+            case click.UsageError():
+                named = name_of(error.ctx) if error.ctx is not None else what
+                return Failure(named, _sentence(error), exit_code=ExitCode.USAGE, hint=self._help(named))
+            case click.ClickException():
+                return Failure(what, _sentence(error))
+            case Stopped():
+                code = ExitCode.TERMINATED if error.signal_number == signal.SIGTERM else ExitCode.INTERRUPTED
+                return Failure(what, "terminated" if code is ExitCode.TERMINATED else "interrupted", exit_code=code)
+            case KeyboardInterrupt() | click.Abort():
+                return Failure(what, "interrupted", exit_code=ExitCode.INTERRUPTED)
+        if (code_ := code_of(error)) is not None:
+            return Failure(what, str(error), exit_code=code_, hint=self._hint(error, code_, what, not_found))
+        if isinstance(error, OSError) and error.errno is not None:
+            place = f"{error.filename}: " if error.filename else ""
+            return Failure(what, f"{place}{error.strerror or os.strerror(error.errno)}")
+        return None
+
+    def _hint(self, error: BaseException, code: ExitCode, what: str, not_found: str | None) -> str | None:
+        own: str | None = getattr(error, "hint", None)
+        if getattr(error, "kind", None) == "invalid":
+            not_found = None  # it is not missing: there can be no such thing
+        by_code = {ExitCode.NOT_FOUND: not_found, ExitCode.USAGE: self._help(what)}
+        asking = self.asking if getattr(error, "asked", False) else {}
+        return own or by_code.get(code) or asking.get(code) or self.hints.get(code)
+
+    def _help(self, what: str) -> str:
+        return f"{self.program} --help" if what == self.program else f"{self.program} {what} --help"
+
+
+def name_of(ctx: click.Context) -> str:
+    """The command as the user named it, without the program: `repo add`."""
+    return ctx.command_path.partition(" ")[2] or ctx.command_path
+
+
+def _sentence(error: click.ClickException) -> str:
+    text = error.format_message().strip()
+    return (text[:1].lower() + text[1:]).removesuffix(".")

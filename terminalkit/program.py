@@ -1,0 +1,167 @@
+"""A program: its commands, loaded when they are called, its help with the exit codes, and how it is run."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from importlib import import_module
+from types import FrameType
+from typing import Any
+
+import attrs
+import click
+
+from terminalkit.exits import MEANINGS, ExitCode
+from terminalkit.failure import Explainer, Stopped
+from terminalkit.runtime.invocation import Invocation, output_for
+
+
+@attrs.frozen
+class Command:
+    """The module that has a command under the command's own name, and the line that stands in the help.
+
+    Those modules are slow to import.
+    """
+
+    module: str
+    summary: str
+
+
+@attrs.frozen(kw_only=True, slots=False)
+class Program:
+    """A program `name` of a `distribution`.
+
+    `summary` and `epilog` (examples, where settings come from) stand in its help; `meanings` and `hints` say for some exit codes
+    what they mean and what to do, in the program's own words, `asking` what to do where its server was asked.
+    """
+
+    name: str
+    distribution: str
+    summary: str
+    epilog: str
+    commands: Mapping[str, Command]
+    meanings: Mapping[ExitCode, str] = attrs.field(factory=dict)
+    hints: Mapping[ExitCode, str] = attrs.field(factory=dict)
+    asking: Mapping[ExitCode, str] = attrs.field(factory=dict)
+
+    @cached_property
+    def exit_codes(self) -> Mapping[ExitCode, str]:
+        """What each exit code means."""
+        return {**MEANINGS, **self.meanings}
+
+    @cached_property
+    def explainer(self) -> Explainer:
+        """Says how the program's commands fail."""
+        return Explainer(program=self.name, hints=self.hints, asking=self.asking)
+
+    @cached_property
+    def group(self) -> click.Group:
+        """The program as click sees it."""
+        group = _Commands(
+            self,
+            name=self.name,
+            help=self.summary,
+            epilog=f"{self.epilog}\n\n\b\nEvery command has --help with examples. "
+            "Data goes to standard output, everything else to standard error.",
+            context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+        )
+        group.params.append(
+            click.Option(
+                ["--version"],
+                is_flag=True,
+                is_eager=True,
+                expose_value=False,
+                callback=self._version,
+                help="Print the version and exit.",
+            )
+        )
+        return group
+
+    def run(self, argv: Sequence[str] | None = None) -> int:
+        """Run the program with these arguments (None: those of the process) and give its exit code."""
+        arguments = list(sys.argv[1:] if argv is None else argv)
+        for stream in (sys.stdout, sys.stderr):
+            if hasattr(stream, "reconfigure"):
+                stream.reconfigure(errors="backslashreplace")  # a terminal that lacks a character is no reason to fail
+        if instruction := os.environ.get(variable(self.name)):
+            return self._complete(instruction)
+        signal.signal(signal.SIGTERM, _terminate)
+        invocation = Invocation(output_for(arguments), self.explainer)
+        return invocation.end(lambda: self._invoke(arguments, invocation))
+
+    def _invoke(self, arguments: list[str], invocation: Invocation) -> int:
+        try:
+            with self.group.make_context(self.name, arguments, obj=invocation) as ctx:
+                code = self.group.invoke(ctx)
+        except click.exceptions.NoArgsIsHelpError as error:
+            click.echo(error.format_message(), err=True)
+            return ExitCode.USAGE
+        except click.exceptions.Exit as exit_:
+            return exit_.exit_code
+        return code if isinstance(code, int) else ExitCode.OK
+
+    def _complete(self, instruction: str) -> int:
+        from click.shell_completion import shell_complete  # noqa: PLC0415 - a run of its own kind
+
+        code = shell_complete(self.group, {}, self.name, variable(self.name), instruction)
+        # A question that was not answered in time must not hold up the shell.
+        if any(thread.name == ASKING for thread in threading.enumerate()):
+            sys.stdout.flush()
+            os._exit(code)
+        return code
+
+    def _version(self, ctx: click.Context, param: click.Parameter, value: bool) -> None:  # noqa: FBT001 - click calls it
+        del param
+        if value and not ctx.resilient_parsing:
+            from importlib.metadata import version  # noqa: PLC0415 - slow, and seldom wanted
+
+            click.echo(f"{self.name} {version(self.distribution)}")
+            ctx.exit()
+
+
+ASKING = "completion"
+"""The name of the threads that ask a server for values."""
+
+
+def variable(program: str) -> str:
+    """The variable that a program's completion script sets: the program is to say what could come next."""
+    return f"_{program.upper().replace('-', '_')}_COMPLETE"
+
+
+class _Commands(click.Group):
+    """Commands that are imported when they are called."""
+
+    def __init__(self, program: Program, **attributes: Any) -> None:
+        super().__init__(**attributes)
+        self._program = program
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        del ctx
+        return list(self._program.commands)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        del ctx
+        place = self._program.commands.get(cmd_name)
+        if place is None:
+            return None
+        command: click.Command = getattr(import_module(place.module), cmd_name.replace("-", "_"))
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        del ctx
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, command.summary) for name, command in self._program.commands.items()])
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        super().format_epilog(ctx, formatter)
+        with formatter.section("Exit codes"):
+            formatter.write_dl([(str(int(code)), meaning) for code, meaning in self._program.exit_codes.items()])
+
+
+def _terminate(number: int, frame: FrameType | None) -> None:
+    del frame
+    raise Stopped(number)

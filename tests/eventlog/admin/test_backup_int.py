@@ -1,0 +1,148 @@
+"""Streams are copied while they are written to, and restored on a clean server: the same events, the same tables."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import subprocess
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import attrs
+import pytest
+
+from eventlog import AggregateId, Unavailable
+from eventlog.admin import reconcile as streams
+from eventlog.admin.backup import back_up, restore
+from eventlog.admin.declarations import load
+from eventlog.broker.blobs import BlobStore
+from eventlog.commands import Commands
+from eventlog.embedded.nats import EmbeddedServer
+from eventlog.jetstream.keyring import JetStreamKeyring
+from eventlog.jetstream.log import JetStreamLog
+from eventlog.jetstream.transport.connection import Connection
+from eventlog.privacy.encryption import People
+from pantry.domain.ledger import PRODUCT, CreateProduct, RecordMovement
+from pantry.domain.product import Details, MovementType
+from pantry.domain.registry import REGISTRY
+from pantry.readmodel import MODEL
+from projections.rebuild.verify import Dump, dump, folded
+from tests.support import ROOT
+
+EAN = "4006381333931"
+AT = datetime(2026, 11, 20, 12, tzinfo=UTC)
+PROGRAM = (sys.executable, "-c", "import sys; from projections.cli import main; sys.exit(main())", "streams")
+
+
+@attrs.frozen
+class Ended:
+    code: int
+    out: str
+    err: str
+
+    @property
+    def last(self) -> dict[str, int]:
+        return {copied["stream"]: copied["last"] for copied in json.loads(self.out)}
+
+
+async def run(server: EmbeddedServer, *arguments: object) -> Ended:
+    command = [*PROGRAM, *map(str, arguments), "--nats-url", server.url, "--json"]
+    done = await asyncio.to_thread(subprocess.run, command, cwd=ROOT, capture_output=True, timeout=60, check=False)
+    return Ended(done.returncode, done.stdout.decode(), done.stderr.decode())
+
+
+def log_on(connection: Connection) -> JetStreamLog:
+    return JetStreamLog(
+        connection, MODEL.stream, REGISTRY, people=People(JetStreamKeyring(connection, "PANTRY_KEYS", "pantry.key"))
+    )
+
+
+async def book(log: JetStreamLog, number: int) -> None:
+    movement: Any = RecordMovement(
+        id=f"m-{number}", ean13=EAN, type=MovementType.IN, quantity=1000, at=AT, notes="for Sunday", created_by="Wilma Wolke"
+    )
+    await Commands(log).execute(PRODUCT, EAN, movement)
+
+
+async def tables_of(log: JetStreamLog, until: int, directory: Path) -> Dump:
+    async with folded(log, MODEL, until=until, directory=directory) as fresh:
+        return await dump(fresh, MODEL)
+
+
+async def of_whom(log: JetStreamLog) -> set[str]:
+    found = [
+        event.data
+        for commit in [c async for c in log.history(AggregateId("pantry.product", EAN))]
+        for event in await log.reveal(commit)
+    ]
+    return {event.created_by for event in found if hasattr(event, "created_by")}
+
+
+async def test_a_copy_of_a_running_server_makes_the_same_tables_on_a_clean_one(tmp_path: Path) -> None:
+    copies, keys = tmp_path / "copies", tmp_path / "keys"
+    async with EmbeddedServer(tmp_path / "one") as one, Connection.open(one.url, name="test") as connection:
+        assert await streams.apply(connection, load()) == []
+        log = log_on(connection)
+        details = Details(name="Flour", description="", unit="kg", min_stock=0, category_id=None)
+        await Commands(log).execute(PRODUCT, EAN, CreateProduct(ean13=EAN, details=details, at=AT))
+        for number in range(300):
+            await book(log, number)
+        blob = await BlobStore(connection, "gctd-blobs").put(b"a profile" * 100_000)
+        ended = asyncio.Event()
+
+        async def go_on() -> None:
+            number = 300
+            while not ended.is_set():
+                await book(log, number)
+                number += 1
+                await asyncio.sleep(0.005)
+
+        booking = asyncio.create_task(go_on())
+        made = await run(one, "backup", copies)
+        ended.set()
+        await booking
+        assert made.code == 0, made.err
+        assert set(made.last) == {"GCTD", "PANTRY", "OBJ_gctd-blobs"}
+        assert made.last["PANTRY"] >= 301
+        head = await log.head()
+        before = await tables_of(log, made.last["PANTRY"], tmp_path)
+        with pytest.raises(FileExistsError):
+            await back_up(connection, "PANTRY", copies)
+        keys.mkdir()
+        assert (await back_up(connection, "PANTRY_KEYS", keys)).messages == 1
+        assert (await run(one, "restore", copies)).code == 5
+
+    async with EmbeddedServer(tmp_path / "two") as two, Connection.open(two.url, name="test") as connection:
+        restored = await run(two, "restore", copies)
+        assert (restored.code, restored.last) == (0, made.last), restored.err
+        log = log_on(connection)
+        again = await log.head()
+        assert (again.incarnation, again.first, again.last) == (head.incarnation, 1, made.last["PANTRY"])
+        assert await tables_of(log, again.last, tmp_path) == before
+        assert await BlobStore(connection, "gctd-blobs").get(blob.digest) == b"a profile" * 100_000
+        assert await streams.apply(connection, load().only("GCTD", "PANTRY", "gctd-blobs")) == []
+        with pytest.raises(Unavailable):  # no keys are not erased keys
+            await of_whom(log)
+        await restore(connection, keys / "PANTRY_KEYS.json")
+        assert await of_whom(log) == {"Wilma Wolke"}
+        assert await streams.apply(connection, load()) == []
+        await book(log, 9999)
+        assert (await log.head()).last == again.last + 1
+
+
+async def test_a_damaged_copy_is_refused_before_anything_is_restored(tmp_path: Path) -> None:
+    async with EmbeddedServer(tmp_path / "one") as one, Connection.open(one.url, name="test") as connection:
+        await streams.apply(connection, load().only("PANTRY", "GCTD"))
+        copies = tmp_path / "copies"
+        copies.mkdir()
+        for stream in ("GCTD", "PANTRY"):
+            await back_up(connection, stream, copies)
+        file = copies / "PANTRY.snapshot"
+        content = bytearray(file.read_bytes())
+        content[len(content) // 2] ^= 1
+        file.write_bytes(content)
+        refused = await run(one, "restore", copies)
+        assert refused.code == 1
+        assert "PANTRY.snapshot" in refused.err

@@ -1,0 +1,244 @@
+"""Group commit: shared where that is faster, alone where it is not, and never to the harm of a caller."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import AsyncIterator, Callable, Sequence
+from typing import Any
+
+import pytest
+import pytest_asyncio
+from hypothesis import given
+from hypothesis import strategies as st
+
+from eventlog.commit import Appended
+from eventlog.errors import Conflict, OutcomeUnknown, TooLarge, Unavailable
+from eventlog.jetstream import group_commit as group
+from eventlog.jetstream.append import Ack, Message
+from eventlog.jetstream.group_commit import Pace
+from eventlog.jetstream.log import JetStreamLog
+from eventlog.jetstream.transport.connection import Connection
+from eventlog.testing.conformance import deposit, stored
+from tests.support.log.event_stream import event_stream
+from tests.support.log.nats import plain_client
+
+
+@pytest_asyncio.fixture
+async def log(nats_url: str) -> AsyncIterator[JetStreamLog]:
+    async with Connection.open(nats_url, name="test") as connection:
+        yield await event_stream(connection)
+
+
+def eager(log: JetStreamLog) -> None:
+    """From here on four appends that wait share a batch, whatever this machine's disk is like."""
+    log.group.pace.single = 1.0
+
+
+async def test_a_lone_writer_never_waits_for_others(log: JetStreamLog) -> None:
+    """One append at a time: none shares a batch."""
+    for number in range(20):
+        await log.append(deposit("a", expected=number))
+    assert log.group.shared == 0
+
+
+async def test_many_writers_share_batches(log: JetStreamLog) -> None:
+    """64 writers, on a server that syncs each message: after the first appends nearly all are stored together."""
+
+    async def write(name: str) -> None:
+        expected = 0
+        for _ in range(10):
+            expected = (await log.append(deposit(name, expected=expected))).sequence
+
+    await asyncio.gather(*(write(f"a{number}") for number in range(64)))
+    assert log.group.shared > 320
+    assert (await log.head()).last == 640
+
+
+async def test_each_gets_its_own_sequence(log: JetStreamLog) -> None:
+    eager(log)
+    proposals = [deposit(f"a{number}") for number in range(30)]
+    appended = await asyncio.gather(*map(log.append, proposals))
+    assert log.group.shared == 27  # the first three found nobody to share with
+    ids = [commit.id for commit in await stored(log)]
+    assert [ids[each.sequence - 1] for each in appended] == [proposal.commit.id for proposal in proposals]
+
+
+async def test_a_conflict_in_a_shared_batch_is_its_own_callers_alone(log: JetStreamLog) -> None:
+    """The others, whose guards hold, are stored all the same."""
+    await log.append(deposit("a7"))
+    eager(log)
+    results = await asyncio.gather(*(log.append(deposit(f"a{number}")) for number in range(20)), return_exceptions=True)
+    assert [index for index, result in enumerate(results) if isinstance(result, Conflict)] == [7]
+    assert len([result for result in results if isinstance(result, Appended)]) == 19
+    assert len(await stored(log)) == 20
+
+
+async def test_a_repetition_in_a_shared_batch_is_answered_as_such(log: JetStreamLog) -> None:
+    repeated = deposit("a7")
+    await log.append(repeated)
+    eager(log)
+    proposals = [repeated if number == 7 else deposit(f"a{number}") for number in range(20)]
+    results = await asyncio.gather(*map(log.append, proposals))
+    assert results[7] == Appended(1, replayed=True)
+    assert not any(result.replayed for index, result in enumerate(results) if index != 7)
+
+
+async def test_two_appends_to_one_aggregate_do_not_meet_in_a_batch(log: JetStreamLog) -> None:
+    """The second would fail it for all; one of the two wins, the others are not disturbed."""
+    eager(log)
+    names = ["x", "y", "z", *(f"a{number // 2}" for number in range(20))]  # the first three go alone
+    results = await asyncio.gather(*(log.append(deposit(name)) for name in names), return_exceptions=True)
+    assert [type(result) for result in results].count(Conflict) == 10
+    assert log.group.shared == 10
+
+
+async def test_callers_that_give_up_take_nobody_with_them(log: JetStreamLog) -> None:
+    """At every moment of a shared batch: while it gathers, while it is on its way, when it is answered."""
+    eager(log)
+    chance = random.Random(1)
+    for round_ in range(20):
+        proposals = [deposit(f"r{round_}-{number}") for number in range(24)]
+        tasks = [asyncio.create_task(log.append(proposal)) for proposal in proposals]
+        for task in tasks[::3]:
+            asyncio.get_running_loop().call_later(chance.uniform(0, 0.004), task.cancel)
+        results = await asyncio.gather(*tasks, return_exceptions=True)
+        assert {type(result) for index, result in enumerate(results) if index % 3} == {Appended}
+    ids = [commit.id for commit in await stored(log)]
+    assert len(ids) == len(set(ids)) >= 20 * 16
+
+
+async def test_each_waits_until_its_own_deadline_and_is_told_whether_it_was_sent(
+    log: JetStreamLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sent = asyncio.Event()
+
+    async def unanswered(_: Sequence[Message], __: float, sending: Callable[[], None]) -> Ack:
+        sending()
+        sent.set()
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    monkeypatch.setattr(log._batches, "send", unanswered)
+    monkeypatch.setattr(Pace, "batch_pays", lambda *_: True)
+    patient = [asyncio.create_task(log.append(deposit(f"a{number}"), deadline=600)) for number in range(5)]
+    hasty = asyncio.create_task(log.append(deposit("b"), deadline=0.2))
+    async with asyncio.timeout(30):
+        await sent.wait()
+        late = asyncio.create_task(log.append(deposit("c"), deadline=0.1))
+        results = await asyncio.gather(hasty, late, return_exceptions=True)
+    assert [type(result) for result in results] == [OutcomeUnknown, Unavailable]
+    assert not any(task.done() for task in patient)
+    assert log.group._batch is not None
+    for task in (*patient, log.group._batch):
+        task.cancel()
+    await asyncio.wait(patient)
+
+
+async def test_a_shared_batch_is_bounded_in_bytes(log: JetStreamLog, monkeypatch: pytest.MonkeyPatch) -> None:
+    """40 commits of 50 KB with a bound of 256 KiB: several batches, all stored."""
+    monkeypatch.setattr(group, "MOST_BYTES", 256 * 1024)
+    sizes: list[int] = []
+    send = log._batches.send
+
+    async def measured(messages: Sequence[Message], *rest: Any) -> Ack:
+        sizes.append(sum(message.size for message in messages))
+        return await send(messages, *rest)
+
+    monkeypatch.setattr(log._batches, "send", measured)
+    eager(log)
+    await asyncio.gather(*(log.append(deposit(f"a{number}", note="x" * 50_000)) for number in range(40)))
+    assert len(sizes) > 5
+    assert max(sizes) <= 256 * 1024
+    assert (await log.head()).last == 40
+
+
+async def test_one_that_is_too_large_is_refused_before_it_can_harm_the_others(log: JetStreamLog) -> None:
+    eager(log)
+    proposals = [deposit(f"a{number}", note="x" * (2 * 1024**2 if number == 3 else 1)) for number in range(10)]
+    results = await asyncio.gather(*map(log.append, proposals), return_exceptions=True)
+    assert [index for index, result in enumerate(results) if isinstance(result, TooLarge)] == [3]
+    assert (await log.head()).last == 9
+
+
+async def test_a_message_bears_its_id_its_guard_and_its_trace_only(log: JetStreamLog, nats_url: str) -> None:
+    """Headers slow replay down: no other stands on a commit that was appended alone."""
+    await log.append(deposit("a"))
+    async with plain_client(nats_url) as client:
+        message = await client.jetstream().get_msg("GCTD", 1)
+    assert set(message.headers or {}) == {"Nats-Msg-Id", "Nats-Expected-Last-Subject-Sequence"}
+
+
+# The pace
+
+
+def test_at_first_a_batch_is_taken_to_cost_as_much_as_some_fifteen_appends() -> None:
+    """So that it has to be clearly more of them."""
+    assert not Pace().batch_pays(18)
+    assert Pace().batch_pays(24)
+
+
+def test_a_disk_that_syncs_slowly_makes_small_batches_pay() -> None:
+    """Appends take 2 ms each, batches 6 ms: six together are faster."""
+    pace = Pace()
+    for _ in range(200):
+        pace.saw_singles(16, 16 * 0.002)
+        pace.saw_batch(8, 0.006)
+    assert pace.batch_pays(6)
+
+
+def test_a_server_that_does_not_sync_is_not_sent_batches() -> None:
+    """Appends take 30 µs each."""
+    pace = Pace()
+    for _ in range(100):
+        pace.saw_singles(16, 16 * 0.00003)
+    assert not pace.batch_pays(500)
+
+
+def test_a_server_whose_batches_are_slow_is_not_sent_small_ones() -> None:
+    """Batches take 30 ms, appends 200 µs."""
+    pace = Pace()
+    for _ in range(100):
+        pace.saw_batch(64, 0.03)
+    assert not pace.batch_pays(64)
+
+
+def test_a_few_stalls_change_little() -> None:
+    """Of appends or of batches: a second without an answer, three times."""
+    pace = Pace()
+    for _ in range(3):
+        pace.saw_singles(16, 1.0)
+        pace.saw_batch(64, 1.0)
+    assert not pace.batch_pays(12)
+    assert pace.batch_pays(24)
+
+
+def test_what_was_seen_long_ago_is_forgotten() -> None:
+    """Where only batches are used, single appends are tried again after a while, and the other way round."""
+    pace = Pace()
+    for _ in range(200):
+        pace.saw_singles(16, 16 * 0.01)
+    assert pace.batch_pays(5)
+    for _ in range(500):
+        pace.saw_batch(8, 0.003)
+    assert not pace.batch_pays(5)
+    for _ in range(200):
+        pace.saw_batch(64, 0.1)
+    assert not pace.batch_pays(64)
+    for _ in range(500):
+        pace.saw_singles(16, 16 * 0.0002)
+    assert pace.batch_pays(64)
+
+
+@given(st.lists(st.tuples(st.booleans(), st.floats(0, 10)), max_size=50), st.integers(0, 3))
+def test_a_few_never_share(seen: list[tuple[bool, float]], count: int) -> None:
+    """Whatever was measured, three appends or fewer go alone, and a figure never becomes useless."""
+    pace = Pace()
+    for single, seconds in seen:
+        if single:
+            pace.saw_singles(16, seconds)
+        else:
+            pace.saw_batch(64, seconds)
+    assert not pace.batch_pays(count)
+    assert 0 < pace.single < 2
+    assert 0 < pace.batch < 2

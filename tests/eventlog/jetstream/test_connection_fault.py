@@ -1,0 +1,201 @@
+"""The connection keeps itself up, replaces a client that is dead, and does not lie about it."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+import pytest_asyncio
+import structlog.testing
+
+from eventlog.embedded.nats import EmbeddedServer
+from eventlog.errors import OutcomeUnknown, Unavailable
+from eventlog.jetstream.transport.client import frame
+from eventlog.jetstream.transport.connection import Connection
+from tests.support.log.nats import plain_client
+from tests.support.log.proxy import Proxy
+from tests.support.programs.processes import stand_still
+from tests.support.waiting import wait_until
+
+
+@asynccontextmanager
+async def watched(url: str, **options: float) -> AsyncIterator[Connection]:
+    """A connection whose watchdog looks four times a second."""
+    async with Connection.open(url, name="test", check_every=0.25, check_timeout=0.5, **options) as connection:  # type: ignore[arg-type]
+        yield connection
+
+
+@pytest_asyncio.fixture
+async def echo(nats_url: str) -> AsyncIterator[str]:
+    """A subject where somebody answers with what was sent."""
+
+    async with plain_client(nats_url) as client:
+
+        async def answer(message: object) -> None:
+            await message.respond(message.data)  # type: ignore[attr-defined]
+
+        await client.subscribe("echo", cb=answer)
+        await client.flush()
+        yield "echo"
+
+
+async def test_connecting_to_nothing_fails_in_time_and_says_what_to_do() -> None:
+    """Unavailable within the timeout, with the address and without the password."""
+    begin = time.monotonic()
+    with pytest.raises(Unavailable, match=r"127\.0\.0\.1:1 within 0\.5 s.*server running") as error:
+        async with Connection.open("nats://user:secret@127.0.0.1:1", name="test", timeout=0.5):
+            pass
+    assert time.monotonic() - begin < 8
+    assert "secret" not in str(error.value)
+
+
+async def test_an_address_that_is_none_is_unavailable() -> None:
+    with pytest.raises(Unavailable, match="cannot connect to NATS at"):
+        async with Connection.open("not an address", name="test", timeout=0.5):
+            pass
+
+
+async def test_of_several_addresses_one_is_enough(nats_url: str, echo: str) -> None:
+    async with Connection.open(f"nats://127.0.0.1:1, {nats_url}", name="test") as connection:
+        assert (await connection.request(echo, b"x")).data == b"x"
+
+
+async def test_nobody_there_is_unavailable_at_once_and_silence_is_unknown(nats_url: str) -> None:
+    async with Connection.open(nats_url, name="test") as connection, plain_client(nats_url) as other:
+        with pytest.raises(Unavailable, match="nothing on NATS takes nobody") as error:
+            await connection.request("nobody", b"x")
+        assert not isinstance(error.value, OutcomeUnknown)
+        await other.subscribe("silent")
+        await other.flush()
+        with pytest.raises(OutcomeUnknown, match=r"within 0\.1 s"):
+            await connection.request("silent", b"x", timeout=0.1)
+
+
+async def test_a_request_on_its_way_ends_with_the_connection(nats_url: str) -> None:
+    """At once and as unknown, not after its timeout; the next one after the reconnect works."""
+    async with plain_client(nats_url) as other, Proxy.before(nats_url) as proxy:
+        await other.subscribe("silent")
+        await other.flush()
+        async with Connection.open(proxy.url, name="test") as connection:
+            request = asyncio.create_task(connection.request("silent", b"x", timeout=60))
+            await asyncio.sleep(0.05)
+            proxy.cut()
+            with pytest.raises(OutcomeUnknown, match="lost"):
+                await asyncio.wait_for(request, 30)
+            await connection.up(30)
+            assert connection.counters.reconnects == 1
+
+
+async def test_while_disconnected_nothing_is_sent(nats_url: str, echo: str) -> None:
+    """nats-py would keep it and send it later, when the caller has long been told that it failed."""
+    async with Proxy.before(nats_url) as proxy, Connection.open(proxy.url, name="test") as connection:
+        proxy.open.clear()
+        proxy.cut()
+        await wait_until(lambda: not connection.connected)
+        with pytest.raises(Unavailable, match="no connection") as error:
+            await connection.request(echo, b"x")
+        assert not isinstance(error.value, OutcomeUnknown)
+        with pytest.raises(Unavailable, match=r"no connection to NATS at 127\.0\.0\.1"):
+            await connection.up(0.05)
+        proxy.open.set()
+        await connection.up(30)
+        assert (await connection.request(echo, b"x")).data == b"x"
+
+
+@pytest.mark.fault
+async def test_a_killed_server_is_noticed_at_once_and_found_again(nats_server: EmbeddedServer) -> None:
+    """Not connected within a second of kill -9; connected again, by nats-py itself, once it is back, subscriptions and all."""
+    async with watched(nats_server.url) as connection, plain_client(nats_server.url) as other:
+        heard = await connection.client.subscribe("news")
+        assert connection.connected
+        await nats_server.kill()
+        await wait_until(lambda: not connection.connected, timeout=60)
+        await nats_server.start()
+        await wait_until(lambda: connection.connected)
+        await other.flush()
+        await other.publish("news", b"x")
+        assert (await heard.next_msg(timeout=30)).data == b"x"
+        assert (connection.counters.reconnects, connection.counters.replaced) == (1, 0)
+
+
+@pytest.mark.fault
+async def test_a_paused_server_does_not_count_as_connected(nats_server: EmbeddedServer) -> None:
+    """SIGSTOP leaves the connection up: only an answer that does not come tells."""
+    async with watched(nats_server.url) as connection:
+        await stand_still(nats_server.pid)
+        try:
+            await wait_until(lambda: not connection.connected, timeout=30)
+            with pytest.raises(Unavailable, match="does not answer"):
+                await connection.ping(0.1)
+        finally:
+            os.kill(nats_server.pid, signal.SIGCONT)
+        await wait_until(lambda: connection.connected, timeout=60)
+
+
+async def test_a_client_that_is_dead_and_does_not_know_it_is_replaced(nats_url: str, echo: str) -> None:
+    """Its read loop has ended, as it does when a callback raises: it calls itself connected, and nothing is read any more."""
+    async with watched(nats_url) as connection:
+        dead = connection.client
+        reading = dead._reading_task
+        assert reading is not None
+        reading.cancel()
+        assert dead.is_connected
+        await wait_until(lambda: connection.counters.replaced == 1)
+        assert connection.client is not dead
+        assert connection.generation == 1
+        assert (await connection.request(echo, b"x")).data == b"x"
+        await wait_until(lambda: dead.is_closed)
+
+
+async def test_a_client_that_the_server_has_thrown_out_is_replaced(nats_url: str, echo: str) -> None:
+    """A message over the limit makes the server close the connection, and nats-py closes itself for ever."""
+    async with watched(nats_url) as connection:
+        await connection.client.write([frame(echo, "", b"", b"x" * 1024**2 * 2)])
+        await wait_until(lambda: connection.counters.replaced == 1)
+        assert (await connection.request(echo, b"x")).data == b"x"
+
+
+async def test_a_flush_that_is_given_up_does_not_end_the_client(nats_url: str, echo: str) -> None:
+    """Its pong finds a future that is done: nats-py alone would stop reading."""
+    async with Connection.open(nats_url, name="test") as connection:
+        flush = asyncio.create_task(connection.client.flush())
+        await asyncio.sleep(0)
+        flush.cancel()
+        await asyncio.wait({flush})
+        assert flush.cancelled()
+        await connection.client.flush(timeout=20)
+        assert (await connection.request(echo, b"x")).data == b"x"
+        assert connection.counters.replaced == 0
+
+
+async def test_a_callback_that_raises_does_not_end_the_client(nats_url: str, echo: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is logged, and the client reconnects all the same."""
+
+    def fail(*_: object) -> None:
+        raise RuntimeError("broken callback")
+
+    monkeypatch.setattr(Connection, "_on_disconnected", fail)
+    monkeypatch.setattr(Connection, "_on_error", fail)
+    async with Proxy.before(nats_url) as proxy, Connection.open(proxy.url, name="test") as connection:
+        with structlog.testing.capture_logs() as logs:
+            proxy.cut()
+            await wait_until(lambda: connection.counters.reconnects == 1)
+            await wait_until(lambda: any(entry["event"] == "nats callback failed" for entry in logs))
+        assert (await connection.request(echo, b"x")).data == b"x"
+
+
+async def test_a_connection_leaves_no_task_behind(nats_url: str) -> None:
+    """After the block there is nothing left of it, also when pings were never answered."""
+    before = asyncio.all_tasks()
+    async with Proxy.before(nats_url) as proxy:
+        async with watched(proxy.url) as connection:
+            proxy.flowing.clear()
+            with pytest.raises(Unavailable):
+                await connection.ping(0.05)
+        proxy.flowing.set()
+    await wait_until(lambda: asyncio.all_tasks() <= before, timeout=30)

@@ -1,0 +1,428 @@
+"""Following a stream: everything once, in order, whatever happens to the broker; and a damaged log is never passed over."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import shutil
+import signal
+import time
+from collections.abc import AsyncIterator, Sequence
+from contextlib import aclosing
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+import pytest_asyncio
+
+from eventlog import AggregateId, Commit, IncarnationChanged, LogTruncated, Registry, SequenceGap
+from eventlog.admin.reconcile import incarnation_of
+from eventlog.embedded.nats import EmbeddedServer
+from eventlog.jetstream.api import call
+from eventlog.jetstream.follower import follow
+from eventlog.jetstream.pull import Pull
+from eventlog.jetstream.transport.connection import Connection
+from tests.support.log.bulk import STREAM, SUBJECT, bulk_stream, fill
+from tests.support.programs.processes import stand_still
+from tests.support.waiting import wait_until
+
+pytestmark = pytest.mark.fault
+
+
+@pytest_asyncio.fixture
+async def connection(nats_url: str) -> AsyncIterator[Connection]:
+    async with Connection.open(nats_url, name="follow") as connection:
+        yield connection
+
+
+@pytest_asyncio.fixture
+async def own(nats_server: EmbeddedServer) -> AsyncIterator[Connection]:
+    """A connection to a server that may be killed."""
+    async with Connection.open(nats_server.url, name="follow", check_every=0.5, check_timeout=0.5) as connection:
+        yield connection
+
+
+def following(connection: Connection, **options: Any) -> Any:
+    return follow(connection, STREAM, Registry(), **{"after": 0} | options)
+
+
+async def sequences(lists: AsyncIterator[Sequence[Commit]], seconds: float = 20.0) -> list[int]:
+    """All sequences of what is read, up to the end."""
+    async with asyncio.timeout(seconds):
+        return [commit.sequence async for commits in lists for commit in commits]
+
+
+class Reading:
+    """A reader in a task of its own, and what it has read."""
+
+    def __init__(self, connection: Connection, **options: Any) -> None:
+        self.sequences: list[int] = []
+        self.task = asyncio.create_task(self._read(following(connection, **options)))
+
+    async def _read(self, lists: Any) -> None:
+        async with aclosing(lists):
+            async for commits in lists:
+                self.sequences += [commit.sequence for commit in commits]
+
+    async def reaches(self, sequence: int, seconds: float = 15.0) -> None:
+        """Wait until it has read up to a sequence; what ends it before that is raised."""
+        await wait_until(lambda: self.task.done() or (self.sequences and self.sequences[-1] >= sequence), seconds)
+        if self.task.done():
+            await self.task
+
+    def has(self, count: int) -> bool:
+        return len(self.sequences) >= count
+
+    async def fails(self, seconds: float = 15.0) -> BaseException:
+        """The error that it ends with."""
+        await asyncio.wait({self.task}, timeout=seconds)
+        error = self.task.exception()
+        assert error is not None
+        return error
+
+    async def close(self) -> None:
+        self.task.cancel()
+        await asyncio.wait({self.task})
+
+
+async def consumers(connection: Connection) -> list[str]:
+    names: list[str] = (await call(connection, f"CONSUMER.NAMES.{STREAM}"))["consumers"]
+    return names
+
+
+async def publish(connection: Connection, text: str = "x") -> int:
+    reply = await connection.request(f"{SUBJECT}.1", text.encode())
+    sequence: int = json.loads(reply.data)["seq"]
+    return sequence
+
+
+# Everything, once, in order
+
+
+async def test_a_replay_over_two_kills_of_the_broker_is_contiguous(nats_server: EmbeddedServer, own: Connection) -> None:
+    """100,000 commits, kill -9 at a quarter and at a half (fault F18)."""
+    await bulk_stream(own)
+    await fill(own, 100_000, size=200)
+    seen, kills = [], [50_000, 25_000]
+    async with asyncio.timeout(30), aclosing(following(own, until=100_000)) as lists:
+        async for commits in lists:
+            seen += [commit.sequence for commit in commits]
+            if kills and seen[-1] >= kills[-1]:
+                kills.pop()
+                await nats_server.kill()
+                await nats_server.restart()
+    assert not kills
+    assert seen == list(range(1, 100_001))
+
+
+async def test_live_commits_go_on_over_a_restart(nats_server: EmbeddedServer, own: Connection) -> None:
+    await bulk_stream(own)
+    reading = Reading(own)
+    for round_ in range(3):
+        await publish(own)
+        await reading.reaches(round_ + 1)
+        await nats_server.kill()
+        await nats_server.restart()
+        await own.up(5)
+    await publish(own)
+    await reading.reaches(4)
+    await reading.close()
+    assert reading.sequences == [1, 2, 3, 4]
+
+
+async def test_a_paused_broker_is_waited_for(nats_server: EmbeddedServer, own: Connection) -> None:
+    """SIGSTOP: the connection looks alive for a while, the client is then given up and made anew."""
+    await bulk_stream(own)
+    await fill(own, 10)
+    reading = Reading(own)
+    await reading.reaches(10)
+    await stand_still(nats_server.pid)
+    try:
+        await wait_until(lambda: not own.connected, 10)
+    finally:
+        os.kill(nats_server.pid, signal.SIGCONT)
+    await own.up(10)
+    await wait_until(lambda: own.connected, 10)
+    await fill(own, 10)
+    await reading.reaches(20)
+    await reading.close()
+    assert reading.sequences == list(range(1, 21))
+
+
+async def test_a_replaced_client_is_noticed(own: Connection) -> None:
+    """The watchdog may put a new client in the place of a dead one; a reader follows it."""
+    await bulk_stream(own)
+    reading = Reading(own)
+    await publish(own)
+    await reading.reaches(1)
+    reading_task = own.client._reading_task
+    assert reading_task is not None
+    reading_task.cancel()  # as an error in nats-py would: it is deaf, and goes on calling itself connected
+    await wait_until(lambda: own.generation == 1)
+    await publish(own)
+    await reading.reaches(2)
+    await reading.close()
+    assert reading.sequences == [1, 2]
+
+
+async def test_a_consumer_that_the_server_lost_is_made_anew(connection: Connection) -> None:
+    await bulk_stream(connection)
+    reading = Reading(connection)
+    for number in range(1, 4):
+        await publish(connection)
+        await reading.reaches(number)
+        for name in await consumers(connection):
+            await call(connection, f"CONSUMER.DELETE.{STREAM}.{name}")
+    await publish(connection)
+    await reading.reaches(4)
+    await reading.close()
+    assert reading.sequences == [1, 2, 3, 4]
+
+
+@pytest.mark.parametrize("aggregate", [None, AggregateId(SUBJECT, "0")], ids=["of all", "of one aggregate"])
+@pytest.mark.parametrize("lost", [500, 1000], ids=["in the middle", "the last one"])
+async def test_a_message_lost_on_its_way_is_read_again(
+    connection: Connection, lost: int, aggregate: AggregateId | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is no hole in the log: the consumer's own count tells the two apart."""
+    await bulk_stream(connection)
+    await fill(connection, 1000, subjects=1)
+    take, count = Pull._take, 0
+
+    def drop_one(self: Pull, subject: bytes, reply: bytes, data: bytes, headers: bytes | None) -> None:
+        nonlocal count
+        count += bool(reply)
+        if count != lost or not reply:
+            take(self, subject, reply, data, headers)
+
+    monkeypatch.setattr(Pull, "_take", drop_one)
+    assert await sequences(following(connection, until=1000, aggregate=aggregate)) == list(range(1, 1001))
+    assert count > 1000
+
+
+async def test_an_idle_reader_keeps_its_consumer(connection: Connection) -> None:
+    """Heartbeats tell that silence means nothing new, not that something is lost."""
+    await bulk_stream(connection)
+    reading = Reading(connection)
+    await publish(connection)
+    await reading.reaches(1)
+    before, start = await consumers(connection), time.monotonic()
+    await wait_until(lambda: time.monotonic() - start > 4.0)
+    assert await consumers(connection) == before
+    await publish(connection)
+    await reading.reaches(2)
+    await reading.close()
+
+
+async def test_acknowledgement_subjects_with_domain_and_account_are_understood(tmp_path: Path) -> None:
+    """Servers may name them in a second form (ADR-15), which 2.15 has behind a flag."""
+
+    class SecondForm(EmbeddedServer):
+        def _configuration(self, ports: Path) -> str:
+            settings = json.loads(super()._configuration(ports))
+            settings["jetstream"]["domain"] = "hub"
+            return json.dumps(settings | {"feature_flags": {"js_ack_fc_v2": True}})
+
+    async with SecondForm(tmp_path) as server, Connection.open(server.url, name="follow") as connection:
+        await bulk_stream(connection)
+        await fill(connection, 20)
+        replies: set[int] = set()
+
+        async def look(message: Any) -> None:
+            replies.add(message.reply.count("."))
+
+        jetstream = connection.client.jetstream()
+        await jetstream.subscribe(f"{SUBJECT}.*", stream=STREAM, cb=look)
+        await wait_until(lambda: replies == {10})
+        assert await sequences(following(connection, until=20)) == list(range(1, 21))
+
+
+# One aggregate
+
+
+async def test_one_aggregate_is_read_without_the_others(connection: Connection) -> None:
+    await bulk_stream(connection)
+    await fill(connection, 1000, subjects=10)
+    lists = following(connection, after=100, until=900, aggregate=AggregateId(SUBJECT, "3"), batch=7)
+    assert await sequences(lists) == list(range(104, 900, 10))
+
+
+async def test_one_aggregate_up_to_a_sequence_that_is_still_to_come(connection: Connection) -> None:
+    """It ends when the log has passed it, also where the last commit is another aggregate's."""
+    await bulk_stream(connection)
+    await fill(connection, 10, subjects=10)
+    reading = asyncio.create_task(sequences(following(connection, until=25, aggregate=AggregateId(SUBJECT, "3"))))
+    await fill(connection, 10, subjects=10)
+    await asyncio.wait({reading}, timeout=0.5)
+    assert not reading.done()
+    await fill(connection, 10, subjects=10)
+    assert await reading == [4, 14, 24]
+
+
+async def test_an_aggregate_without_commits_ends_too(connection: Connection) -> None:
+    await bulk_stream(connection)
+    await fill(connection, 10)
+    assert await sequences(following(connection, until=10, aggregate=AggregateId(SUBJECT, "none")), 2) == []
+
+
+# A damaged log
+
+
+async def test_a_hole_stops_the_reader(connection: Connection) -> None:
+    """Up to it everything is given; neither it nor anything behind it."""
+    await bulk_stream(connection)
+    await fill(connection, 1000)
+    await call(connection, f"STREAM.MSG.DELETE.{STREAM}", {"seq": 500})
+    reading = Reading(connection, batch=64)
+    error = await reading.fails()
+    assert isinstance(error, SequenceGap)
+    assert (error.expected, error.found) == (500, 501)
+    assert reading.sequences == list(range(1, 500))
+
+
+async def test_a_hole_where_reading_begins_stops_the_reader(connection: Connection) -> None:
+    await bulk_stream(connection)
+    await fill(connection, 10)
+    await call(connection, f"STREAM.MSG.DELETE.{STREAM}", {"seq": 6})
+    with pytest.raises(SequenceGap):
+        await sequences(following(connection, after=5))
+
+
+async def test_a_stream_that_begins_later_is_truncated(connection: Connection) -> None:
+    await bulk_stream(connection)
+    await fill(connection, 100)
+    await call(connection, f"STREAM.PURGE.{STREAM}", {"seq": 50})
+    with pytest.raises(LogTruncated, match="begins at sequence 50"):
+        await sequences(following(connection, after=48))
+    assert await sequences(following(connection, after=49, until=60)) == list(range(50, 61))
+    await call(connection, f"STREAM.PURGE.{STREAM}")
+    with pytest.raises(LogTruncated, match="begins at sequence 101"):
+        await sequences(following(connection, after=99))
+
+
+async def test_a_stream_that_ends_earlier_is_truncated(connection: Connection) -> None:
+    await bulk_stream(connection)
+    await fill(connection, 10)
+    with pytest.raises(LogTruncated, match="ends at sequence 10"):
+        await sequences(following(connection, after=11))
+
+
+async def test_a_stream_created_anew_while_following_is_another_one(connection: Connection) -> None:
+    await bulk_stream(connection)
+    await fill(connection, 10)
+    reading = Reading(connection)
+    await reading.reaches(10)
+    await call(connection, f"STREAM.DELETE.{STREAM}")
+    await bulk_stream(connection)
+    await fill(connection, 20)
+    error = await reading.fails()
+    assert isinstance(error, IncarnationChanged)
+    assert reading.sequences == list(range(1, 11))
+
+
+async def test_a_wiped_store_is_another_log(nats_server: EmbeddedServer, own: Connection) -> None:
+    """The broker comes back empty (fault F19); while the stream is missing the reader waits, then it refuses."""
+    await bulk_stream(own)
+    await fill(own, 10)
+    reading = Reading(own)
+    await reading.reaches(10)
+    await nats_server.kill()
+    await asyncio.to_thread(shutil.rmtree, nats_server.data_dir / "jetstream")
+    await nats_server.restart()
+    await own.up(5)
+    await asyncio.wait({reading.task}, timeout=0.5)
+    assert not reading.task.done()
+    await bulk_stream(own)
+    await fill(own, 20)
+    assert isinstance(await reading.fails(), IncarnationChanged)
+    assert reading.sequences == list(range(1, 11))
+
+
+async def test_a_checkpoint_of_another_incarnation_is_refused_at_once(connection: Connection) -> None:
+    await bulk_stream(connection)
+    await fill(connection, 10)
+    incarnation = incarnation_of(await call(connection, f"STREAM.INFO.{STREAM}"))
+    assert await sequences(following(connection, after=5, until=10, incarnation=incarnation)) == [6, 7, 8, 9, 10]
+    with pytest.raises(IncarnationChanged, match="expected other"):
+        await sequences(following(connection, after=5, incarnation="other"))
+
+
+# Bounds
+
+
+async def test_a_live_commit_is_there_at_once(connection: Connection) -> None:
+    """Median time from sending to reading under 20 ms (1 to 2 ms on an idle machine), with the broker's sync in it."""
+    await bulk_stream(connection)
+    reading = Reading(connection)
+    times = []
+    for number in range(1, 101):
+        start = time.perf_counter()
+        await publish(connection)
+        await wait_until(partial(reading.has, number), every=0.0002)
+        times.append(time.perf_counter() - start)
+    await reading.close()
+    assert sorted(times)[50] < 0.02
+
+
+@pytest.mark.parametrize(("count", "size", "most"), [(20_000, 100, 4_000), (150, 500_000, 80)])
+async def test_a_reader_that_stalls_reads_only_a_little_ahead(connection: Connection, count: int, size: int, most: int) -> None:
+    """In messages (a few lists of 1,000) and in bytes (about 32 MiB): what the server has sent bounds what is in memory."""
+    await bulk_stream(connection)
+    if size < 1000:
+        await fill(connection, count, size=size)
+    else:
+        for _ in range(count):
+            await publish(connection, "x" * size)
+
+    async def sent() -> int:
+        (name,) = await consumers(connection)
+        delivered: int = (await call(connection, f"CONSUMER.INFO.{STREAM}.{name}"))["delivered"]["consumer_seq"]
+        return delivered
+
+    async with aclosing(following(connection)) as lists:
+        first = await anext(lists)
+        level = await sent()
+        while (now := await wait_until(sent)) != level:  # until it sends no more
+            level = now
+            await asyncio.sleep(0.1)
+        assert len(first) <= level <= most
+        seen = [commit.sequence for commit in first]
+        async for commits in lists:
+            seen += [commit.sequence for commit in commits]
+            if seen[-1] == count:
+                break
+    assert seen == list(range(1, count + 1))
+
+
+async def test_a_replay_comes_in_big_lists(connection: Connection) -> None:
+    await bulk_stream(connection)
+    await fill(connection, 20_000)
+    lists = [len(commits) async for commits in following(connection, until=20_000, batch=500)]
+    assert sum(lists) == 20_000
+    assert max(lists) <= 500
+    assert len(lists) < 80
+
+
+@pytest.mark.parametrize("how", ["closed", "cancelled"])
+async def test_nothing_is_left_of_a_reader_that_ends(connection: Connection, how: str) -> None:
+    """Neither a consumer on the server nor a subscription or a task here."""
+    await bulk_stream(connection)
+    await fill(connection, 5000)
+    subscriptions, tasks = len(connection.client._subs), asyncio.all_tasks()
+    if how == "closed":
+        async with aclosing(following(connection)) as lists:
+            await anext(lists)
+            assert len(await consumers(connection)) == 1
+    else:
+        reading = Reading(connection)
+        await reading.reaches(5000)
+        await reading.close()
+    await wait_until(lambda: consumers_gone(connection))
+    assert len(connection.client._subs) == subscriptions
+    await wait_until(lambda: asyncio.all_tasks() == tasks)
+
+
+async def consumers_gone(connection: Connection) -> bool:
+    return not await consumers(connection)

@@ -1,0 +1,233 @@
+"""The history of a project and the difference of two analyses, on a running system whose analyses the tests write down."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import attrs
+import pytest
+import pytest_asyncio
+
+from tests.support.programs.cli import Result, gctd
+from tests.support.tracker.made_project import Project
+from tests.support.tracker.made_up import MadeUp
+from tests.support.tracker.system import TrackerSystem, tracker_system
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+FIRST = MadeUp(
+    commit_sha="abcdef10" + "0" * 32,
+    functions={
+        "a.go:Parse": 42.0,
+        "a.go:Store.Put": 12.0,
+        "a.go:Get": 5.0,
+        "a.go:init": 2.0,
+        "a.go:Same": 7.0,
+        "old.go:Moved": 3.0,
+        "a.go:Removed": 90.0,
+    },
+)
+SECOND = MadeUp(
+    commit_sha="abcdef20" + "0" * 32,
+    functions={
+        "a.go:Parse": 30.0,
+        "a.go:Store.Put": 31.5,
+        "a.go:Get": 2.0,
+        "a.go:init": 2.0,
+        "a.go:Same": 7.0,
+        "new.go:Moved": 4.0,
+        "a.go:Added": 6.0,
+    },
+)
+OTHER_GO = attrs.evolve(SECOND, commit_sha="9" * 40, go_version="go1.27.0", engine_version="2", flags=("-short", "-race"))
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def shared(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[tuple[TrackerSystem, Path]]:
+    directory = tmp_path_factory.mktemp("history")
+    async with tracker_system(directory) as system:
+        await system.start_worker(1, FAKE_ANALYSES=str(directory / "analyses"))
+        yield system, directory / "analyses"
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def project(shared: tuple[TrackerSystem, Path]) -> Project:
+    return await Project.registered(*shared)
+
+
+async def test_the_history_has_every_analysis_newest_first_and_says_where_the_measuring_changed(project: Project) -> None:
+    await project.analyze(FIRST, SECOND, OTHER_GO)
+    newest, second, first = await project.system.get(f"{await project.path}/history")
+    assert [one["task_id"] for one in (first, second, newest)] == project.tasks
+    assert [one["commit_sha"] for one in (first, second)] == [FIRST.commit_sha, SECOND.commit_sha]
+    assert first["summary"] == {"average": 23.0, "combined": 161.0, "exceeded": 2, "total_funcs": 7}
+    made_by = ("engine", "engine_version", "go_version", "flags", "duration_ms")
+    assert [second[name] for name in made_by] == ["fake", "1", "go1.26.6", [], 12]
+    assert first["analyzed_at"] < second["analyzed_at"] < newest["analyzed_at"]
+    assert first["ref"].startswith("ref-")
+    assert (first["break"], second["break"]) == ([], [])
+    assert newest["break"] == [
+        {"what": "go_version", "before": "go1.26.6", "after": "go1.27.0"},
+        {"what": "engine_version", "before": "1", "after": "2"},
+        {"what": "flags", "before": "", "after": "-short -race"},
+    ]
+
+
+async def test_another_sandbox_is_told_where_both_are_known(project: Project) -> None:
+    await project.analyze(FIRST, *(attrs.evolve(FIRST, sandbox=name) for name in ("none", "none", "bubblewrap")))
+    history = await project.system.get(f"{await project.path}/history")
+    assert [one["sandbox"] for one in history] == ["bubblewrap", "none", "none", ""]
+    assert [one["break"] for one in history] == [[{"what": "sandbox", "before": "none", "after": "bubblewrap"}], [], [], []]
+
+
+async def test_the_history_outlives_its_tasks_and_comes_in_pages(project: Project) -> None:
+    await project.analyze(FIRST, SECOND, OTHER_GO, FIRST)
+    whole = await project.system.get(f"{await project.path}/history")
+    pages: list[Any] = []
+    url: str | None = f"{project.system.url}{await project.path}/history?limit=3"
+    while url:
+        async with project.system.http.get(url) as answer:
+            pages.append(await answer.json())
+            link = answer.links.get("next")
+            url = str(link["url"]) if link else None
+    assert [len(page) for page in pages] == [3, 1]
+    assert [one for page in pages for one in page] == whole
+    path = await project.path
+    assert (await project.system.status(f"/api/tasks/{project.tasks[1]}", "DELETE"))[0] == 204
+    assert await project.system.get(f"{path}/history") == whole
+
+
+async def test_a_difference_names_what_became_of_each_function(project: Project) -> None:
+    await project.analyze(FIRST, SECOND)
+    diff = await project.system.get(f"{await project.path}/diff")
+    assert (diff["from"]["task_id"], diff["to"]["task_id"]) == tuple(project.tasks)
+    assert (diff["repo_url"], diff["project"], diff["threshold"], diff["break"]) == (project.url, ".", 30.0, [])
+    assert (diff["from"]["summary"]["combined"], diff["to"]["summary"]["combined"]) == (161.0, 82.5)
+    assert (diff["from"]["summary"]["average"], diff["to"]["summary"]["average"]) == (23.0, pytest.approx(82.5 / 7))
+    assert diff["counts"] == {"new": 1, "fixed": 1, "worse": 2, "better": 1, "gone": 1, "unchanged": 2}
+    assert [(one["status"], one["function"], one["file"], one["delta"]) for one in diff["functions"]] == [
+        ("gone", "Removed", "a.go", -90.0),
+        ("worse", "Store.Put", "a.go", 19.5),
+        ("fixed", "Parse", "a.go", -12.0),
+        ("new", "Added", "a.go", 6.0),
+        ("better", "Get", "a.go", -3.0),
+        ("worse", "Moved", "new.go", 1.0),
+    ]
+    gone, worse, *_, moved = diff["functions"]
+    assert (gone["after"], gone["before"]["crap"]) == (None, 90.0)
+    assert worse["before"] == {"file": "a.go", "line": 2, "crap": 12.0, "cyclomatic": 2, "coverage": 50.0}
+    assert (moved["before"]["file"], moved["after"]["file"]) == ("old.go", "new.go")
+    least = await project.system.get(f"{await project.path}/diff?limit=2")
+    assert (least["functions"], least["counts"]) == (diff["functions"][:2], diff["counts"])
+
+
+async def test_the_threshold_is_that_of_the_project_and_a_shortened_report_is_told(project: Project) -> None:
+    await project.analyze(FIRST, attrs.evolve(SECOND, flags=("-race", "--threshold=4", "--top=20")))
+    diff = await project.system.get(f"{await project.path}/diff")
+    assert (diff["threshold"], diff["partial"]) == (4.0, False)
+    assert {one["function"]: one["status"] for one in diff["functions"]}["Get"] == "fixed"
+    await project.analyze(attrs.evolve(FIRST, more=3))
+    assert (await project.system.get(f"{await project.path}/diff"))["partial"] is True
+
+
+async def test_analyses_are_named_by_task_or_by_the_first_digits_of_their_commit(project: Project) -> None:
+    await project.analyze(FIRST, SECOND, OTHER_GO)
+    path, (first, second, third) = await project.path, project.tasks
+
+    async def compared(query: str) -> tuple[str, str]:
+        diff = await project.system.get(f"{path}/diff?{query}")
+        return diff["from"]["task_id"], diff["to"]["task_id"]
+
+    assert await compared("") == (second, third)
+    assert await compared(f"to={second}") == (first, second)
+    assert await compared(f"from={first}") == (first, third)
+    assert await compared("from=ABCDEF1&to=abcdef2") == (first, second)
+    assert await compared(f"from={third}&to={FIRST.commit_sha}") == (third, first)
+    itself = await project.system.get(f"{path}/diff?from={first}&to={first}")
+    assert (itself["functions"], itself["counts"]["unchanged"], itself["break"]) == ([], 7, [])
+    assert [one["what"] for one in (await project.system.get(f"{path}/diff"))["break"]] == [
+        "go_version",
+        "engine_version",
+        "flags",
+    ]
+    await project.analyze(FIRST)
+    assert await compared("from=abcdef2&to=abcdef1") == (second, project.tasks[-1])
+
+
+REFUSED = [
+    ("diff?from=task-1", 404, "from: no analysis of this project comes from task-1"),
+    ("diff?to=0123456", 404, "to: no analysis of this project is of a commit 0123456"),
+    ("diff?from=abcdef", 400, "from"),
+    ("diff?to=main", 400, "to"),
+    ("diff?limit=-1", 400, "limit"),
+    ("diff?from={first}", 200, ""),
+    ("diff?to={first}", 404, "before that of"),
+    ("history?limit=0", 400, "limit"),
+    ("history?cursor=bogus", 400, "cursor"),
+]
+
+
+async def test_what_cannot_be_compared_is_said(project: Project, shared: tuple[TrackerSystem, Path]) -> None:
+    await project.analyze(FIRST)
+    for query, status, says in REFUSED:
+        answered, body = await project.system.status(f"{await project.path}/{query.format(first=project.tasks[0])}")
+        assert (query, answered) == (query, status), body
+        assert status == 200 or says in body["message"]
+        assert status != 400 or body["errors"][0]["parameter"] == says
+    await project.analyze(attrs.evolve(SECOND, commit_sha="abcdef1f" + "0" * 32))
+    status, problem = await project.system.status(f"{await project.path}/diff?from=abcdef1")
+    assert (status, "several commits begin with abcdef1" in problem["message"]) == (400, True)
+    other = await Project.registered(*shared, "other")
+    await other.analyze(FIRST)
+    assert (await other.system.status(f"{await other.path}/diff?to={project.tasks[0]}"))[0] == 404
+    for what in ("history", "diff"):
+        assert (await other.system.status(f"/api/repos/{'0' * 32}/{what}"))[0] == 404
+
+
+async def test_the_command_line_shows_the_history(project: Project, tmp_path: Path) -> None:
+    await project.analyze(FIRST, OTHER_GO)
+    whole = await project.system.get(f"{await project.path}/history")
+    shown = await gctd("repo", "history", project.url, url=project.system.url, home=tmp_path)
+    assert (shown.code, shown.err) == (0, "")
+    titles, newest, first = shown.rows
+    assert titles[:3] == ["ANALYZED", "COMMIT", "REF"]
+    changed = "go_version go1.26.6 -> go1.27.0, engine_version 1 -> 2, flags none -> -short -race"
+    assert newest[7:] == ["fake 2", "go1.27.0", changed, project.tasks[1]]
+    assert first[1:2] + first[3:] == ["abcdef100000", "7", "23.00", "161.00", "2", "fake 1", "go1.26.6", "", project.tasks[0]]
+    document = await gctd("repo", "history", project.url, "--project", ".", "--json", url=project.system.url, home=tmp_path)
+    assert document.json == whole
+    less = await gctd("repo", "history", project.url, "--limit", "1", "--json", url=project.system.url, home=tmp_path)
+    assert (less.json, "there are more than these 1" in less.err) == (whole[:1], True)
+
+
+async def test_the_command_line_shows_a_difference(project: Project, tmp_path: Path) -> None:
+    await project.analyze(FIRST, SECOND)
+
+    async def run(*arguments: str) -> Result:
+        return await gctd("repo", "diff", project.url, *arguments, url=project.system.url, home=tmp_path)
+
+    shown = await run("--limit", "2")
+    assert shown.code == 0
+    assert shown.rows[3:] == [
+        ["functions", "7 -> 7"],
+        ["average", "23.00 -> 11.79"],
+        ["total", "161.00 -> 82.50"],
+        ["over 30", "2 -> 1"],
+        ["changes", "1 new, 1 fixed, 2 worse, 1 better, 1 gone, 2 unchanged"],
+        [""],
+        ["STATUS", "BEFORE", "AFTER", "CHANGE", "FUNCTION", "LOCATION"],
+        ["gone", "90.00", "", "-90.00", "Removed", "a.go:7"],
+        ["worse", "12.00", "31.50", "+19.50", "Store.Put", "a.go:2"],
+    ]
+    assert shown.err == "4 more: see --limit\n"
+    document = await run("--from", "abcdef1", "--to", project.tasks[1], "--json")
+    assert document.json == await project.system.get(f"{await project.path}/diff")
+    for arguments, code, says in [
+        (("--from", "main"), 2, "from: must be a task, or a commit"),
+        (("--to", project.tasks[0]), 3, "before that of"),
+        (("--project", "nope"), 3, "there is no analysis"),
+    ]:
+        refused = await run(*arguments)
+        assert (refused.code, refused.out, says in refused.err) == (code, "", True), refused

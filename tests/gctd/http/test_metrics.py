@@ -1,0 +1,126 @@
+"""What an operator sees at /metrics of a running system, and that the dashboard asks for nothing else."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import AsyncIterator, Iterator
+from typing import Any
+
+import pytest
+import pytest_asyncio
+from prometheus_client.parser import text_string_to_metric_families
+
+from tests.support import ROOT
+from tests.support.tracker.system import TrackerSystem, tracker_system
+from tests.support.waiting import wait_until
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+REPO = "https://example.com/owner/name"
+DASHBOARD = ROOT / "docs" / "grafana" / "gctd.json"
+WORDS = frozenset(["by", "le", "rate", "sum", "max", "min", "topk", "histogram_quantile", "label_values", "job", "m"])
+"""Words of queries that are not names of metrics; labels stand in braces or in `by (...)`."""
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def system(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[TrackerSystem]:
+    async with tracker_system(tmp_path_factory.mktemp("metrics")) as running:
+        yield running
+
+
+async def samples(system: TrackerSystem) -> dict[tuple[str, ...], float]:
+    """Values by name and values of labels."""
+    _, text = await system.status("/metrics")
+    return {
+        (sample.name, *(value for _, value in sorted(sample.labels.items()))): sample.value
+        for family in text_string_to_metric_families(text)
+        for sample in family.samples
+    }
+
+
+async def test_work_shows_in_the_figures(system: TrackerSystem) -> None:
+    await system.start_worker(1, FAKE_PROJECTS="3", FAKE_FAILS="1", GCTD_CONCURRENCY="2")
+    await system.register(REPO)
+    tasks = await system.post("/api/repos/analyze", {"repo_url": REPO})
+    for task in tasks:
+        await system.until_task(task["id"], "completed")
+    await system.post("/api/workers/worker-1/pause")
+    waiting = await system.post("/api/repos/analyze", {"repo_url": REPO, "project": "p1"})
+
+    async def settled() -> dict[tuple[str, ...], float] | None:
+        found = await samples(system)
+        expected = {
+            ("attempts_total", "completed"): 3,
+            ("attempts_total", "failed"): 3,
+            ("attempts_total", "lost"): 0,
+            ("tasks_ended_total", "completed"): 3,
+            ("attempt_stage_duration_seconds_count", "test"): 6,
+            ("attempt_stage_duration_seconds_count", "store"): 3,
+            ("tasks", "queued"): 1,
+            ("tasks", "running"): 0,
+            ("queue_jobs", "pending"): 1,
+            ("workers", "paused"): 1,
+            ("workers", "idle"): 0,
+            ("worker_slots",): 2,
+            ("worker_jobs",): 0,
+            ("projection_lag_events",): 0,
+        }
+        return found if {key: found.get(key) for key in expected} == expected else None
+
+    found = await wait_until(settled, timeout=60, every=0.1)
+    assert found is not None
+    assert found["task_oldest_waiting_seconds",] > 0
+    assert found["append_duration_seconds_count",] >= 3, "registering, scheduling, pausing"
+    assert 0 < found["append_duration_seconds_sum",] < 60
+    assert found["worker_memory_bytes",] > 1e6
+    assert found["http_request_duration_seconds_count", "POST", "/api/repos/analyze"] == 2
+    assert all(waiting[0]["id"] not in label and "example.com" not in label for key in found for label in key)
+    await system.status(f"/api/tasks/{waiting[0]['id']}", "DELETE")
+
+    async def cancelled() -> bool:
+        found = await samples(system)
+        return (found["tasks_ended_total", "cancelled"], found["attempts_total", "cancelled"]) == (1, 0)
+
+    await wait_until(cancelled, every=0.05)
+
+
+def names(query: str) -> set[str]:
+    """The metrics that a query names."""
+    bare = re.sub(r"\{[^}]*\}|\[[^]]*\]|by \([^)]*\)", " ", query)
+    return set(re.findall(r"[a-z][a-z0-9_]*", bare)) - WORDS
+
+
+def queries(node: Any) -> Iterator[str]:
+    """All queries in a dashboard."""
+    if isinstance(node, dict):
+        yield from (value for key, value in node.items() if key in {"expr", "definition"})
+        yield from (found for value in node.values() for found in queries(value))
+    elif isinstance(node, list):
+        yield from (found for value in node for found in queries(value))
+
+
+async def test_the_dashboard_asks_for_what_there_is_and_shows_all_of_it(system: TrackerSystem) -> None:
+    _, text = await system.status("/metrics")
+    families = {family.name: family.type for family in text_string_to_metric_families(text)}
+    endings = {"counter": ("_total",), "histogram": ("_bucket", "_count", "_sum")}
+    there = {name + ending for name, kind in families.items() for ending in endings.get(kind, ("",))}
+    asked = set().union(*(names(query) for query in queries(json.loads(DASHBOARD.read_text()))))
+    assert len(asked) > 20
+    assert asked - there == set()
+    shown = {name for name in families if any(one.startswith(name) for one in asked)}
+    assert {name for name in set(families) - shown if not name.startswith("process_")} == set()
+
+
+async def test_without_the_broker_the_figures_come_all_the_same_and_say_what_is_not_known(system: TrackerSystem) -> None:
+    await system.nats.kill()
+
+    async def blind() -> bool:
+        found = await samples(system)
+        return found["broker_connected",] == 0 and math.isnan(found["queue_jobs", "pending"])
+
+    await wait_until(blind, timeout=60, every=0.1)
+    found = await samples(system)
+    assert found["tasks", "queued"] == 0, "what the tables say is known"
+    assert math.isnan(found["workers", "paused"])

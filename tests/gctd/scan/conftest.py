@@ -1,0 +1,51 @@
+"""What tests of checkouts and runs share."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+
+from gctd.domain.addresses import AddressPolicy
+from gctd.domain.urls import RepoUrl, parse_repo_url
+from gctd.scan.git.checkout import Checkouts
+from gctd.scan.git.commands import Git, GitSettings
+from gctd.scan.go.toolchain import Toolchain, find_toolchain
+
+LOOPBACK = AddressPolicy.of(["127.0.0.0/8"])
+
+local = partial(parse_repo_url, allow_local=True)
+web = partial(parse_repo_url, allow_http=True, addresses=LOOPBACK)
+
+
+def url_of(path: Path) -> RepoUrl:
+    return local(str(path))
+
+
+@pytest.fixture
+def git() -> Git:
+    """git that may connect to this machine."""
+    return Git(GitSettings(addresses=LOOPBACK))
+
+
+@pytest.fixture
+def cache(tmp_path: Path) -> Path:
+    return tmp_path / "cache"
+
+
+@pytest.fixture
+def checkouts(cache: Path, git: Git) -> Checkouts:
+    return Checkouts(cache, git, parse_url=local)
+
+
+@pytest.fixture(scope="session")
+def go_cache(request: pytest.FixtureRequest) -> Path:
+    """Go's caches, which last over runs of the tests: building the standard library takes a quarter of a minute."""
+    return Path(request.config.cache.mkdir("go"))
+
+
+@pytest_asyncio.fixture
+async def toolchain(tmp_path: Path) -> Toolchain:
+    return await find_toolchain(tmp_path)

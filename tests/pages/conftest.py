@@ -1,0 +1,72 @@
+"""A running tracker with tasks in each state, and a browser, for a module."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+import attrs
+import pytest
+import pytest_asyncio
+from playwright.async_api import Browser
+
+from tests.support.tracker.made_up import MadeUp
+from tests.support.tracker.system import TrackerSystem, tracker_system
+from tests.support.web.browser import Visitor, chromium, visitor
+from tests.support.web.node import built_pages
+
+REPO = "https://example.com/owner/shop"
+FUNCTIONS = {"order.go:Order.Check": 132.0, "days.go:Days": 72.0, "pricing.go:Discount": 17.9, "order.go:Total": 4.0}
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def browser() -> AsyncIterator[Browser]:
+    """A browser without a profile."""
+    async with chromium() as running:
+        built_pages()
+        yield running
+
+
+@attrs.frozen
+class Dashboard:
+    """A tracker and the browser that its tests look with."""
+
+    system: TrackerSystem
+    browser: Browser
+    done: str
+    """A task that has completed."""
+    failed: str
+
+    async def queued(self, project: str = ".") -> str:
+        """The id of a new task, which no worker takes."""
+        [task] = await self.system.post("/api/repos/analyze", {"repo_url": REPO, "project": project})
+        return str(task["id"])
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def dashboard(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Dashboard]:
+    """Three projects that were analysed, one task that failed, a repository in error; the only worker is paused."""
+    directory = tmp_path_factory.mktemp("dashboard")
+    for ref, commit in (("main", "c" * 40), ("next", "d" * 40)):
+        MadeUp(commit_sha=commit, functions=FUNCTIONS).write(directory / "analyses", ref)
+    async with tracker_system(directory) as system:
+        await system.start_worker(
+            1, FAKE_PROJECTS="3", FAKE_SECONDS="0.02", FAKE_LINES="30", FAKE_ANALYSES=str(directory / "analyses")
+        )
+        await system.register(REPO)
+        done = await system.post("/api/repos/analyze", {"repo_url": REPO})
+        for task in done:
+            await system.until_task(task["id"], "completed")
+        await system.post("/api/repos", {"repo_url": "https://example.com/owner/broken"})
+        await system.until_repo("https://example.com/owner/broken", "error")
+        await system.post("/api/workers/worker-1/pause")
+        await system.until_worker("worker-1", "paused")
+        [failed] = await system.post("/api/repos/analyze", {"repo_url": REPO, "project": "p1"})
+        await system.post(f"/api/tasks/{failed['id']}/cancel")
+        yield Dashboard(system, browser, done[0]["id"], failed["id"])
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def user(dashboard: Dashboard) -> AsyncIterator[Visitor]:
+    """Somebody who looks at the dashboard."""
+    async with visitor(dashboard.browser, dashboard.system.url) as found:
+        yield found

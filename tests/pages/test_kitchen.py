@@ -1,0 +1,295 @@
+"""The kitchen's page in a browser, on a running pantry: find, scan, book, undo, live, by keyboard, both colours, on a phone."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+import pytest_asyncio
+from playwright.async_api import Browser, Page, expect
+
+from pantry.domain.ean13 import check_digit
+from tests.support.pantry.system import FLOUR, MILK, PantrySystem, Server, pantry_system
+from tests.support.web.browser import Visitor, found_by_axe, visitor
+
+pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.network]
+
+PHONE: dict[str, Any] = {"viewport": {"width": 320, "height": 640}, "has_touch": True, "is_mobile": True}
+
+
+def code(number: int) -> str:
+    """An EAN-13 that no other test has."""
+    first = f"40000000{number:04d}"
+    return f"{first}{check_digit(first)}"
+
+
+TEA, JAM, SALT, RICE, OATS, BEANS, PEAS = (code(number) for number in range(7))
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def kitchen(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[PantrySystem]:
+    """A pantry with some products, two of them low."""
+    async with pantry_system(tmp_path_factory.mktemp("kitchen")) as system:
+        for ean13, name, unit, stock in (
+            (FLOUR, "Flour", "kg", 10.3),
+            (MILK, "Milk", "l", 1),
+            (TEA, "Tea, black", "pack", 0),
+            (JAM, "A jam of which the name is longer than any phone is wide, with apricots and a bit of lemon", "jar", 4),
+        ):
+            await system.one.create(ean13, name=name, unit=unit, min_stock=1)
+            if stock:
+                await system.one.moved("in", stock, ean13)
+        yield system
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def cook(kitchen: PantrySystem, browser: Browser) -> AsyncIterator[Visitor]:
+    """Somebody in the kitchen."""
+    async with visitor(browser, kitchen.one.url) as found:
+        yield found
+
+
+def product(page: Page, name: str) -> Any:
+    """The panel of a product."""
+    return page.get_by_role("region", name=name)
+
+
+async def stocked(server: Server, ean13: str, name: str, stock: float) -> None:
+    """A product that there is so much of."""
+    await server.create(ean13, name=name, unit="piece", min_stock=1)
+    await server.moved("in", stock, ean13)
+
+
+async def scan(page: Page, digits: str) -> None:
+    """What a scanner does: it types where one is."""
+    await page.keyboard.type(digits)
+    await page.keyboard.press("Enter")
+
+
+async def only_said_of_itself(cook: Visitor, *texts: str) -> None:
+    """What the browser itself says of a refusal or a lost connection is all that it said."""
+    assert [text for text in cook.complaints if not any(each in text for each in texts)] == []
+    cook.complaints.clear()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+async def test_axe_finds_nothing_and_the_console_is_silent(kitchen: PantrySystem, browser: Browser, scheme: Any) -> None:
+    async with visitor(browser, kitchen.one.url, color_scheme=scheme, reduced_motion="reduce") as cook:
+        page = await cook.open()
+        await expect(page.get_by_text("Milk")).to_be_visible()
+        assert await found_by_axe(page) == []
+        for address, there in (
+            (f"?product={FLOUR}", "in 10.3 kg"),
+            (f"?product={code(999)}", "Nothing is known of"),
+            ("?low=1", "Milk"),
+        ):
+            await page.goto(f"{kitchen.one.url}/{address}")
+            await expect(page.get_by_text(there)).to_be_visible()
+            assert await found_by_axe(page) == [], address
+
+
+async def test_a_phone_shows_all_of_it_without_scrolling_sideways(kitchen: PantrySystem, browser: Browser) -> None:
+    async with visitor(browser, kitchen.one.url, **PHONE) as cook:
+        page = await cook.open()
+        await expect(page.get_by_text("Milk")).to_be_visible()
+        widths = "Math.max(...[...document.querySelectorAll('html, main, .table-box, .product')].map(each => each.scrollWidth))"
+        assert await page.evaluate(widths) <= 320
+        await page.get_by_role("link", name="A jam").tap()
+        panel = product(page, "A jam")
+        await expect(panel).to_contain_text("4 jar")
+        await expect(page.get_by_role("table", name="Products")).to_have_count(0)
+        assert await page.evaluate(widths) <= 320
+        for name in ("Out", "In", "More", "Less", "Close the product"):
+            box = await panel.get_by_role("button", name=name, exact=True).bounding_box()
+            assert box is not None
+            assert min(box["width"], box["height"]) >= 44, name
+        await panel.get_by_role("button", name="In", exact=True).tap()
+        await expect(page.get_by_role("status").get_by_text("5 jar there now")).to_be_visible()
+        await page.go_back()
+        await expect(page.get_by_role("table", name="Products")).to_be_visible()
+        await page.goto(f"{kitchen.one.url}/?product={code(999)}")
+        await expect(page.get_by_text("Nothing is known of")).to_be_visible()
+        assert await page.evaluate(widths) <= 320
+
+
+async def test_a_product_is_found_by_a_part_of_its_name_and_what_is_low_by_a_button(cook: Visitor) -> None:
+    page = await cook.open()
+    rows = page.locator("tbody tr[data-key]")
+    await expect(rows.nth(2)).to_be_visible()
+    await expect(page.get_by_role("searchbox", name="Name or barcode")).to_be_focused()
+    await page.keyboard.type("BLACK")
+    await expect(rows).to_have_count(1)
+    await page.keyboard.press("Enter")
+    await expect(product(page, "Tea, black")).to_contain_text("0 pack")
+    await expect(page).to_have_url(re.compile(f"product={TEA}"))
+    await page.keyboard.press("Escape")
+    await expect(product(page, "Tea, black")).to_have_count(0)
+    await page.get_by_role("button", name=re.compile("^low")).click()
+    await expect(rows.filter(has_text="Tea, black")).to_be_visible()
+    await expect(rows.filter(has_text="Flour")).to_have_count(0)
+
+
+async def test_a_scanned_code_is_shown_wherever_one_is_and_a_wrong_one_refused(kitchen: PantrySystem, cook: Visitor) -> None:
+    page = await cook.open()
+    await expect(page.get_by_text("Milk")).to_be_visible()
+    await scan(page, FLOUR)
+    await expect(product(page, "Flour")).to_be_visible()
+    assert await page.get_by_role("searchbox").input_value() == ""
+    await page.get_by_role("button", name="Out", exact=True).focus()
+    await scan(page, code(998))
+    await expect(product(page, "New product")).to_be_visible()
+    await page.get_by_label("Unit").focus()
+    await scan(page, MILK)
+    await expect(product(page, "Milk")).to_be_visible()
+    await page.get_by_label("Quantity").focus()
+    await scan(page, FLOUR)
+    await expect(product(page, "Flour")).to_be_visible()
+    await scan(page, f"{FLOUR[:-1]}0")
+    await expect(page.get_by_role("alert").get_by_text("its last digit does not fit")).to_be_visible()
+    assert (await kitchen.one.stock(FLOUR), await kitchen.one.stock(MILK)) == (10.3, 1), "no scan has pressed a button"
+
+
+async def test_scans_go_out_and_come_in_at_once_one_after_the_other(kitchen: PantrySystem, cook: Visitor) -> None:
+    await stocked(kitchen.one, SALT, "Salt", 5)
+    page = await cook.open("/?scan=out")
+    await expect(page.get_by_text("Salt")).to_be_visible()
+    for _ in range(3):
+        await scan(page, SALT)
+    await expect(product(page, "Salt").get_by_text("2 piece", exact=True)).to_be_visible()
+    await page.get_by_label("comes in").check()
+    await scan(page, SALT)
+    await expect(product(page, "Salt").get_by_text("3 piece", exact=True)).to_be_visible()
+    assert await kitchen.one.stock(SALT) == 3
+
+
+async def test_what_is_booked_and_undone_by_keyboard_and_what_is_refused_in_the_words_of_the_server(
+    kitchen: PantrySystem, cook: Visitor
+) -> None:
+    await stocked(kitchen.one, RICE, "Rice", 10.3)
+    page = await cook.open(f"/?product={RICE}")
+    panel = product(page, "Rice")
+    await expect(panel.get_by_role("heading", name="Rice")).to_be_visible()
+    await page.get_by_label("Quantity").fill("99")
+    await page.keyboard.press("Escape")
+    await page.keyboard.press("o")
+    refusal = "insufficient stock: available 10.300, requested 99.000"
+    await expect(page.get_by_role("alert").get_by_text(refusal)).to_be_visible()
+    await only_said_of_itself(cook, "status of 422")
+    await page.get_by_label("Quantity").fill("0,3")
+    await page.keyboard.press("Tab")
+    await page.keyboard.press("Tab")
+    await page.keyboard.press("Tab")
+    await page.keyboard.press("Enter")
+    await expect(page.get_by_role("status").get_by_text("Rice: 0.3 piece in, 10.6 piece there now")).to_be_visible()
+    await expect(page.get_by_text(refusal)).to_have_count(0)
+    await expect(panel.locator("li").first).to_contain_text("in 0.3 piece")
+    await page.keyboard.press("u")
+    await expect(page.get_by_text("0.3 piece out again, undone, 10.3 piece there now")).to_be_visible()
+    await expect(panel.locator("li").nth(1)).to_contain_text("undone")
+    assert await kitchen.one.stock(RICE) == 10.3
+    await panel.get_by_role("button", name="Undo in 10.3 piece").click()
+    await expect(panel).to_contain_text("0 piece")
+    assert await kitchen.one.stock(RICE) == 0
+
+
+async def test_a_code_that_is_not_known_becomes_a_product(kitchen: PantrySystem, cook: Visitor) -> None:
+    page = await cook.open()
+    await scan(page, OATS)
+    panel = product(page, "New product")
+    await panel.get_by_label("Name").fill("Oats")
+    await panel.get_by_label("Unit").fill("kg")
+    await panel.get_by_label("Low from this stock down").fill("0.5")
+    await page.keyboard.press("Enter")
+    await expect(product(page, "Oats")).to_contain_text("low at 0.5 kg")
+    await expect(page.locator(f'tr[data-key="{OATS}"]')).to_contain_text("0 kg")
+    assert (await kitchen.one.get(f"/products/{OATS}"))["name"] == "Oats"
+    await kitchen.one.ask("DELETE", f"/api/v1/products/{OATS}")
+    await expect(page.locator(f'tr[data-key="{OATS}"]')).to_have_count(0)
+    await product(page, "Oats").get_by_role("button", name="Keep it again").click()
+    await expect(page.locator(f'tr[data-key="{OATS}"]')).to_be_visible()
+
+
+async def test_what_another_client_does_is_there_at_once_and_stands_still_under_the_pointer(
+    kitchen: PantrySystem, cook: Visitor
+) -> None:
+    page = await cook.open(f"/?product={FLOUR}")
+    await expect(product(page, "Flour").get_by_text("10.3 kg", exact=True)).to_be_visible()
+    await stocked(kitchen.one, BEANS, "Beans", 3)
+    await expect(page.locator(f'tr[data-key="{BEANS}"]')).to_contain_text("3 piece")
+    await kitchen.one.moved("in", 1, FLOUR)
+    await expect(product(page, "Flour").get_by_text("11.3 kg", exact=True)).to_be_visible()
+    await expect(product(page, "Flour").locator("li").first).to_contain_text("in 1 kg")
+    await kitchen.one.moved("out", 1, FLOUR)
+    await page.locator(f'tr[data-key="{BEANS}"]').hover()
+    keys = "rows => rows.map(row => row.dataset.key)"
+    before = await page.locator("tbody tr[data-key]").evaluate_all(keys)
+    await kitchen.one.moved("out", 2, BEANS)
+    await expect(page.locator(f'tr[data-key="{BEANS}"]')).to_contain_text("low")
+    await expect(page.locator(f'tr[data-key="{BEANS}"]')).to_contain_text("1 piece")
+    assert await page.locator("tbody tr[data-key]").evaluate_all(keys) == before
+    await page.mouse.move(0, 0)
+    await expect(page.locator("tbody tr[data-key]").first).to_have_attribute("data-key", BEANS)
+
+
+async def test_the_camera_is_offered_where_the_browser_reads_barcodes(kitchen: PantrySystem, cook: Visitor) -> None:
+    page = await cook.open()
+    await expect(page.get_by_text("Milk")).to_be_visible()
+    await expect(page.get_by_role("button", name="Camera")).to_have_count(0)
+    await cook.context.add_init_script(
+        f"""globalThis.BarcodeDetector = class {{ detect() {{ return Promise.resolve([{{ rawValue: "{MILK}" }}]); }} }};
+        navigator.mediaDevices.getUserMedia = () => {{
+          const canvas = document.createElement("canvas");
+          canvas.getContext("2d").fillRect(0, 0, 8, 8);
+          const picture = canvas.captureStream(10);
+          setInterval(() => canvas.getContext("2d").fillRect(0, 0, 8, 8), 20);
+          return Promise.resolve(picture);
+        }};"""
+    )
+    await page.reload()
+    await page.get_by_role("button", name="Camera").click()
+    await expect(product(page, "Milk")).to_be_visible()
+    await expect(page.get_by_label("Camera picture")).to_have_count(0)
+
+
+@pytest.mark.fault
+async def test_a_killed_server_is_seen_and_no_booking_is_lost_or_made_twice(kitchen: PantrySystem, browser: Browser) -> None:
+    await stocked(kitchen.one, PEAS, "Peas", 10)
+    async with visitor(browser, kitchen.one.url) as cook:
+        page = await cook.open(f"/?product={PEAS}")
+        panel = product(page, "Peas")
+        await expect(panel.get_by_text("10 piece", exact=True)).to_be_visible()
+        await kitchen.one.kill()
+        await expect(page.locator('[data-live="stale"]')).to_contain_text("stale since")
+        await panel.get_by_role("button", name="Out", exact=True).click()
+        booking = page.locator(".message")  # what could not be read says "Try again", too
+        await expect(booking.get_by_role("alert").get_by_text("Not known whether this was done")).to_be_visible()
+        await kitchen.one.start()
+        await kitchen.one.moved("out", 2, PEAS)
+        await booking.get_by_role("button", name="Try again").click()
+        await expect(page.get_by_text("Peas: 1 piece out, 7 piece there now")).to_be_visible()
+        await expect(page.locator('[data-live="live"]')).to_be_visible()
+        await expect(panel.get_by_text("7 piece", exact=True)).to_be_visible()
+        await expect(panel.locator("li")).to_have_count(3)
+        await kitchen.one.moved("in", 5, PEAS)
+        await expect(panel.get_by_text("12 piece", exact=True)).to_be_visible()
+        await only_said_of_itself(cook, "ERR_CONNECTION", "ERR_INCOMPLETE", "ERR_EMPTY")
+
+
+async def test_the_page_asks_for_the_token_and_goes_on_with_it(browser: Browser, tmp_path: Any) -> None:
+    async with (
+        pantry_system(tmp_path, PANTRY_AUTH_TOKEN="a-token-of-some-length") as system,
+        visitor(browser, system.one.url) as cook,
+    ):
+        page = await cook.context.new_page()
+        await page.goto(system.one.url)
+        await page.get_by_label("Token").fill("wrong")
+        await page.keyboard.press("Enter")
+        await expect(page.get_by_role("alert").get_by_text("token")).to_be_visible()
+        assert await found_by_axe(page) == []
+        await page.get_by_label("Token").fill("a-token-of-some-length")
+        await page.keyboard.press("Enter")
+        await expect(page.get_by_text("Nothing is kept yet")).to_be_visible()
+        await expect(page.locator('[data-live="live"]')).to_be_visible()
+        await only_said_of_itself(cook, "401")

@@ -1,0 +1,345 @@
+"""The dashboard in a browser, on a running system: each screen, what one does on it, by keyboard, both colours, on a phone."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+from playwright.async_api import Locator, Page, expect
+
+from gctd.domain.analysis import analysis_id
+from gctd.http.api import SCREENS
+from tests.pages.conftest import REPO, Dashboard
+from tests.support.tracker.system import tracker_system
+from tests.support.waiting import wait_until
+from tests.support.web.browser import Visitor, found_by_axe, visitor
+
+pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.network]
+
+
+async def addresses(dashboard: Dashboard) -> dict[str, str]:
+    """An address for each screen, and a text that is there once all of it is."""
+    repos = await dashboard.system.get("/api/repos/registered")
+    [shop] = [repo["ID"] for repo in repos if repo["Status"] == "ready"]
+    analysis = f"/analyses/{analysis_id(shop, '.')}"
+    return {
+        "/": "of 12 functions",
+        "/tasks": "shop · p1",
+        f"/tasks/{dashboard.done}": "Worst functions",
+        f"/tasks/{dashboard.failed}": "cancelled",
+        "/analyses": "56.48",
+        analysis: "Gate",
+        f"{analysis}/history": "One analysis so far",
+        "/workers": "worker-1",
+        "/repos": "owner/broken",
+        f"/repos/{shop}?project=p1": "Flags of go test",
+        "/log": "TaskCompleted",
+        "/log/1": "as WorkerStarted at 1 left it",
+        "/projections": "Nothing is parked",
+    }
+
+
+def row(page: Page, task: str) -> Locator:
+    """The row of a task."""
+    return page.locator(f'tr[data-key="{task}"]')
+
+
+async def keys(page: Page, *pressed: str) -> None:
+    """Press keys, one after the other."""
+    for key in pressed:
+        await page.keyboard.press(key)
+
+
+LONG_UNDO = (
+    "const set = setTimeout; window.setTimeout = (act, after, ...rest) => set(act, after === 6000 ? 120000 : after, ...rest)"
+)
+"""What can be undone for six seconds can be for two minutes: a machine under load is slow."""
+
+
+# What holds for every screen
+
+
+async def test_each_screen_is_looked_at(dashboard: Dashboard) -> None:
+    shown = {address.partition("?")[0] for address in await addresses(dashboard)}
+    for screen in SCREENS:
+        pattern = re.compile(re.sub(r"{\w+}", "[^/]+", screen) + "$")
+        assert any(pattern.match(address) for address in shown), screen
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+async def test_axe_finds_nothing_on_any_screen_and_the_console_is_silent(dashboard: Dashboard, scheme: Any) -> None:
+    options = {"color_scheme": scheme, "reduced_motion": "reduce"}
+    async with visitor(dashboard.browser, dashboard.system.url, **options) as user:
+        page = await user.open("/")
+        for address, text in (await addresses(dashboard)).items():
+            await page.goto(dashboard.system.url + address)
+            await expect(page.get_by_text(text).first).to_be_visible()
+            await expect(page.locator(".skeleton")).to_have_count(0)
+            assert await found_by_axe(page) == [], address
+        await keys(page, "?")
+        await expect(page.get_by_role("dialog", name="Keys")).to_be_visible()
+        assert await found_by_axe(page) == []
+
+
+async def test_a_phone_shows_each_screen_without_scrolling_sideways(dashboard: Dashboard) -> None:
+    phone = {"viewport": {"width": 320, "height": 640}, "has_touch": True, "is_mobile": True}
+    async with visitor(dashboard.browser, dashboard.system.url, **phone) as user:
+        page = await user.open("/")
+        for address, text in (await addresses(dashboard)).items():
+            await page.goto(dashboard.system.url + address)
+            await expect(page.get_by_text(text).first).to_be_visible()
+            await expect(page.locator(".skeleton")).to_have_count(0)
+            widths = "[document.documentElement.scrollWidth, document.querySelector('main').scrollWidth]"
+            assert max(await page.evaluate(widths)) <= 320, address
+            assert await found_by_axe(page) == [], address
+
+
+# Tasks
+
+
+async def test_a_task_comes_into_the_list_by_itself_and_changes_in_it(dashboard: Dashboard, user: Visitor) -> None:
+    page = await user.open("/tasks")
+    await expect(row(page, dashboard.done)).to_contain_text("completed")
+    await expect(row(page, dashboard.done)).to_contain_text("56.48")
+    task = await dashboard.queued()
+    await expect(row(page, task)).to_contain_text("queued")
+    await dashboard.system.post(f"/api/tasks/{task}/cancel")
+    await expect(row(page, task)).to_contain_text("failed")
+    await expect(page.get_by_role("button", name="queued")).to_contain_text("0")
+
+
+async def test_filter_and_open_task_are_in_the_address_and_back_works(dashboard: Dashboard, user: Visitor) -> None:
+    page = await user.open("/tasks")
+    await expect(row(page, dashboard.done)).to_be_visible()
+    await keys(page, "/")
+    await page.keyboard.type("status:completed p2")
+    await expect(page).to_have_url(re.compile(r"q=status%3Acompleted\+p2"))
+    await expect(page.locator("tbody tr[data-key]")).to_have_count(1)
+    await page.reload()
+    await expect(page.locator("tbody tr[data-key]")).to_have_count(1)
+    await page.get_by_role("link", name="shop · p2").click()
+    await expect(page.get_by_role("dialog", name="shop · p2")).to_contain_text("Worst functions")
+    await expect(page).to_have_url(re.compile(r"/tasks/task-\d+\?q="))
+    await page.go_back()
+    await expect(page.get_by_role("dialog")).to_have_count(0)
+    await page.get_by_label("Filter tasks").fill("status:expired")
+    await expect(page.get_by_text("No tasks match status:expired")).to_be_visible()
+    await page.get_by_role("button", name="Clear the filter").click()
+    await expect(row(page, dashboard.done)).to_be_visible()
+    await page.get_by_role("button", name="Status", exact=True).click()
+    await expect(page).to_have_url(re.compile(r"sort=-status"))
+    await expect(page.get_by_role("columnheader", name="Status")).to_have_attribute("aria-sort", "descending")
+
+
+async def test_rows_stay_where_they_are_under_the_pointer(dashboard: Dashboard, user: Visitor) -> None:
+    page = await user.open("/tasks")
+    await row(page, dashboard.done).hover()
+    before = await page.locator("tbody tr[data-key]").evaluate_all("rows => rows.map(row => row.dataset.key)")
+    task = await dashboard.queued()
+    news = page.get_by_role("button", name="1 new")
+    await expect(news).to_be_visible()
+    assert await page.locator("tbody tr[data-key]").evaluate_all("rows => rows.map(row => row.dataset.key)") == before
+    await keys(page, "n")
+    await expect(row(page, task)).to_be_visible()
+    await page.mouse.move(0, 0)
+    another = await dashboard.queued()
+    await expect(row(page, another)).to_be_visible()
+    await keys(page, "p")
+    third = await dashboard.queued()
+    await expect(page.get_by_role("button", name="queued")).to_contain_text(re.compile("[12]"))
+    await expect(row(page, third)).to_have_count(0)
+    await keys(page, "p")
+    await expect(row(page, third)).to_be_visible()
+
+
+async def test_all_of_a_task_by_keyboard_alone(dashboard: Dashboard, user: Visitor) -> None:
+    """Go to the list, to a row, open and close it, select, cancel with a question, retry, mark as seen and undo."""
+    await user.context.add_init_script(LONG_UNDO)
+    page = await user.open("/")
+    task = await dashboard.queued("p2")
+    await keys(page, "g", "t")
+    await expect(row(page, task)).to_be_visible()
+    await keys(page, "/")
+    await page.keyboard.type(task)
+    await expect(page.locator("tbody tr[data-key]")).to_have_count(1)
+    await keys(page, "Escape", "j")
+    await expect(row(page, task).get_by_role("link")).to_be_focused()
+    await keys(page, "Enter")
+    drawer = page.get_by_role("dialog", name="shop · p2")
+    await expect(drawer).to_contain_text(task)
+    await keys(page, "Escape")
+    await expect(drawer).to_have_count(0)
+    await expect(row(page, task).get_by_role("link")).to_be_focused()
+    await keys(page, "x")
+    await expect(page.get_by_text("1 task selected")).to_be_visible()
+    await keys(page, "c")
+    question = page.get_by_role("dialog", name="Cancel the analysis of example.com/owner/shop · p2?")
+    await expect(question.get_by_role("button", name="Keep")).to_be_focused()
+    await keys(page, "Escape")
+    await expect(question).to_have_count(0)
+    assert (await dashboard.system.get(f"/api/tasks/{task}"))["status"] == "queued", "nothing was asked for"
+    await keys(page, "c")
+    await expect(question.get_by_role("button", name="Keep")).to_be_focused()
+    await keys(page, "Tab", "Enter")
+    await dashboard.system.until_task(task, "failed")
+    await expect(row(page, task)).to_contain_text("failed")
+    await keys(page, "r")
+    await expect(page.get_by_role("button", name="Keep")).to_be_focused()
+    await keys(page, "Tab", "Enter")
+    await dashboard.system.until_task(task, "queued")
+    await keys(page, "s")
+    await expect(page.get_by_text("marked as seen")).to_be_visible()
+    await expect(row(page, task)).to_have_count(0)
+    await page.get_by_role("button", name="Undo").focus()
+    await keys(page, "Enter")
+    await expect(row(page, task)).to_be_visible()
+    assert (await dashboard.system.get(f"/api/tasks/{task}"))["seen"] is False
+
+
+async def test_seen_takes_effect_also_where_the_page_is_left_at_once(dashboard: Dashboard, user: Visitor) -> None:
+    task = await dashboard.queued()
+    page = await user.open(f"/tasks/{task}")
+    await page.get_by_role("dialog").get_by_role("button", name="Seen").click()
+    await page.close()
+
+    async def seen() -> bool:
+        return bool((await dashboard.system.get(f"/api/tasks/{task}"))["seen"])
+
+    await wait_until(seen, timeout=20, every=0.05)
+
+
+async def test_a_running_task_shows_its_stage_and_what_it_says(dashboard: Dashboard, user: Visitor) -> None:
+    for waiting in await dashboard.system.get("/api/tasks?show_seen=true&status=queued"):
+        await dashboard.system.post(f"/api/tasks/{waiting['id']}/cancel")
+    task = await dashboard.queued("p1")
+    page = await user.open(f"/tasks/{task}")
+    drawer = page.get_by_role("dialog")
+    await expect(drawer).to_contain_text("waits for a worker")
+    worker = await dashboard.system.start_worker(2, FAKE_SECONDS="600", FAKE_LINES="3000", FAKE_SLOWLY="1")
+    try:
+        await dashboard.system.until_task(task, "running", timeout=60)
+        await expect(drawer.get_by_role("list", name="Stages")).to_contain_text("test")
+        log = drawer.get_by_role("log")
+        await expect(log).to_contain_text("attempt 1 line 5")
+        await page.goto(f"{dashboard.system.url}/workers")
+        card = page.locator('[data-worker="worker-2"]')
+        await expect(card).to_contain_text("busy")
+        await expect(card.get_by_role("link")).to_have_attribute("href", re.compile("/tasks/task-"))
+    finally:
+        await worker.kill()
+
+
+async def test_hide_all_leaves_what_comes_later_and_can_be_undone(dashboard: Dashboard, user: Visitor) -> None:
+    await user.context.add_init_script(LONG_UNDO)
+    page = await user.open("/tasks")
+    earlier = await dashboard.queued()
+    await expect(row(page, earlier)).to_be_visible()
+    await page.get_by_role("button", name="Hide all").click()
+    await expect(row(page, earlier)).to_have_count(0)
+    await page.get_by_role("button", name="Undo").click()
+    await expect(row(page, earlier)).to_be_visible()
+    await page.get_by_role("button", name="Hide all").click()
+    later = await dashboard.queued()
+    await expect(row(page, later)).to_be_visible()
+    await page.close()  # what can still be undone is done then
+
+    async def hidden() -> bool:
+        return bool((await dashboard.system.get(f"/api/tasks/{earlier}"))["hidden"])
+
+    await wait_until(hidden, timeout=20, every=0.05)
+    assert (await dashboard.system.get(f"/api/tasks/{later}"))["hidden"] is False
+
+
+async def test_ten_thousand_tasks_are_scrolled_with_few_rows_in_the_document(dashboard: Dashboard, user: Visitor) -> None:
+    one = await dashboard.system.get(f"/api/tasks/{dashboard.done}")
+    shown = one | {"hidden": False, "seen": False}
+    many = [shown | {"id": f"task-{10**18 - number}", "project": f"n{number}"} for number in range(10_000)]
+    await user.context.route("**/api/tasks?*", lambda route: route.fulfill(json=many, headers={"Event-Sequence": "1"}))
+    page = await user.open("/tasks")
+    await expect(page.locator("table")).to_have_attribute("aria-rowcount", "10001")
+    assert await page.locator("tr").count() < 80
+    await page.locator(".table-box").evaluate("box => box.scrollTo(0, box.scrollHeight)")
+    await expect(page.get_by_text("shop · n9999")).to_be_visible()
+    assert await page.locator("tr").count() < 80
+
+
+# Workers and repositories
+
+
+async def test_a_worker_is_paused_and_goes_on(dashboard: Dashboard, user: Visitor) -> None:
+    page = await user.open("/workers")
+    card = page.locator('[data-worker="worker-1"]')
+    await expect(card).to_contain_text("paused")
+    await expect(card).to_contain_text(re.compile(r"Heard of(just now|\d+ s ago)"))
+    await card.get_by_role("button", name="Let go on worker-1").click()
+    await dashboard.system.until_worker("worker-1", "idle")
+    await expect(card).to_contain_text(re.compile("idle|busy"))
+    await card.get_by_role("button", name="Pause worker-1").click()
+    await dashboard.system.until_worker("worker-1", "paused")
+    await expect(card).to_contain_text("paused")
+
+
+async def test_a_repository_is_registered_once_its_address_can_be_right(dashboard: Dashboard, user: Visitor) -> None:
+    page = await user.open("/repos")
+    await expect(page.get_by_label("Register a repository")).to_be_visible()
+    await keys(page, "a")
+    for typed, said in (
+        ("http://example.com/owner/new", "use https"),
+        ("https://me:secret@example.com/owner/new", "credentials"),
+        ("https://example.com", "path of the repository is missing"),
+    ):
+        await page.get_by_label("Register a repository").fill(typed)
+        await keys(page, "Enter")
+        await expect(page.get_by_text(said)).to_be_visible()
+    await page.get_by_label("Register a repository").fill("example.com/owner/new.git")
+    await expect(page.get_by_text("Will be known as https://example.com/owner/new")).to_be_visible()
+    await keys(page, "Enter")
+    drawer = page.get_by_role("dialog", name="example.com/owner/new")
+    await expect(drawer).to_contain_text("registering")
+    await expect(page).to_have_url(re.compile("/repos/[0-9a-f]{32}"))
+
+
+async def test_settings_say_what_holds_and_where_it_is_set_and_what_cannot_be(dashboard: Dashboard, user: Visitor) -> None:
+    page = await user.open("/repos?project=p1")
+    await page.get_by_role("link", name="owner/shop").click()
+    drawer = page.get_by_role("dialog", name="owner/shop")
+    await expect(drawer.get_by_text("example.com/p2")).to_be_visible()
+    timeout = drawer.get_by_label("Longest attempt")
+    await timeout.first.fill("never")
+    await drawer.get_by_role("button", name="Save").first.click()
+    await expect(timeout.first).to_have_attribute("aria-invalid", "true")
+    [told] = user.complaints
+    assert "400" in told, "what the browser itself says of a refusal"
+    user.complaints.clear()
+    await timeout.first.fill("7m")
+    await drawer.get_by_role("button", name="Save").first.click()
+    await expect(drawer.get_by_text("holds: 7m, set here")).to_be_visible()
+    config = await dashboard.system.get(f"/api/repo-config?url={REPO}&subdir=p1")
+    assert (config["effective"]["timeout"], config["origin"]["timeout"]) == ("7m", "project")
+    await drawer.get_by_label("Ref").last.fill("next")
+    await drawer.get_by_role("button", name="Save").last.click()
+    await drawer.get_by_role("button", name="Settings of p1").click()
+    await drawer.get_by_role("button", name="Settings of p2").click()
+    await expect(drawer.get_by_text("holds: next, from the repository")).to_be_visible()
+
+
+async def test_the_page_asks_for_the_token_and_goes_on_with_it(dashboard: Dashboard, tmp_path: Any) -> None:
+    async with (
+        tracker_system(tmp_path, GCTD_AUTH_TOKEN="a-token-of-some-length") as system,
+        visitor(dashboard.browser, system.url) as user,
+    ):
+        page = await user.context.new_page()
+        await page.goto(f"{system.url}/tasks")
+        await page.get_by_label("Token").fill("wrong")
+        await keys(page, "Enter")
+        await expect(page.get_by_role("alert")).to_contain_text("token")
+        assert await found_by_axe(page) == []
+        await page.get_by_label("Token").fill("a-token-of-some-length")
+        await keys(page, "Enter")
+        await expect(page.get_by_text("No task yet")).to_be_visible()
+        await expect(page.locator('[data-live="live"]')).to_be_visible()
+        refused = [text for text in user.complaints if "401" in text]
+        assert refused
+        assert refused == user.complaints, "what the browser itself says of a refusal, and nothing else"
+        user.complaints.clear()

@@ -1,0 +1,110 @@
+"""The sources of the pages: types hold, what is served of them is small, nothing of them comes from elsewhere."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from gctd.http.api import SCREENS
+from httpkit.static.pages import Pages
+from tests.support import ROOT
+from tests.support.web.node import built_pages, node
+
+UI = ROOT / "ui"
+DASHBOARD = ROOT / "gctd" / "http" / "dashboard"
+KITCHEN = ROOT / "pantry" / "http" / "kitchen"
+FIRST_VIEW = 60 * 1024
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _built() -> None:
+    built_pages()
+
+
+class Assets(HTMLParser):
+    """What a page asks for by itself."""
+
+    def __init__(self, page: Path) -> None:
+        super().__init__()
+        self.found: set[str] = set()
+        self.feed(page.read_text(encoding="utf-8"))
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        named = dict(attrs)
+        address = named.get("src") or (named.get("href") if tag == "link" else None)
+        if address and not address.startswith("data:"):
+            self.found.add(address.removeprefix("/"))
+
+
+def imported(name: str) -> set[str]:
+    """A script and what it imports before it runs."""
+    found, left = set[str](), [name]
+    while left:
+        script = left.pop()
+        if script not in found:
+            found.add(script)
+            text = (DASHBOARD / script).read_text(encoding="utf-8")
+            left += [f"static/{other}" for other in re.findall(r'(?:import|from) *"\./([^"]+\.js)"', text)]
+    return found
+
+
+@pytest.mark.network
+def test_types_hold() -> None:
+    node([str(UI / "node_modules" / "typescript" / "bin" / "tsc")], UI)
+
+
+@pytest.mark.network
+def test_each_screen_at_its_first_view_is_at_most_60_kb() -> None:
+    shell = Assets(DASHBOARD / "index.html").found
+    screens = {*DASHBOARD.glob("static/*.js")} - {DASHBOARD / name for name in shell}
+    assert screens
+    for screen in screens:
+        name = f"static/{screen.name}"
+        files = shell | {each for script in [*shell, name] if script.endswith(".js") for each in imported(script)}
+        files |= {f"static/{style.name}" for style in DASHBOARD.glob(f"static/{screen.stem.rpartition('-')[0]}-*.css")}
+        size = sum(len(gzip.compress((DASHBOARD / each).read_bytes(), 9)) for each in files)
+        assert size <= FIRST_VIEW, (screen.name, size)
+
+
+@pytest.mark.network
+def test_the_kitchen_at_its_first_view_is_at_most_60_kb() -> None:
+    files = Assets(KITCHEN / "index.html").found
+    assert {f"static/{file.name}" for file in KITCHEN.glob("static/*")} == {name.removeprefix("./") for name in files}
+    assert sum(len(gzip.compress((KITCHEN / name).read_bytes(), 9)) for name in files) <= FIRST_VIEW
+
+
+def test_the_server_knows_the_address_of_each_screen() -> None:
+    routes = (UI / "gctd" / "routes.ts").read_text(encoding="utf-8")
+    patterns = {text for part in re.findall(r"patterns: \[([^\]]+)\]", routes) for text in re.findall(r'"([^"]+)"', part)}
+    assert patterns
+    assert {re.sub(r":(\w+)", r"{\1}", pattern) for pattern in patterns} | {"/"} == set(SCREENS)
+
+
+def test_the_plain_page_has_all_that_it_asks_for_at_each_address() -> None:
+    served = Pages("gctd.http", "page", prefix="/plain/", paths=SCREENS).by_path
+    page = served["/"].body.decode()
+    wanted = set(re.findall(r'(?:src|href)="(/plain/[^"]+)"', page))
+    assert wanted == {name for name in served if name.startswith("/plain/")} - {"/plain/index.html"}
+    assert all(served[screen].body == served["/"].body for screen in SCREENS)
+    assert "dashboard was not built" in page
+
+
+def test_the_lock_file_names_no_address_and_every_digest() -> None:
+    packages = json.loads((UI / "package-lock.json").read_text(encoding="utf-8"))["packages"]
+    assert "resolved" not in json.dumps(packages)
+    assert all("integrity" in package for name, package in packages.items() if name)
+
+
+@pytest.mark.network
+def test_what_is_served_names_no_other_host() -> None:
+    for file in [*DASHBOARD.rglob("*"), *KITCHEN.rglob("*")]:
+        if file.suffix in {".js", ".css", ".html"}:
+            addresses = re.findall(r"https?://([\w.-]+)", file.read_text(encoding="utf-8"))
+            assert set(addresses) <= {"www.w3.org", "github.com", "host"}, (
+                f"{file.name}: names of XML and examples, nothing that is asked"
+            )

@@ -1,0 +1,200 @@
+"""What a user can call, set, ask or watch is in the documentation, and what the documentation links to is there."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import click
+import pytest
+from prometheus_client import CollectorRegistry
+from prometheus_client.registry import Collector
+
+from eventlog import Position
+from eventlog.jetstream.transport.connection import Counters
+from eventlog.support.histogram import Timings
+from gctd.cli.root import PROGRAM as GCTD
+from gctd.http.api import TABLE
+from gctd.http.figures import Figures
+from gctd.http.tasks.outcomes import Outcomes
+from gctd.readmodel import MODEL
+from gctd.settings import Settings, describe
+from graphql_fn.cli.root import PROGRAM as GRAPHQL
+from graphql_fn.core.evaluator import Evaluator
+from graphql_fn.core.hello import HELLO
+from graphql_fn.http.gateway import TABLE as GRAPHQL_TABLE
+from graphql_fn.http.gateway import Gateway
+from graphql_fn.http.gateway import pages as graphql_pages
+from graphql_fn.serve import ReadModelFigures
+from graphql_fn.settings import Settings as GraphqlSettings
+from graphql_fn.settings import describe as describe_graphql
+from httpkit.edge import Edge
+from httpkit.messages.decoding import attributes_of
+from httpkit.server.guard import Guard
+from httpkit.sse.frames import Frame
+from pantry.cli.root import PROGRAM as PANTRY
+from projections.cli.root import PROGRAM as PROJECTIONS
+from servicekit.readside import ReadSide
+from terminalkit.exits import ExitCode
+from tests.support import ROOT
+
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md"))]
+
+
+def text(*names: str) -> str:
+    return "\n".join((ROOT / name).read_text(encoding="utf-8") for name in names)
+
+
+def missing(words: Iterable[str], where: str) -> list[str]:
+    """Those of the words that stand nowhere in the text as a whole."""
+    return [word for word in words if not re.search(rf"(?<![\w/]){re.escape(word)}(?![\w/{{]|-\w)", where)]
+
+
+def commands(command: click.Command, name: str) -> Iterator[str]:
+    """The full names of all commands that do something."""
+    if not isinstance(command, click.Group):
+        yield name
+        return
+    if command.invoke_without_command:
+        yield name
+    context = click.Context(command, info_name=name)
+    for sub in command.list_commands(context):
+        found = command.get_command(context, sub)
+        assert found is not None
+        yield from commands(found, f"{name} {sub}")
+
+
+def test_every_command_is_shown() -> None:
+    names = [*commands(GCTD.group, "gctd"), *commands(PROJECTIONS.group, "projections")]
+    assert len(names) >= 25
+    assert missing(names, text("README.md", "docs/operation.md")) == []
+    assert missing(commands(PANTRY.group, "pantry"), text("docs/pantry.md")) == []
+
+
+def test_every_exit_code_is_explained() -> None:
+    table = "\n".join(line for line in text("README.md").splitlines() if re.match(r"\| \d", line))
+    assert missing([str(int(code)) for code in ExitCode], table) == []
+
+
+@pytest.mark.parametrize("name", [field.name for field in attributes_of(Settings)])
+def test_every_setting_is_explained_with_its_variable_and_its_default(name: str) -> None:
+    about = describe(name)
+    page = text("docs/configuration.md")
+    row = next((line for line in page.splitlines() if line.startswith(f"| `{name}` | `{about.env}` |")), None)
+    assert row is not None
+    default = row.split("|")[3].strip()
+    if default.startswith("`") and default.endswith("`"):
+        assert default == f"`{about.default}`"
+    else:  # said in words: there is none, or it depends on the machine
+        assert about.default == "none" or str(Path.home()) in about.default
+
+
+@pytest.mark.parametrize("name", [field.name for field in attributes_of(GraphqlSettings)])
+def test_every_setting_of_the_gateway_is_explained(name: str) -> None:
+    about = describe_graphql(name)
+    default = "none" if about.default == "none" else f"`{about.default}`"
+    assert f"| `{name}` | `{about.env}` | {default} |" in text("docs/graphql.md")
+
+
+def test_every_command_route_and_metric_of_the_function_is_shown() -> None:
+    registry = CollectorRegistry()
+    Gateway([Evaluator(HELLO)], registry, page=graphql_pages().by_path["/"])
+    registry.register(ReadModelFigures(()))
+    metrics = [f"{metric.name}_total" if metric.type == "counter" else metric.name for metric in registry.collect()]
+    routes = [f"{route.method} {route.path}" for route in GRAPHQL_TABLE]
+    assert missing([*commands(GRAPHQL.group, "graphql-fn"), *routes, *metrics], text("docs/graphql.md")) == []
+
+
+def test_every_route_is_shown() -> None:
+    edge = Edge(title="", version="", guard=Guard(token="a token"))
+    routes = [*TABLE, *edge.guard.routes(edge.session_path)]
+    names = [f"{route.method} {route.path}" for route in routes]
+    probes = [f"GET {path}" for path in ("/", "/livez", "/health", "/readyz", edge.metrics_path, edge.openapi_path)]
+    assert missing([*names, *probes], text("docs/api.md")) == []
+
+
+def test_every_route_has_an_example() -> None:
+    shell = "\n".join(re.findall(r"```sh\n(.*?)```", text("docs/api.md"), re.DOTALL))
+    lines = [line for line in re.sub(r"\\\n", " ", shell).splitlines() if "curl" in line]
+
+    def is_of(method: str, path: str, line: str) -> bool:
+        given = re.search(r"-X (\w+)", line)
+        address = re.escape(path).replace(r"\{id\}", r"(\$\w+|worker-1)").replace(r"\{attempt\}", "[0-9]+")
+        return (given[1] if given else "GET") == method and re.search(rf"\$URL{address}[?\"]", line) is not None
+
+    without = [
+        f"{route.method} {route.path}" for route in TABLE if not any(is_of(route.method, route.path, line) for line in lines)
+    ]
+    assert without == []
+
+
+def test_every_event_of_the_stream_is_explained() -> None:
+    [stream] = [route for route in TABLE if route.path == "/api/sse"]
+    assert missing([f"| `{name}` |" for name in stream.events or ()], text("docs/api.md")) == []
+
+
+def test_every_metric_of_the_service_is_explained() -> None:
+    page = text("docs/operation.md")
+    registry = Edge(title="", version="").metrics.registry
+    for collector in _collectors():
+        registry.register(collector)
+    names = [f"{metric.name}_total" if metric.type == "counter" else metric.name for metric in registry.collect()]
+    assert {"projection_lag_seconds", "sse_clients", "http_requests_total"} <= set(names)
+    assert missing([name for name in names if not name.startswith("process_")], page) == []
+
+
+def test_links_and_pictures_lead_somewhere() -> None:
+    found = [
+        (page, link) for page in PAGES for link in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8"))
+    ]
+    local = [(page, link) for page, link in found if "://" not in link]
+    assert len(local) >= 10
+    assert [f"{page.name}: {link}" for page, link in local if not (page.parent / link).exists()] == []
+
+
+def test_files_that_are_named_are_there() -> None:
+    """Paths in code spans that begin with a directory of the checkout."""
+    tops = "eventlog|projections|httpkit|terminalkit|gctd|pantry|graphql_fn|scripts|tests|docs|requirements"
+    spans = [(page, span) for page in PAGES for span in re.findall(r"`([^`\s]+)`", page.read_text(encoding="utf-8"))]
+    named = [(page, span) for page, span in spans if re.fullmatch(rf"({tops})/[\w./-]*", span)]
+    assert len(named) >= 30
+    assert [f"{page.name}: {span}" for page, span in named if not (ROOT / span).exists()] == []
+
+
+@pytest.mark.parametrize(
+    ("word", "where", "is_there"),
+    [
+        ("gctd task", "`gctd task list`", True),
+        ("GET /api/repos", "`GET /api/repos/{id}`", False),
+        ("GET /api/repos", "`GET /api/repos` lists", True),
+        ("GET /", "`GET /livez`", False),
+        ("projections streams plan", "projections streams planned", False),
+    ],
+)
+def test_a_name_is_found_as_a_whole_only(word: str, where: str, is_there: bool) -> None:
+    assert (missing([word], where) == []) == is_there
+
+
+async def _no_replay(after: Position, until: int) -> AsyncGenerator[Sequence[Frame], None]:
+    del after, until
+    nothing: list[Sequence[Frame]] = []
+    for frames in nothing:
+        yield frames
+
+
+def _collectors() -> Sequence[Collector]:
+    """Those of a control plane that has just begun."""
+    parts: Any = SimpleNamespace(
+        connected=True,
+        counters=Counters(),
+        timings=Timings(),
+        failed=0,
+        group=SimpleNamespace(shared=0),
+        replay=_no_replay,
+        dispatched=0,
+    )
+    side = ReadSide(connection=parts, log=parts, store=parts, model=MODEL, frames=parts, max_lag=1)
+    return (side.hub, side, Figures(parts, parts, parts), Outcomes())

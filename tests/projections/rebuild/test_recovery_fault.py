@@ -1,0 +1,157 @@
+"""A damaged database is noticed, set aside, and made again from the log without being asked."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sqlite3
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from eventlog.jetstream.log import JetStreamLog
+from eventlog.testing.memory import MemoryLog
+from projections.errors import StoreDamaged, StoreForeign
+from projections.projector.projector import Projector
+from projections.rebuild.recovery import damaged, open_sound
+from projections.rebuild.verify import compare, folded
+from projections.stores.sqlite import SQLiteStore
+from servicekit.feed import CommitFrames
+from servicekit.readside import ReadSide, migrated
+from servicekit.status_route import ReadModelBody
+from tests.support.readside import ledger
+from tests.support.readside.copying import copied_whole
+from tests.support.readside.ledger import MODEL, Book, Booked
+from tests.support.readside.projecting import ledger_log
+from tests.support.waiting import wait_until
+
+pytestmark = pytest.mark.fault
+
+
+async def made(log: MemoryLog, path: Path) -> None:
+    """A database with the read model, closed in order."""
+    async with migrated(f"sqlite:{path}", MODEL) as store:
+        await Projector(log, store, MODEL).run(until=(await log.head()).last)
+
+
+def names(directory: Path) -> list[str]:
+    return [file.name for file in directory.iterdir()]
+
+
+def spoil(path: Path, damage: str) -> None:
+    data = bytearray(path.read_bytes())
+    match damage:
+        case "one bit":
+            data[data.index(b"owner of account-7") + 3] ^= 0b100
+        case "header":
+            data[:16] = b"not a database!!"
+        case "half":
+            del data[len(data) // 2 :]
+        case _:
+            data[8192:] = os.urandom(len(data) - 8192)
+    path.write_bytes(data)
+
+
+@pytest.mark.parametrize("damage", ["one bit", "header", "half", "garbage"])
+async def test_damage_is_noticed_at_the_start_and_made_good(tmp_path: Path, damage: str) -> None:
+    """F16: also one flipped bit in a value, which SQLite does not notice; what was damaged is kept."""
+    log, path = MemoryLog(ledger.REGISTRY), tmp_path / "read.db"
+    await Book(log).append_randomly(300, accounts=20, seed=1)
+    await made(log, path)
+    spoil(path, damage)
+    spoilt = path.read_bytes()
+    with pytest.raises(StoreDamaged, match="is damaged"):
+        await SQLiteStore(path).open()
+    async with migrated(f"sqlite:{path}", MODEL) as store:
+        assert isinstance(store, SQLiteStore)
+        aside = store.set_aside_as
+        assert aside is not None
+        assert aside.read_bytes() == spoilt
+        await Projector(log, store, MODEL).run(until=300)
+        async with folded(log, MODEL, until=300) as fresh:
+            assert await compare(store, fresh, MODEL) is None
+    await made(log, path)
+    assert {name.split("-")[1].split(".")[0] for name in names(tmp_path) if ".damaged-" in name} == {aside.name.split("-")[1]}
+
+
+async def test_what_was_not_closed_in_order_is_not_taken_for_damaged(tmp_path: Path) -> None:
+    """There is no digest while it is written to, nor after a crash; nor does the digest of before count."""
+    log, path = MemoryLog(ledger.REGISTRY), tmp_path / "read.db"
+    book = Book(log)
+    await book.append_randomly(50, accounts=20, seed=1)
+    await made(log, path)
+    seal = path.with_name("read.db.sha256")
+    assert seal.exists()
+    async with migrated(f"sqlite:{path}", MODEL) as store:
+        assert not seal.exists()
+        await book.append_randomly(50, accounts=20, seed=2)
+        await Projector(log, store, MODEL).run(until=100)
+        crashed = tmp_path / "crashed.db"
+        for ending in ("", "-wal"):
+            crashed.with_name(crashed.name + ending).write_bytes(path.with_name(path.name + ending).read_bytes())
+    async with migrated(f"sqlite:{crashed}", MODEL) as store:
+        assert isinstance(store, SQLiteStore)
+        assert store.set_aside_as is None
+        assert {c.sequence for c in (await store.checkpoints()).values()} == {100}
+
+
+async def test_the_database_of_another_program_is_not_set_aside(tmp_path: Path) -> None:
+    path = tmp_path / "photos.db"
+    other = sqlite3.connect(path)
+    other.execute("CREATE TABLE photos (id)")
+    other.close()
+    with pytest.raises(StoreForeign):
+        await open_sound(SQLiteStore(path), MODEL)
+    assert [name for name in names(tmp_path) if not name.endswith(".lock")] == ["photos.db"]
+
+
+async def test_a_look_over_all_of_it_finds_what_nobody_reads(tmp_path: Path) -> None:
+    log, path = MemoryLog(ledger.REGISTRY), tmp_path / "read.db"
+    await Book(log).append_randomly(300, accounts=20, seed=1)
+    async with migrated(f"sqlite:{path}", MODEL) as store:
+        await Projector(log, store, MODEL).run(until=300)
+        assert isinstance(store, SQLiteStore)
+        await copied_whole(store)
+        looking = asyncio.create_task(damaged(store, look_every=0.1))
+        done, _ = await asyncio.wait({looking}, timeout=1.5)
+        assert not done
+        spoil(path, "garbage")
+        assert isinstance(await asyncio.wait_for(looking, 20), StoreDamaged)
+
+
+@asynccontextmanager
+async def served(log: JetStreamLog, path: Path) -> AsyncIterator[tuple[ReadSide, SQLiteStore]]:
+    async with migrated(f"sqlite:{path}", MODEL) as store:
+        frames = CommitFrames(log, {}, lambda _: ())
+        side = ReadSide(connection=log.connection, log=log, store=store, model=MODEL, frames=frames, max_lag=60)
+        async with side.running():
+            assert isinstance(store, SQLiteStore)
+            yield side, store
+
+
+async def test_damage_under_a_running_service_is_made_good_while_it_runs(nats_url: str, tmp_path: Path) -> None:
+    """A query finds it; the service says so, fills a new database, and goes on with what is written meanwhile."""
+    path = tmp_path / "read.db"
+    async with ledger_log(nats_url) as log:
+        book = Book(log)
+        await book.append_randomly(300, accounts=20, seed=1)
+        async with served(log, path) as (side, store):
+            await side.projector.wait_for(300, 20)
+            await copied_whole(store)
+            spoil(path, "garbage")
+            with pytest.raises(StoreDamaged):
+                await store.fetch_beside("SELECT sum(length(owner)), sum(length(tags)) FROM accounts, entries")
+            await wait_until(lambda: store.set_aside_as is not None, timeout=20)
+            await book.append("later", ledger.Opened("zoe"), Booked(1))
+            await wait_until(lambda: side.projector.position == 301, timeout=20)
+            assert "it was damaged and is made again" in (side.note() or "")
+            body = ReadModelBody.of(await side.standing(), side.projector.status(), side.note())
+            assert (body.read_model, body.head, body.error, body.copies) == ("ledger", 301, None, [])
+            assert [(one.name, one.position, one.applied) for one in body.projections] == [
+                ("accounts", 301, 301),
+                ("owners", 301, 301),
+            ]
+            async with folded(log, MODEL, until=301) as fresh:
+                assert await compare(store, fresh, MODEL) is None

@@ -1,0 +1,192 @@
+"""Migrations: up, down, what is refused, and that the tables are those that the model declares."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from pathlib import Path
+
+import attrs
+import pytest
+
+from projections import models
+from projections.errors import MigrationError
+from projections.migrations import Migration, Migrations, check_tables, migrations_of
+from projections.model import Column, Projection, ReadModel, Table
+from projections.store import SchemaVersion
+from projections.stores.postgres import PostgresStore
+from projections.stores.sqlite import SQLiteStore
+from tests.support.readside.ledger import MODEL
+
+
+class OtherFiles(ReadModel):
+    """The example's read model with other migration files."""
+
+    files: tuple[tuple[str, str], ...] = ()
+
+    def migration_files(self) -> Iterable[tuple[str, str]]:
+        return self.files
+
+
+def with_files(**files: str) -> ReadModel:
+    model = OtherFiles(**{field.name: getattr(MODEL, field.name) for field in attrs.fields(ReadModel)})
+    texts = [(name.replace("__", "."), text) for name, text in files.items()]
+    named = tuple((f"{name}.{dialect}.sql", text) for name, text in texts for dialect in ("sqlite", "postgres"))
+    object.__setattr__(model, "files", named)
+    return model
+
+
+EitherStore = SQLiteStore | PostgresStore
+_THERE = {
+    "sqlite": "SELECT name, sql FROM sqlite_schema ORDER BY name",
+    "postgres": "SELECT relname FROM pg_class WHERE relnamespace = current_schema()::regnamespace ORDER BY relname",
+}
+"""The tables and indexes that there are."""
+
+
+@pytest.fixture
+def store(either_store: EitherStore) -> EitherStore:
+    return either_store
+
+
+async def test_up_applies_what_is_pending_in_order_and_down_takes_the_last_one_back(store: EitherStore) -> None:
+    migrations = Migrations(store, MODEL)
+    assert [str(migration) for migration in await migrations.pending()] == [
+        "000001 create_accounts_table",
+        "000002 create_entries_table",
+        "000003 create_owners_table",
+        "000004 add_entries_index",
+    ]
+    assert [migration.number for migration in await migrations.up()] == [1, 2, 3, 4]
+    assert await migrations.version() == SchemaVersion(4)
+    assert await migrations.up() == []
+    for number in (4, 3, 2, 1):
+        taken = await migrations.down()
+        assert taken is not None
+        assert taken.number == number
+        assert await migrations.version() == SchemaVersion(number - 1)
+    assert await migrations.down() is None
+    for table in ("accounts", "entries", "owners"):
+        assert await store.columns(table) == []
+
+
+async def test_two_that_start_at_once_apply_each_migration_once(store: EitherStore) -> None:
+    applied = await asyncio.gather(*(Migrations(store, MODEL).up() for _ in range(4)))
+    assert sorted(migration.number for one in applied for migration in one) == [1, 2, 3, 4]
+    assert await store.schema() == SchemaVersion(4)
+
+
+async def test_a_second_process_waits_for_the_first_one(tmp_path: Path) -> None:
+    """The file has one owner; who comes second is patient for a moment."""
+
+    async def migrate() -> int:
+        async with SQLiteStore(tmp_path / "read.db", patience=10) as store:
+            return len(await Migrations(store, MODEL).up())
+
+    assert sorted(await asyncio.gather(migrate(), migrate(), migrate())) == [0, 0, 4]
+
+
+async def test_a_dirty_schema_is_left_alone_until_somebody_says_what_it_is(store: EitherStore) -> None:
+    migrations = Migrations(store, MODEL)
+    await migrations.up()
+    await store.migrate("", before=SchemaVersion(4), after=SchemaVersion(4, dirty=True), projections=())
+    for refused in (migrations.up, migrations.down, migrations.pending):
+        with pytest.raises(MigrationError, match=r"migration 4 was left half done.*`force`.*made again from the event log"):
+            await refused()
+    with pytest.raises(MigrationError, match="numbered 1 to 4"):
+        await migrations.force(5)
+    await migrations.force(3)
+    assert await migrations.version() == SchemaVersion(3)
+
+
+async def test_a_schema_of_a_newer_program_is_refused(store: EitherStore) -> None:
+    await store.migrate("", before=SchemaVersion(0), after=SchemaVersion(5), projections=())
+    with pytest.raises(MigrationError, match="at version 5, this program knows 4"):
+        await Migrations(store, MODEL).up()
+
+
+async def test_a_migration_that_fails_is_named_and_those_before_it_stay(store: EitherStore) -> None:
+    migrations = Migrations(
+        store,
+        with_files(
+            **{
+                "000001_one__up": "CREATE TABLE one (a INTEGER);",
+                "000001_one__down": "DROP TABLE one;",
+                "000002_two__up": "CREATE TABLE two (a INTEGER); CREATE TABLE one (a INTEGER);",
+                "000002_two__down": "DROP TABLE two;",
+            }
+        ),
+    )
+    with pytest.raises(MigrationError, match=r"migration 000002 two: .*nothing was changed.*already exists"):
+        await migrations.up()
+    assert await migrations.version() == SchemaVersion(1)
+    assert await store.columns("one") != []
+    assert await store.columns("two") == []
+
+
+@pytest.mark.parametrize(
+    ("files", "complaint"),
+    [
+        ({"1_one__up": ""}, "is not named"),
+        ({"000001_one__sideways": ""}, "is not named"),
+        ({"000001_one__up": ""}, "has no file for 'down'"),
+        ({"000001_one__up": "", "000001_two__down": ""}, "named one up, two down"),
+        ({"000001_one__up": "", "000001_two__up": ""}, "two migrations 000001 up"),
+        ({"000002_one__up": "", "000002_one__down": ""}, "without a hole"),
+    ],
+)
+def test_migration_files_that_are_not_complete_are_refused(files: dict[str, str], complaint: str) -> None:
+    with pytest.raises(MigrationError, match=complaint):
+        migrations_of(with_files(**files), "sqlite")
+
+
+def test_migrations_of_another_dialect_are_another_matter() -> None:
+    model = with_files(**{"000001_one__up": "", "000001_one__down": ""})
+    assert migrations_of(model, "oracle") == []
+    assert all(isinstance(migration, Migration) for migration in migrations_of(model, "sqlite"))
+
+
+@pytest.mark.parametrize("name", models.names())
+async def test_the_migrations_of_every_read_model_make_the_tables_that_it_declares(store: EitherStore, name: str) -> None:
+    """And down and up again too; at the end of down nothing of it is left."""
+    model = models.load(name)
+    migrations = Migrations(store, model)
+    before = await store.fetch(_THERE[store.dialect])
+    for _ in range(2):
+        await migrations.up()
+        await check_tables(store, model)
+        while await migrations.down():
+            pass
+        assert await store.fetch(_THERE[store.dialect]) == before
+
+
+def _with_table(table: Table) -> ReadModel:
+    return attrs.evolve(MODEL, projections=(Projection("accounts", 1, (table,), {}),))
+
+
+@pytest.mark.parametrize(
+    ("columns", "key", "complaint"),
+    [
+        ((Column("owner"), Column("account")), ("owner",), None),
+        ((Column("account"), Column("owner")), ("owner",), "its columns are owner, account, declared are account, owner"),
+        ((Column("owner"),), ("owner",), "its columns are owner, account, declared are owner"),
+        ((Column("owner"), Column("account", "integer")), ("owner",), "column 'account' is TEXT, which cannot hold integer"),
+        ((Column("owner"), Column("account", "json")), ("owner",), None),
+        ((Column("owner"), Column("account")), ("owner", "account"), r"primary key is \(owner\), declared is \(owner, account\)"),
+    ],
+)
+async def test_tables_that_are_not_as_declared_are_told(
+    store: EitherStore, columns: tuple[Column, ...], key: tuple[str, ...], complaint: str | None
+) -> None:
+    await Migrations(store, MODEL).up()
+    check = check_tables(store, _with_table(Table("owners", columns, key)))
+    if complaint is None:
+        await check
+    else:
+        with pytest.raises(MigrationError, match=f"table 'owners' of projection 'accounts' is not as declared: .*{complaint}"):
+            await check
+
+
+async def test_a_table_that_no_migration_makes_is_told(store: EitherStore) -> None:
+    with pytest.raises(MigrationError, match="the migrations do not make it"):
+        await check_tables(store, MODEL)

@@ -1,0 +1,23 @@
+"""The event stream that tests write to: what `streams.yaml` declares for the tracker, on the conformance suite's subjects."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from eventlog.admin.declarations import load
+from eventlog.admin.reconcile import apply
+from eventlog.jetstream.log import JetStreamLog
+from eventlog.jetstream.transport.connection import Connection
+from eventlog.testing.conformance import REGISTRY, SUBJECTS
+
+STREAM = "GCTD"
+
+
+async def event_stream(connection: Connection, *, replicas: int = 1, **fields: Any) -> JetStreamLog:
+    """Create it, with other `fields` where they are given in the notation of `streams.yaml`; a log on it."""
+    overrides = {STREAM: {"subjects": [SUBJECTS], **fields}}
+    left = await apply(connection, load(replicas=replicas, overrides=overrides).only(STREAM))
+    assert left == []
+    log = JetStreamLog(connection, STREAM, REGISTRY)
+    assert (await log.head()).last == 0, "the stream of an earlier test is still there"
+    return log

@@ -1,0 +1,23 @@
+"""Hooks of Schemathesis for the pantry: values of the formats that its document names."""
+
+from __future__ import annotations
+
+import os
+
+import schemathesis
+from hypothesis import strategies as st
+
+from httpkit.messages.paging import encode_cursor
+from pantry.domain.ean13 import check_digit
+from tests.support.web.formats import POSITIONS
+
+_KNOWN = os.environ["KNOWN_PRODUCT"]
+_OTHER = st.integers(0, 10**12 - 1).map("{:012}".format)
+
+schemathesis.openapi.format("ean13", st.just(_KNOWN) | _OTHER.map(lambda first: f"{first}{check_digit(first)}"))
+
+schemathesis.openapi.format("category-id", st.sampled_from([os.environ["KNOWN_CATEGORY"], ""]))
+_TIMES = st.just("2026-11-20T12:00:00.000000Z")
+schemathesis.openapi.format(
+    "movement-cursor", st.builds(lambda at, sequence, index: encode_cursor((at, sequence, index)), _TIMES, POSITIONS, POSITIONS)
+)

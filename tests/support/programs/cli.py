@@ -1,0 +1,202 @@
+"""Running one of the programs as a process of its own, on pipes or on a terminal, and waiting for what it writes."""
+
+from __future__ import annotations
+
+import asyncio
+import fcntl
+import json
+import os
+import pty
+import signal
+import struct
+import sys
+import termios
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import attrs
+
+from tests.support import ROOT
+
+LIMIT = 30.0
+"""Seconds that a run may take."""
+
+
+@attrs.frozen
+class Result:
+    """How a run ended and what it wrote. On a terminal both streams are in `out`."""
+
+    code: int
+    out: str
+    err: str = ""
+
+    @property
+    def json(self) -> Any:
+        """The document on standard output."""
+        return json.loads(self.out)
+
+    @property
+    def error(self) -> dict[str, str]:
+        """The error in the JSON document on standard error, which holds nothing else."""
+        document = json.loads(self.err)
+        assert list(document) == ["error"]
+        error: dict[str, str] = document["error"]
+        return error
+
+    @property
+    def rows(self) -> list[list[str]]:
+        """The lines on standard output, split at tabs."""
+        return [line.split("\t") for line in self.out.splitlines()]
+
+
+class Run:
+    """A run under way."""
+
+    def __init__(self, process: asyncio.subprocess.Process) -> None:
+        self._process = process
+        self.out = bytearray()
+        self.err = bytearray()
+
+    def send(self, number: signal.Signals) -> None:
+        """Send a signal."""
+        self._process.send_signal(number)
+
+    async def type(self, text: str) -> None:
+        """Write to its standard input."""
+        assert self._process.stdin is not None, "a run that is `typed` to has one"
+        self._process.stdin.write(text.encode())
+        await self._process.stdin.drain()
+
+    def end_input(self) -> None:
+        """End its standard input."""
+        assert self._process.stdin is not None, "a run that is `typed` to has one"
+        self._process.stdin.close()
+
+    async def until(self, text: str) -> None:
+        """Wait until a text was written, to either stream."""
+        wanted = text.encode()
+        async with asyncio.timeout(LIMIT):
+            while wanted not in self.out and wanted not in self.err:
+                assert self._process.returncode is None, f"ended without {text!r}: {self.out!r} {self.err!r}"
+                await asyncio.sleep(0.005)
+
+    async def result(self) -> Result:
+        """How it ended."""
+        async with asyncio.timeout(LIMIT):
+            code = await self._process.wait()
+            await self._read
+        return Result(code, self.out.decode(), self.err.decode())
+
+    _read: asyncio.Future[Any]
+
+    def reading(self, future: asyncio.Future[Any]) -> None:
+        """What ends when everything is read."""
+        self._read = future
+
+
+def environment(url: str | None, home: Path, more: Mapping[str, str] | None = None) -> dict[str, str]:
+    """A bare environment in which the program finds its server."""
+    bare = {"PATH": os.defpath, "HOME": str(home), "PYTHONPATH": str(ROOT), "TERM": "xterm-256color", "PYTHONWARNINGS": "error"}
+    return bare | ({} if url is None else {"GCTD_URL": url}) | dict(more or {})
+
+
+@asynccontextmanager
+async def running(
+    *arguments: str, url: str | None, home: Path, env: Mapping[str, str] | None = None, program: str = "gctd", typed: bool = False
+) -> AsyncIterator[Run]:
+    """A program with these arguments, standard output and error on pipes; killed at the end where it still runs.
+
+    `typed`: its standard input is a pipe that `Run.type` writes to, else there is none.
+    """
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", program, *arguments),
+        stdin=asyncio.subprocess.PIPE if typed else asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+        cwd=home,
+        env=environment(url, home, env),
+    )
+    run = Run(process)
+    assert process.stdout is not None
+    assert process.stderr is not None
+    run.reading(asyncio.gather(_drain(process.stdout, run.out), _drain(process.stderr, run.err)))
+    try:
+        yield run
+    finally:
+        if process.returncode is None:
+            process.kill()
+        await run.result()
+
+
+async def gctd(*arguments: str, url: str | None, home: Path, env: Mapping[str, str] | None = None) -> Result:
+    """How `gctd` with these arguments ends."""
+    async with running(*arguments, url=url, home=home, env=env) as run:
+        return await run.result()
+
+
+async def pantry(*arguments: str, home: Path, env: Mapping[str, str], typed: str | None = None) -> Result:
+    """How `pantry` with these arguments and this standard input ends."""
+    async with running(*arguments, url=None, home=home, env=env, program="pantry", typed=typed is not None) as run:
+        if typed is not None:
+            await run.type(typed)
+            run.end_input()
+        return await run.result()
+
+
+@asynccontextmanager
+async def running_on_terminal(
+    *arguments: str, url: str | None, home: Path, env: Mapping[str, str] | None = None, columns: int = 120
+) -> AsyncIterator[Run]:
+    """`gctd` with these arguments on a terminal of so many columns."""
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
+    try:
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", "gctd", *arguments),
+            stdin=theirs,
+            stdout=theirs,
+            stderr=theirs,
+            cwd=home,
+            env=environment(url, home, env),
+        )
+    finally:
+        os.close(theirs)
+    run = Run(process)
+    loop = asyncio.get_running_loop()
+    ended: asyncio.Future[None] = loop.create_future()
+
+    def read() -> None:
+        try:
+            chunk = os.read(ours, 65536)
+        except OSError:  # the last process on the terminal is gone
+            chunk = b""
+        run.out.extend(chunk)
+        if not chunk:
+            loop.remove_reader(ours)
+            if not ended.done():
+                ended.set_result(None)
+
+    loop.add_reader(ours, read)
+    run.reading(ended)
+    try:
+        yield run
+    finally:
+        if process.returncode is None:
+            process.kill()
+        await run.result()
+        os.close(ours)
+
+
+async def gctd_on_terminal(
+    *arguments: str, url: str | None, home: Path, env: Mapping[str, str] | None = None, columns: int = 120
+) -> Result:
+    """How `gctd` with these arguments ends on a terminal."""
+    async with running_on_terminal(*arguments, url=url, home=home, env=env, columns=columns) as run:
+        return await run.result()
+
+
+async def _drain(stream: asyncio.StreamReader, into: bytearray) -> None:
+    while chunk := await stream.read(65536):
+        into.extend(chunk)

@@ -1,0 +1,75 @@
+"""A supervisor in a process of its own: its descendants, its ready file, and what it says."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from tests.support import ROOT
+from tests.support.waiting import wait_until
+
+
+class Supervised:
+    """The running supervisor; `ready` is the content of its ready file."""
+
+    def __init__(self, process: subprocess.Popen[bytes], output: Path, ready_file: Path) -> None:
+        self.process = process
+        self.ready_file = ready_file
+        self._output = output
+
+    @property
+    def said(self) -> str:
+        """What it wrote to its console up to now."""
+        return self._output.read_text(encoding="utf-8")
+
+    async def ready(self, within: float = 60) -> Any:
+        """The content of the ready file, as soon as it is there."""
+        await wait_until(lambda: self.ready_file.exists() or self.process.poll() is not None, within)
+        assert self.ready_file.exists(), self.said
+        return json.loads(self.ready_file.read_bytes())
+
+    def descendants(self) -> dict[str, psutil.Process]:
+        """Its processes, by the part of the command line that names them."""
+        return {" ".join(child.cmdline()): child for child in psutil.Process(self.process.pid).children(recursive=True)}
+
+    def find(self, part: str) -> psutil.Process:
+        """The one descendant whose command line has this part."""
+        [found] = [child for line, child in self.descendants().items() if part in line]
+        return found
+
+    async def end(self, *signals: signal.Signals, within: float = 30) -> int:
+        """Send it signals, one by one; its exit code."""
+        for number in signals:
+            self.process.send_signal(number)
+        await wait_until(lambda: self.process.poll() is not None, within)
+        assert self.process.returncode is not None
+        return self.process.returncode
+
+
+@contextmanager
+def supervised(command: Sequence[str], output: Path, environment: Mapping[str, str]) -> Iterator[Supervised]:
+    """Run a supervisor with this console, which was told to write `ready.json` beside it; afterwards nothing of it is left."""
+    with output.open("wb") as file:
+        process = subprocess.Popen(command, cwd=ROOT, env=environment, stdin=subprocess.DEVNULL, stdout=file, stderr=file)
+    started = Supervised(process, output, output.with_name("ready.json"))
+    try:
+        yield started
+    finally:
+        left = [] if process.poll() is not None else [*psutil.Process(process.pid).children(recursive=True)]
+        process.kill()
+        process.wait()
+        for child in left:
+            if child.is_running():
+                child.kill()
+
+
+def alive(processes: Sequence[psutil.Process]) -> list[str]:
+    """The command lines of those that still run."""
+    return [str(each.pid) for each in processes if each.is_running() and each.status() != psutil.STATUS_ZOMBIE]

@@ -1,0 +1,69 @@
+"""The example's projector on a real stream: in this process, and as a process of its own that can be killed.
+
+python -m tests.support.readside.projecting URL DATABASE BATCH WORKERS
+"""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from eventlog.admin.declarations import Declarations, Stream
+from eventlog.admin.reconcile import apply
+from eventlog.jetstream.log import JetStreamLog
+from eventlog.jetstream.transport.connection import Connection
+from projections.migrations import Migrations
+from projections.parallel import Workers
+from projections.projector.projector import Projector
+from projections.rebuild.verify import compare, dump, folded
+from projections.store import Reader
+from projections.stores.databases import store_at
+from tests.support import ROOT
+from tests.support.readside.ledger import CATEGORY, MODEL, PLACE, REGISTRY
+
+STREAM = Stream(
+    MODEL.stream,
+    {"subjects": [f"{CATEGORY}.*"], "storage": "file", "allow_direct": True, "allow_atomic": True},
+    incarnation=True,
+)
+
+
+@asynccontextmanager
+async def ledger_log(url: str) -> AsyncIterator[JetStreamLog]:
+    """The example's stream, made where it is missing."""
+    async with Connection.open(url, name="test") as connection:
+        await apply(connection, Declarations((STREAM,)))
+        yield JetStreamLog(connection, MODEL.stream, REGISTRY)
+
+
+def start_projector(url: str, database: str, batch: int, workers: int = 0) -> subprocess.Popen[bytes]:
+    """A process that projects for ever, to catch up with processes of its own."""
+    command = [sys.executable, "-m", "tests.support.readside.projecting", url, database, str(batch), str(workers)]
+    return subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL)
+
+
+async def assert_equals_a_fold(log: JetStreamLog, store: Reader) -> None:
+    """I3: rows, keys and counts are those of a clean fold up to the end of the log, bit for bit."""
+    head = await log.head()
+    assert {checkpoint.sequence for checkpoint in (await store.checkpoints()).values()} == {head.last}
+    async with folded(log, MODEL, until=head.last) as fresh:
+        assert await compare(store, fresh, MODEL) is None
+        ours = await dump(store, MODEL)
+        assert ours == await dump(fresh, MODEL)
+        assert set(ours.applied.values()) == {head.last}
+
+
+async def project(url: str, database: str, batch: int, workers: int) -> None:
+    """Bring a database up to date and keep it so."""
+    async with Connection.open(url, name="projector") as connection, store_at(database) as store:
+        await Migrations(store, MODEL).up()
+        async with Workers(MODEL, workers, place=PLACE) as deriving:
+            projector = Projector(JetStreamLog(connection, MODEL.stream, REGISTRY), store, MODEL, batch=batch)
+            await projector.run(workers=deriving)
+
+
+if __name__ == "__main__":
+    asyncio.run(project(sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])))

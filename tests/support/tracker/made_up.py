@@ -1,0 +1,109 @@
+"""Analyses that a test writes down and a worker whose work is made up reports: figures, functions, and what made them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+
+import attrs
+import msgspec
+
+from eventlog.broker.blobs import Blobs
+from gctd.domain.analysis import Analysis, Blob, PackageProblem, Summary, analysis_id
+from gctd.domain.task import Task
+from gctd.engines import report as report_format
+from gctd.engines.report import Counts, FunctionEntry, Report
+from gctd.engines.score import crap, summarize, worst_first
+
+
+@attrs.frozen(kw_only=True)
+class MadeUp:
+    """An analysis: `functions` maps `file:Name` or `file:Type.Name` to a CRAP value. Its ref is the name it is written under.
+
+    `measured` maps such names to complexity and coverage, from which the value follows. `more` functions are counted and not
+    shown; `profile` is the text of its coverage profile.
+    """
+
+    commit_sha: str
+    functions: Mapping[str, float]
+    engine: str = "fake"
+    engine_version: str = "1"
+    go_version: str = "go1.26.6"
+    flags: tuple[str, ...] = ()
+    more: int = 0
+    sandbox: str = ""
+    profile: str = ""
+    uncovered: tuple[PackageProblem, ...] = ()
+    measured: Mapping[str, tuple[int, float]] = {}
+
+    def write(self, directory: Path, ref: str) -> None:
+        """Put it where the worker finds it (FAKE_ANALYSES) when a task has this ref."""
+        directory.mkdir(exist_ok=True)
+        (directory / f"{ref}.json").write_bytes(msgspec.json.encode(self))
+
+    @classmethod
+    def read(cls, directory: Path, ref: str) -> MadeUp | None:
+        """The analysis for a ref, where there is one."""
+        file = directory / f"{ref}.json"
+        return msgspec.json.decode(file.read_bytes(), type=cls) if file.is_file() else None
+
+    async def reported(self, task: Task, blobs: Blobs) -> Analysis:
+        """The result of a task, its report stored."""
+        entries = worst_first(
+            [
+                *(_entry(place, line, crap) for line, (place, crap) in enumerate(self.functions.items(), 1)),
+                *(_measured(place, line, *found) for line, (place, found) in enumerate(self.measured.items(), 1)),
+            ]
+        )
+        summary = summarize([*(entry.crap for entry in entries), *(1.0,) * self.more], 30.0)
+        report = Report(
+            engine=self.engine,
+            engine_version=self.engine_version,
+            crap_version="v0.0.0",
+            summary=summary,
+            entries=entries,
+            counts=Counts(files=1, files_skipped=0, covered_functions=len(entries), differing=0),
+        )
+        stored = await blobs.put(report_format.encode(report))
+        profile = await blobs.put(self.profile.encode()) if self.profile else None
+        return Analysis(
+            id=analysis_id(task.repo_id, task.project),
+            ref=task.ref,
+            commit_sha=self.commit_sha,
+            summary=Summary(**msgspec.structs.asdict(summary)),
+            engine=self.engine,
+            engine_version=self.engine_version,
+            crap_version="v0.0.0",
+            go_version=self.go_version,
+            flags=self.flags,
+            report=Blob(digest=stored.digest, size=stored.size),
+            analyzed_at=datetime.now(UTC),
+            duration_ms=12,
+            sandbox=self.sandbox,
+            profile=Blob(digest=profile.digest, size=profile.size) if profile else None,
+            uncovered=self.uncovered,
+        )
+
+
+def _measured(place: str, line: int, cyclomatic: int, coverage: float) -> FunctionEntry:
+    entry = _entry(place, line, crap(cyclomatic, coverage))
+    return msgspec.structs.replace(entry, cyclomatic=cyclomatic, coverage=coverage)
+
+
+def _entry(place: str, line: int, crap: float) -> FunctionEntry:
+    file, _, function = place.partition(":")
+    receiver, _, name = function.rpartition(".")
+    return FunctionEntry(
+        file=file,
+        package="lib",
+        function=function,
+        name=name,
+        receiver=receiver,
+        line=line,
+        end_line=line,
+        cyclomatic=2,
+        coverage=50.0,
+        stmt_coverage=None,
+        crap=crap,
+    )

@@ -1,0 +1,33 @@
+"""Hooks of Schemathesis (SCHEMATHESIS_HOOKS) for every service: cursors, and keys that are used once.
+
+Those of one service, with the formats that its document names, are in `formats_gctd` and `formats_pantry`.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from typing import Any
+
+import schemathesis
+from hypothesis import strategies as st
+
+from httpkit.messages.paging import encode_cursor
+from httpkit.operation import KEY_HEADER, KEY_PATTERN
+
+_USES = itertools.count()
+
+NAMES = st.from_regex(r"[A-Za-z0-9][A-Za-z0-9_-]{0,20}", fullmatch=True)
+POSITIONS = st.integers(0, 1_000)
+
+schemathesis.openapi.format("cursor", st.tuples(NAMES, NAMES).map(encode_cursor))
+schemathesis.openapi.format("position-cursor", st.builds(lambda a, b: encode_cursor((a, b)), POSITIONS, POSITIONS))
+schemathesis.openapi.format("sequence-cursor", POSITIONS.map(lambda sequence: encode_cursor((sequence,))))
+
+
+@schemathesis.hook
+def before_call(_: schemathesis.HookContext, case: schemathesis.Case[Any], __: object) -> None:
+    """Make a sound idempotency key one that no other request has: with another request it would rightly be refused."""
+    key = case.headers.get(KEY_HEADER)
+    if key is not None and re.fullmatch(KEY_PATTERN, key):
+        case.headers[KEY_HEADER] = f"{key[:200]}-{next(_USES)}"
