@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import json
-import time
 from contextlib import AsyncExitStack
 from pathlib import Path
 from random import Random
 
+from tests.support.pace import within
 from tests.support.tracker.system import tracker_system
 from tests.support.waiting import wait_until
 from tests.support.web.listener import Listener
@@ -67,8 +67,7 @@ async def test_the_server_ends_at_once_however_many_follow_its_events(tmp_path: 
         assert system.serve is not None
         streams = [await clients.enter_async_context(system.http.get(f"{system.url}/api/sse")) for _ in range(50)]
         assert {stream.status for stream in streams} == {200}
-        started = time.monotonic()
-        assert await system.serve.stop() == 0
-        assert time.monotonic() - started < 5, "it is under 2 s unless the machine is busy, and 30 s where streams are waited for"
+        with within(5):  # it takes 30 s if the server waits for its streams
+            assert await system.serve.stop() == 0
         ends = await asyncio.gather(*(stream.read() for stream in streams))
         assert all(end.endswith(b"\n\n") for end in ends), "a clean end, not a broken connection"
