@@ -14,12 +14,14 @@ from eventlog.commit import (
 )
 from eventlog.decider import Decider
 from eventlog.errors import (
+    AggregateDamaged,
     BlobMissing,
     Conflict,
     EventLogError,
     IncarnationChanged,
     KeyReused,
     LogDamaged,
+    LogDiverged,
     LogTruncated,
     OutcomeUnknown,
     SequenceGap,
@@ -32,6 +34,7 @@ from eventlog.registry import Registry
 
 __all__ = [
     "DEADLINE",
+    "AggregateDamaged",
     "AggregateId",
     "Appended",
     "BlobMissing",
@@ -47,6 +50,7 @@ __all__ = [
     "IncarnationChanged",
     "KeyReused",
     "LogDamaged",
+    "LogDiverged",
     "LogTruncated",
     "NewCommit",
     "NewEvent",

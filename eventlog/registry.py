@@ -117,14 +117,17 @@ class Registry:
         """A stored commit that is read with these types: its sequence, the subject of its aggregate, its bytes, its headers."""
         return Commit(sequence, subject, data, self, headers)
 
-    def encode(self, commit: NewCommit, sealed: Sequence[str | None] = ()) -> bytes:
+    def encode(self, commit: NewCommit, sealed: Sequence[str | None] = (), prev: str | None = None) -> bytes:
         """The bytes of a commit; `sealed` are the personal fields of its events (`eventlog.privacy.encryption`).
+
+        `prev` is the digest of the aggregate's previous commit.
 
         Raises ValueError for an event or a state whose class is not registered, and for personal fields that are not sealed.
         """
         body = CommitBody(
             id=commit.id,
             at=commit.at,
+            prev=prev,
             events=[self._encode_event(event, text) for event, text in zip_longest(commit.events, sealed)],
             state=StateBody(self._raw(commit.state), self._type_of(commit.state).version),
         )

@@ -42,7 +42,7 @@ def _parts(running: Running, settings: Settings) -> Parts:  # noqa: ARG001 - non
     assert people is not None, "the service has a keyring"
     queries = PantryQueries(running.store, people)
     erasures = Erasures(people, queries, side)
-    pantry = Pantry(running.log, side.commands, queries, side.projector)
+    pantry = Pantry(running.log, side.commands, queries, side.projector, trouble=lambda: running.log.writes.now().reason)
     return Parts(
         services=Services(pantry=pantry, queries=queries, side=side, erasures=erasures),
         background={"erasures": erasures.run},

@@ -160,7 +160,13 @@ class Service:
             deciders = {decider.category: decider for decider in self.deciders}
             frames = CommitFrames(log, deciders, self.show, needs_previous_state=self.needs_previous_state)
             side = ReadSide(
-                connection=connection, log=log, store=store, model=self.model, frames=frames, max_lag=settings.max_lag
+                connection=connection,
+                log=log,
+                store=store,
+                model=self.model,
+                frames=frames,
+                max_lag=settings.max_lag,
+                monitoring_url=settings.monitoring_url,
             )
             running = Running(connection=connection, log=log, store=store, side=side, head=await log.head(), people=people)
             parts = self.parts(running, settings)

@@ -49,6 +49,8 @@ class Serving(Listening, Protocol):
     def event_store_max_bytes(self) -> str | None: ...
     @property
     def max_lag(self) -> float: ...
+    @property
+    def monitoring_url(self) -> str | None: ...
 
 
 @settings
@@ -69,6 +71,11 @@ class ServiceSettings:
     )
     max_lag: float = setting(default=30.0, duration=True, ge=1, help="Lag of the read model above which it is not ready.")
     nats_url: str = setting(default="nats://127.0.0.1:4222", help="Address of the broker.")
+    monitoring_url: str | None = setting(
+        default=None,
+        pattern="^https?://[^ ,]+(, *https?://[^ ,]+)*$",
+        help="Address of nats-server's monitoring port, or several with commas between: there it shows its health.",
+    )
     replicas: int = setting(default=1, ge=1, le=5, help="Servers that hold the stream: 1, or 3 on a cluster.")
     event_store_max_bytes: str | None = setting(default=None, pattern=_SIZE, help="Size limit of the event stream, as in 20GiB.")
     log_level: Literal["debug", "info", "warning", "error"] = setting(default="info", help="Least level that is logged.")

@@ -27,7 +27,7 @@ class AttemptLog:
     cut_at: int
 
 
-@REGISTRY.event("TaskQueued", version=3, reads=[1, 2])
+@REGISTRY.event("TaskQueued", version=4, reads=[1, 2, 3])
 @attrs.frozen(kw_only=True)
 class TaskQueued:
     """A project is to be analysed, with the settings that hold for it now.
@@ -101,7 +101,7 @@ class TaskAttemptLost:
     at: datetime
 
 
-@REGISTRY.event("TaskCompleted", version=2, reads=[1])
+@REGISTRY.event("TaskCompleted", version=3, reads=[1, 2])
 @attrs.frozen(kw_only=True)
 class TaskCompleted:
     """An attempt succeeded."""

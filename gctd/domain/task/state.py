@@ -59,7 +59,7 @@ class TaskStatus(StrEnum):
         return self in {TaskStatus.COMPLETED, TaskStatus.FAILED, TaskStatus.EXPIRED}
 
 
-@REGISTRY.state(CATEGORY, version=4, reads=[1, 2, 3])
+@REGISTRY.state(CATEGORY, version=5, reads=[1, 2, 3, 4])
 @attrs.frozen(kw_only=True)
 class Task:
     """A task. `attempt` is 0 until a worker starts one; `waiting_since` is when it last began to wait for a worker."""
