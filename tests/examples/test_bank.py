@@ -142,7 +142,7 @@ async def test_it_describes_itself_and_says_how_it_is(bank: Bank) -> None:
     assert {"/api/accounts", "/api/accounts/{id}/deposits", "/api/accounts/{id}/transfers", "/api/events"} <= set(
         document["paths"]
     )
-    assert (await bank.ask("GET", "/readyz"))[:2] == (200, {"status": "ok"})
+    assert (await bank.ask("GET", "/readyz"))[:2] == (200, {"status": "ok", "reads": "ok", "writes": "ok"})
     _, standing, _ = await bank.ask("GET", "/api/projections")
     assert (standing["read_model"], standing["stream"], standing["head"]) == ("bank", "BANK", 1)
     async with bank.http.get("/metrics") as response:
