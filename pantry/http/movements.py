@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from httpkit.messages.fields import UNSET, Unset, member, message, path, query
-from httpkit.messages.paging import decode_cursor, encode_cursor
+from httpkit.messages.paging import decode_cursor, page_of
 from httpkit.messages.times import moment
 from httpkit.routes import Answer, Call, Route
 from pantry.domain.errors import NotFound
@@ -136,9 +136,7 @@ async def _list(
         before=decode_cursor(request.cursor, tuple[str, int, int]) if request.cursor is not None else None,
         limit=request.limit + 1,
     )
-    page = found[: request.limit]
-    last = page[-1] if len(found) > len(page) else None
-    more = None if last is None else encode_cursor((last.created_at, last.sequence, last.position))
+    page, more = page_of(found, request.limit, lambda one: (one.created_at, one.sequence, one.position))
     return Answer([MovementBody.of(movement) for movement in page], cursor=more)
 
 

@@ -12,7 +12,7 @@ from gctd.http.services import Services
 from gctd.http.tasks.routes import PAGE
 from gctd.readmodel.views import AnalysisView
 from httpkit.messages.fields import message, path, query
-from httpkit.messages.paging import decode_cursor, encode_cursor
+from httpkit.messages.paging import decode_cursor, page_of
 from httpkit.routes import Answer, Call, Route
 
 
@@ -44,9 +44,8 @@ async def project_history(request: ListHistory, call: Call[Services]) -> Answer[
     )
     if not found and request.cursor is None:
         raise NotFound(f"there is no analysis {request.id}")
-    page = found[: request.limit]
+    page, more = page_of(found, request.limit, lambda one: (one.measured, one.sequence))
     earlier: list[AnalysisView | None] = [*found[1:], None]
-    more = encode_cursor((page[-1].measured, page[-1].sequence)) if len(found) > len(page) else None
     return Answer([HistoryBody.after(one, older) for one, older in zip(page, earlier, strict=False)], cursor=more)
 
 

@@ -20,7 +20,7 @@ from gctd.http.bodies import AnalysisBody, TaskBody
 from gctd.http.services import Services
 from gctd.readmodel.views import AnalysisView, TaskView
 from httpkit.messages.fields import member, message, path, query
-from httpkit.messages.paging import decode_cursor, encode_cursor
+from httpkit.messages.paging import decode_cursor, page_of
 from httpkit.messages.times import moment
 from httpkit.routes import Answer, Call, Route
 from servicekit.command_context import context, replayed
@@ -95,8 +95,7 @@ async def list_tasks(request: ListTasks, call: Call[Services]) -> Answer[Sequenc
         before=decode_cursor(request.cursor, tuple[str, str]) if request.cursor is not None else None,
         limit=request.limit + 1,
     )
-    page = found[: request.limit]
-    more = encode_cursor((page[-1].created_at, page[-1].id)) if len(found) > len(page) else None
+    page, more = page_of(found, request.limit, lambda task: (task.created_at, task.id))
     return Answer([TaskBody.of(task) for task in page], cursor=more)
 
 
