@@ -36,7 +36,6 @@ _log = structlog.get_logger(__name__)
 EVENTS = MODEL.stream
 KEYS, KEY_SUBJECTS = "PANTRY_KEYS", "pantry.key"
 """The stream with the keys of persons, and what its subjects begin with."""
-_PROBES = {"/ping": "live", "/livez": "live", "/health": "live", "/readyz": "ready"}
 
 
 async def serve(settings: Settings, *, on_ready: Callable[[ListenAddress], None]) -> None:
@@ -103,6 +102,9 @@ def _edge(settings: Settings, side: ReadSide) -> Edge:
         wait_for=side.wait_for,
         session_path="/api/v1/session",
         openapi_path="/openapi.json",
+        also_json=frozenset({"application/x-www-form-urlencoded"}),  # what curl says of a body unless told otherwise
+        trailing_slash=True,
+        refuse_unknown_query=True,  # a filter with a slip in its name would show everything
     )
     edge.metrics.registry.register(side.hub)
     edge.metrics.registry.register(side)
@@ -112,6 +114,6 @@ def _edge(settings: Settings, side: ReadSide) -> Edge:
 def _application(side: ReadSide, edge: Edge, log: JetStreamLog, queries: PantryQueries, erasures: Erasures) -> Any:
     pantry = Pantry(log, side.commands, queries, side.projector)
     services = Services(pantry=pantry, queries=queries, side=side, erasures=erasures)
-    app = build_application(TABLE, services, edge, health=side.health(), probes=_PROBES, pages=pages())
+    app = build_application(TABLE, services, edge, health=side.health(), pages=pages())
     app.on_shutdown.append(side.hub.close)
     return app

@@ -27,9 +27,9 @@ class ListMovements:
     """Which movements to list."""
 
     ean13: str | None = query(default=None, max_length=13, description="only those of this product")
-    type: MovementType | None = query(default=None)
-    since: datetime | None = moment(name="from", description="not before")
-    until: datetime | None = moment(name="to", description="not after")
+    type: MovementType | None = query(default=None, empty=True)
+    since: datetime | None = moment(name="from", description="not before", empty=True)
+    until: datetime | None = moment(name="to", description="not after", empty=True)
     limit: int = query(default=PAGE, ge=1, le=PAGE)
     cursor: str | None = query(default=None, schema=MOVEMENT_CURSOR, max_length=4096, description="goes on after the page before")
 
@@ -39,9 +39,9 @@ class ListMovementsOfProduct:
     """Which movements of a product to list."""
 
     ean13: str = path(parse=checked_ean13, schema=EAN13_SCHEMA, example=EXAMPLE)
-    type: MovementType | None = query(default=None)
-    since: datetime | None = moment(name="from", description="not before")
-    until: datetime | None = moment(name="to", description="not after")
+    type: MovementType | None = query(default=None, empty=True)
+    since: datetime | None = moment(name="from", description="not before", empty=True)
+    until: datetime | None = moment(name="to", description="not after", empty=True)
     limit: int = query(default=PAGE, ge=1, le=PAGE)
     cursor: str | None = query(default=None, schema=MOVEMENT_CURSOR, max_length=4096, description="goes on after the page before")
 
