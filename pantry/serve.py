@@ -103,7 +103,7 @@ def _edge(settings: Settings, side: ReadSide) -> Edge:
         wait_for=side.wait_for,
         session_path="/api/v1/session",
         openapi_path="/openapi.json",
-        also_json=frozenset({"application/x-www-form-urlencoded"}),  # what curl says of a body unless told otherwise
+        also_json=frozenset({"application/x-www-form-urlencoded"}),  # the default of curl
         trailing_slash=True,
         refuse_unknown_query=True,  # a filter with a slip in its name would show everything
     )

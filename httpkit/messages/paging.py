@@ -39,5 +39,5 @@ def _too_large(part: Any) -> bool:
 
 
 def not_a_cursor() -> Invalid:
-    """The error for a text that is no cursor of the list."""
+    """The error for a text that cannot be a cursor of the list."""
     return Invalid([FieldError("is not a cursor of this list", parameter="cursor")])

@@ -21,7 +21,7 @@ class Alive:
 
 
 async def ping(request: Nothing, call: Call[Services]) -> Alive:  # noqa: ARG001
-    """Say that the process answers. `/readyz` says whether it can do its work."""
+    """Answer as soon as the process does. `/readyz` reports whether the service can do its work."""
     return Alive(status="healthy", service="pantry")
 
 

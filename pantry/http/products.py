@@ -29,9 +29,9 @@ class ListProducts:
     """Which products to list."""
 
     category: str | None = query(
-        default=None, max_length=CATEGORY_ID_LENGTH, description="only those of this category", empty=True
+        default=None, max_length=CATEGORY_ID_LENGTH, description="only products of this category", empty=True
     )
-    active: bool | None = flag("only those that are kept, or are not kept any more")
+    active: bool | None = flag("only active products, or only inactive ones")
     low_stock: bool | None = query(default=None, description="only those whose stock has come down to the minimum, or has not")
     search: str | None = query(default=None, min_length=1, max_length=100, description="part of a name, or beginning of a code")
     as_of: datetime | None = moment(description="as it was then")

@@ -62,7 +62,7 @@ class StockReport:
 
 @message
 class ConsumptionItem:
-    """What went in and out of a product, as far as it is in effect.
+    """Sums of the movements of a product that are in effect.
 
     A movement that was undone does not count, unless its undoing was undone in turn. Undoings never count themselves.
     """

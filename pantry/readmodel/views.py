@@ -176,7 +176,7 @@ class ConsumptionView:
 
     @property
     def suggested(self) -> int:
-        """How much to buy, in thousandths: up to twice the minimum, or up to what went out in the period if that is more."""
+        """How much to buy, in thousandths: up to twice the minimum, or up to `total_out` if that is more."""
         return max(2 * self.min_stock, self.total_out) - self.current_stock
 
     @property

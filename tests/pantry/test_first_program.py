@@ -12,7 +12,7 @@ from tests.support.pantry.system import API, Server, pantry_system
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 FORM = {"Content-Type": "application/x-www-form-urlencoded"}
-"""What curl says of a body unless it is told otherwise."""
+"""The default of curl."""
 
 
 @attrs.frozen
