@@ -46,7 +46,7 @@ from pantry.readmodel.tables import (
 from projections import models
 from projections.migrations import Migrations
 from projections.model import Put, ReadModel, timestamp_text
-from projections.sql import Part
+from projections.sql import ListPart
 from projections.store import Argument, Checkpoint, Row, Step, Store
 from projections.stores.postgres import PostgresStore
 from projections.stores.sqlite import SQLiteStore
@@ -148,9 +148,15 @@ _CURSORS: Mapping[Any, Sequence[Any]] = {
 _BY_TYPE: Mapping[Any, Sequence[Any]] = {int: (100, 3), bool: (True, False), datetime: _TIMES, str: ("", "no such"), **_CURSORS}
 
 
-def _parts(key: tuple[Any, ...]) -> Sequence[Part]:
+def _parts(key: tuple[Any, ...]) -> Sequence[ListPart]:
     """The parts of a list that one may ask for, some of them from or up to a key."""
-    return (Part(limit=100), Part(limit=3), Part(limit=3, backward=True), Part(limit=4, after=key), Part(limit=4, before=key))
+    return (
+        ListPart(limit=100),
+        ListPart(limit=3),
+        ListPart(limit=3, backward=True),
+        ListPart(limit=4, after=key),
+        ListPart(limit=4, before=key),
+    )
 
 
 CASES = (
@@ -297,13 +303,14 @@ async def test_each_query_gives_the_same_on_both(case: Case, stores: tuple[Store
 
 
 def test_every_read_model_is_asked_by_all_its_queries() -> None:
-    """Each class in `projections.<model>` that is made from a database."""
+    """Each class of a read model's package that is made from a database."""
     assert {case.model for case in CASES} == set(models.names())
     asking = set()
     for name in models.names():
-        for module in pkgutil.iter_modules([str(ROOT / "projections" / name)]):
-            for member in vars(import_module(f"projections.{name}.{module.name}")).values():
-                ours = inspect.isclass(member) and member.__module__.startswith(f"projections.{name}.")
+        package = models.place_of(name).partition(":")[0]
+        for module in pkgutil.iter_modules([str(ROOT / package.replace(".", "/"))]):
+            for member in vars(import_module(f"{package}.{module.name}")).values():
+                ours = inspect.isclass(member) and member.__module__.startswith(f"{package}.")
                 if ours and "store" in getattr(member.__init__, "__annotations__", {}):
                     asking.add(member)
     assert asking == {case.queries for case in CASES}
@@ -320,7 +327,7 @@ class Explaining:
         self.plan += [row["detail"] for row in await self._store.fetch("EXPLAIN QUERY PLAN " + sql, *arguments)]
         return []
 
-    fetch_beside = fetch
+    fetch_in_thread = fetch
 
     async def fetch_one(self, sql: str, *arguments: Argument) -> Row | None:
         await self.fetch(sql, *arguments)
@@ -331,8 +338,8 @@ async def test_the_tasks_of_a_repository_are_found_without_a_look_at_those_of_ot
     async with SQLiteStore(tmp_path / "read.db") as store:
         await fill(store, models.load("tracker"), tracker_rows())
         asking = Explaining(store)
-        await TrackerGraph(asking).tasks_of(["r1", "r2"], Part(limit=3))
-        await TrackerGraph(asking).tasks(Part(limit=3), repo="r1", project="part-1", all_=True)
+        await TrackerGraph(asking).tasks_of(["r1", "r2"], ListPart(limit=3))
+        await TrackerGraph(asking).tasks(ListPart(limit=3), repo="r1", project="part-1", all_=True)
     looks = [line for line in asking.plan if " tasks" in line]
     assert len(looks) == 2
     assert all("INDEX tasks_by_repo" in line for line in looks), asking.plan
