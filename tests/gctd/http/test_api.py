@@ -202,7 +202,7 @@ async def test_a_repeated_request_with_its_key_is_answered_as_before(system: Tra
 
 async def test_health_tells_the_truth(system: TrackerSystem) -> None:
     assert await system.get("/livez") == await system.get("/health") == {"status": "ok"}
-    assert await system.get("/readyz") == {"status": "ok"}
+    assert await system.get("/readyz") == {"status": "ok", "reads": "ok", "writes": "ok"}
     await system.nats.kill()
 
     async def unready() -> Any:

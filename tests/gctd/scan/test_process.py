@@ -150,10 +150,10 @@ async def test_the_time_limit_holds_while_the_worker_is_stopped(tmp_path: Path) 
 @pytest.mark.fault
 @pytest.mark.parametrize("attack", ["KILL", "STOP"])
 async def test_a_program_that_attacks_its_warden_is_ended_all_the_same(tmp_path: Path, attack: str) -> None:
-    """The warden killed or frozen: what it watched is found by its mark. How it ended cannot be known."""
+    """The supervisor killed or frozen: what it watched is found by its mark. How it ended cannot be known."""
     marker = unused_sleep()
     script = f"setsid sleep {marker} & sleep {marker} & kill -{attack} $PPID; sleep {marker}"
-    with pytest.raises(ProcessError, match="warden"):
+    with pytest.raises(ProcessError, match="supervisor"):
         await shell(script, tmp_path, timeout=0.5, grace=0.1)
     assert sleeping(marker) == []
 

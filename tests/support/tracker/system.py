@@ -80,6 +80,7 @@ class TrackerSystem:
             **{name: value for name, value in os.environ.items() if not name.startswith("GCTD_")},
             "GCTD_URL": self.url,
             "GCTD_NATS_URL": self.nats.url,
+            "GCTD_MONITORING_URL": self.nats.monitoring_url,
             "GCTD_DATABASE_URL": f"sqlite:{self.database}",
             "GCTD_HOST": "127.0.0.1",
             "GCTD_PORT": str(self.port),
