@@ -20,6 +20,7 @@ from projections.errors import StoreUnavailable
 from projections.store import Checkpoint
 from projections.stores.postgres import lease, writing
 from projections.stores.postgres.connection import QUERY_TIMEOUT, DatabaseAddress, connect, translated
+from projections.stores.postgres.schema import LEASE
 
 log = structlog.get_logger(__name__)
 
@@ -190,3 +191,16 @@ class PostgresTurns:
             if found is None:
                 raise StoreUnavailable(f"{self._address}: there is no schema to make tables in: make that of `search_path`")
             self.channel = f"read model {found}"[:_LONGEST_NAME]
+
+
+async def leader_at(url: str) -> lease.Leader | None:
+    """Who leads on the database at an address; None if no process does. Raises StoreUnavailable."""
+    address = DatabaseAddress(url)
+    with translated(address):
+        connection = await connect(address, command_timeout=QUERY_TIMEOUT)
+        try:
+            if not await connection.fetchval("SELECT to_regclass($1) IS NOT NULL", LEASE):
+                return None
+            return await lease.leader(connection, KEY, LEADER)
+        finally:
+            await connection.close()

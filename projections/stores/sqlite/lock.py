@@ -99,6 +99,11 @@ class LockOwner:
         except psutil.NoSuchProcess:
             return None
 
+    @property
+    def alive(self) -> bool:
+        """Whether it is there, running or not."""
+        return self._process() is not None
+
     def lease(self) -> float:
         """Seconds without a heartbeat after which it hangs."""
         process = self._process()
