@@ -16,7 +16,8 @@ from typing import TypeVar
 import attrs
 import msgspec
 
-from eventlog.commit import Appended, Proposal
+from eventlog.chain import link
+from eventlog.commit import GUARD, Appended, Proposal
 from eventlog.errors import Conflict, OutcomeUnknown, TooLarge, Unavailable
 from eventlog.jetstream.message_reader import BrokerError, MessageReader
 from eventlog.jetstream.transport.connection import REQUEST_TIMEOUT, Connection
@@ -72,6 +73,11 @@ class Message:
         """Bytes of it in a batch."""
         return len(self.headers) + len(self.body) + _ROOM_FOR_BATCH_HEADERS
 
+    @property
+    def digest(self) -> str:
+        """The digest of the commit as it is stored."""
+        return link(self.subject, self.body)
+
 
 def encode(registry: Registry, proposal: Proposal, max_payload: int, sealed: Sequence[str | None] = ()) -> Message:
     """The message of a proposal; `sealed` are the personal fields of its events.
@@ -79,10 +85,11 @@ def encode(registry: Registry, proposal: Proposal, max_payload: int, sealed: Seq
     Raises TooLarge above `max_payload` bytes, ValueError for what no header can carry.
     """
     commit, subject = proposal.commit, proposal.aggregate.subject
-    headers = f"Nats-Msg-Id: {_value(commit.id)}\r\nNats-Expected-Last-Subject-Sequence: {proposal.expected}\r\n"
+    headers = f"Nats-Msg-Id: {_value(commit.id)}\r\n{GUARD}: {proposal.expected}\r\n"
     if (traceparent := commit.traceparent) is not None:
         headers += f"traceparent: {_value(traceparent)}\r\n"
-    message = Message(subject, proposal.expected, commit.id, headers.encode(), registry.encode(commit, sealed))
+    body = registry.encode(commit, sealed, proposal.prev)
+    message = Message(subject, proposal.expected, commit.id, headers.encode(), body)
     if message.size > max_payload:
         raise TooLarge(
             f"a commit of {len(message.body):,} bytes to {subject} is over what one message may have ({max_payload:,} bytes); "
