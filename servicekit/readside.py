@@ -42,6 +42,8 @@ from servicekit.monitoring import addresses
 
 _log = structlog.get_logger(__name__)
 
+_HEARTBEATS_MISSED = 2.5
+"""Seconds without a heartbeat of the process that applies events after which what is behind is not put down to load."""
 READ_YOUR_WRITES = 5.0
 """Seconds for which the answer to a command waits for the read model."""
 
@@ -225,6 +227,11 @@ class ReadSide(Collector):
             raise ProjectorStopped(status.error or f"the projector is {status.state}")
         if status.lag_seconds is not None and status.lag_seconds > self._max_lag:
             raise ProjectorStopped(f"{status.lag_events} events behind the log, {status.lag_seconds:.0f} s")
+        silent = None if self._store.turns is None else self._store.turns.silent
+        if status.lag_events and silent is not None and silent > _HEARTBEATS_MISSED:
+            raise ProjectorStopped(
+                f"{status.lag_events} events behind the log: the process that applies them was not heard of for {silent:.0f} s"
+            )
 
     def health(self) -> Health:
         """The probes: ready where all checks hold, reads and writes apart; what is parked is told beside."""

@@ -14,6 +14,8 @@ from projections.stores.postgres.connection import quoted
 CHECKPOINTS = "projection_checkpoints"
 MIGRATIONS = "schema_migrations"
 PARKED = "projection_parked"
+LEASE = "projection_lease"
+"""Who leads, until when, and its fencing token. It stays with the schema when the other tables change places."""
 PARKED_COLUMNS = tuple(field.name for field in attrs.fields(Parked))
 
 _SYSTEM_TABLES = f"""
@@ -41,6 +43,13 @@ CREATE TABLE IF NOT EXISTS {PARKED} (
     waiting BIGINT NOT NULL,
     last BIGINT NOT NULL,
     PRIMARY KEY (projection, subject)
+);
+CREATE TABLE IF NOT EXISTS {LEASE} (
+    one BOOLEAN PRIMARY KEY DEFAULT TRUE CHECK (one),
+    token BIGINT NOT NULL,
+    holder TEXT NOT NULL,
+    pid INTEGER NOT NULL,
+    until TIMESTAMPTZ NOT NULL
 );
 CREATE TABLE IF NOT EXISTS {MIGRATIONS} (version BIGINT PRIMARY KEY, dirty BOOLEAN NOT NULL);
 """

@@ -14,6 +14,7 @@ from projections.model import Table
 from projections.projector.batch import Rows
 from projections.store import KEYS, Checkpoint, KeyRecord, Parked, Place
 from projections.stores.postgres.connection import quoted, without_nul
+from projections.stores.postgres.lease import fenced, renewal
 from projections.stores.postgres.schema import CHECKPOINTS, PARKED, PARKED_COLUMNS, TYPES
 
 FEW = 200
@@ -116,22 +117,28 @@ async def keep_checkpoints(connection: Any, within: str, own: Collection[str], o
 
 
 _MOVE = f"""
-WITH moved AS (
+WITH renewed AS (
+    {renewal("$1")}
+), moved AS (
     INSERT INTO {CHECKPOINTS} (projection, version, incarnation, sequence, applied)
-    SELECT * FROM unnest($1::text[], $2::bigint[], $3::text[], $4::bigint[], $5::bigint[])
+    SELECT * FROM unnest($2::text[], $3::bigint[], $4::text[], $5::bigint[], $6::bigint[])
     ON CONFLICT (projection) DO UPDATE SET
         version = excluded.version, incarnation = excluded.incarnation, sequence = excluded.sequence, applied = excluded.applied
 )
-SELECT pg_notify($6, $7)
+SELECT pg_notify($7, $8) FROM renewed
 """  # noqa: S608 - a constant
 
 
-async def write_checkpoints(connection: Any, checkpoints: Sequence[Checkpoint], channel: str) -> None:
-    """Move checkpoints, and tell who listens on `channel` when that can be seen: sequences by projection, as JSON."""
+async def write_checkpoints(connection: Any, checkpoints: Sequence[Checkpoint], channel: str, token: int) -> None:
+    """Move checkpoints, and tell who listens on `channel` when that can be seen: sequences by projection, as JSON.
+
+    Raises NotLeading if `token` is not the newest: the transaction has to be rolled back then.
+    """
     rows = [(c.projection, c.version, c.incarnation, c.sequence, c.applied) for c in checkpoints]
     columns = zip(*rows, strict=True) if rows else [()] * 5
     news = _encode({checkpoint.projection: checkpoint.sequence for checkpoint in checkpoints}).decode()
-    await connection.execute(_MOVE, *map(list, columns), channel, news)
+    if not await connection.fetch(_MOVE, token, *map(list, columns), channel, news):
+        raise fenced()
 
 
 async def forget(connection: Any, projection: str, tables: Iterable[str]) -> None:
