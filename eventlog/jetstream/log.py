@@ -184,6 +184,7 @@ class JetStreamLog:
         aggregate: AggregateId | None = None,
         batch: int = 1000,
         incarnation: str | None = None,
+        proof: str | None = None,
     ) -> AsyncIterator[Sequence[Commit]]:
         """See `eventlog.port.EventLog.follow`."""
         return reader.follow(
@@ -195,6 +196,7 @@ class JetStreamLog:
             aggregate=aggregate,
             batch=batch,
             incarnation=incarnation,
+            proof=proof,
         )
 
     async def head(self) -> Head:

@@ -10,8 +10,9 @@ import attrs
 
 from eventlog import Commit, EventLogError
 from projections.model import Change, Handler, Projection
+from projections.projector.continuity import Tip
 from projections.projector.parking import Parking
-from projections.store import KEYS, NOTHING_PARKED, Checkpoint, KeyRecord, Parked, Place, Step
+from projections.store import KEYS, NOTHING_PARKED, Checkpoint, KeyRecord, Mark, Parked, Place, Step
 
 TRIES = 2
 """How often a commit is tried once more, right away, before its aggregate is parked."""
@@ -24,6 +25,7 @@ class Batch:
     steps: Sequence[Step]
     keys: Sequence[KeyRecord]
     parked: Mapping[Place, Parked | None] = NOTHING_PARKED
+    marks: Sequence[Mark] = ()
 
 
 @attrs.frozen
@@ -56,10 +58,14 @@ def apply(
     incarnation: str,
     commits: Sequence[Commit],
     parking: Parking,
+    tip: Tip,
 ) -> Batch:
-    """Apply commits, each projection those above its checkpoint; what cannot be applied is parked."""
+    """Apply commits, each projection those above its checkpoint; what cannot be applied is parked.
+
+    `tip` is the end of the log after them.
+    """
     derived = derive(projections, reached_of(checkpoints), commits, parking)
-    return batch_of(projections, checkpoints, incarnation, commits[-1].sequence, derived)
+    return batch_of(projections, checkpoints, incarnation, tip, derived)
 
 
 def reached_of(checkpoints: Mapping[str, Checkpoint]) -> Mapping[str, int]:
@@ -83,9 +89,9 @@ def derive(projections: Sequence[Projection], reached: Mapping[str, int], commit
 
 
 def batch_of(
-    projections: Sequence[Projection], checkpoints: Mapping[str, Checkpoint], incarnation: str, end: int, derived: Derived
+    projections: Sequence[Projection], checkpoints: Mapping[str, Checkpoint], incarnation: str, tip: Tip, derived: Derived
 ) -> Batch:
-    """What is derived of commits up to sequence `end`, as steps from the checkpoints there are."""
+    """What is derived of commits up to `tip`, as steps from the checkpoints there are."""
     steps = []
     for projection in projections:
         before, found = checkpoints.get(projection.name), derived.changes.get(projection.name)
@@ -94,11 +100,13 @@ def batch_of(
                 projection=projection.name,
                 version=projection.version,
                 incarnation=incarnation,
-                sequence=end,
+                sequence=tip.sequence,
                 applied=found.applied + (0 if before is None else before.applied),
+                record=tip.record,
+                digest=None if tip.digest is None else tip.digest.hex(),
             )
             steps.append(Step(projection=projection, before=before, after=after, changes=found.changes))
-    return Batch(steps, derived.keys, derived.parked)
+    return Batch(steps, derived.keys, derived.parked, tip.marks)
 
 
 def changes_of(projection: Projection, commits: Sequence[Commit]) -> tuple[Sequence[Change], int, Exception | None]:

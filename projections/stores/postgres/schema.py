@@ -14,6 +14,9 @@ from projections.stores.postgres.connection import quoted
 CHECKPOINTS = "projection_checkpoints"
 MIGRATIONS = "schema_migrations"
 PARKED = "projection_parked"
+PROOFS = "projection_proofs"
+"""The digests at the checkpoints, each with its sequence: a program that keeps none moves the checkpoint alone."""
+MARKS = "log_marks"
 PARKED_COLUMNS = tuple(field.name for field in attrs.fields(Parked))
 
 _SYSTEM_TABLES = f"""
@@ -41,6 +44,19 @@ CREATE TABLE IF NOT EXISTS {PARKED} (
     waiting BIGINT NOT NULL,
     last BIGINT NOT NULL,
     PRIMARY KEY (projection, subject)
+);
+CREATE TABLE IF NOT EXISTS {PROOFS} (
+    projection TEXT COLLATE "C" PRIMARY KEY,
+    sequence BIGINT NOT NULL,
+    record TEXT,
+    digest TEXT
+);
+CREATE TABLE IF NOT EXISTS {MARKS} (
+    stream TEXT COLLATE "C" NOT NULL,
+    sequence BIGINT NOT NULL,
+    digest TEXT NOT NULL,
+    record TEXT NOT NULL,
+    PRIMARY KEY (stream, sequence)
 );
 CREATE TABLE IF NOT EXISTS {MIGRATIONS} (version BIGINT PRIMARY KEY, dirty BOOLEAN NOT NULL);
 """
