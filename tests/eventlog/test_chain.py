@@ -9,7 +9,7 @@ import pytest
 
 from eventlog import AggregateDamaged, AggregateId, Commit, NewCommit, NewEvent, Proposal
 from eventlog.chain import beginning, link, rolled, step
-from eventlog.commands import Commands, Step
+from eventlog.commands import Commands, CommandStep
 from eventlog.jetstream.log import JetStreamLog
 from eventlog.jetstream.transport.connection import Connection
 from eventlog.port import EventLog
@@ -48,7 +48,7 @@ async def test_each_commit_names_the_one_before_it(log: MemoryLog) -> None:
     """Loaded for each command, kept from one to the next, and stored together with others."""
     await add(log, 1)
     await add(log, 2, 3)
-    await Commands(log).execute_together([Step(COUNTER, "one", Add(amount=4)), Step(COUNTER, "two", Add(amount=4))])
+    await Commands(log).execute_together([CommandStep(COUNTER, "one", Add(amount=4)), CommandStep(COUNTER, "two", Add(amount=4))])
     found = await history(log)
     assert [commit.prev for commit in found] == [None, *(commit.digest for commit in found[:-1])]
     assert [commit.guard for commit in found] == [0, 1, 2, 3]
@@ -106,7 +106,7 @@ async def test_a_last_commit_that_cannot_be_read_is_not_absent(log: MemoryLog) -
     assert (await log.head()).last == 2
     log.damage(1)
     with pytest.raises(AggregateDamaged):
-        await Commands(log).execute_together([Step(COUNTER, "one", Add(amount=1))])
+        await Commands(log).execute_together([CommandStep(COUNTER, "one", Add(amount=1))])
 
 
 async def test_damage_of_one_aggregate_leaves_the_others_alone(log: MemoryLog) -> None:
@@ -130,7 +130,9 @@ async def on_nats(nats_url: str) -> AsyncIterator[EventLog]:
 async def test_the_server_keeps_the_guard_and_the_digest_is_that_of_the_stored_bytes(on_nats: EventLog) -> None:
     """Also of what is stored in a batch."""
     await add(on_nats, 1, 2)
-    await Commands(on_nats).execute_together([Step(COUNTER, "one", Add(amount=4)), Step(COUNTER, "two", Add(amount=4))])
+    await Commands(on_nats).execute_together(
+        [CommandStep(COUNTER, "one", Add(amount=4)), CommandStep(COUNTER, "two", Add(amount=4))]
+    )
     found = await history(on_nats)
     assert [commit.prev for commit in found] == [None, *(commit.digest for commit in found[:-1])]
     assert [commit.guard for commit in found] == [0, 1, 2]
