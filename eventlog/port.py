@@ -37,7 +37,8 @@ class EventLog(Protocol):
         """Store a commit, durably, if the aggregate's last sequence is still the expected one.
 
         Appending the same commit (by its id) again gives the same answer, `replayed`, however much later.
-        Raises Conflict, TooLarge, Unavailable (not stored), OutcomeUnknown (after `deadline` seconds without an answer).
+        Raises Conflict, TooLarge, Unavailable (not stored), OutcomeUnknown (after `deadline` seconds without an answer),
+        LogDamaged where the stream is not the one that was read and written before.
         """
 
     async def append_together(self, proposals: Sequence[Proposal], *, deadline: float = DEADLINE) -> Sequence[Appended]:

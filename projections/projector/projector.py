@@ -72,6 +72,7 @@ class Projector:
         self._shown: int | None = None
         self._shown_before: int | None = None
         self._workers: Workers | None = None
+        self._stopped: ProjectorStopped | None = None
         self.lead = Leadership()
         """Whether it is this process that writes; where it is another one, what that writes is shown here."""
 
@@ -79,6 +80,11 @@ class Projector:
     def position(self) -> int:
         """The sequence up to which every projection is applied: what is read now is true for at least this."""
         return self._waiters.reached
+
+    def check_running(self) -> None:
+        """Raise the ProjectorStopped that this projector has stopped for; nothing while it runs, waits, or has not begun."""
+        if self._stopped is not None:
+            raise self._stopped
 
     @property
     def parked(self) -> Mapping[Place, Parked]:
@@ -138,6 +144,7 @@ class Projector:
         reason = ProjectorStopped("the projector has ended")
         failure: ProjectorStopped | None = None
         self._workers = workers
+        self._stopped = None
         self._progress.start()
         self._waiters.begin()
         try:
@@ -149,6 +156,7 @@ class Projector:
             reason = failure = ProjectorStopped(await self._reason(error))
             raise failure from error
         finally:
+            self._stopped = failure
             if failure is not None:
                 log.error("projector stopped", read_model=self._model.name, position=self.position, reason=str(failure))
             self._progress.stop(failure)
