@@ -9,6 +9,7 @@ from itertools import chain, repeat
 import attrs
 
 from eventlog import Commit, EventLogError
+from projections.errors import Stray
 from projections.model import Change, Handler, Projection
 from projections.projector.continuity import Tip
 from projections.projector.parking import Parking
@@ -77,7 +78,8 @@ def derive(
     projections: Sequence[Projection], reached: Mapping[str, int], commits: Sequence[Commit], parking: Parking
 ) -> ChangeSet:
     """What commits lead to, in each projection those above the sequence that it has reached; what cannot be applied is parked."""
-    keys = _keys([commit for commit in commits if commit.may_have_keys], parking)
+    strays = {commit.sequence for commit in commits if not commit.is_guarded}
+    keys = _keys([commit for commit in commits if commit.may_have_keys and commit.sequence not in strays], parking)
     by_category: defaultdict[str, list[Commit]] = defaultdict(list)
     for commit in commits:
         by_category[commit.category].append(commit)
@@ -86,7 +88,7 @@ def derive(
     for projection in projections:
         applied = reached.get(projection.name, 0)
         if end > applied:
-            changes[projection.name] = _changes(projection, applied if begin <= applied else 0, by_category, parking)
+            changes[projection.name] = _changes(projection, applied if begin <= applied else 0, by_category, strays, parking)
     return ChangeSet(changes, keys, parking.changed)
 
 
@@ -116,6 +118,8 @@ def changes_of(projection: Projection, commits: Sequence[Commit]) -> tuple[Seque
     changes: list[Change] = []
     handler = projection.handlers[commits[0].category]
     for applied, commit in enumerate(commits):
+        if not commit.is_guarded:
+            return changes, applied, Stray(commit.sequence)
         if error := _handle(handler, commit, changes):
             return changes, applied, error
     return changes, len(commits), None
@@ -150,21 +154,26 @@ def _keys_or_parked(commit: Commit, parking: Parking) -> Sequence[KeyRecord]:
         return ()
 
 
-def _changes(projection: Projection, reached: int, by_category: Mapping[str, Sequence[Commit]], parking: Parking) -> Changes:
+def _changes(
+    projection: Projection,
+    reached: int,
+    by_category: Mapping[str, Sequence[Commit]],
+    strays: Collection[int],
+    parking: Parking,
+) -> Changes:
     """The changes of the commits above sequence `reached`.
 
     Where the last commit of an aggregate would say all (`latest`) and cannot be applied, those before it count: then all of that
     aggregate are handled one by one.
     """
     name, one_by_one = projection.name, set[str]()
+    wanted = {
+        category: _wanted(name, by_category.get(category, ()), reached, strays, parking) for category in projection.handlers
+    }
     while True:
         applied, work = 0, []
         for category, handler in projection.handlers.items():
-            commits: Collection[Commit] = by_category.get(category, ())
-            if reached:
-                commits = [commit for commit in commits if commit.sequence > reached]
-            if parking.holds(name):
-                commits = [commit for commit in commits if not parking.take(name, commit)]
+            commits = wanted[category]
             applied += len(commits)
             if category in projection.latest:
                 commits = _last(commits, one_by_one)
@@ -177,6 +186,28 @@ def _changes(projection: Projection, reached: int, by_category: Mapping[str, Seq
         if not again:
             return Changes(changes, runs, applied - _park_all(name, poisoned, parking))
         one_by_one |= again
+
+
+def _wanted(
+    name: str, commits: Collection[Commit], reached: int, strays: Collection[int], parking: Parking
+) -> Collection[Commit]:
+    """Of some commits, in order, those above a sequence whose aggregate is not parked; what was stored past the log parks it."""
+    if reached:
+        commits = [commit for commit in commits if commit.sequence > reached]
+    if strays:
+        return [commit for commit in commits if not _set_aside(name, commit, strays, parking)]
+    if parking.holds(name):
+        return [commit for commit in commits if not parking.take(name, commit)]
+    return commits
+
+
+def _set_aside(name: str, commit: Commit, strays: Collection[int], parking: Parking) -> bool:
+    if parking.take(name, commit):
+        return True
+    if commit.sequence in strays:
+        parking.park(name, commit, Stray(commit.sequence))
+        return True
+    return False
 
 
 def _last(commits: Collection[Commit], one_by_one: Collection[str]) -> Collection[Commit]:
