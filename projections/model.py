@@ -133,7 +133,8 @@ class Projection:
 class ReadModel:
     """The projections over one stream that live in one database and are read together.
 
-    `migrations` is a package with files `<number>_<name>.<up|down>.<sqlite|postgres>.sql`, numbered from 000001.
+    `migrations` is a package with files `<number>_<name>.<up|down>.<sqlite|postgres>.sql`, numbered from 000001. `folds` are the
+    functions `evolve(state, event)` by category of aggregate: an audit folds the events with them and compares the states.
     """
 
     name: str
@@ -141,6 +142,7 @@ class ReadModel:
     registry: Registry
     projections: tuple[Projection, ...]
     migrations: str
+    folds: Mapping[str, Callable[[Any, Any], Any]] = attrs.field(factory=dict)
 
     def migration_files(self) -> Iterable[tuple[str, str]]:
         """File name and text of every migration file."""

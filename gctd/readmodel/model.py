@@ -59,4 +59,5 @@ MODEL = ReadModel(
         Projection("workers", 1, (WORKERS,), {worker.CATEGORY: _worker}, latest=frozenset({worker.CATEGORY})),
     ),
     migrations="gctd.readmodel.migrations",
+    folds={decider.category: decider.evolve for decider in (repo.REPO, task.TASK, worker.WORKER)},
 )
