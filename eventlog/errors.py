@@ -34,9 +34,13 @@ class TooLarge(EventLogError):
 
 
 class Unavailable(EventLogError):
-    """The broker cannot be reached, has no leader, or refuses writes; nothing was stored."""
+    """The broker cannot be reached, has no leader, or refuses writes; nothing was stored.
+
+    `code` is the broker's own number for its refusal, None if it did not answer.
+    """
 
     status = HTTPStatus.SERVICE_UNAVAILABLE
+    code: int | None = None
 
 
 class OutcomeUnknown(Unavailable):

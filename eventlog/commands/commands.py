@@ -259,7 +259,7 @@ class Commands:
         self, decider: Decider[Any, Any, Any], aggregate: AggregateId, taken: Iterable[_Pending], loaded: Loaded
     ) -> _Round:
         """Judge each command in order, on the state that the ones before it lead to."""
-        round_ = _Round(state=loaded.state)
+        round_ = _Round(state=decider.fold((), loaded.state))
         by_key: dict[str, tuple[_Pending, Outcome[Any, Any] | Exception]] = {}
         for waiting in taken:
             key = waiting.context.key
@@ -340,8 +340,9 @@ class Commands:
         proposals: list[Proposal] = []
         at = self._now()
         for index, (step, known) in enumerate(zip(steps, loaded, strict=True)):
-            events = tuple(step.decider.decide(step.command, known.state))
-            state = step.decider.fold(events, known.state)
+            before = step.decider.fold((), known.state)
+            events = tuple(step.decider.decide(step.command, before))
+            state = step.decider.fold(events, before)
             outcomes.append(Outcome(aggregate=step.aggregate, sequence=known.sequence, events=events, state=state))
             if events:
                 own = context

@@ -30,6 +30,8 @@ GUARD_IN_FLIGHT = 10164
 """Another message to this aggregate is on its way through the cluster; whether it is ours will show."""
 DUPLICATE_IN_FLIGHT = 10158
 STORE_FAILED = 10077
+NO_RESOURCES = 10023
+"""The server's or the account's store is full."""
 _TOO_LARGE = {10054, 10097}
 
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.01, 0.5
@@ -223,11 +225,19 @@ class Appender:
 
 def refusal(error: BrokerError) -> Exception:
     """What a broker's error other than a failed guard means for an append."""
+    meant = _meaning(error)
+    if isinstance(meant, Unavailable) and error.err_code not in {GUARD_IN_FLIGHT, DUPLICATE_IN_FLIGHT}:
+        meant.code = error.err_code or None
+    return meant
+
+
+def _meaning(error: BrokerError) -> Exception:
     if error.err_code in _TOO_LARGE:
         return TooLarge(f"the stream does not take a commit of this size: {error}")
     if error.err_code == GUARD_IN_FLIGHT:
         return Unavailable(str(error))
     full = error.err_code == STORE_FAILED and "maximum" in error.description  # the stream's limit: an operator can raise it
+    full = full or error.err_code == NO_RESOURCES
     if error.err_code == DUPLICATE_IN_FLIGHT or (error.err_code == STORE_FAILED and not full):
         return OutcomeUnknown(str(error))
     if full or error.code < HTTPStatus.TOO_MANY_REQUESTS:

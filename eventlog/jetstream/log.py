@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from eventlog.admin.reconcile import incarnation_of
+from eventlog.broker.write_health import WriteHealth
 from eventlog.commit import AggregateId, Appended, Commit, Proposal, RecordedEvent
 from eventlog.errors import AggregateDamaged, OutcomeUnknown, Unavailable
 from eventlog.jetstream import follower as reader
@@ -59,6 +60,8 @@ class JetStreamLog:
         """How long it took until the broker had stored what was appended, for metrics."""
         self.failed = 0
         """How many appends ended with an error, for metrics."""
+        self.writes = WriteHealth()
+        """Whether it takes appends."""
 
     @property
     def registry(self) -> Registry:
@@ -78,7 +81,9 @@ class JetStreamLog:
         with self._timed():
             await self._fence.check()
             message, before = await self._encode(proposal), self._fence.acknowledged
-            appended = await self.group.append(message, end)
+            self.writes.check()
+            with self.writes.appending(message.size):
+                appended = await self.group.append(message, end)
             self._fence.stored(appended, before)
         return Appended(appended.sequence, appended.replayed, message.digest)
 
@@ -94,7 +99,9 @@ class JetStreamLog:
         with self._timed():
             await self._fence.check()
             messages, before = [await self._encode(proposal) for proposal in proposals], self._fence.acknowledged
-            stored = await self._batches.append(messages, end)
+            self.writes.check()
+            with self.writes.appending(sum(message.size for message in messages)):
+                stored = await self._batches.append(messages, end)
             for one in stored:
                 self._fence.stored(one, before)
         return [Appended(one.sequence, one.replayed, sent.digest) for one, sent in zip(stored, messages, strict=True)]

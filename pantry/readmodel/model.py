@@ -21,7 +21,7 @@ from pantry.readmodel.tables import (
     product_row,
     version_row,
 )
-from projections.model import Change, Projection, Put, ReadModel
+from projections.model import Change, Projection, Put, ReadModel, SettingNames
 
 
 def _category(commit: Commit) -> Iterable[Change]:
@@ -73,7 +73,8 @@ MODEL = ReadModel(
     ),
     migrations="pantry.readmodel.migrations",
     folds={
-        decider.category: decider.evolve
+        decider.category: decider.fold
         for decider in (category.CATEGORY, category_name.CATEGORY_NAME, ledger.PRODUCT, person.PERSON)
     },
+    settings=SettingNames(prefix="PANTRY", database="database.url"),
 )

@@ -142,12 +142,10 @@ class _Looking:
         try:
             if commit.prev is not None and (before is None or commit.prev != before.digest):
                 return f"it was decided on another commit than the one at sequence {guard}"
-            evolve = self._model.folds.get(commit.category)
-            if evolve is None:
+            fold = self._model.folds.get(commit.category)
+            if fold is None:
                 return ""
-            state = None if before is None else before.state
-            for event in commit.events:
-                state = evolve(state, event.data)
+            state = fold([event.data for event in commit.events], None if before is None else before.state)
             return "" if state == commit.state else _difference(state, commit.state)
         except EventLogError as error:
             return str(error)
