@@ -102,7 +102,7 @@ class ReadSide(Collector):
         self._handover = SchemaUpgrade(store, copies_of(store), log, model)
         self.maintenance = AdminHandler(self.projector, store, copies_of(store), log, model)
         self._desk = RequestServer(connection, subject_of(model), self.maintenance.take)
-        self.commands = Commands(log, keys=CommandKeys(self.projector, store))
+        self.commands = Commands(log, keys=CommandKeys(self.projector, store), check_writable=self.projector.check_running)
 
     def _applied(self, commits: Sequence[Commit]) -> None:
         for tell in self._told:
@@ -168,13 +168,13 @@ class ReadSide(Collector):
     async def wait_visible(self, sequence: int) -> int:
         """Wait until the read model has what a command wrote, and give that sequence.
 
-        The command took effect, whether or not the read model keeps up: then the answer is sent all the same, and a reader
-        who must not be behind asks with `min_seq`.
+        The command took effect, whether or not the read model keeps up, or stops at that moment: then the answer is sent all the
+        same, and a reader who must not be behind asks with `min_seq`. What comes later is refused before it is stored.
         """
         try:
             await self.projector.wait_for(sequence, READ_YOUR_WRITES)
-        except Behind as behind:
-            _log.warning("answer sent before the read model has it", sequence=sequence, reason=str(behind))
+        except (Behind, ProjectorStopped) as reason:
+            _log.warning("answer sent before the read model has it", sequence=sequence, reason=str(reason))
         return sequence
 
     async def wait_for(self, sequence: int) -> None:
