@@ -176,8 +176,10 @@ class Commands:
         """Decide a command on several aggregates and store all events or none, in one atomic batch.
 
         An idempotency key belongs to the first aggregate: its step must lead to events, and a repetition must name the same
-        one. Errors as in `execute`.
+        one. Errors as in `execute`. Raises ValueError for steps of which two are on one aggregate.
         """
+        if len({step.aggregate for step in steps}) < len(steps):
+            raise ValueError("two steps are on one aggregate: decide them as one command")
         # A task of its own: what a caller that gives up has set going is finished, under the locks, all the same.
         task = asyncio.create_task(self._together(steps, context or Context(), deadline))
         return await asyncio.shield(task)
