@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-from pathlib import Path
-
 import attrs
 
 from eventlog import BlobMissing
@@ -17,9 +14,9 @@ from gctd.worker.work import WorkFailed
 
 @attrs.frozen(kw_only=True)
 class Measured:
-    """A test run. `profile` is its coverage profile as a file, None where there is none; `sandbox` what it ran in."""
+    """A test run. `profile` is the text of its coverage profile, None if there is none; `sandbox` what it ran in."""
 
-    profile: Path | None
+    profile: bytes | None
     go_version: str
     flags: tuple[str, ...]
     uncovered: tuple[PackageProblem, ...]
@@ -39,18 +36,17 @@ def measured_now(run: GoTestRun, sandbox: str) -> Measured:
     )
 
 
-async def measured_before(measurement: Measurement, blobs: Blobs, profile: Path) -> Measured:
-    """The run of an earlier task; its profile is written to the file `profile`. Raises WorkFailed where that is gone."""
-    stored = measurement.profile
+async def measured_before(measurement: Measurement, blobs: Blobs) -> Measured:
+    """The run of an earlier task. Raises WorkFailed if its profile is gone."""
+    stored, body = measurement.profile, None
     if stored is not None:
         try:
             body = await blobs.get(stored.digest)
         except BlobMissing as missing:
             reason = f"the coverage profile of {measurement.task} is gone: {missing}; analyse that commit anew"
             raise WorkFailed(reason, permanent=True) from missing
-        await asyncio.to_thread(profile.write_bytes, body)
     return Measured(
-        profile=None if stored is None else profile,
+        profile=body,
         go_version=measurement.go_version,
         flags=tuple(flag for flag in measurement.flags if not flag.startswith("--")),  # those of `go`, not of the scoring
         uncovered=measurement.uncovered,
