@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from operator import attrgetter
 
 from gctd.domain.options import CrapOptions, Missing
-from gctd.engines.report import FunctionEntry, Summary
+from gctd.engines.report import FunctionEntry, ReportSummary
 
 
 def crap(cyclomatic: int, coverage: float) -> float:
@@ -47,7 +47,7 @@ def coverage_needed(cyclomatic: int, threshold: float = 30.0) -> float | None:
     return percent
 
 
-def summarize(scores: Iterable[float], threshold: float) -> Summary:
+def summarize(scores: Iterable[float], threshold: float) -> ReportSummary:
     """Sum, mean and count of scores, and how many are above the threshold.
 
     Added one by one in the order given, without compensation, as go-crap adds in the order of its walk.
@@ -58,7 +58,7 @@ def summarize(scores: Iterable[float], threshold: float) -> Summary:
         combined += score
         total += 1
         exceeded += score > threshold
-    return Summary(average=combined / total if total else 0.0, combined=combined, exceeded=exceeded, total_funcs=total)
+    return ReportSummary(average=combined / total if total else 0.0, combined=combined, exceeded=exceeded, total_funcs=total)
 
 
 def worst_first(entries: Iterable[FunctionEntry]) -> tuple[FunctionEntry, ...]:

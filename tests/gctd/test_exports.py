@@ -21,7 +21,7 @@ from gctd.engines.comparison import compare
 from gctd.engines.gate import CheckName, Facts, Limits, judge
 from gctd.engines.report import Counts, FunctionEntry, Report, ReportWarning
 from gctd.engines.score import crap, summarize, worst_first
-from gctd.exports.badge import BAD, FAIR, GOOD, NEUTRAL, PLAIN, POOR, Badge, Figures, Metric, badge, grade
+from gctd.exports.badge import BAD, FAIR, GOOD, NEUTRAL, PLAIN, POOR, Badge, BadgeFigures, Metric, badge, grade
 from gctd.exports.coverage import statements_covered
 from gctd.exports.functions import functions_csv
 from gctd.exports.markdown import Comment, code, plain
@@ -317,7 +317,7 @@ def test_without_an_analysis_before_nothing_is_new() -> None:
 # Badges
 
 SUMMARY = Summary(average=7.25, combined=1450.0, exceeded=3, total_funcs=200)
-FIGURES = Figures(summary=SUMMARY, threshold=30.0, coverage=81.999)
+FIGURES = BadgeFigures(summary=SUMMARY, threshold=30.0, coverage=81.999)
 
 
 @pytest.mark.parametrize(
