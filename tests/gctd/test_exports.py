@@ -18,7 +18,7 @@ from pydantic_sarif.model import StaticAnalysisResultsFormatSarifVersion210JsonS
 
 from gctd.domain.analysis import Metadata, PackageProblem, Summary
 from gctd.engines.comparison import compare
-from gctd.engines.gate import CheckName, Facts, Limits, judge
+from gctd.engines.gate import CheckName, GateFacts, GateLimits, judge
 from gctd.engines.report import Counts, FunctionEntry, Report, ReportWarning
 from gctd.engines.score import crap, summarize, worst_first
 from gctd.exports.badge import BAD, FAIR, GOOD, NEUTRAL, PLAIN, POOR, Badge, BadgeFigures, Metric, badge, grade
@@ -223,9 +223,9 @@ def test_a_comment_says_what_changed_with_links_to_the_commit() -> None:
 
 
 def test_a_comment_has_the_verdict_of_the_gate() -> None:
-    limits = Limits(threshold=30.0, max_average=100.0, min_coverage=50.0)
+    limits = GateLimits(threshold=30.0, max_average=100.0, min_coverage=50.0)
     changes = compare(BEFORE.entries, REPORT.entries, threshold=30.0)
-    facts = Facts(entries=REPORT.entries, exceeded=5, average=50.0, coverage=None, uncovered=1, changes=changes)
+    facts = GateFacts(entries=REPORT.entries, exceeded=5, average=50.0, coverage=None, uncovered=1, changes=changes)
     text = comment(limits=limits, verdict=judge(limits, facts)).markdown()
     assert "❌ CRAP of `svc/api` at `0123456789ab`" in text
     assert "**The gate is not passed: 3 of 4 checks failed.**" in text
@@ -273,15 +273,15 @@ CHANGES = compare(BEFORE.entries, REPORT.entries, threshold=30.0)
     ],
 )
 def test_each_limit_of_the_gate_is_kept_at_its_bound_and_broken_behind_it(limits: dict[str, Any], failed: set[str]) -> None:
-    facts = Facts(entries=REPORT.entries, exceeded=5, average=50.0, coverage=60.0, uncovered=1, changes=CHANGES)
-    verdict = judge(Limits(threshold=30.0, **limits), facts)
+    facts = GateFacts(entries=REPORT.entries, exceeded=5, average=50.0, coverage=60.0, uncovered=1, changes=CHANGES)
+    verdict = judge(GateLimits(threshold=30.0, **limits), facts)
     assert {check.name for check in verdict.checks if not check.passed} == failed
     assert verdict.passed == (not failed)
 
 
 def test_the_gate_names_the_functions_behind_a_failure_the_worst_first() -> None:
-    facts = Facts(entries=REPORT.entries, exceeded=5, average=50.0, coverage=None, uncovered=0, changes=CHANGES)
-    verdict = judge(Limits(threshold=30.0, max_crap=80.0), facts)
+    facts = GateFacts(entries=REPORT.entries, exceeded=5, average=50.0, coverage=None, uncovered=0, changes=CHANGES)
+    verdict = judge(GateLimits(threshold=30.0, max_crap=80.0), facts)
     assert [(one.after.function, one.before is None, one.checks) for one in verdict.offenders] == [
         ("Unknown", True, (CheckName.MAX_CRAP, CheckName.MAX_NEW)),
         ("Store.Put", False, (CheckName.MAX_CRAP, CheckName.MAX_WORSE)),
@@ -292,7 +292,7 @@ def test_the_gate_names_the_functions_behind_a_failure_the_worst_first() -> None
 
 def test_only_risky_functions_count_as_worse_where_that_is_asked_for() -> None:
     old, new = report(entry("A", 3, 100.0), entry("B", 6, 100.0)), report(entry("A", 4, 100.0), entry("B", 6, 0.0))
-    facts = Facts(
+    facts = GateFacts(
         entries=new.entries,
         exceeded=1,
         average=1,
@@ -302,15 +302,15 @@ def test_only_risky_functions_count_as_worse_where_that_is_asked_for() -> None:
     )
 
     def worse(**limits: Any) -> list[str]:
-        return [one.after.function for one in judge(Limits(threshold=30.0, **limits), facts).offenders]
+        return [one.after.function for one in judge(GateLimits(threshold=30.0, **limits), facts).offenders]
 
     assert worse() == ["B", "A"]
     assert worse(worse="risky") == ["B"]
 
 
 def test_without_an_analysis_before_nothing_is_new() -> None:
-    facts = Facts(entries=REPORT.entries, exceeded=5, average=50.0, coverage=None, uncovered=0, changes=None)
-    verdict = judge(Limits(threshold=30.0), facts)
+    facts = GateFacts(entries=REPORT.entries, exceeded=5, average=50.0, coverage=None, uncovered=0, changes=None)
+    verdict = judge(GateLimits(threshold=30.0), facts)
     assert (verdict.passed, [check.passed for check in verdict.checks]) == (True, [None, None])
 
 
