@@ -43,7 +43,7 @@ from tests.support import ROOT
 from tests.support.prose.ratchet import files
 from tests.support.prose.texts import texts_of
 
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
 
 def text(*names: str) -> str:
@@ -154,7 +154,7 @@ def test_links_and_pictures_lead_somewhere() -> None:
     ]
     local = [(page, link) for page, link in found if "://" not in link]
     assert len(local) >= 10
-    assert [f"{page.name}: {link}" for page, link in local if not (page.parent / link).exists()] == []
+    assert [f"{page.relative_to(ROOT)}: {link}" for page, link in local if not (page.parent / link).exists()] == []
 
 
 def test_files_that_are_named_are_there() -> None:
