@@ -14,6 +14,7 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.registry import Collector
 
 from eventlog import Position
+from eventlog.broker.write_health import WriteHealth
 from eventlog.jetstream.transport.connection import Counters
 from eventlog.support.histogram import Timings
 from gctd.cli.root import PROGRAM as GCTD
@@ -206,6 +207,7 @@ def _collectors() -> Sequence[Collector]:
         connected=True,
         counters=Counters(),
         timings=Timings(),
+        writes=WriteHealth(),
         failed=0,
         group=SimpleNamespace(shared=0),
         replay=_no_replay,
