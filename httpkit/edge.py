@@ -45,7 +45,7 @@ _HEADERS = tuple((istr(name), value) for name, value in HEADERS.items())
 class Edge:
     """What the edge of one service is like.
 
-    `error_key` is the specification's name for the text of an error; `invalid` the status where a body can be read and cannot be
+    `error_key` is the member that has the text of an error; `invalid` the status where a body can be read and cannot be
     right. Limits: `max_body` in bytes, `body_deadline` and `time_limit` (of a handler) in seconds, `max_in_flight` requests at a
     time, streams and probes not counted. `examples` are answers for the document, by the names of handlers. `position` gives the
     sequence up to which the read model has come, `wait_for` waits until it has come to one (raising an error with status 503

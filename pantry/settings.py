@@ -1,4 +1,4 @@
-"""The settings of the pantry: flag over environment (`PANTRY_*`) over `.pantry.yaml` over default (specification, section 8)."""
+"""The settings of the pantry: flag over environment (`PANTRY_*`) over `.pantry.yaml` over default."""
 
 from __future__ import annotations
 

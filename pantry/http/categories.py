@@ -1,4 +1,4 @@
-"""Routes of categories (specification, section 4)."""
+"""Routes of categories."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Routes of movements: what went in and out, undoing it, and counting what is there (specification, section 4)."""
+"""Routes of movements: booking in and out, undoing, and stocktaking."""
 
 from __future__ import annotations
 

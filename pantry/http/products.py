@@ -1,4 +1,4 @@
-"""Routes of products and their stock (specification, section 4)."""
+"""Routes of products and their stock."""
 
 from __future__ import annotations
 

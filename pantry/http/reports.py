@@ -1,4 +1,4 @@
-"""Reports: the stock, what is low, what was used, what to buy (specification, section 4, and beyond it)."""
+"""Reports: stock, low stock, consumption, shopping list."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The pantry's API on a running server: the specification's statuses, fields and rules, and what goes beyond it."""
+"""The pantry's API on a running server: statuses, fields and rules."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def name() -> str:
 
 
 def problem(answer: Any, status: int, text: str = "") -> None:
-    """An error as every one is: a problem document with the specification's key."""
+    """An error as every one is: a problem document with the key `error`."""
     assert answer.status == status, answer
     assert answer.headers["Content-Type"].startswith("application/problem+json")
     assert answer.body["error"] == answer.body["detail"]
@@ -202,7 +202,7 @@ async def test_a_movement_is_answered_as_it_is_read(server: Server, code: str) -
     problem(await server.ask("GET", f"{API}/movements/{code}"), 404)
 
 
-async def test_what_cannot_be_booked_is_refused_in_the_words_of_the_specification(server: Server, code: str) -> None:
+async def test_a_movement_that_cannot_be_booked_is_refused_with_its_text(server: Server, code: str) -> None:
     problem(await server.move("out", 1, code), 404, code)
     await server.create(code)
     await server.moved("in", 10.3, code)
@@ -334,7 +334,7 @@ async def test_what_changed_nothing_changes_nothing_when_it_is_repeated(server: 
     assert (await server.get(f"/products/{code}"))["active"] is False
 
 
-# Beyond the specification
+# Further features
 
 
 async def test_a_movement_is_undone_once(server: Server, code: str) -> None:
