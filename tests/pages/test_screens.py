@@ -80,6 +80,10 @@ async def test_axe_finds_nothing_on_any_screen_and_the_console_is_silent(dashboa
         await keys(page, "?")
         await expect(page.get_by_role("dialog", name="Keys")).to_be_visible()
         assert await found_by_axe(page) == []
+        file = await page.get_by_role("link", name="Licences of bundled packages").get_attribute("href")
+        notices = await page.request.get(f"{dashboard.system.url}{file}")
+        assert (notices.status, notices.headers["content-type"]) == (200, "text/plain; charset=utf-8")
+        assert "Copyright (c) 2022 Leon Sorokin" in await notices.text()
 
 
 async def test_a_phone_shows_each_screen_without_scrolling_sideways(dashboard: Dashboard) -> None:
