@@ -1,4 +1,4 @@
-"""Charts that people can read: values by pointer and by keyboard, names, single points, one time zone, one scale, a table each."""
+"""Charts that people can read: values by pointer and by keyboard, names, single points, one time zone, one scale, tables."""
 
 from __future__ import annotations
 
