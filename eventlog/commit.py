@@ -1,7 +1,7 @@
 """Values of the log: aggregates, commits to be written, commits as they were stored.
 
 A message on the stream is a *commit*: one or more events of one aggregate, in order, with the state of the aggregate after
-them. The last message on an aggregate's subject is therefore the aggregate (DESIGN, section 3).
+them. The last message on an aggregate's subject is therefore the aggregate (docs/event-log.md).
 """
 
 from __future__ import annotations

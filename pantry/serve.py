@@ -66,10 +66,12 @@ SERVICE = Service(
         invalid=HTTPStatus.UNPROCESSABLE_ENTITY,
         session_path="/api/v1/session",
         openapi_path="/openapi.json",
+        also_json=frozenset({"application/x-www-form-urlencoded"}),  # the default of curl
+        trailing_slash=True,
+        refuse_unknown_query=True,  # a filter with a slip in its name would show everything
     ),
     declared=_declared,
     people=_people,
-    probes={"/ping": "live", "/livez": "live", "/health": "live", "/readyz": "ready"},
     parts=_parts,
 )
 

@@ -1,4 +1,4 @@
-"""The settings of the pantry: flag over environment (`PANTRY_*`) over `.pantry.yaml` over default (specification, section 8)."""
+"""The settings of the pantry: flag over environment (`PANTRY_*`) over `.pantry.yaml` over default."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Settings:
         help="Size that the event stream may have, as in 20GiB, where not what streams.yaml says.",
     )
     url: str = setting(default="http://127.0.0.1:8080", help="Address of the server that commands ask.")
-    log_level: Literal["debug", "info", "warning", "error"] = setting(
+    log_level: Literal["debug", "info", "warn", "warning", "error"] = setting(
         default="info", key="loglevel", env="PANTRY_LOG_LEVEL", help="Least level that is logged."
     )
     log_format: Literal["auto", "json", "text"] = setting(

@@ -60,6 +60,9 @@ class ChildServer(ABC):
     async def _begin(self) -> None:
         """Run the server (`_spawn`) until it answers. Raises `failed`."""
 
+    def _ended(self) -> None:  # noqa: B027 - most have nothing to do
+        """Do what is to be done after an end in order, which a kill is not."""
+
     def _release(self) -> None:  # noqa: B027 - most have nothing to give back
         """Give back what `_prepare` has taken."""
 
@@ -124,6 +127,7 @@ class ChildServer(ABC):
             try:
                 async with asyncio.timeout(self.stop_timeout):
                     await self.wait()
+                self._ended()
             except TimeoutError:
                 log.warning("server did not stop, killing it", server=self.title, pid=self._process.pid)
         await self.kill()

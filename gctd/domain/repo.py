@@ -19,7 +19,7 @@ CATEGORY = "gctd.repo"
 
 
 class RepoStatus(StrEnum):
-    """The states of a repository (specification, section 3)."""
+    """The states of a repository."""
 
     REGISTERING = "registering"
     READY = "ready"
@@ -290,7 +290,7 @@ class RemoveProjectConfig:
 
 @attrs.frozen(kw_only=True)
 class RequestAnalysis:
-    """Queue these tasks; `ref` becomes the root's setting where it is given (specification, section 4).
+    """Queue these tasks; `ref` becomes the root's setting if it is given.
 
     `commits` as in AnalysisRequested. `requests`: refused where analyses were asked for more often than that, since then the
     asker did not know of all tasks.

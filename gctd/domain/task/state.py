@@ -34,7 +34,7 @@ CATEGORY = "gctd.task"
 
 
 class TaskStatus(StrEnum):
-    """The states of a task (specification, section 3).
+    """The states of a task (docs/tracker.md).
 
     `queued`: waits for a worker since it was scheduled or retried; `pending`: an attempt ended without a result and another
     follows; `failed`: the last attempt failed, or the task was cancelled; `expired`: no worker took it up, or saw it through,

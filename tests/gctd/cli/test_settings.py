@@ -19,7 +19,7 @@ NAMES = [attribute.name for attribute in attributes_of(Settings)]
 pytestmark = pytest.mark.usefixtures("bare")
 
 
-def test_the_defaults_of_the_specification() -> None:
+def test_the_documented_defaults() -> None:
     settings = SETTINGS.load().values
     assert settings.nats_url == "nats://nats.infra.svc:4222"
     assert (settings.max_attempts, settings.worker_engine) == (3, "native")
