@@ -77,7 +77,7 @@ class Migrations:
         return await self._store.schema()
 
     async def pending(self) -> Sequence[Migration]:
-        """Those that `up` would apply. Raises MigrationError where the schema is dirty or newer than the program.
+        """The migrations that `up` would apply. Raises MigrationError if the schema is dirty or newer than the program.
 
         Also if the tables of a model without a package of migrations are declared otherwise: its schema has only one number.
         """
@@ -147,9 +147,9 @@ class Migrations:
 
 
 async def migrate(store: Store, model: ReadModel) -> None:
-    """Apply all that are pending, and see that the tables are those that are declared. Raises MigrationError.
+    """Apply all pending migrations, and check that the tables are as declared. Raises MigrationError.
 
-    Tables that are made as they are declared are made again if they are empty, and declared otherwise by now.
+    Tables without migrations that are empty, and declared otherwise by now, are recreated.
     """
     if model.migrations is None and not await store.checkpoints() and await table_problem(store, model):
         await Migrations(store, model).down()
@@ -165,7 +165,7 @@ async def check_tables(store: Reader, model: ReadModel) -> None:
 
 
 async def table_problem(store: Reader, model: ReadModel) -> str | None:
-    """The first difference between the declared tables and those in the database."""
+    """The first difference between the declared tables and the database's."""
     for projection in model.projections:
         for table in projection.tables:
             if problem := _difference(table, await store.columns(table.name)):

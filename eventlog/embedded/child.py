@@ -1,4 +1,4 @@
-"""A server as a child process on a data directory: started until it answers, ended in order, killed, with the end of its log."""
+"""A server as a child process on a data directory: its start, its end, and the last lines of its log."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ _LOG_TAIL = 20
 
 
 class ChildServer(ABC):
-    """A server that this process starts, and that ends with it: `async with` runs it for as long as a block lasts.
+    """A server that this process starts, and that ends with it: `async with` runs it while a block runs.
 
-    Subclasses say how it is started (`_prepare`, `_begin`), and what is given back at its end (`_release`). `title` names it in
+    Subclasses start it (`_prepare`, `_begin`), and give back at its end (`_release`). `title` names it in
     errors and log lines, `failed` is the class of these errors. `end_signal` ends it in order, within `stop_timeout` seconds;
     then it is killed.
     """
@@ -111,7 +111,7 @@ class ChildServer(ABC):
         await self.start()
 
     async def wait(self) -> int:
-        """Wait until it has ended, for whatever reason; the exit status (negative: the signal that ended it)."""
+        """Wait until it has ended, for any reason. Gives the exit status (negative: the signal that ended it)."""
         if self._process is None:
             raise self.failed(f"{self.title} has not been started")
         while self._process.poll() is None:  # noqa: ASYNC110 - a process outside of the loop's care sets no event
@@ -135,7 +135,7 @@ class ChildServer(ABC):
     def _spawn(
         self, command: Sequence[str], output: Path, mode: str, *, account: int | None = None, **options: Any
     ) -> subprocess.Popen[bytes]:
-        """Run its program, which the kernel ends with this process; `mode` is that of the file for its `output`."""
+        """Run its program, which the kernel ends with this process; `mode` opens the file for its `output`."""
         with output.open(mode) as file:
             self._process = subprocess.Popen(
                 launch.attached(command, end=self.end_signal, account=account),

@@ -68,7 +68,7 @@ async def _fits(store: Reader, model: ReadModel) -> bool:
 
 
 async def _declared_otherwise(store: Reader, model: ReadModel) -> bool:
-    """Whether tables that are made as they are declared are those of another version: the number of the schema cannot tell."""
+    """Whether tables without migrations are from another version: the number of the schema cannot tell."""
     return model.migrations is None and await table_problem(store, model) is not None
 
 
