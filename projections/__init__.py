@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from eventlog.support.facade import facade
+from httpkit.facade import facade
 
 if TYPE_CHECKING:
     from projections.errors import Behind, MigrationError, ProjectionError, ProjectorStopped, StoreDamaged, StoreUnavailable

@@ -13,9 +13,8 @@ async def list_(invocation: Invocation) -> int:
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from eventlog.support.facade import facade
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from terminalkit.config.flags import SettingFlags, SettingSources
@@ -48,17 +47,22 @@ __all__ = [
     "settings",
 ]
 
-__getattr__ = facade(
-    __name__,
-    {
-        "terminalkit.program": "Command Program",
-        "terminalkit.runtime.invocation": "Invocation",
-        "terminalkit.exits": "ExitCode",
-        "terminalkit.output": "Column Output",
-        "terminalkit.options": "examples",
-        "terminalkit.failure": "Failure",
-        "terminalkit.config.loading": "LoadedSettings SettingsError SettingsSource setting settings",
-        "terminalkit.config.flags": "SettingFlags SettingSources",
-        "terminalkit.service_commands": "config_command serve_command",
-    },
-)
+_PLACES = {
+    "terminalkit.program": "Command Program",
+    "terminalkit.runtime.invocation": "Invocation",
+    "terminalkit.exits": "ExitCode",
+    "terminalkit.output": "Column Output",
+    "terminalkit.options": "examples",
+    "terminalkit.failure": "Failure",
+    "terminalkit.config.loading": "LoadedSettings SettingsError SettingsSource setting settings",
+    "terminalkit.config.flags": "SettingFlags SettingSources",
+    "terminalkit.service_commands": "config_command serve_command",
+}
+"""The modules of the names: imported at the first use, so that a program starts fast."""
+
+
+def __getattr__(name: str) -> Any:
+    for module, names in _PLACES.items():
+        if name in names.split():
+            return getattr(import_module(module), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
