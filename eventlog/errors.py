@@ -46,7 +46,7 @@ class Unavailable(EventLogError):
 class OutcomeUnknown(Unavailable):
     """The broker did not say whether the commit was stored before the deadline.
 
-    Repeating the command with the same idempotency key is safe.
+    A command with an idempotency key may be repeated with it; without one it may take effect twice.
     """
 
 

@@ -118,7 +118,7 @@ class Commands:
         self._now = now
         self._new_id = new_id
         self._lines: dict[AggregateId, _AggregateQueue] = {}
-        self._loader = Loader(log)
+        self._loader = Loader(log, now)
         self.conflicts = 0
         """How many appends lost against another writer, since the start."""
 

@@ -146,8 +146,8 @@ def given_up(subject: str, reason: Unavailable, *, unknown: bool) -> Unavailable
     """The error for a caller whose append came to no end: OutcomeUnknown, or Unavailable where surely nothing was stored."""
     if unknown:
         return OutcomeUnknown(
-            f"it is not known whether the commit to {subject} was stored ({reason}); repeat the command with the same "
-            "idempotency key: it takes effect once"
+            f"it is not known whether the commit to {subject} was stored ({reason}). A command with an idempotency key "
+            "may be repeated with it: it takes effect once. Without one, look whether it took effect before repeating it"
         )
     return Unavailable(f"the commit to {subject} was not stored: {reason}")
 

@@ -104,8 +104,9 @@ class Projector:
         self._shown_before = sequence
 
     async def load(self) -> None:
-        """Look where the projections stand, to work on them while nothing runs."""
+        """Look where the projections are, before `run`: `position` is true from then on."""
         await self._advancing.load()
+        self._waiters.advance(self._advancing.lowest)
 
     @asynccontextmanager
     async def held(self) -> AsyncIterator[int]:
