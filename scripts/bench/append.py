@@ -123,6 +123,14 @@ async def ours(log: JetStreamLog, writers: int, each: int, *, chained: bool = Tr
     return await timed([write(proposals(each, chained=chained)) for _ in range(writers)])
 
 
+async def measured(log: JetStreamLog, writers: int, each: int, *, chained: bool) -> float:
+    """As `ours`, with the chain or without it."""
+    if chained:
+        return await ours(log, writers, each)
+    with without_chain():
+        return await ours(log, writers, each, chained=False)
+
+
 async def imported(log: JetStreamLog, callers: int, batches: int) -> float:
     """Batches of 1,000 by one caller, or by two, of which one encodes while the other's is stored: events per second."""
 
@@ -201,11 +209,11 @@ async def run(figures: Figures, log: JetStreamLog, js: JetStreamContext, options
     for writers in options.writers:
         each = max(10, int((2000 if writers == 1 else 5000) * options.seconds / SLICES / writers))
         theirs = mine = plain = 0.0
-        for _ in range(SLICES):  # in turns, so that what else this machine does meets all
+        for number in range(SLICES):  # in turns, so that what else this machine does meets all
             theirs += await bare(js, writers, each)
-            mine += await ours(log, writers, each)
-            with without_chain():
-                plain += await ours(log, writers, each, chained=False)
+            for chained in (True, False) if number % 2 else (False, True):
+                seconds = await measured(log, writers, each, chained=chained)
+                mine, plain = (mine + seconds, plain) if chained else (mine, plain + seconds)
         count = SLICES * writers * each
         figures.add(f"(a) js.publish/s, {writers} writers", count / theirs)
         figures.add(f"(a) log.append/s, {writers} writers", count / mine)
