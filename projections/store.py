@@ -219,6 +219,10 @@ class Reader(Queryable, Protocol):
 class LeaderElection(Protocol):
     """How several processes that have one database open take turns: one of them writes, the others are told what it wrote."""
 
+    @property
+    def silent(self) -> float | None:
+        """Seconds for which the process that leads was not heard of, as last looked; None if this one leads, or unknown."""
+
     async def take(self) -> bool:
         """Become the one that writes, or stay so. False where another process is. Raises StoreUnavailable."""
 

@@ -1,7 +1,7 @@
 """Commands: load an aggregate, decide, append under its guard, and decide again when another writer was first.
 
 Commands for one aggregate wait in line inside the process. What waits while a commit is on its way is decided in order, each
-command judged on its own, and stored with one commit: a busy aggregate costs one write for many commands (DESIGN, section 3).
+command judged on its own, and stored with one commit: a busy aggregate costs one write for many commands (docs/event-log.md).
 """
 
 from __future__ import annotations
@@ -29,8 +29,7 @@ E = TypeVar("E")
 
 TRIES = 10
 """How often a command is decided before its conflict is the caller's. Of two processes that are both busy with one aggregate each
-loses every other time: after five tries, as DESIGN, section 4 has it, one command in a thousand was refused, after ten none of
-50,000."""
+loses every other time: after five tries one command in a thousand was refused, after ten tries not one of 50,000."""
 MOST_IN_ONE_COMMIT = 200
 _PENDING = -1
 
@@ -176,8 +175,10 @@ class Commands:
         """Decide a command on several aggregates and store all events or none, in one atomic batch.
 
         An idempotency key belongs to the first aggregate: its step must lead to events, and a repetition must name the same
-        one. Errors as in `execute`.
+        one. Errors as in `execute`. Raises ValueError for steps of which two are on one aggregate.
         """
+        if len({step.aggregate for step in steps}) < len(steps):
+            raise ValueError("two steps are on one aggregate: decide them as one command")
         # A task of its own: what a caller that gives up has set going is finished, under the locks, all the same.
         task = asyncio.create_task(self._together(steps, context or Context(), deadline))
         return await asyncio.shield(task)

@@ -14,6 +14,8 @@ from projections.stores.postgres.connection import quoted
 CHECKPOINTS = "projection_checkpoints"
 MIGRATIONS = "schema_migrations"
 PARKED = "projection_parked"
+LEASE = "projection_lease"
+"""Who leads, until when, and its fencing token. It stays with the schema when the other tables change places."""
 PROOFS = "projection_proofs"
 """The digests at the checkpoints, each with its sequence: a program that keeps none moves the checkpoint alone."""
 MARKS = "log_marks"
@@ -44,6 +46,13 @@ CREATE TABLE IF NOT EXISTS {PARKED} (
     waiting BIGINT NOT NULL,
     last BIGINT NOT NULL,
     PRIMARY KEY (projection, subject)
+);
+CREATE TABLE IF NOT EXISTS {LEASE} (
+    one BOOLEAN PRIMARY KEY DEFAULT TRUE CHECK (one),
+    token BIGINT NOT NULL,
+    holder TEXT NOT NULL,
+    pid INTEGER NOT NULL,
+    until TIMESTAMPTZ NOT NULL
 );
 CREATE TABLE IF NOT EXISTS {PROOFS} (
     projection TEXT COLLATE "C" PRIMARY KEY,

@@ -15,7 +15,7 @@ from projections.model import Projection
 from projections.projector.batch import judge, last_changes
 from projections.rebuild.copies import CopyPart
 from projections.store import NOTHING_PARKED, CheckpointOutcome, KeyRecord, Mark, Parked, Place, SchemaVersion, Step
-from projections.stores.postgres import indexes, schema, switching, writing
+from projections.stores.postgres import indexes, lease, schema, switching, writing
 from projections.stores.postgres.connection import connect, translated
 from projections.stores.postgres.reader import PostgresReader
 from projections.stores.postgres.turns import MIGRATION, PostgresTurns
@@ -90,7 +90,8 @@ class PostgresStore(PostgresReader):
             outcome = judge(steps, await writing.read_checkpoints(writer, locked=True))
             if outcome is CheckpointOutcome.STORED:
                 await writing.write(writer, batch)
-                await writing.write_checkpoints(writer, [step.after for step in steps], self._turns.channel, marks)
+                after = [step.after for step in steps]
+                await writing.write_checkpoints(writer, after, self._turns.channel, self._turns.token, marks)
         return outcome
 
     async def forget(self, projections: Sequence[Projection]) -> None:
@@ -99,6 +100,7 @@ class PostgresStore(PostgresReader):
             with translated(self.address):
                 writer = await self._writer()
                 async with writer.transaction():
+                    await lease.check(writer, self._turns.token)
                     for projection in reversed(projections):
                         await writing.forget(writer, projection.name, [table.name for table in reversed(projection.tables)])
 
@@ -149,7 +151,8 @@ class PostgresStore(PostgresReader):
     async def _change(self, projections: Collection[str], part: CopyPart) -> None:
         async with self._writing:
             with translated(self.address):
-                await switching.change_places(await self._writer(), part, projections, self._turns.channel)
+                writer = await self._writer()
+                await switching.change_places(writer, part, projections, self._turns.channel, self._turns.token)
 
     async def _writer(self) -> Any:
         if self._pool is None:

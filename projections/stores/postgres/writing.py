@@ -14,6 +14,7 @@ from projections.model import Table
 from projections.projector.batch import Rows
 from projections.store import KEYS, Checkpoint, KeyRecord, Mark, Parked, Place
 from projections.stores.postgres.connection import quoted, without_nul
+from projections.stores.postgres.lease import fenced, renewal
 from projections.stores.postgres.schema import CHECKPOINTS, MARKS, PARKED, PARKED_COLUMNS, PROOFS, TYPES
 
 FEW = 200
@@ -136,33 +137,39 @@ async def keep_checkpoints(connection: Any, within: str, own: Collection[str], o
 
 
 _MOVE = f"""
-WITH moved AS (
+WITH renewed AS (
+    {renewal("$1")}
+), moved AS (
     INSERT INTO {CHECKPOINTS} (projection, version, incarnation, sequence, applied)
-    SELECT * FROM unnest($1::text[], $2::bigint[], $3::text[], $4::bigint[], $5::bigint[])
+    SELECT * FROM unnest($2::text[], $3::bigint[], $4::text[], $5::bigint[], $6::bigint[])
     ON CONFLICT (projection) DO UPDATE SET
         version = excluded.version, incarnation = excluded.incarnation, sequence = excluded.sequence, applied = excluded.applied
 ), proven AS (
     INSERT INTO {PROOFS} (projection, sequence, record, digest)
-    SELECT * FROM unnest($1::text[], $4::bigint[], $6::text[], $7::text[])
+    SELECT * FROM unnest($2::text[], $5::bigint[], $7::text[], $8::text[])
     ON CONFLICT (projection) DO UPDATE SET sequence = excluded.sequence, record = excluded.record, digest = excluded.digest
 ), marked AS (
     INSERT INTO {MARKS} (stream, sequence, digest, record)
-    SELECT * FROM unnest($8::text[], $9::bigint[], $10::text[], $11::text[])
+    SELECT * FROM unnest($9::text[], $10::bigint[], $11::text[], $12::text[])
     ON CONFLICT DO NOTHING
 )
-SELECT pg_notify($12, $13)
+SELECT pg_notify($13, $14) FROM renewed
 """  # noqa: S608 - constants
 
 
-async def write_checkpoints(connection: Any, checkpoints: Sequence[Checkpoint], channel: str, marks: Sequence[Mark] = ()) -> None:
+async def write_checkpoints(
+    connection: Any, checkpoints: Sequence[Checkpoint], channel: str, token: int, marks: Sequence[Mark] = ()
+) -> None:
     """Move checkpoints with the digests there, write marks, and notify the listeners on `channel`.
 
     They are given the sequences by projection, as JSON.
     One statement for all: each more would cost a transaction half of its time.
+    Raises NotLeading if `token` is not the newest: the transaction has to be rolled back then.
     """
     moved = _columns(checkpoints, len(attrs.fields(Checkpoint)))
     news = _encode({checkpoint.projection: checkpoint.sequence for checkpoint in checkpoints}).decode()
-    await connection.execute(_MOVE, *moved, *_columns(marks, len(attrs.fields(Mark))), channel, news)
+    if not await connection.fetch(_MOVE, token, *moved, *_columns(marks, len(attrs.fields(Mark))), channel, news):
+        raise fenced()
 
 
 def _columns(values: Sequence[Checkpoint] | Sequence[Mark], count: int) -> list[list[Any]]:
