@@ -24,7 +24,7 @@ from httpkit.errors import HttpkitError
 from httpkit.ops.health import Check, Concern, Health, Unknown
 from httpkit.ops.metrics import gauge, total
 from httpkit.sse.hub import Hub
-from projections.errors import Behind, ProjectorStopped, StoreDamaged
+from projections.errors import AggregateParked, Behind, ProjectorStopped, StoreDamaged
 from projections.keys import CommandKeys
 from projections.migrations import Migrations
 from projections.model import ReadModel
@@ -34,7 +34,7 @@ from projections.projector.status import State
 from projections.rebuild.operations import AdminHandler, subject_of
 from projections.rebuild.recovery import damaged, make_again, open_sound
 from projections.rebuild.upgrade import SchemaUpgrade
-from projections.store import Store
+from projections.store import KEYS, Store
 from projections.stores.databases import copies_of, store_at
 from servicekit.broker_watch import BrokerWatch, raise_if_failing
 from servicekit.feed import CommitFrames, Feed
@@ -117,6 +117,7 @@ class ReadSide(Collector):
         head = await self._log.head()
         self.hub.start(head.last)
         self.projector.show_after(head.last)
+        await self.projector.load()  # answers name the position from the first one on
         rest = {"orders": self._desk.run, **(beside or {})}
         led = {name: self._while_leading(run) for name, run in rest.items()}
         work = {"projector": self._project(), "event stream": self._feed.run(), "broker's health": self.broker.run(), **led}
@@ -181,12 +182,29 @@ class ReadSide(Collector):
         return sequence
 
     async def wait_for(self, sequence: int) -> None:
-        """For `min_seq`. Raises NotWritten at once for what the log does not have, Behind where the tables are late."""
+        """For `min_seq`. Raises NotWritten at once for what the log does not have, Behind where the tables are late.
+
+        Raises AggregateParked at once for a commit that is not in the tables, since its aggregate is parked.
+        """
         if sequence > self.projector.position:
             head = await self._log.head()
             if sequence > head.last:
                 raise NotWritten(f"the log ends at sequence {head.last}; {sequence} was asked for")
             await self.projector.wait_for(sequence, READ_YOUR_WRITES)
+        await self._check_applied(sequence)
+
+    async def _check_applied(self, sequence: int) -> None:
+        waiting = [
+            one for one in self.projector.parked.values() if one.projection != KEYS.name and one.sequence <= sequence <= one.last
+        ]
+        commit = await self._log.at(sequence) if waiting else None
+        for one in waiting:
+            if commit is None or commit.subject == one.subject:
+                raise AggregateParked(
+                    f"sequence {sequence} is stored and not in the tables: {one.subject} is parked by projection "
+                    f"{one.projection!r} since sequence {one.sequence}: {one.error}. `projections parked` lists it, "
+                    "`projections unpark` applies what waits"
+                )
 
     async def wait_for_head(self) -> None:
         """Wait until the read model has all that is in the log now. Raises Behind, Unavailable."""
