@@ -74,7 +74,7 @@ async def test_the_first_view_of_each_page_asks_for_at_most_60_kb(dashboard: Das
         context = await dashboard.browser.new_context()
         page = await context.new_page()
         answers: list[Response] = []
-        page.on("response", lambda answer, answers=answers: answers.append(answer))
+        page.on("response", answers.append)
         await page.goto(dashboard.system.url + address)
         await expect(page.get_by_text(text).first).to_be_visible()
         await expect(page.locator(".skeleton")).to_have_count(0)

@@ -24,7 +24,7 @@ from gctd.domain.project import Project
 from gctd.domain.repo import Repo
 from gctd.domain.task import Task
 from gctd.scan.isolation.output import OnLog
-from gctd.settings import Settings, load
+from gctd.settings import SETTINGS, Settings
 from gctd.wiring.broker import open_broker
 from gctd.worker.main import work
 from gctd.worker.work import Discovered, Equipment, OnStage, WorkFailed
@@ -138,7 +138,7 @@ async def _busy_child() -> AsyncIterator[None]:
 
 
 if __name__ == "__main__":
-    settings = load().settings
+    settings = SETTINGS.load().values
     configure(level=settings.log_level, style="json" if settings.log_format == "json" else "text")
     asyncio.run(work(settings, once="--once" in sys.argv, instead=FakeWork(settings)))
     sys.exit(0)
