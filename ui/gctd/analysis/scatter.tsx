@@ -187,7 +187,7 @@ function Curve({ crap, isThreshold, most, at }: { crap: number; isThreshold: boo
   return highest <= least ? null : (
     <g class={isThreshold ? "iso limit" : "iso"}>
       <path d={points.map(([x, y], index) => `${index ? "L" : "M"}${x.toFixed(1)} ${y.toFixed(1)}`).join("")} />
-      <text x={left + 4} y={Math.max(TOP + 10, top - 5)}>
+      <text x={left + 4} y={Math.max(TOP + 10, top - 8)}>
         CRAP {crap}
       </text>
     </g>

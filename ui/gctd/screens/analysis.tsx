@@ -269,7 +269,7 @@ function Panel({ title, note, id, noPrint = false, children }: PanelProps) {
     <section class={`panel${noPrint ? " no-print" : ""}`} aria-label={title} id={id}>
       <header>
         <h2>{title}</h2>
-        {note && <span class="muted">{note}</span>}
+        {note && <span class="muted no-print">{note}</span>}
       </header>
       {children}
     </section>
