@@ -110,7 +110,7 @@ class ProjectConfigRemoved:
     at: datetime
 
 
-@REGISTRY.event("AnalysisRequested", version=2)
+@REGISTRY.event("AnalysisRequested", version=2, reads=[1])
 @attrs.frozen(kw_only=True)
 class AnalysisRequested:
     """These tasks were queued together. `commits`: project to the new commit for which a check for updates queued its task."""
@@ -118,9 +118,6 @@ class AnalysisRequested:
     tasks: tuple[str, ...]
     at: datetime
     commits: dict[str, str] = attrs.field(factory=dict)
-
-
-REGISTRY.upcast("AnalysisRequested", 1)(lambda fields: fields)
 
 
 RepoEvent = (
@@ -139,7 +136,7 @@ RepoEvent = (
 # State
 
 
-@REGISTRY.state(CATEGORY, version=2)
+@REGISTRY.state(CATEGORY, version=2, reads=[1])
 @attrs.frozen(kw_only=True)
 class Repo:
     """A repository. `attempt` counts the attempts of the discovery under way; `requested` when it was last asked for.
@@ -167,9 +164,6 @@ class Repo:
     configs: dict[str, ProjectConfig] = attrs.field(factory=dict)
     requests: int = 0
     checked: dict[str, str] = attrs.field(factory=dict)
-
-
-REGISTRY.upcast(CATEGORY, 1)(lambda fields: fields)
 
 
 def evolve(state: Repo | None, event: RepoEvent) -> Repo:

@@ -22,7 +22,7 @@ from gctd.http.api import TABLE
 from gctd.http.figures import Figures
 from gctd.http.tasks.outcomes import Outcomes
 from gctd.readmodel import MODEL
-from gctd.settings import Settings, describe
+from gctd.settings import SETTINGS, Settings
 from graphql_fn.cli.root import PROGRAM as GRAPHQL
 from graphql_fn.core.evaluator import Evaluator
 from graphql_fn.core.hello import HELLO
@@ -30,8 +30,8 @@ from graphql_fn.http.gateway import TABLE as GRAPHQL_TABLE
 from graphql_fn.http.gateway import Gateway
 from graphql_fn.http.gateway import pages as graphql_pages
 from graphql_fn.serve import ReadModelFigures
+from graphql_fn.settings import SETTINGS as GRAPHQL_SETTINGS
 from graphql_fn.settings import Settings as GraphqlSettings
-from graphql_fn.settings import describe as describe_graphql
 from httpkit.edge import Edge
 from httpkit.messages.decoding import attributes_of
 from httpkit.server.guard import Guard
@@ -84,7 +84,7 @@ def test_every_exit_code_is_explained() -> None:
 
 @pytest.mark.parametrize("name", [field.name for field in attributes_of(Settings)])
 def test_every_setting_is_explained_with_its_variable_and_its_default(name: str) -> None:
-    about = describe(name)
+    about = SETTINGS.describe(name)
     page = text("docs/configuration.md")
     row = next((line for line in page.splitlines() if line.startswith(f"| `{name}` | `{about.env}` |")), None)
     assert row is not None
@@ -97,7 +97,7 @@ def test_every_setting_is_explained_with_its_variable_and_its_default(name: str)
 
 @pytest.mark.parametrize("name", [field.name for field in attributes_of(GraphqlSettings)])
 def test_every_setting_of_the_gateway_is_explained(name: str) -> None:
-    about = describe_graphql(name)
+    about = GRAPHQL_SETTINGS.describe(name)
     default = "none" if about.default == "none" else f"`{about.default}`"
     assert f"| `{name}` | `{about.env}` | {default} |" in text("docs/graphql.md")
 
