@@ -30,7 +30,7 @@ async def doctor(invocation: Invocation, *, sources: Sources) -> int:
     """
     from gctd.cli.doctor import CheckStatus, broker_at, examine, host_checks, system_checks  # noqa: PLC0415 - slow
 
-    settings = sources.load().settings
+    settings = sources.load().values
     async with broker_at(settings) as broker:
         found = await examine({**system_checks(settings, broker), **host_checks(settings)})
     if invocation.output.json:

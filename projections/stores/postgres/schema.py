@@ -16,6 +16,9 @@ MIGRATIONS = "schema_migrations"
 PARKED = "projection_parked"
 LEASE = "projection_lease"
 """Who leads, until when, and its fencing token. It stays with the schema when the other tables change places."""
+PROOFS = "projection_proofs"
+"""The digests at the checkpoints, each with its sequence: a program that keeps none moves the checkpoint alone."""
+MARKS = "log_marks"
 PARKED_COLUMNS = tuple(field.name for field in attrs.fields(Parked))
 
 _SYSTEM_TABLES = f"""
@@ -50,6 +53,19 @@ CREATE TABLE IF NOT EXISTS {LEASE} (
     holder TEXT NOT NULL,
     pid INTEGER NOT NULL,
     until TIMESTAMPTZ NOT NULL
+);
+CREATE TABLE IF NOT EXISTS {PROOFS} (
+    projection TEXT COLLATE "C" PRIMARY KEY,
+    sequence BIGINT NOT NULL,
+    record TEXT,
+    digest TEXT
+);
+CREATE TABLE IF NOT EXISTS {MARKS} (
+    stream TEXT COLLATE "C" NOT NULL,
+    sequence BIGINT NOT NULL,
+    digest TEXT NOT NULL,
+    record TEXT NOT NULL,
+    PRIMARY KEY (stream, sequence)
 );
 CREATE TABLE IF NOT EXISTS {MIGRATIONS} (version BIGINT PRIMARY KEY, dirty BOOLEAN NOT NULL);
 """

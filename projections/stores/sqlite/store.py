@@ -15,7 +15,7 @@ from projections.errors import CopyRefused, MigrationError, RowRefused, StoreUna
 from projections.model import Projection, Table
 from projections.projector.batch import Rows, judge, narrowed
 from projections.rebuild.copies import check_as_far
-from projections.store import NOTHING_PARKED, Checkpoint, CheckpointOutcome, KeyRecord, Parked, Place, SchemaVersion, Step
+from projections.store import NOTHING_PARKED, Checkpoint, CheckpointOutcome, KeyRecord, Mark, Parked, Place, SchemaVersion, Step
 from projections.stores.sqlite import fence, files, indexes, schema, seal, wal, writing
 from projections.stores.sqlite.connection import APPLICATION_ID, connect_writer, damaged, transaction, translated
 from projections.stores.sqlite.files import Files
@@ -107,7 +107,11 @@ class SQLiteStore(SQLiteReader):
         return await self._run(lambda: writing.read_parked(self._opened_writer()))
 
     async def advance(
-        self, steps: Sequence[Step], keys: Sequence[KeyRecord] = (), parked: Mapping[Place, Parked | None] = NOTHING_PARKED
+        self,
+        steps: Sequence[Step],
+        keys: Sequence[KeyRecord] = (),
+        parked: Mapping[Place, Parked | None] = NOTHING_PARKED,
+        marks: Sequence[Mark] = (),
     ) -> CheckpointOutcome:
         """Write the rows and move the checkpoints of all steps in one transaction, each compared with its `before`.
 
@@ -124,6 +128,7 @@ class SQLiteStore(SQLiteReader):
                     writing.write_keys(writer, keys)
                     if parked:
                         writing.write_parked(writer, parked)
+                    writing.write_marks(writer, marks)
                     writing.write_checkpoints(writer, [step.after for step in steps])
             return outcome
 
