@@ -102,8 +102,8 @@ class ScrubBody:
     """The passes over the log by which this process looks for damage."""
 
     position: int | None = member(description="sequence that the pass has reached which runs, or ran last; null before the first")
-    until: int | None = member(description="where that pass ends")
-    completed: str | None = member(description="when the last complete pass ended; RFC 3339, UTC; null: none yet")
+    until: int | None = member(description="last sequence of that pass")
+    completed: str | None = member(description="end of the last complete pass, RFC 3339, UTC; null: none yet")
     damaged: int | None = member(description="records that are damaged; null: no pass has been completed")
     found: Sequence[str] = member(description="the first of them, in words")
 

@@ -28,14 +28,14 @@ log = structlog.get_logger(__name__)
 RATE = 1000.0
 """Records per second of a pass inside a service."""
 EVERY = 86_400.0
-"""Seconds from the beginning of a pass to that of the next one."""
+"""Seconds from the start of one pass to the start of the next."""
 
 _FIRST_AFTER = 15.0
 """Seconds after the start of a service: before that nats-server may answer from its cache, which hides what is on the disk."""
 _AWAY = 5.0
 _TOGETHER = 256
 _KNOWN = 20_000
-"""Aggregates whose last digest is kept in memory; that of another one is read again."""
+"""Aggregates whose last digest is kept in memory; for others the previous record is read."""
 _MOST = 100
 """Findings that are kept of one pass; the rest is counted."""
 
@@ -87,7 +87,7 @@ class LogScrubber:
         return self.current if self.current is not None and self.current.count else self.complete
 
     async def run(self) -> None:
-        """Make a pass a day at a bounded rate, for ever; one that was interrupted goes on."""
+        """Make a pass a day at a bounded rate, for ever; an interrupted pass continues."""
         await asyncio.sleep(_FIRST_AFTER)
         while True:
             try:
@@ -99,7 +99,7 @@ class LogScrubber:
                 await asyncio.sleep(max(_AWAY, EVERY - (datetime.now(UTC) - done.started).total_seconds()))
 
     async def scrub(self, *, rate: float | None = None, on_progress: Callable[[ScrubPass], object] | None = None) -> ScrubPass:
-        """Make one pass, or end the one that was interrupted; at most `rate` records per second. Raises Unavailable."""
+        """Make one pass, or complete the interrupted one; at most `rate` records per second. Raises Unavailable."""
         head = await self._head()
         if self.current is None or self.current.ended is not None or self.current.incarnation != head.incarnation:
             self._links.clear()
@@ -125,7 +125,7 @@ class LogScrubber:
         end = batch[-1].seq if batch else min(at.position + _TOGETHER, at.until)
         found: list[Damage] = []
         for sequence in range(at.position + 1, end + 1):
-            # A replica may be behind: what it does not have counts as damaged only if the leader does not have it either.
+            # A replica may be behind: a record is damaged only if the leader cannot read it either.
             stored = by_sequence.get(sequence) or await self._reader.leader({"seq": sequence})
             if stored is None:
                 found.append(Damage(sequence, None, "the record cannot be read"))
@@ -147,7 +147,7 @@ class LogScrubber:
         try:
             prev = commit.prev
         except UndecodableCommit as error:
-            return f"it is no commit: {error}"
+            return f"it cannot be decoded: {error}"
         if prev is None:
             return None
         if commit.guard > 0 and (before is None or before[0] != commit.guard):

@@ -27,7 +27,7 @@ Examples:
         "parked": Command("projections.cli.parked", "List the aggregates that wait behind an event that cannot be applied."),
         "unpark": Command("projections.cli.parked", "After a fix: apply what waits, in order."),
         "events": Command("projections.cli.events", "Search the log and print events; follow it."),
-        "scrub": Command("projections.cli.scrub", "Read every record of the log once, and find those that are damaged."),
+        "scrub": Command("projections.cli.scrub", "Read every record of the log once, and name damaged records."),
         "streams": Command(
             "projections.cli.streams", "Compare streams with their declarations, bring them there; copy and restore them."
         ),

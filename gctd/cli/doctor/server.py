@@ -17,7 +17,7 @@ from terminalkit.client.errors import Unavailable as ServerUnavailable
 
 _READ_MODEL = "tracker"
 _SHOWN = 3
-_START = "start it with: gctd serve; or say where it is with --url or GCTD_URL"
+_START = "start it with: gctd serve; or set its address with --url or GCTD_URL"
 
 
 def server_checks(settings: Settings, broker: Connection | Unavailable) -> Mapping[str, Check]:
@@ -51,7 +51,7 @@ async def _server(settings: Settings, broker: Connection | Unavailable) -> Findi
     if standing.get("incarnation") != head.incarnation:
         return fail(
             f"{settings.url} works on another event stream than the broker at nats_url has",
-            "give --url and --nats-url of one system; if they are, see docs/operation.md: the stream was made again",
+            "give --url and --nats-url of one system; if they are, see docs/operation.md: the stream was replaced",
         )
     return ok(f"{settings.url} is a tracker on this event stream")
 
@@ -74,7 +74,7 @@ async def _readiness(settings: Settings, concern: str) -> Finding:
 
 
 async def _log(settings: Settings) -> Finding:
-    """What the server has found in its passes over the log."""
+    """The findings of the server in its passes over the log."""
     try:
         async with Client(settings.url, token=settings.auth_token) as client:
             scrub = (await client.standing()).get("scrub") or {}

@@ -1,4 +1,4 @@
-"""A pass over the log finds what is damaged, names it, and goes on to the end."""
+"""A pass over the log finds the damaged records, names them, and reads the rest."""
 
 from __future__ import annotations
 
