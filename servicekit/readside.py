@@ -15,10 +15,12 @@ from prometheus_client.core import GaugeMetricFamily, HistogramMetricFamily, Met
 from prometheus_client.registry import Collector
 
 from eventlog import Commit, Unavailable
+from eventlog.admin.scrub import LogScrubber
 from eventlog.broker.requests import RequestServer
 from eventlog.broker.write_health import Room, WriteState
 from eventlog.commands import Commands
 from eventlog.jetstream.log import JetStreamLog
+from eventlog.jetstream.message_reader import MessageReader
 from eventlog.jetstream.transport.connection import Connection
 from httpkit.errors import HttpkitError
 from httpkit.ops.health import Check, Concern, Health, Unknown
@@ -94,6 +96,8 @@ class ReadSide(Collector):
         self._max_lag = max_lag
         self.broker = BrokerWatch(connection, model.stream, log.writes, addresses(monitoring_url))
         """Looks at the broker, for the health of writes."""
+        self.scrubber = LogScrubber(MessageReader(connection, model.stream), model.registry, log.head)
+        """Reads the log over and over, while this process leads."""
         self.hub = Hub(frames.replay)
         self._feed = Feed(frames, self.hub)
         self._listeners: list[OnApplied] = [self._feed.applied]
@@ -118,7 +122,7 @@ class ReadSide(Collector):
         self.hub.start(head.last)
         self.projector.show_after(head.last)
         await self.projector.load()  # answers name the position from the first one on
-        rest = {"orders": self._desk.run, **(beside or {})}
+        rest = {"orders": self._desk.run, "scrubbing": self.scrubber.run, **(beside or {})}
         led = {name: self._while_leading(run) for name, run in rest.items()}
         work = {"projector": self._project(), "event stream": self._feed.run(), "broker's health": self.broker.run(), **led}
         tasks = [asyncio.create_task(_kept(name, part), name=name) for name, part in work.items()]
@@ -268,7 +272,16 @@ class ReadSide(Collector):
         aside = getattr(self._store, "set_aside_as", None)
         made = None if aside is None else f"database: it was damaged and is made again from the log; the damaged one is {aside}"
         broker = [f"broker: {note}" for note in self.broker.notes()]
-        return "; ".join(note for note in (made, self._parked(), *broker) if note is not None) or None
+        return "; ".join(note for note in (made, self._damaged(), self._parked(), *broker) if note is not None) or None
+
+    def _damaged(self) -> str | None:
+        found = self.scrubber.found
+        if found is None or not found.count:
+            return None
+        return (
+            f"log: {found.count} records of {self._model.stream} are damaged, the first: {found.found[0]}. Do not delete the "
+            "tables, and do not restart nats-server, which may cut the log there: see docs/operation.md, A damaged log"
+        )
 
     def _parked(self) -> str | None:
         parked = self.projector.parked.values()
@@ -300,6 +313,7 @@ class ReadSide(Collector):
         yield gauge("writes_ready", "1 if appends are taken, 0 if they fail, NaN if it is not known.", known)
         yield _states(writes.state)
         yield _used(log.writes.rooms())
+        yield from _scrubbed(self.scrubber)
         yield gauge("broker_connected", "1 where the broker answers.", connection.connected)
         yield total("broker_reconnects", "Connections made anew.", connection.counters.reconnects + connection.counters.replaced)
         yield HistogramMetricFamily(
@@ -312,6 +326,17 @@ class ReadSide(Collector):
         yield total("appends_shared", "Appends that were stored in a batch shared with others.", log.group.shared)
         text = "Appends that lost against another writer and were decided again."
         yield total("command_conflicts", text, self.commands.conflicts)
+
+
+def _scrubbed(scrubber: LogScrubber) -> Iterator[Metric]:
+    current, complete, found = scrubber.current, scrubber.complete, scrubber.found
+    text = "Sequence that the pass over the log has reached which runs, or ran last."
+    yield gauge("log_scrub_position", text, None if current is None else current.position)
+    text = "When the last complete pass over the log ended, in seconds since 1970."
+    ended = None if complete is None or complete.ended is None else complete.ended.timestamp()
+    yield gauge("log_scrub_completed_timestamp_seconds", text, ended)
+    text = "Records of the log that are damaged, as far as a pass of this process has found."
+    yield gauge("log_damaged_records", text, None if found is None else found.count)
 
 
 def _states(now: WriteState) -> Metric:

@@ -208,7 +208,7 @@ class Client(ServiceClient):
     # Events
 
     async def standing(self) -> Mapping[str, Any]:
-        """How the read model stands: its name, stream and incarnation, and what else `GET /api/projections` says."""
+        """The state of the read model, as `GET /api/projections` reports it: name, stream, incarnation and more."""
         answer = await self._transport.request("GET", "/api/projections")
         return answer.document if isinstance(answer.document, dict) else {}
 
