@@ -48,7 +48,7 @@ async def test_a_test_changes_no_cache_and_leaves_nothing_in_one(tmp_path: Path,
     await host.scan(repo)
     after = contents(host.of(repo))
     assert {name: digest for name, digest in after.items() if name in before} == before
-    assert [path for path in host.cache.rglob("canar*")] == []
+    assert list(host.cache.rglob("canar*")) == []
 
 
 def attacking_files(body: str) -> dict[str, str]:
@@ -57,12 +57,11 @@ def attacking_files(body: str) -> dict[str, str]:
 
 async def test_clones_of_modules_of_an_earlier_job_are_not_there_for_the_next(tmp_path: Path, host: Host) -> None:
     """Git would obey the configuration of a clone that was left in the module cache."""
-    repo = attacking(
-        tmp_path / "repo",
-        'found, _ := os.ReadDir(os.Getenv("GOMODCACHE") + "/cache/vcs")\nt.Log(len(found), "clones")\n'
-        'if len(found) > 0 {\n\tt.Fatal("there is a clone")\n}',
-        "os",
-    )
+    body = """found, _ := os.ReadDir(os.Getenv("GOMODCACHE") + "/cache/vcs")
+if len(found) > 0 {
+\tt.Fatal("there is a clone")
+}"""
+    repo = attacking(tmp_path / "repo", body, "os")
     await host.scan(repo)
     assert list((host.of(repo) / "modules" / "cache" / "vcs").iterdir()) == []
 
