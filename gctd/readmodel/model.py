@@ -17,7 +17,7 @@ from gctd.readmodel.tables import (
     task_row,
     worker_row,
 )
-from projections.model import Change, Delete, Projection, Put, ReadModel
+from projections.model import Change, Delete, Projection, Put, ReadModel, SettingNames
 
 
 def _repo(commit: Commit) -> Iterable[Change]:
@@ -55,8 +55,9 @@ MODEL = ReadModel(
     projections=(
         Projection("repos", 1, (REPOS,), {repo.CATEGORY: _repo}, latest=frozenset({repo.CATEGORY})),
         Projection("tasks", 3, (TASKS,), {task.CATEGORY: _task}, latest=frozenset({task.CATEGORY})),
-        Projection("analyses", 3, (ANALYSES,), {task.CATEGORY: _analysis}),
+        Projection("analyses", 4, (ANALYSES,), {task.CATEGORY: _analysis}),
         Projection("workers", 1, (WORKERS,), {worker.CATEGORY: _worker}, latest=frozenset({worker.CATEGORY})),
     ),
     migrations="gctd.readmodel.migrations",
+    settings=SettingNames(prefix="GCTD"),
 )

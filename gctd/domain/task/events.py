@@ -27,7 +27,7 @@ class AttemptLog:
     cut_at: int
 
 
-@REGISTRY.event("TaskQueued", version=3)
+@REGISTRY.event("TaskQueued", version=4)
 @attrs.frozen(kw_only=True)
 class TaskQueued:
     """A project is to be analysed, with the settings that hold for it now.
@@ -51,6 +51,7 @@ class TaskQueued:
 
 REGISTRY.upcast("TaskQueued", 1)(lambda fields: fields)
 REGISTRY.upcast("TaskQueued", 2)(lambda fields: fields)
+REGISTRY.upcast("TaskQueued", 3)(lambda fields: fields)
 
 
 @REGISTRY.event("TaskStarted")
@@ -105,7 +106,7 @@ class TaskAttemptLost:
     at: datetime
 
 
-@REGISTRY.event("TaskCompleted", version=2)
+@REGISTRY.event("TaskCompleted", version=3)
 @attrs.frozen(kw_only=True)
 class TaskCompleted:
     """An attempt succeeded."""
@@ -116,6 +117,7 @@ class TaskCompleted:
 
 
 REGISTRY.upcast("TaskCompleted", 1)(lambda fields: fields)
+REGISTRY.upcast("TaskCompleted", 2)(lambda fields: fields)
 
 
 @REGISTRY.event("TaskFailed")

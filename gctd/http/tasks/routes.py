@@ -81,6 +81,7 @@ class Schedule:
     ref: str | None = member(
         default=None, schema=formats.REF, description="becomes the setting of the repository's root", example="main"
     )
+    once: bool = member(default=False, description="`ref` is for these tasks only, of all projects: no setting changes")
     engine: str | None = member(
         default=None, schema=formats.ENGINE, description="the server's own where it is left out", example="native"
     )
@@ -190,7 +191,8 @@ async def full_analysis(analysis: AnalysisView, call: Call[Services], *, entries
 def _report_parts(stored: bytes, entries: int | None) -> dict[str, Any]:
     report = report_format.decode(stored)
     shown = report.entries if entries is None else report.entries[:entries]
-    parts = {"entries": _raw(shown), "warnings": _raw(report.warnings)}
+    plain = [msgspec.structs.replace(entry, identity=msgspec.UNSET) for entry in shown]
+    parts = {"entries": _raw(plain), "warnings": _raw(report.warnings), "excluded": _raw(report.excluded)}
     if entries is None:
         parts["raw_output"] = _raw(report_format.raw_output(report))
     return parts
@@ -212,6 +214,7 @@ async def _scheduled(request: Schedule, call: Call[Services]) -> Answer[Sequence
         request.repo_url,
         project=request.project,
         ref=request.ref,
+        once=request.once,
         engine=request.engine,
         context=context(call),
     )
