@@ -11,6 +11,7 @@ from typing import Any
 import structlog
 
 from eventlog.admin import reconcile as streams
+from eventlog.admin.declarations import Declarations
 from eventlog.admin.declarations import load as load_declarations
 from eventlog.jetstream.keyring import JetStreamKeyring
 from eventlog.jetstream.log import JetStreamLog
@@ -78,13 +79,18 @@ async def serve(settings: Settings, *, on_ready: Callable[[ListenAddress], None]
         _log.info("ending", signal=received.name)
 
 
-@asynccontextmanager
-async def _connected(settings: Settings) -> AsyncIterator[Connection]:
-    """A connection to the broker on which the stream is there. Drift that is not mended is logged."""
+def declarations(settings: Settings) -> Declarations:
+    """What is to be on the broker: `streams.yaml`, with what the settings change in it. Raises DeclarationInvalid."""
     overrides: dict[str, dict[str, object]] = {}
     if settings.event_store_max_bytes is not None:
         overrides[EVENTS] = {"max_bytes": settings.event_store_max_bytes}
-    declared = load_declarations(replicas=settings.replicas, overrides=overrides).only(EVENTS, KEYS)
+    return load_declarations(replicas=settings.replicas, overrides=overrides).only(EVENTS, KEYS)
+
+
+@asynccontextmanager
+async def _connected(settings: Settings) -> AsyncIterator[Connection]:
+    """A connection to the broker on which the stream is there. Drift that is not mended is logged."""
+    declared = declarations(settings)
     async with Connection.open(settings.nats_url, name="pantry") as connection:
         for drift in await streams.apply(connection, declared):
             _log.warning("stream differs from its declaration", drift=str(drift))

@@ -32,6 +32,7 @@ import psutil
 import structlog
 
 from eventlog.embedded import die_with_parent as launch
+from eventlog.embedded.access import BrokerAccess, write_private
 from eventlog.embedded.ports import free_port
 from eventlog.errors import EventLogError
 
@@ -96,7 +97,8 @@ class EmbeddedServer:
     lowered to what the disk has; `max_payload` is the most one message may have. `membership` makes it one of a cluster, each
     with a `name` of its own; `start` then waits for their leader, so start all of them together. Without `durable` messages
     outlive the server and not the machine: for data that nobody needs tomorrow. The program is `binary`, else what
-    EVENTLOG_NATS_SERVER in the environment names, else the one beside this Python, else the one on the PATH.
+    EVENTLOG_NATS_SERVER in the environment names, else the one beside this Python, else the one on the PATH. `access` are the
+    users that may connect; None: every process of this machine may, as anybody.
     """
 
     def __init__(
@@ -111,6 +113,7 @@ class EmbeddedServer:
         name: str = "embedded",
         membership: Membership | None = None,
         durable: bool = True,
+        access: BrokerAccess | None = None,
         start_timeout: float = 30.0,
     ) -> None:
         self.data_dir = data_dir
@@ -122,6 +125,7 @@ class EmbeddedServer:
         self.name = name
         self._membership = membership
         self._durable = durable
+        self._access = access
         self._start_timeout = start_timeout
         self._lock: _Lock | None = None
         self._process: subprocess.Popen[bytes] | None = None
@@ -254,7 +258,7 @@ class EmbeddedServer:
         shutil.rmtree(ports, ignore_errors=True)
         ports.mkdir()
         config = self.data_dir / "nats-server.conf"
-        config.write_text(self._configuration(ports), encoding="utf-8")
+        write_private(config, self._configuration(ports))
         with self._output_file.open("wb") as output:
             process = subprocess.Popen(
                 launch.attached([str(binary), "--config", str(config)]),
@@ -286,12 +290,16 @@ class EmbeddedServer:
                 "strict": True,
             },
         }
+        if self._access is not None:
+            settings["authorization"] = self._access.configuration()
         if self._membership is not None:
+            route = self._access.route if self._access is not None else "nats://127.0.0.1:{}".format
             settings["cluster"] = {
                 "name": _CLUSTER,
                 "listen": f"127.0.0.1:{self._membership.port}",
-                "routes": [f"nats://127.0.0.1:{port}" for port in self._membership.ports],
+                "routes": [route(port) for port in self._membership.ports],
                 "no_advertise": not self._membership.advertise,
+                **({"authorization": self._access.route_configuration()} if self._access is not None else {}),
             }
         return json.dumps(settings, indent=2) + "\n"  # the server's configuration language is a superset of JSON
 
@@ -302,7 +310,11 @@ class EmbeddedServer:
             await asyncio.sleep(_POLL)
         try:
             client = await nats.connect(
-                self.url, allow_reconnect=False, connect_timeout=5, error_cb=_quiet, name="embedded-start"
+                self.url if self._access is None else self._access.address(self._access.operator, self._port),
+                allow_reconnect=False,
+                connect_timeout=5,
+                error_cb=_quiet,
+                name="embedded-start",
             )
         except (OSError, nats.errors.Error) as error:
             raise self._failure(f"refuses connections: {error!r}") from error

@@ -39,6 +39,8 @@ COUNTING = 0.1
 """Seconds between two looks at how many processes the host has: more than these can start in a second."""
 STOPPING = frozenset({signal.SIGTERM, signal.SIGINT, signal.SIGHUP})
 HAS_PROC = os.path.isdir("/proc/self")
+USUAL_UMASK = 0o022
+"""The umask of the program: tests look at the modes of files. The folder of a job is closed to other users by its own mode."""
 PAGE = os.sysconf("SC_PAGE_SIZE")
 IN_MEMORY = ("/memfd:", "/dev/shm/", "/dev/zero", "/SYSV")  # noqa: S108 - as the links in /proc begin
 """How the names of files begin that are kept in memory."""
@@ -112,6 +114,7 @@ class ProcessSupervisor:
             limit = min(running + request["processes"], resource.getrlimit(resource.RLIMIT_NPROC)[1])
             resource.setrlimit(resource.RLIMIT_NPROC, (limit, limit))
         _close_at_start()
+        os.umask(USUAL_UMASK)
         readable = [(_readable(content), number) for number, content in request["inputs"].items()]
         self._program = os.posix_spawnp(
             request["argv"][0],
