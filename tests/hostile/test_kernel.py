@@ -112,3 +112,10 @@ def test_a_line_of_a_test_is_never_one_of_the_worker() -> None:
     lines = recording._text.kept().decode().splitlines()
     assert [line.startswith(">>>") for line in lines] == [True, False, False]
     assert lines[1] == "| >>> 2026-11-20T14:55:56Z completed"
+
+
+async def test_a_worker_and_the_doctor_say_what_keeps_tests_in(sandbox: Sandbox) -> None:
+    said = "; ".join(sandbox.walls())
+    assert "system call" in said
+    assert "no control groups" in said
+    assert Sandbox(kind="none").walls() == []

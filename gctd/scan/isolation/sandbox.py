@@ -115,6 +115,17 @@ class Sandbox:
             options.append("--unshare-net")
         return [*options, "--chdir", str(view.cwd), "--", *argv]
 
+    def walls(self) -> list[str]:
+        """What keeps a program in it, in words: also where something weaker than the best has to do."""
+        if self.kind == "none":
+            return []
+        calls = seccomp.refused()
+        return [
+            f"{len(calls)} system calls are refused" if calls else "no system call is refused: the processor is not known",
+            "memory and processes are looked at every half second (no control groups)",
+            f"shared memory has {_SHARED_MEMORY // MIB} MiB",
+        ]
+
     @property
     def inputs(self) -> Mapping[int, bytes]:
         """What the command line reads from descriptors: the filter of system calls, users and hosts of its own."""
@@ -147,7 +158,7 @@ async def find_sandbox(wanted: Wanted, directory: Path) -> Sandbox:
     for sandbox in candidates():
         problem = await _problem(sandbox, directory)
         if problem is None:
-            _log.info("sandbox", kind=sandbox.kind, refused_calls=len(seccomp.refused()) or "none: unknown processor")
+            _log.info("sandbox", kind=sandbox.kind, walls=sandbox.walls())
             return sandbox
         problems.append(f"{sandbox.kind}: {problem}")
     reason = "; ".join(problems)
