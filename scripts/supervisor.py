@@ -27,10 +27,10 @@ from eventlog.admin import reconcile
 from eventlog.embedded.access import CredentialsDamaged, write_private
 from eventlog.embedded.nats import DataDirectoryInUse, ServerFailed
 from eventlog.jetstream.transport.connection import Connection
-from gctd.settings import SettingsError
 from projections.stores.postgres.server import PostgresFailed
 from servicekit.monitoring import NotSeen
 from terminalkit import logs
+from terminalkit.config.loading import SettingsError
 from terminalkit.runtime.serving import PRIVATE
 
 EXIT_CODES = {

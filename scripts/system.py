@@ -18,10 +18,10 @@ from eventlog.admin.declarations import Declarations
 from eventlog.embedded.access import BrokerAccess
 from eventlog.embedded.nats import EmbeddedServer, Membership
 from eventlog.embedded.ports import free_port
-from gctd.settings import load
+from gctd.settings import SETTINGS
 from gctd.wiring.broker import declarations as tracker_declarations
-from pantry.serve import declarations as ledger_declarations
-from pantry.settings import load as load_ledger
+from pantry.serve import SERVICE as LEDGER
+from pantry.settings import SETTINGS as LEDGER_SETTINGS
 from projections.stores.postgres.server import PostgresServer
 
 _GCTD, _PANTRY, _GRAPHQL, _MONITORING, _ROUTE, _NATS = 0, 1, 2, 7, 8, 9
@@ -157,7 +157,7 @@ def _servers(name: str, module: str, variable: str, ports: Sequence[int], enviro
 
 
 def _workers(count: int, gctd: str, environment: Mapping[str, str]) -> list[Service]:
-    token = load().settings.auth_token
+    token = SETTINGS.load().values.auth_token
     announced = Ready(
         url=f"{gctd}/api/workers", headers={"Authorization": f"Bearer {token}"} if token else {}, is_right=_lists_the_worker
     )
@@ -176,7 +176,8 @@ def _workers(count: int, gctd: str, environment: Mapping[str, str]) -> list[Serv
 def _declarations(options: Options) -> tuple[Declarations, ...]:
     """The streams as the services declare them, which may not create any. Raises SettingsError, DeclarationInvalid."""
     replicas = {"replicas": _SERVERS} if options.cluster else {}
-    return tracker_declarations(load(replicas).settings), ledger_declarations(load_ledger(replicas).values)
+    tracker, ledger = SETTINGS.load(replicas).values, LEDGER_SETTINGS.load(replicas).values
+    return tracker_declarations(tracker), LEDGER.declarations(ledger)
 
 
 def _brokers(options: Options, ports: _Ports, access: BrokerAccess) -> tuple[EmbeddedServer, ...]:

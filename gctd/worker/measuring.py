@@ -15,9 +15,9 @@ from gctd.worker.work import WorkFailed
 
 @attrs.frozen(kw_only=True)
 class Measured:
-    """A test run. `profile` is the text of its coverage profile, None if there is none; `sandbox` what it ran in.
+    """A test run. `profile` is the text of its coverage profile, None if there is none; `sandbox` is the kind of its sandbox.
 
-    `tests` says what became of each package, None where that is not known.
+    `tests` has the result of each package, None if it is not known.
     """
 
     profile: bytes | None
@@ -60,7 +60,7 @@ async def measured_before(measurement: Measurement, blobs: Blobs) -> Measured:
         try:
             tests = decode_facts(await blobs.get(measurement.tests.digest))
         except BlobMissing as missing:
-            reason = f"what became of the tests of {measurement.task} is gone: {missing}; analyse that commit again"
+            reason = f"the test results of {measurement.task} are gone: {missing}; analyse that commit again"
             raise WorkFailed(reason, permanent=True) from missing
     return Measured(
         profile=body,

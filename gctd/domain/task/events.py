@@ -27,7 +27,7 @@ class AttemptLog:
     cut_at: int
 
 
-@REGISTRY.event("TaskQueued", version=4)
+@REGISTRY.event("TaskQueued", version=4, reads=[1, 2, 3])
 @attrs.frozen(kw_only=True)
 class TaskQueued:
     """A project is to be analysed, with the settings that hold for it now.
@@ -47,11 +47,6 @@ class TaskQueued:
     at: datetime
     commit_sha: str | None = None
     rescores: Measurement | None = None
-
-
-REGISTRY.upcast("TaskQueued", 1)(lambda fields: fields)
-REGISTRY.upcast("TaskQueued", 2)(lambda fields: fields)
-REGISTRY.upcast("TaskQueued", 3)(lambda fields: fields)
 
 
 @REGISTRY.event("TaskStarted")
@@ -106,7 +101,7 @@ class TaskAttemptLost:
     at: datetime
 
 
-@REGISTRY.event("TaskCompleted", version=3)
+@REGISTRY.event("TaskCompleted", version=3, reads=[1, 2])
 @attrs.frozen(kw_only=True)
 class TaskCompleted:
     """An attempt succeeded."""
@@ -114,10 +109,6 @@ class TaskCompleted:
     attempt: int
     analysis: Analysis
     at: datetime
-
-
-REGISTRY.upcast("TaskCompleted", 1)(lambda fields: fields)
-REGISTRY.upcast("TaskCompleted", 2)(lambda fields: fields)
 
 
 @REGISTRY.event("TaskFailed")

@@ -62,10 +62,9 @@ _NEWER_GO = re.compile(r"requires go >= ?\S+ \(running|note: module requires Go|
 class GoTestRun:
     """A run of `go test`.
 
-    `profile` is the text of the coverage profile, None where none was written. `flags` are those that the numbers depend on.
-    `workspace`: with the go.work of the repository. `ended_early` says why it was ended where it did not end by itself.
-    `log_tail` is the end of its log.
-    `platform` is what the packages were built for, None where go did not say.
+    `profile` is the text of the coverage profile, None if there is none. The numbers depend on `flags`. `workspace`: with the
+    go.work of the repository. `ended_early` is the reason if the run was ended. `log_tail` is the end of its log. `platform` is
+    the target of the build, None if go did not report it.
     """
 
     profile: bytes | None

@@ -1,6 +1,6 @@
 """The staged coverage profile: `.go-crap-cover.out` in the module's directory, for as long as it is needed.
 
-It has to be there because go-crap derives the module from where the profile is (specification, section 1).
+It has to be there because go-crap derives the module from where the profile is.
 """
 
 from __future__ import annotations

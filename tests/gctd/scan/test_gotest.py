@@ -202,7 +202,8 @@ async def test_processes_that_a_test_starts_in_their_own_sessions_are_ended_with
     marker = unused_sleep()
     project = make(gorepo.sleeping(marker))
     running = asyncio.create_task(project.run())
-    await wait_until(lambda: len(sleeping(marker)) == 3, timeout=60)
+    await wait_until(lambda: running.done() or len(sleeping(marker)) == 3, timeout=200)  # Go may have to build all of it first
+    assert not running.done(), running.result()
     with within(5):
         running.cancel()
         with pytest.raises(asyncio.CancelledError):
