@@ -36,6 +36,7 @@ class Point(Resource, frozen=True, kw_only=True, rename={"breaks": "break"}):
     task_id: str
     commit_sha: str
     summary: Summary
+    measured: Summary | None = None
     analyzed_at: datetime
     ref: str = ""
     engine: str = ""
@@ -63,6 +64,23 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
     delta: float
     before: Values | None = None
     after: Values | None = None
+
+
+class Place(msgspec.Struct, frozen=True, kw_only=True):
+    """Where a function is and what it is called."""
+
+    file: str
+    line: int
+    function: str
+
+
+class Kept(msgspec.Struct, frozen=True, kw_only=True, rename={"before": "from", "after": "to"}):
+    """A function that moved, was renamed or has another signature; `similarity` (0 to 1) where only that share is the same."""
+
+    kept: tuple[str, ...]
+    before: Place
+    after: Place
+    similarity: float | None = None
 
 
 class Check(msgspec.Struct, frozen=True, kw_only=True):
@@ -113,3 +131,4 @@ class Diff(Resource, frozen=True, kw_only=True, rename={"before": "from", "after
     partial: bool = False
     counts: Mapping[str, int]
     functions: tuple[Change, ...]
+    kept: tuple[Kept, ...] = ()

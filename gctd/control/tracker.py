@@ -71,6 +71,9 @@ class Measured:
             metadata=self.analysis.metadata,
             uncovered=self.analysis.uncovered,
             sandbox=self.analysis.sandbox,
+            tests=self.analysis.tests,
+            platform=self.analysis.platform,
+            source=self.analysis.source,
         )
 
 

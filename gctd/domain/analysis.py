@@ -49,7 +49,9 @@ class Analysis:
     """The result of a task. `report` is the engine's whole report, `profile` the coverage profile it was made from.
 
     `sandbox`: what kept the repository's code in while its tests ran: `bubblewrap`, `namespaces` or `none`; empty where that is
-    not known.
+    not known. `measured` is the summary of the functions whose coverage is known, `states` how many functions have each state;
+    both None where the engine did not say. `tests` says what became of each package, `platform` what they were built for.
+    `source`: `tests` where the worker ran them, `upload` where the profile was made elsewhere.
     """
 
     id: str
@@ -69,6 +71,11 @@ class Analysis:
     metadata: Metadata = Metadata()
     uncovered: tuple[PackageProblem, ...] = ()
     sandbox: str = ""
+    measured: Summary | None = None
+    states: dict[str, int] | None = None
+    tests: Blob | None = None
+    platform: str = ""
+    source: str = "tests"
 
 
 @attrs.frozen(kw_only=True)
@@ -76,7 +83,7 @@ class Measurement:
     """The run of a project's tests that a stored analysis was made from, as far as scoring it again needs it.
 
     `task` is the one that ran the tests, `sequence` the position in the log at which its analysis was stored. `metadata` is what
-    was known of the repository then.
+    was known of the repository then. `tests`, `platform` and `source` as in Analysis.
     """
 
     task: str
@@ -88,6 +95,9 @@ class Measurement:
     metadata: Metadata
     uncovered: tuple[PackageProblem, ...]
     sandbox: str = ""
+    tests: Blob | None = None
+    platform: str = ""
+    source: str = "tests"
 
 
 def analysis_id(repo_id: str, project: str) -> str:

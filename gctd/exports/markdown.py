@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 import attrs
 
 from gctd.domain.options import threshold_of
-from gctd.engines.comparison import Comparison, Status
-from gctd.engines.gate import Check, CheckName, Limits, Verdict
+from gctd.engines.changes.comparison import Comparison, Status
+from gctd.engines.changes.gate import Check, CheckName, Limits, Verdict
 from gctd.engines.report import FunctionEntry
 from gctd.readmodel.views import AnalysisView
 
@@ -72,8 +72,8 @@ class Comment:
             yield table(("", "Check", "Found", "Limit"), rows, numbers=(2, 3))
 
     def _figures(self) -> Iterator[str]:
-        new = self.after.summary
-        old = self.before.summary if self.before else None
+        new = self.after.known or self.after.summary
+        old = (self.before.known or self.before.summary) if self.before else None
         over = f"Over {threshold_of(self.after.flags):g}"
         if old is None:
             figures = [("Functions", f"{new.total_funcs}"), (over, f"{new.exceeded}"), ("Average", f"{new.average:.2f}")]
@@ -118,7 +118,7 @@ class Comment:
 
     def _worst(self) -> Iterator[str]:
         threshold = threshold_of(self.after.flags)
-        worst = [entry for entry in self.entries if entry.crap > threshold][:ROWS]
+        worst = [entry for entry in self.entries if entry.risky(threshold)][:ROWS]
         if worst:
             rows = [
                 (
@@ -130,14 +130,19 @@ class Comment:
                 for entry in worst
             ]
             text = table(("Function", "CRAP", "Complexity", "Coverage"), rows, numbers=(1, 2, 3))
-            yield _folded(f"{self.after.summary.exceeded} over {threshold:g}, the worst first", text)
+            yield _folded(f"{self.after.risky} over {threshold:g}, the worst first", text)
 
     def _gaps(self) -> Iterator[str]:
+        known = self.after.known
+        unmeasured = self.after.summary.total_funcs - known.total_funcs if known else 0
+        if unmeasured:
+            states = ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in (self.after.states or {}).items())
+            yield f"{unmeasured} functions are not measured and not in these figures ({states})."
         if self.after.uncovered:
             rows = [(code(package.path), plain(package.reason)) for package in self.after.uncovered[:ROWS]]
             more = len(self.after.uncovered) - len(rows)
             text = table(("Package", "Without coverage"), [*rows, *([(f"{more} more", "")] if more > 0 else [])])
-            yield _folded(f"{len(self.after.uncovered)} packages without coverage: their functions count as not covered", text)
+            yield _folded(f"{len(self.after.uncovered)} packages without coverage", text)
 
     def _made_by(self) -> str:
         one = self.after

@@ -55,7 +55,7 @@ MODEL = ReadModel(
     projections=(
         Projection("repos", 1, (REPOS,), {repo.CATEGORY: _repo}, latest=frozenset({repo.CATEGORY})),
         Projection("tasks", 3, (TASKS,), {task.CATEGORY: _task}, latest=frozenset({task.CATEGORY})),
-        Projection("analyses", 3, (ANALYSES,), {task.CATEGORY: _analysis}),
+        Projection("analyses", 4, (ANALYSES,), {task.CATEGORY: _analysis}),
         Projection("workers", 1, (WORKERS,), {worker.CATEGORY: _worker}, latest=frozenset({worker.CATEGORY})),
     ),
     migrations="gctd.readmodel.migrations",

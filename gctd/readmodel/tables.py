@@ -102,6 +102,10 @@ ANALYSES = Table(
         Column("rescored_from"),
         Column("measured", "integer"),
         Column("sandbox"),
+        Column("known", "json"),
+        Column("states", "json"),
+        Column("platform"),
+        Column("source"),
     ),
     key=("task_id",),
 )
@@ -212,6 +216,10 @@ def analysis_row(task: Task, analysis: Analysis, sequence: int) -> tuple[Any, ..
         task.rescores.task if task.rescores else None,
         task.rescores.sequence if task.rescores else sequence,
         analysis.sandbox,
+        _text(analysis.measured),
+        _text(analysis.states),
+        analysis.platform,
+        analysis.source,
     )
 
 

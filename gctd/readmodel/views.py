@@ -101,7 +101,11 @@ class TaskView:
 
 @attrs.frozen(kw_only=True)
 class AnalysisView:
-    """The result of one task; its report is in the blob store."""
+    """The result of one task; its report is in the blob store.
+
+    `known` is the summary of the functions whose coverage is known, `states` how many functions have each state; None where the
+    engine did not say.
+    """
 
     analysis_id: str
     task_id: str
@@ -128,6 +132,15 @@ class AnalysisView:
     rescored_from: str | None
     measured: int
     sandbox: str
+    known: Summary | None
+    states: dict[str, int] | None
+    platform: str
+    source: str
+
+    @property
+    def risky(self) -> int:
+        """Functions over the threshold of whose coverage enough is known; all of them where the engine did not say."""
+        return (self.known or self.summary).exceeded
 
     @classmethod
     def of(cls, row: Row) -> AnalysisView:
@@ -137,6 +150,8 @@ class AnalysisView:
         fields["flags"] = _decoded(fields["flags"], tuple[str, ...])
         fields["metadata"] = _decoded(fields["metadata"], Metadata)
         fields["uncovered"] = _decoded(fields["uncovered"], tuple[PackageProblem, ...])
+        fields["known"] = _decoded(fields["known"], Summary | None)
+        fields["states"] = _decoded(fields["states"], dict[str, int] | None)
         return cls(summary=summary, **fields)
 
 

@@ -10,6 +10,7 @@ import attrs
 from eventlog import BlobMissing
 from eventlog.broker.blobs import Blobs
 from gctd.domain.analysis import Measurement, PackageProblem
+from gctd.engines.measurement import PackageFacts, TestFacts, decode_facts
 from gctd.scan.go.events import PackageResult
 from gctd.scan.go.run_tests import GoTestRun
 from gctd.worker.work import WorkFailed
@@ -17,13 +18,17 @@ from gctd.worker.work import WorkFailed
 
 @attrs.frozen(kw_only=True)
 class Measured:
-    """A test run. `profile` is its coverage profile as a file, None where there is none; `sandbox` what it ran in."""
+    """A test run. `profile` is its coverage profile as a file, None where there is none; `sandbox` what it ran in.
+
+    `tests` says what became of each package, None where that is not known.
+    """
 
     profile: Path | None
     go_version: str
     flags: tuple[str, ...]
     uncovered: tuple[PackageProblem, ...]
     sandbox: str
+    tests: TestFacts | None
 
 
 def measured_now(run: GoTestRun, sandbox: str) -> Measured:
@@ -36,6 +41,11 @@ def measured_now(run: GoTestRun, sandbox: str) -> Measured:
             PackageProblem(path=package.path, reason=_why(package)) for package in run.packages if package.outcome != "ok"
         ),
         sandbox=sandbox,
+        tests=TestFacts(
+            packages=tuple(PackageFacts(path=one.path, outcome=one.outcome, reason=one.reason) for one in run.packages),
+            platform=run.platform,
+            scope=run.scope,
+        ),
     )
 
 
@@ -49,12 +59,20 @@ async def measured_before(measurement: Measurement, blobs: Blobs, profile: Path)
             reason = f"the coverage profile of {measurement.task} is gone: {missing}; analyse that commit anew"
             raise WorkFailed(reason, permanent=True) from missing
         await asyncio.to_thread(profile.write_bytes, body)
+    tests = None
+    if measurement.tests is not None:
+        try:
+            tests = decode_facts(await blobs.get(measurement.tests.digest))
+        except BlobMissing as missing:
+            reason = f"what became of the tests of {measurement.task} is gone: {missing}; analyse that commit again"
+            raise WorkFailed(reason, permanent=True) from missing
     return Measured(
         profile=None if stored is None else profile,
         go_version=measurement.go_version,
         flags=tuple(flag for flag in measurement.flags if not flag.startswith("--")),  # those of `go`, not of the scoring
         uncovered=measurement.uncovered,
         sandbox=measurement.sandbox,
+        tests=tests,
     )
 
 

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import posixpath
 import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
+import msgspec
+
 from eventlog.broker.blobs import Blobs
-from gctd.domain.analysis import Analysis, Blob, Metadata, Summary, analysis_id, profile_path
+from gctd.domain.analysis import Analysis, Blob, Metadata, PackageProblem, Summary, analysis_id, profile_path
 from gctd.domain.config import ROOT, effective
 from gctd.domain.errors import BadInput
 from gctd.domain.options import parse_crap_args, parse_duration, parse_go_flags, parse_test_args
@@ -19,8 +22,10 @@ from gctd.domain.repo import Repo
 from gctd.domain.task import Task
 from gctd.engines import report as report_format
 from gctd.engines.engine import EngineInput
+from gctd.engines.measurement import encode_facts
 from gctd.engines.registry import engine_named, engines
 from gctd.engines.report import Report
+from gctd.engines.state import State
 from gctd.scan.cache.directory import CacheLimits
 from gctd.scan.errors import ScanError
 from gctd.scan.git.checkout import Checkout, Checkouts
@@ -161,14 +166,18 @@ class Scanning:
                     profile=run.profile,
                     nested=nested_modules(project.name, tuple(other.name for other in projects)),
                     options=options,
+                    tests=run.tests,
                     cache=parse_cache(self._settings.cache_directory, task.repo_id, task.project),
                 )
                 left = limit - (time.monotonic() - started)
                 report = await score(engine, given, checkout.job, left, self._sandbox, on_log)
                 summary = report.summary
                 on_log(f"{engine.name}: {summary.total_funcs} functions, {summary.exceeded} of them over the threshold")
+                on_log(
+                    f"coverage of the functions: {', '.join(f'{n} {s}' for s, n in (report.states or {}).items()) or 'not known'}"
+                )
                 await on_stage("store")
-                return await self._store(task, checkout, run, report, metadata, started)
+                return await self._store(task, checkout, project, run, report, metadata, started)
 
     def _plan(self, task: Task, checkout: Checkout, project: Project, profile: Path, left: float) -> Plan:
         test_args, go_flags = parse_test_args(task.config.test_args or ""), parse_go_flags(task.config.go_flags or "")
@@ -194,7 +203,14 @@ class Scanning:
         )
 
     async def _store(
-        self, task: Task, checkout: Checkout, run: Measured, report: Report, metadata: Metadata, started: float
+        self,
+        task: Task,
+        checkout: Checkout,
+        project: Project,
+        run: Measured,
+        report: Report,
+        metadata: Metadata,
+        started: float,
     ) -> Analysis:
         """Store the bodies first: an event only ever names blobs that are there."""
         stored = await self._blobs.put(report_format.encode(report))
@@ -220,9 +236,23 @@ class Scanning:
             profile=profile,
             profile_path=path,
             metadata=metadata,
-            uncovered=run.uncovered,
+            uncovered=_uncovered(run, report, project),
             sandbox=run.sandbox,
+            measured=None if report.measured is None else Summary(**msgspec.structs.asdict(report.measured)),
+            states=None if report.states is None else dict(report.states),
+            tests=await self._facts(task, run),
+            platform="" if run.tests is None or run.tests.platform is None else str(run.tests.platform),
+            source=task.rescores.source if task.rescores else "tests",
         )
+
+    async def _facts(self, task: Task, run: Measured) -> Blob | None:
+        """What became of the tests, in the blob store."""
+        if task.rescores is not None:
+            return task.rescores.tests
+        if run.tests is None:
+            return None
+        stored = await self._blobs.put(encode_facts(run.tests))
+        return Blob(digest=stored.digest, size=stored.size)
 
     async def _kept(self, task: Task, checkout: Checkout, run: Measured) -> tuple[Blob | None, str | None]:
         """The coverage profile in the blob store, and the name that it has there; None where there is no profile."""
@@ -238,6 +268,16 @@ class Scanning:
     @staticmethod
     def _seconds(text: str | None, default: float) -> float:
         return parse_duration(text) if text is not None else default
+
+
+def _uncovered(run: Measured, report: Report, project: Project) -> tuple[PackageProblem, ...]:
+    """The packages without coverage: of those without tests the ones that the tests of no other package reach either."""
+    reached = {
+        posixpath.join(project.module_path, posixpath.dirname(entry.file)).rstrip("/")
+        for entry in report.entries
+        if entry.state is State.OTHER_TESTS
+    }
+    return tuple(one for one in run.uncovered if one.path not in reached)
 
 
 def _project(projects: tuple[Project, ...], name: str, checkout: Checkout) -> Project:

@@ -17,10 +17,11 @@ from markdown_it import MarkdownIt
 from pydantic_sarif.model import StaticAnalysisResultsFormatSarifVersion210JsonSchema as Sarif
 
 from gctd.domain.analysis import Metadata, PackageProblem, Summary
-from gctd.engines.comparison import compare
-from gctd.engines.gate import CheckName, Facts, Limits, judge
+from gctd.engines.changes.comparison import compare
+from gctd.engines.changes.gate import CheckName, Facts, Limits, judge
 from gctd.engines.report import Counts, FunctionEntry, Report, ReportWarning
 from gctd.engines.score import crap, summarize, worst_first
+from gctd.engines.state import State
 from gctd.exports.badge import BAD, FAIR, GOOD, NEUTRAL, PLAIN, POOR, Badge, Figures, Metric, badge, grade
 from gctd.exports.coverage import statements_covered
 from gctd.exports.functions import functions_csv
@@ -34,7 +35,13 @@ COMMIT = "0123456789abcdef0123456789abcdef01234567"
 
 
 def entry(
-    name: str = "Parse", cyclomatic: int = 9, coverage: float | None = 0.0, *, file: str = "lib/a.go", line: int = 3
+    name: str = "Parse",
+    cyclomatic: int = 9,
+    coverage: float | None = 0.0,
+    *,
+    file: str = "lib/a.go",
+    line: int = 3,
+    state: State | None = None,
 ) -> FunctionEntry:
     receiver, _, bare = name.rpartition(".")
     return FunctionEntry(
@@ -49,6 +56,7 @@ def entry(
         coverage=coverage,
         stmt_coverage=coverage,
         crap=crap(cyclomatic, coverage or 0.0),
+        state=State.MEASURED if state is None else state,
     )
 
 
@@ -98,6 +106,10 @@ def analysis(of: Report, **more: Any) -> AnalysisView:
             "rescored_from": None,
             "measured": 9,
             "sandbox": "none",
+            "known": None,
+            "states": None,
+            "platform": "linux/amd64",
+            "source": "tests",
             **more,
         }
     )

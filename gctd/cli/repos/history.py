@@ -10,7 +10,7 @@ from gctd.cli.completion import repo_urls
 from gctd.cli.report import SUMMARY, figures
 from gctd.cli.session import Session, client_command
 from gctd.cli.text import commit, score
-from gctd.client.projects import Break, Change, Diff, Point
+from gctd.client.projects import Break, Change, Diff, Kept, Point
 from gctd.domain.analysis import analysis_id
 from terminalkit.exits import ExitCode
 from terminalkit.options import examples
@@ -111,7 +111,7 @@ def _show_history(output: Output, points: Sequence[Point]) -> None:
     ]
     rows = [
         [
-            *(moment(point.analyzed_at), commit(point.commit_sha), point.ref, *figures(point.summary)),
+            *(moment(point.analyzed_at), commit(point.commit_sha), point.ref, *figures(point.measured or point.summary)),
             *(f"{point.engine} {point.engine_version}", point.go_version, breaks_text(point.breaks), point.task_id),
         ]
         for point in points
@@ -120,7 +120,7 @@ def _show_history(output: Output, points: Sequence[Point]) -> None:
 
 
 def _show_diff(output: Output, found: Diff) -> None:
-    old, new = found.before.summary, found.after.summary
+    old, new = found.before.measured or found.before.summary, found.after.measured or found.after.summary
     output.fields(
         [
             ("project", found.project),
@@ -130,7 +130,8 @@ def _show_diff(output: Output, found: Diff) -> None:
             ("average", f"{score(old.average)} -> {score(new.average)}"),
             ("total", f"{score(old.combined)} -> {score(new.combined)}"),
             (f"over {found.threshold:g}", f"{old.exceeded} -> {new.exceeded}"),
-            ("changes", ", ".join(f"{found.counts[status]} {status}" for status in STATUSES)),
+            ("changes", ", ".join(f"{found.counts.get(status, 0)} {status}" for status in STATUSES)),
+            ("measurement", _measurement(found)),
             ("partial", "a report was shortened (--min, --top)" if found.partial else ""),
             ("measured otherwise", Painted(breaks_text(found.breaks), "yellow") if found.breaks else ""),
         ]
@@ -142,6 +143,10 @@ def _show_diff(output: Output, found: Diff) -> None:
             *(Column("FUNCTION"), Column("LOCATION")),
         ]
         output.table(columns, [_row(change) for change in found.functions])
+    if found.kept:
+        output.line("")
+        columns = [Column("KNOWN AGAIN"), Column("FROM"), Column("TO"), Column("ALIKE", "number")]
+        output.table(columns, [_moved(one) for one in found.kept])
 
 
 def _row(change: Change) -> list[Cell]:
@@ -153,6 +158,22 @@ def _row(change: Change) -> list[Cell]:
         f"{change.delta:+.2f}",
         change.function,
         f"{change.file}:{change.line}",
+    ]
+
+
+def _measurement(found: Diff) -> str:
+    """How many functions lost their measurement, and how many have one now that had none; empty where it is the same."""
+    names = {"unmeasured": "not measured any more", "measured": "measured now"}
+    return ", ".join(f"{count} {name}" for status, name in names.items() if (count := found.counts.get(status, 0)))
+
+
+def _moved(one: Kept) -> list[Cell]:
+    before, after = one.before, one.after
+    return [
+        ", ".join(one.kept),
+        f"{before.function} {before.file}:{before.line}",
+        f"{after.function} {after.file}:{after.line}",
+        "" if one.similarity is None else f"{100 * one.similarity:.0f}%",
     ]
 
 

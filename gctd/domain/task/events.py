@@ -27,13 +27,14 @@ class AttemptLog:
     cut_at: int
 
 
-@REGISTRY.event("TaskQueued", version=3)
+@REGISTRY.event("TaskQueued", version=4)
 @attrs.frozen(kw_only=True)
 class TaskQueued:
     """A project is to be analysed, with the settings that hold for it now.
 
     `commit_sha` where it is bound to a commit (None: to whatever the ref leads to when a worker takes it up); `rescores` where
-    the profile of an earlier test run is scored again and no test is run.
+    the profile of an earlier test run is scored again and no test is run; `baseline` where it is only analysed for others to be
+    compared with.
     """
 
     id: str
@@ -47,10 +48,12 @@ class TaskQueued:
     at: datetime
     commit_sha: str | None = None
     rescores: Measurement | None = None
+    baseline: bool = False
 
 
 REGISTRY.upcast("TaskQueued", 1)(lambda fields: fields)
 REGISTRY.upcast("TaskQueued", 2)(lambda fields: fields)
+REGISTRY.upcast("TaskQueued", 3)(lambda fields: fields)
 
 
 @REGISTRY.event("TaskStarted")
@@ -105,7 +108,7 @@ class TaskAttemptLost:
     at: datetime
 
 
-@REGISTRY.event("TaskCompleted", version=2)
+@REGISTRY.event("TaskCompleted", version=3)
 @attrs.frozen(kw_only=True)
 class TaskCompleted:
     """An attempt succeeded."""
@@ -116,6 +119,7 @@ class TaskCompleted:
 
 
 REGISTRY.upcast("TaskCompleted", 1)(lambda fields: fields)
+REGISTRY.upcast("TaskCompleted", 2)(lambda fields: fields)
 
 
 @REGISTRY.event("TaskFailed")

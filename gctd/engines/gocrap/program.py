@@ -15,7 +15,8 @@ from gctd.engines.engine import EngineFailed, EngineInput, EngineLost
 from gctd.engines.golang.files import open_regular
 from gctd.engines.native import NativeEngine
 from gctd.engines.report import FunctionEntry, Report, Summary
-from gctd.engines.score import worst_first
+from gctd.engines.score import measured_summary, states_of, worst_first
+from gctd.engines.state import State
 
 NAME = "go-crap"
 STAGED = ".go-crap-cover.out"
@@ -70,6 +71,7 @@ class GocrapProgram:
         found = self._scan(given, given.profile or _empty_profile(given.module_dir))
         places = {(entry.file, entry.line, entry.function): entry for entry in beside.entries}
         entries = [_entry(entry, places.get((entry.file, entry.line, entry.function))) for entry in found.entries or ()]
+        threshold = given.options.threshold
         return attrs.evolve(
             beside,
             engine=NAME,
@@ -77,6 +79,8 @@ class GocrapProgram:
             crap_version=f"v{self.version}",
             summary=found.summary,
             entries=worst_first(entries),
+            measured=measured_summary(entries, threshold),
+            states=states_of(entries, sum(bool(one.function) for one in beside.excluded)),
         )
 
     def _scan(self, given: EngineInput, profile: Path) -> _Document:
@@ -146,6 +150,9 @@ def _entry(entry: _Entry, beside: FunctionEntry | None) -> FunctionEntry:
         coverage=entry.coverage,
         stmt_coverage=None if beside is None else beside.stmt_coverage,
         crap=entry.crap,
+        state=State.UNKNOWN if beside is None else beside.state,
+        reason="go-crap alone reports it" if beside is None else beside.reason,
+        identity=msgspec.UNSET if beside is None else beside.identity,
     )
 
 

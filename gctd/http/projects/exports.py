@@ -12,7 +12,7 @@ from aiohttp import web
 from gctd.domain.errors import NotFound
 from gctd.domain.options import threshold_of
 from gctd.engines import report as report_format
-from gctd.engines.gate import Limits, Verdict
+from gctd.engines.changes.gate import Limits, Verdict
 from gctd.exports import markdown, sarif
 from gctd.exports.functions import functions_csv
 from gctd.http import formats

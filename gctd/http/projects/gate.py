@@ -5,7 +5,7 @@ from __future__ import annotations
 from aiohttp import web
 
 from gctd.domain.options import threshold_of
-from gctd.engines.gate import CheckName, Facts, Limits, Verdict, Worse, judge
+from gctd.engines.changes.gate import CheckName, Facts, Limits, Verdict, Worse, judge
 from gctd.exports.markdown import MEDIA_TYPE, says
 from gctd.http import formats
 from gctd.http.projects.comparisons import AnalysisPoint, BreakBody, ValuesBody, breaks
@@ -131,12 +131,12 @@ def _limits(request: Judge, after: AnalysisView) -> Limits:
 
 
 def _facts(pair: Pair, limits: Limits, coverage: float | None) -> Facts:
-    summary = pair.after.summary
+    summary = pair.after.known or pair.after.summary
     own = limits.threshold == threshold_of(pair.after.flags)
     return Facts(
         entries=pair.report.entries,
         # A shortened report does not have all functions; their number at the project's own threshold is known all the same.
-        exceeded=summary.exceeded if own else sum(entry.crap > limits.threshold for entry in pair.report.entries),
+        exceeded=summary.exceeded if own else sum(entry.risky(limits.threshold) for entry in pair.report.entries),
         average=summary.average,
         coverage=coverage,
         uncovered=len(pair.after.uncovered),

@@ -12,7 +12,7 @@ import attrs
 from gctd.domain.errors import BadInput, NotFound
 from gctd.domain.options import threshold_of
 from gctd.engines import report as report_format
-from gctd.engines.comparison import Comparison, compare
+from gctd.engines.changes.comparison import Comparison, compare
 from gctd.engines.report import Report
 from gctd.http.services import Services
 from gctd.readmodel.views import AnalysisView

@@ -190,7 +190,8 @@ async def full_analysis(analysis: AnalysisView, call: Call[Services], *, entries
 def _report_parts(stored: bytes, entries: int | None) -> dict[str, Any]:
     report = report_format.decode(stored)
     shown = report.entries if entries is None else report.entries[:entries]
-    parts = {"entries": _raw(shown), "warnings": _raw(report.warnings)}
+    plain = [msgspec.structs.replace(entry, identity=msgspec.UNSET) for entry in shown]
+    parts = {"entries": _raw(plain), "warnings": _raw(report.warnings), "excluded": _raw(report.excluded)}
     if entries is None:
         parts["raw_output"] = _raw(report_format.raw_output(report))
     return parts

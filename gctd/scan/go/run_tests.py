@@ -12,6 +12,8 @@ import attrs
 
 from gctd.domain.errors import BadInput
 from gctd.domain.options import format_duration, parse_duration
+from gctd.engines.golang.constraints import Platform
+from gctd.engines.measurement import Scope
 from gctd.scan.errors import GoError
 from gctd.scan.git.messages import redact
 from gctd.scan.go.events import REASON, GoTestEvents, PackageResult
@@ -25,11 +27,16 @@ Plant = Callable[[Sequence[str], float], Awaitable[None]]
 """Called before anything is built, with the packages of the standard library that are needed and the seconds that are left."""
 
 _LOG = 64 * 1024
+_BRIEF = 60.0
 _SPARE = 30.0
 _MARGIN = 15.0
 _OUTPUT = 4096 * MIB
 _PROFILE = 512 * MIB
 _LIST = '{{if not .ForTest}}{{.ImportPath}}\t{{.DepOnly}}\t{{.Standard}}\t{{with .Error}}{{printf "%q" .Err}}{{end}}{{end}}'
+_CONTEXT = (
+    '{{with context}}{{.GOOS}}\t{{.GOARCH}}\t{{.CgoEnabled}}\t{{join .BuildTags " "}}\t{{join .ToolTags " "}}'
+    '\t{{join .ReleaseTags " "}}{{end}}'
+)
 _DOWNLOAD = re.compile(
     r'(Get|Post) "?https?://|dial (tcp|udp)|no such host|i/o timeout|reading (https?|file)://|module lookup disabled'
     r"|unrecognized import path|git ls-remote|git fetch|terminal prompts disabled|verifying (module|go\.mod)|x509:|checksum"
@@ -43,6 +50,7 @@ class GoTestRun:
 
     `profile` is None where none was written. `flags` are those that the numbers depend on. `workspace`: with the go.work of the
     repository. `ended_early` says why it was ended where it did not end by itself. `log_tail` is the end of its log.
+    `platform` is what the packages were built for, None where go did not say.
     """
 
     profile: Path | None
@@ -53,6 +61,12 @@ class GoTestRun:
     log_tail: str
     workspace: bool
     ended_early: str = ""
+    platform: Platform | None = None
+
+    @property
+    def scope(self) -> Scope:
+        """Whose tests count for a package."""
+        return "module" if any(flag.startswith("-coverpkg=") for flag in self.flags) else "own"
 
 
 @attrs.frozen(kw_only=True)
@@ -129,7 +143,7 @@ class _Running:
             loaded = await self._load(plan.timeout - spent, workspace=workspace)
             spent += loaded.finished.duration
         if loaded.nothing_to_build:
-            return self._untested(workspace=workspace)
+            return attrs.evolve(self._untested(workspace=workspace), platform=await self._platform(workspace=workspace))
         if not loaded.usable:
             raise _not_loaded(loaded)
         await self._on_stage("test")
@@ -137,7 +151,8 @@ class _Running:
             began = time.monotonic()
             await plan.plant(loaded.standard, plan.timeout - spent)
             spent += time.monotonic() - began
-        return await self._test(loaded, plan.timeout - spent, workspace=workspace)
+        platform = await self._platform(workspace=workspace)
+        return attrs.evolve(await self._test(loaded, plan.timeout - spent, workspace=workspace), platform=platform)
 
     def _untested(self, *, workspace: bool) -> GoTestRun:
         """The functions are there to be scored; no test of this platform reaches them."""
@@ -152,6 +167,19 @@ class _Running:
             workspace=workspace,
             ended_early="",
         )
+
+    async def _platform(self, *, workspace: bool) -> Platform | None:
+        """What go builds for, with the tags that are given to the tests."""
+        output = bytearray()
+        tags = [flag for flag in self._plan.test_args if flag.startswith("-tags=")]
+        arguments = ["list", *tags, "-f", _CONTEXT, "unsafe"]
+        finished = await self._go(arguments, _BRIEF, workspace=workspace, downloads=None, on_stdout=output.extend)
+        found = bytes(output).decode(errors="replace").rstrip("\n").split("\t")
+        if not finished.ok or len(found) != 6:
+            self._log(f"go does not say what it builds for: it {finished.how()}")
+            return None
+        goos, goarch, cgo, *tagged = found
+        return Platform(goos=goos, goarch=goarch, cgo=cgo == "true", tags=tuple(" ".join(tagged).split()))
 
     async def _load(self, seconds: float, *, workspace: bool) -> _Loaded:
         """Load the packages and what their tests need, which downloads just that; a broken package is no error yet."""

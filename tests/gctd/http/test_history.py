@@ -106,7 +106,8 @@ async def test_a_difference_names_what_became_of_each_function(project: Project)
     assert (diff["repo_url"], diff["project"], diff["threshold"], diff["break"]) == (project.url, ".", 30.0, [])
     assert (diff["from"]["summary"]["combined"], diff["to"]["summary"]["combined"]) == (161.0, 82.5)
     assert (diff["from"]["summary"]["average"], diff["to"]["summary"]["average"]) == (23.0, pytest.approx(82.5 / 7))
-    assert diff["counts"] == {"new": 1, "fixed": 1, "worse": 2, "better": 1, "gone": 1, "unchanged": 2}
+    counts = {"new": 1, "fixed": 1, "worse": 2, "better": 1, "gone": 1, "unchanged": 2}
+    assert diff["counts"] == {**counts, "unmeasured": 0, "measured": 0}
     assert [(one["status"], one["function"], one["file"], one["delta"]) for one in diff["functions"]] == [
         ("gone", "Removed", "a.go", -90.0),
         ("worse", "Store.Put", "a.go", 19.5),
@@ -117,7 +118,8 @@ async def test_a_difference_names_what_became_of_each_function(project: Project)
     ]
     gone, worse, *_, moved = diff["functions"]
     assert (gone["after"], gone["before"]["crap"]) == (None, 90.0)
-    assert worse["before"] == {"file": "a.go", "line": 2, "crap": 12.0, "cyclomatic": 2, "coverage": 50.0}
+    known = {"state": "measured", "reason": ""}
+    assert worse["before"] == {"file": "a.go", "line": 2, "crap": 12.0, "cyclomatic": 2, "coverage": 50.0, **known}
     assert (moved["before"]["file"], moved["after"]["file"]) == ("old.go", "new.go")
     least = await project.system.get(f"{await project.path}/diff?limit=2")
     assert (least["functions"], least["counts"]) == (diff["functions"][:2], diff["counts"])
@@ -220,6 +222,9 @@ async def test_the_command_line_shows_a_difference(project: Project, tmp_path: P
         ["STATUS", "BEFORE", "AFTER", "CHANGE", "FUNCTION", "LOCATION"],
         ["gone", "90.00", "", "-90.00", "Removed", "a.go:7"],
         ["worse", "12.00", "31.50", "+19.50", "Store.Put", "a.go:2"],
+        [""],
+        ["KNOWN AGAIN", "FROM", "TO", "ALIKE"],
+        ["moved", "Moved old.go:6", "Moved new.go:6", ""],
     ]
     assert shown.err == "4 more: see --limit\n"
     document = await run("--from", "abcdef1", "--to", project.tasks[1], "--json")

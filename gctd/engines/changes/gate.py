@@ -8,7 +8,7 @@ from typing import Literal
 
 import attrs
 
-from gctd.engines.comparison import TOLERANCE, Comparison
+from gctd.engines.changes.comparison import TOLERANCE, Comparison
 from gctd.engines.report import FunctionEntry
 
 Worse = Literal["any", "risky"]
@@ -98,7 +98,7 @@ def judge(limits: Limits, facts: Facts) -> Verdict:
 
 
 def _checks(limits: Limits, facts: Facts) -> Iterable[Check]:
-    highest = max((entry.crap for entry in facts.entries), default=0.0)
+    highest = max((entry.crap for entry in facts.entries if entry.state.known), default=0.0)
     at_most = (
         (CheckName.MAX_CRAP, limits.max_crap, highest),
         (CheckName.MAX_EXCEEDED, limits.max_exceeded, facts.exceeded),
@@ -129,7 +129,7 @@ def _new(limits: Limits, changes: Comparison | None) -> Sequence[_Pair] | None:
     return [
         (None, change.after)
         for change in changes.changes
-        if change.after is not None and change.before is None and change.after.crap > limits.threshold
+        if change.after is not None and change.before is None and change.after.risky(limits.threshold)
     ]
 
 
@@ -142,6 +142,8 @@ def _worse(limits: Limits, changes: Comparison | None) -> Sequence[_Pair] | None
         for change in changes.changes
         if change.before is not None
         and change.after is not None
+        and change.before.state.known
+        and change.after.state.known
         and _rose(change.before, change.after, limits.threshold)
         and change.after.crap > least
     ]
@@ -155,7 +157,7 @@ def _offenders(limits: Limits, facts: Facts, failed: set[CheckName]) -> tuple[Of
     over = limits.threshold
     absolute: list[tuple[CheckName, float | None]] = [(CheckName.MAX_CRAP, limits.max_crap), (CheckName.MAX_EXCEEDED, over)]
     behind: dict[CheckName, Sequence[_Pair]] = {
-        name: [(None, entry) for entry in facts.entries if entry.crap > bound]
+        name: [(None, entry) for entry in facts.entries if entry.risky(bound)]
         for name, bound in absolute
         if name in failed and bound is not None
     }

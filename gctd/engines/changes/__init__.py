@@ -1,0 +1,1 @@
+"""What changed between two reports, and whether that passes the gate."""
