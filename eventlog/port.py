@@ -56,7 +56,7 @@ class EventLog(Protocol):
     async def at(self, sequence: int) -> Commit | None:
         """The commit stored at a sequence. Raises Unavailable."""
 
-    async def reveal(self, commit: Commit) -> Sequence[RecordedEvent]:
+    async def decrypt(self, commit: Commit) -> Sequence[RecordedEvent]:
         """The events of one of its commits with their personal fields opened: ERASED where the person's key is gone.
 
         SEALED where this log was given no keyring. Raises Unavailable, UndecodableCommit.

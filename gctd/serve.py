@@ -10,7 +10,7 @@ from typing import Any
 import structlog
 
 from gctd.control.dispatcher import Dispatcher
-from gctd.control.reaper import Patience, Reaper
+from gctd.control.reaper import Reaper, Timeouts
 from gctd.control.rescoring import Rescoring
 from gctd.control.tracker import Policy, Tracker
 from gctd.control.updates import Updates
@@ -36,7 +36,7 @@ from gctd.wiring.policy import git_settings, repo_policy
 from httpkit.application import build_application
 from httpkit.edge import Edge
 from httpkit.server.guard import Guard, allowed_hosts
-from httpkit.server.serving import Address, serving, termination
+from httpkit.server.serving import ListenAddress, serving, termination
 from httpkit.sse.single import Streams
 from projections.store import Store
 from servicekit.readside import ReadSide, migrated
@@ -44,7 +44,7 @@ from servicekit.readside import ReadSide, migrated
 _log = structlog.get_logger(__name__)
 
 
-async def serve(settings: Settings, *, on_ready: Callable[[Address], None]) -> None:
+async def serve(settings: Settings, *, on_ready: Callable[[ListenAddress], None]) -> None:
     """Run the control plane until SIGINT or SIGTERM; `on_ready` is told the address when requests are answered.
 
     Raises EventLogError, ProjectionError where it cannot start.
@@ -82,7 +82,7 @@ class _Plane:
         )
         commands = self._side.commands
         self._dispatcher = Dispatcher(broker.log, broker.queue, store, queries)
-        patience = Patience(queue=settings.queue_timeout, absence=settings.presence_ttl / 3, job=settings.presence_ttl)
+        patience = Timeouts(queue=settings.queue_timeout, absence=settings.presence_ttl / 3, job=settings.presence_ttl)
         self._reaper = Reaper(broker.log, commands, queries, broker.queue, broker.presence, patience)
         policy = Policy(
             repos=repo_policy(settings),
@@ -98,10 +98,10 @@ class _Plane:
                 queries,
                 tracker,
                 Git(git_settings(settings)),
-                caught_up=self._side.catch_up,
+                caught_up=self._side.wait_for_head,
                 git_timeout=settings.git_timeout,
             ),
-            rescoring=Rescoring(broker.log, queries, tracker, caught_up=self._side.catch_up),
+            rescoring=Rescoring(broker.log, queries, tracker, caught_up=self._side.wait_for_head),
             defaults=_project_defaults(settings),
             queries=queries,
             blobs=broker.blobs,
@@ -122,7 +122,7 @@ class _Plane:
             guard=guard,
             examples=EXAMPLES,
             position=lambda: self._side.projector.position,
-            wait_for=self._side.reach,
+            wait_for=self._side.wait_for,
         )
         figures = Figures(broker, self._dispatcher, queries)
         for collector in (self._side.hub, self._side, figures, self._outcomes):

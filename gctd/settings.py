@@ -15,7 +15,7 @@ import attrs
 from platformdirs import user_cache_path, user_data_path
 
 from terminalkit.config import loading as layers
-from terminalkit.config.loading import About, SettingsError, Shown, setting, settings
+from terminalkit.config.loading import SettingInfo, SettingsError, SettingValue, setting, settings
 
 __all__ = ["FILE", "PREFIX", "Loaded", "Settings", "SettingsError", "describe", "load"]
 
@@ -150,10 +150,10 @@ class Loaded:
     """The settings of a process, and each as it is shown: secrets masked, with the source it comes from."""
 
     settings: Settings
-    shown: Sequence[Shown]
+    shown: Sequence[SettingValue]
 
 
-def describe(name: str) -> About:
+def describe(name: str) -> SettingInfo:
     """What is to be said of a setting in the help of a command."""
     return layers.describe(Settings, name, prefix=PREFIX)
 

@@ -20,9 +20,9 @@ from httpkit.application import build_application
 from httpkit.edge import Edge
 from httpkit.ops.health import Health
 from httpkit.server.guard import Guard, allowed_hosts
-from httpkit.server.serving import Address, Limits, serving, termination
+from httpkit.server.serving import ListenAddress, ServerLimits, serving, termination
 from httpkit.sse.single import Streams
-from servicekit.replica import Onlooker, connected
+from servicekit.replica import ReadReplica, connected
 
 _log = structlog.get_logger(__name__)
 
@@ -30,7 +30,7 @@ _PROBES = {"/livez": "live", "/health": "live", "/readyz": "ready", "/_/health":
 """The last two are the function platform's."""
 
 
-async def serve(settings: Settings, *, on_ready: Callable[[Address], None]) -> None:
+async def serve(settings: Settings, *, on_ready: Callable[[ListenAddress], None]) -> None:
     """Run the gateway until SIGINT or SIGTERM; `on_ready` is told the address when requests are answered.
 
     Raises EventLogError where the broker is not there.
@@ -44,7 +44,7 @@ async def serve(settings: Settings, *, on_ready: Callable[[Address], None]) -> N
         body_deadline=settings.read_timeout,
         time_limit=settings.query_timeout + settings.read_timeout,
     )
-    limits = Limits(
+    limits = ServerLimits(
         idle=settings.idle_timeout, read=settings.read_timeout, write=settings.write_timeout, shutdown=settings.shutdown_timeout
     )
     async with AsyncExitStack() as stack:
@@ -73,7 +73,7 @@ async def serve(settings: Settings, *, on_ready: Callable[[Address], None]) -> N
 class _Model:
     """A read model that is looked at, and the function over it."""
 
-    onlooker: Onlooker
+    onlooker: ReadReplica
     function: Function
 
 

@@ -7,13 +7,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
 
-from graphql_fn.core.limits import Limits
+from graphql_fn.core.limits import QueryLimits
 from terminalkit.config import loading as layers
-from terminalkit.config.loading import About, Loaded, setting, settings
+from terminalkit.config.loading import LoadedSettings, SettingInfo, setting, settings
 
 PREFIX = "GRAPHQL"
 FILE = ".graphql-fn.yaml"
-_LIMITS = Limits()
+_LIMITS = QueryLimits()
 
 
 @settings
@@ -59,9 +59,9 @@ class Settings:
     )
 
     @property
-    def limits(self) -> Limits:
+    def limits(self) -> QueryLimits:
         """The limits of a request."""
-        return Limits(
+        return QueryLimits(
             source=self.max_body,
             tokens=self.max_tokens,
             depth=self.max_depth,
@@ -74,7 +74,7 @@ class Settings:
         )
 
 
-def load(flags: Mapping[str, Any] | None = None, *, file: Path | None = None) -> Loaded[Settings]:
+def load(flags: Mapping[str, Any] | None = None, *, file: Path | None = None) -> LoadedSettings[Settings]:
     """The settings of this process: `flags` by name (None: not given), environment, `file` or the one that is found, defaults.
 
     Raises terminalkit.config.loading.SettingsError, which names every value that cannot be right and where it stands.
@@ -87,6 +87,6 @@ def _found() -> Path | None:
     return next((place for place in (Path(FILE), Path.home() / FILE) if place.is_file()), None)
 
 
-def describe(name: str) -> About:
+def describe(name: str) -> SettingInfo:
     """What is to be said of a setting in the help of a command."""
     return layers.describe(Settings, name, prefix=PREFIX)

@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from aiohttp import web
 
-from httpkit.edge import Edge, Entrance, Handler, Policy, add_headers
+from httpkit.edge import Edge, EdgePolicy, Handler, Pipeline, add_headers
 from httpkit.messages import openapi
 from httpkit.operation import Operation
 from httpkit.ops.health import Health
@@ -16,18 +16,18 @@ from httpkit.routes import Route
 from httpkit.static.pages import Pages
 
 S = TypeVar("S")
-_PROBE = Policy(open=True, capped=False, quiet=True)
-_STREAM = Policy(capped=False)
-_OPEN = Policy(open=True)
+_PROBE = EdgePolicy(open=True, capped=False, quiet=True)
+_STREAM = EdgePolicy(capped=False)
+_OPEN = EdgePolicy(open=True)
 
 
 class _Table:
     """Handlers by path and method, with their policies."""
 
     def __init__(self) -> None:
-        self._paths: dict[str, dict[str, tuple[Handler, Policy]]] = {}
+        self._paths: dict[str, dict[str, tuple[Handler, EdgePolicy]]] = {}
 
-    def add(self, method: str, path: str, handler: Handler, policy: Policy, *, head: bool = True) -> None:
+    def add(self, method: str, path: str, handler: Handler, policy: EdgePolicy, *, head: bool = True) -> None:
         methods = self._paths.setdefault(path, {})
         if method in methods:
             raise ValueError(f"{method} {path} is in the table twice")
@@ -35,7 +35,7 @@ class _Table:
         if method == "GET" and head:
             methods["HEAD"] = handler, policy
 
-    def install(self, app: web.Application, entrance: Entrance) -> None:
+    def install(self, app: web.Application, entrance: Pipeline) -> None:
         """Register all, literal paths before those with parameters, so that the order of the table does not matter."""
         for path in sorted(self._paths, key=lambda path: [("{" in part, part) for part in path.split("/")]):
             resource = app.router.add_resource(path)
@@ -44,8 +44,8 @@ class _Table:
             methods = sorted({*self._paths[path], "OPTIONS"})
             resource.add_route("OPTIONS", entrance.before(_options(", ".join(methods)), _OPEN, path))
             # A literal path keeps its other methods to itself: a path with parameters that fits it too is not asked.
-            resource.add_route("*", entrance.before(_not_allowed(methods), Policy(), path))
-        app.router.add_route("*", r"/{path:(?s:.*)}", entrance.before(_not_found, Policy(), "unmatched"))
+            resource.add_route("*", entrance.before(_not_allowed(methods), EdgePolicy(), path))
+        app.router.add_route("*", r"/{path:(?s:.*)}", entrance.before(_not_found, EdgePolicy(), "unmatched"))
 
 
 async def _not_found(_: web.Request) -> web.Response:
@@ -86,16 +86,16 @@ def build_application(
     found = _Table()
     for operation in operations:
         route = operation.route
-        policy = _STREAM if route.is_stream else Policy(open=route.open, streams=route.streams)
+        policy = _STREAM if route.is_stream else EdgePolicy(open=route.open, streams=route.streams)
         found.add(route.method, route.path, operation.handle, policy, head=not route.is_stream)
     for path, probe in (probes or {"/livez": "live", "/health": "live", "/readyz": "ready"}).items():
         found.add("GET", path, health.live if probe == "live" else health.ready, _PROBE)
-    found.add("GET", edge.metrics_path, edge.metrics.answer, Policy(capped=False, quiet=True))
-    found.add("GET", edge.openapi_path, _document(openapi.encoded(operations, edge)), Policy())
+    found.add("GET", edge.metrics_path, edge.metrics.answer, EdgePolicy(capped=False, quiet=True))
+    found.add("GET", edge.openapi_path, _document(openapi.encoded(operations, edge)), EdgePolicy())
     for path, asset in pages.by_path.items() if pages is not None else ():
         found.add("GET", path, asset.answer, _OPEN)
     app = web.Application(client_max_size=edge.max_body)
-    found.install(app, Entrance(edge))
+    found.install(app, Pipeline(edge))
     app.on_response_prepare.append(add_headers)
     return app
 

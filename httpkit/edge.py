@@ -77,7 +77,7 @@ class Edge:
 
 
 @attrs.frozen(kw_only=True)
-class Policy:
+class EdgePolicy:
     """How requests for one handler are treated: `open` without a token, `capped` by max_in_flight, `quiet` in the log.
 
     `open` may be what says it of a request. `streams` says of a request whether it asks for an event stream, which is not capped.
@@ -89,7 +89,7 @@ class Policy:
     streams: Callable[[web.Request], bool] | None = None
 
 
-class Entrance:
+class Pipeline:
     """What all handlers of one application have before them."""
 
     def __init__(self, edge: Edge) -> None:
@@ -99,7 +99,7 @@ class Entrance:
         self.log = log.bind()  # once: what stands for it until it is bound is bound anew each time that it is asked
         edge.metrics.in_flight.set_function(lambda: self.in_flight)
 
-    def before(self, handler: Handler, policy: Policy, template: str) -> Handler:
+    def before(self, handler: Handler, policy: EdgePolicy, template: str) -> Handler:
         """The handler as it is registered; `template` is its path, for the metrics."""
         return _Guarded(self, handler, policy, template).handle
 
@@ -107,7 +107,7 @@ class Entrance:
 class _Guarded:
     """A handler, and what each of its requests passes through: a middleware, but put before it once and not at each request."""
 
-    def __init__(self, entrance: Entrance, handler: Handler, policy: Policy, template: str) -> None:
+    def __init__(self, entrance: Pipeline, handler: Handler, policy: EdgePolicy, template: str) -> None:
         self._entrance = entrance
         self._edge = entrance.edge
         self._problems = entrance.problems
@@ -148,7 +148,7 @@ class _Guarded:
             self._record(request, status, time.perf_counter() - started, policy)
         return response
 
-    def _admit(self, request: web.Request, policy: Policy) -> None:
+    def _admit(self, request: web.Request, policy: EdgePolicy) -> None:
         try:
             is_open = policy.open
             self._edge.guard.check(request, is_open=is_open if isinstance(is_open, bool) else is_open(request))
@@ -166,7 +166,7 @@ class _Guarded:
             log.error("request failed", method=request.method, path=request.rel_url.raw_path, exc_info=error)
         return response
 
-    def _record(self, request: web.Request, status: int, seconds: float, policy: Policy) -> None:
+    def _record(self, request: web.Request, status: int, seconds: float, policy: EdgePolicy) -> None:
         self._edge.metrics.observe(request.method, self._template, status, seconds if policy.capped else None)
         level = logging.DEBUG if policy.quiet else logging.INFO
         if not self._entrance.log.is_enabled_for(level):

@@ -23,7 +23,7 @@ from httpkit.messages.binding import Binder
 from httpkit.messages.encoding import encode
 from httpkit.problems import AboutField, Busy, Invalid, Mapped
 from httpkit.routes import SAFE, Answer, Call, Route
-from httpkit.server.deadline import Deadlines
+from httpkit.server.deadline import TimeoutPool
 from httpkit.server.reply import REQUEST_ID, TRACEPARENT, Reply
 
 S = TypeVar("S")
@@ -56,7 +56,7 @@ class Operation(Generic[S]):
         self._statuses = {route.status, *route.also}
         self._max_body = route.max_body or edge.max_body
         self._time_limit = route.time_limit or edge.time_limit
-        self._deadlines = Deadlines(self._time_limit)
+        self._deadlines = TimeoutPool(self._time_limit)
 
     async def handle(self, request: web.Request) -> web.StreamResponse:
         """Answer a request. Raises what cannot be answered with a value; the middleware makes problems of it."""

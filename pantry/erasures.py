@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 import structlog
 
 from eventlog import Commit, Context, EventLogError
-from eventlog.privacy.encryption import People
+from eventlog.privacy.encryption import PersonalDataCipher
 from pantry.domain.person import CATEGORY, PERSON, ErasePerson
 from pantry.readmodel.queries import PantryQueries
 from projections.errors import ProjectionError
@@ -29,7 +29,7 @@ class Erasures:
 
     def __init__(
         self,
-        people: People,
+        people: PersonalDataCipher,
         queries: PantryQueries,
         *,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),

@@ -10,9 +10,9 @@ from typing import TypeVar
 import attrs
 
 from eventlog import Conflict, Context, EventLog, OutcomeUnknown
-from eventlog.commands import Commands, Outcome, Step
+from eventlog.commands import Commands, CommandStep, Outcome
 from eventlog.support.ids import hex_digits
-from httpkit.server.deadline import Deadlines
+from httpkit.server.deadline import TimeoutPool
 from pantry.domain.category import CATEGORY, Category, CategoryEvent, CreateCategory, EditCategory
 from pantry.domain.category_name import (
     CATEGORY_NAME,
@@ -137,7 +137,7 @@ class Pantry:
         self._now = now
         self._new_id = new_id
         self._categories: set[str] = set()
-        self._deadlines = {seconds: Deadlines(seconds) for seconds in (PATIENCE, IMPORT_PATIENCE)}
+        self._deadlines = {seconds: TimeoutPool(seconds) for seconds in (PATIENCE, IMPORT_PATIENCE)}
 
     # Categories
 
@@ -146,8 +146,8 @@ class Pantry:
         at, id_ = self._now(), self._new_id()
         # The name comes first: an idempotency key belongs to the first aggregate, and a repetition names another new id.
         steps = (
-            Step(CATEGORY_NAME, key_of(name), ReserveName(name=name, category_id=id_, at=at)),
-            Step(CATEGORY, id_, CreateCategory(id=id_, name=name, description=description, at=at), new=True),
+            CommandStep(CATEGORY_NAME, key_of(name), ReserveName(name=name, category_id=id_, at=at)),
+            CommandStep(CATEGORY, id_, CreateCategory(id=id_, name=name, description=description, at=at), new=True),
         )
         outcomes = await self._within(PATIENCE, self._commands.execute_together(steps, context))
         return outcomes[1]
@@ -162,11 +162,11 @@ class Pantry:
                 raise Changed(f"category {id_} is in version {known.version}, not {version}")
             at = self._now()
             # Under the version just read: were the category renamed meanwhile, the name to be released would be another.
-            edit = Step(CATEGORY, id_, EditCategory(name=name, description=description, at=at, version=known.version))
-            names: list[Step[CategoryName, CategoryNameCommand, CategoryNameEvent]] = []
+            edit = CommandStep(CATEGORY, id_, EditCategory(name=name, description=description, at=at, version=known.version))
+            names: list[CommandStep[CategoryName, CategoryNameCommand, CategoryNameEvent]] = []
             if key_of(known.name) != key_of(name):
-                names.append(Step(CATEGORY_NAME, key_of(name), ReserveName(name=name, category_id=id_, at=at)))
-                names.append(Step(CATEGORY_NAME, key_of(known.name), ReleaseName(category_id=id_, at=at)))
+                names.append(CommandStep(CATEGORY_NAME, key_of(name), ReserveName(name=name, category_id=id_, at=at)))
+                names.append(CommandStep(CATEGORY_NAME, key_of(known.name), ReleaseName(category_id=id_, at=at)))
             try:
                 outcomes = await self._within(PATIENCE, self._commands.execute_together([edit, *names], context))
             except Changed:

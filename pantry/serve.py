@@ -15,11 +15,11 @@ from eventlog.admin.declarations import load as load_declarations
 from eventlog.jetstream.keyring import JetStreamKeyring
 from eventlog.jetstream.log import JetStreamLog
 from eventlog.jetstream.transport.connection import Connection
-from eventlog.privacy.encryption import People
+from eventlog.privacy.encryption import PersonalDataCipher
 from httpkit.application import build_application
 from httpkit.edge import Edge
 from httpkit.server.guard import Guard, allowed_hosts
-from httpkit.server.serving import Address, Limits, serving, termination
+from httpkit.server.serving import ListenAddress, ServerLimits, serving, termination
 from pantry.domain.registry import REGISTRY
 from pantry.erasures import Erasures
 from pantry.http.api import TABLE, pages
@@ -39,7 +39,7 @@ KEYS, KEY_SUBJECTS = "PANTRY_KEYS", "pantry.key"
 _PROBES = {"/ping": "live", "/livez": "live", "/health": "live", "/readyz": "ready"}
 
 
-async def serve(settings: Settings, *, on_ready: Callable[[Address], None]) -> None:
+async def serve(settings: Settings, *, on_ready: Callable[[ListenAddress], None]) -> None:
     """Run the ledger until SIGINT or SIGTERM; `on_ready` is told the address when requests are answered.
 
     Raises EventLogError, ProjectionError where it cannot start.
@@ -48,7 +48,7 @@ async def serve(settings: Settings, *, on_ready: Callable[[Address], None]) -> N
         signalled = stack.enter_context(termination())
         store = await stack.enter_async_context(migrated(settings.database_url, MODEL))
         connection = await stack.enter_async_context(_connected(settings))
-        people = People(JetStreamKeyring(connection, KEYS, KEY_SUBJECTS))
+        people = PersonalDataCipher(JetStreamKeyring(connection, KEYS, KEY_SUBJECTS))
         log = JetStreamLog(connection, EVENTS, REGISTRY, people=people)
         queries = PantryQueries(store, people)
         erasures = Erasures(people, queries)
@@ -65,7 +65,7 @@ async def serve(settings: Settings, *, on_ready: Callable[[Address], None]) -> N
         await stack.enter_async_context(side.running({"erasures": erasures.run}))
         edge = _edge(settings, side)
         app = _application(side, edge, log, queries, erasures)
-        limits = Limits(
+        limits = ServerLimits(
             idle=settings.idle_timeout,
             read=settings.read_timeout,
             write=settings.write_timeout,
@@ -100,7 +100,7 @@ def _edge(settings: Settings, side: ReadSide) -> Edge:
         guard=Guard(hosts=allowed_hosts(settings.host, settings.allowed_hosts), token=settings.auth_token),
         body_deadline=settings.read_timeout,
         position=lambda: side.projector.position,
-        wait_for=side.reach,
+        wait_for=side.wait_for,
         session_path="/api/v1/session",
         openapi_path="/openapi.json",
     )

@@ -11,7 +11,7 @@ import attrs
 from platformdirs import user_data_path
 
 from terminalkit.config import loading as layers
-from terminalkit.config.loading import About, Loaded, setting, settings
+from terminalkit.config.loading import LoadedSettings, SettingInfo, setting, settings
 
 PREFIX = "PANTRY"
 FILE = ".pantry.yaml"
@@ -70,7 +70,7 @@ class Settings:
 _OTHER_SPELLINGS = {"PANTRY_LOGLEVEL": "PANTRY_LOG_LEVEL", "PANTRY_LOGFORMAT": "PANTRY_LOG_FORMAT"}
 
 
-def load(flags: Mapping[str, Any] | None = None, *, file: Path | None = None) -> Loaded[Settings]:
+def load(flags: Mapping[str, Any] | None = None, *, file: Path | None = None) -> LoadedSettings[Settings]:
     """The settings of this process: `flags` by name (None: not given), environment, `file` or the one that is found, defaults.
 
     Raises terminalkit.config.loading.SettingsError, which names every value that cannot be right and where it stands.
@@ -84,6 +84,6 @@ def _found() -> Path | None:
     return next((place for place in (Path(FILE), Path.home() / FILE) if place.is_file()), None)
 
 
-def describe(name: str) -> About:
+def describe(name: str) -> SettingInfo:
     """What is to be said of a setting in the help of a command."""
     return layers.describe(Settings, name, prefix=PREFIX)

@@ -57,7 +57,7 @@ class Table:
     key: tuple[str, ...]
     whole: bool = True
 
-    def but(self, *steady: str) -> Table:
+    def partial(self, *steady: str) -> Table:
         """The same table, to put rows into it that differ in none of these columns from those that they replace.
 
         They are whole rows all the same: where there is none of the key yet, all of it is stored.

@@ -42,7 +42,7 @@ Key = tuple[Argument, ...]
 
 
 @attrs.frozen(kw_only=True)
-class Part:
+class ListPart:
     """Which part of an ordered list is wanted: `limit` rows at most between two keys, from the end where `backward`."""
 
     limit: int
@@ -52,7 +52,7 @@ class Part:
 
 
 @attrs.frozen
-class Found(Generic[T]):
+class FoundPart(Generic[T]):
     """The items of a part, in order, and whether there are `more` in the direction in which it was read."""
 
     items: Sequence[T]
@@ -60,18 +60,18 @@ class Found(Generic[T]):
 
 
 @attrs.frozen
-class Order:
+class SortOrder:
     """The columns that a list is ordered by, which together are different for each row."""
 
     columns: tuple[str, ...]
     descending: bool = False
 
-    def limit(self, sql: Sql, part: Part) -> None:
+    def limit(self, sql: Sql, part: ListPart) -> None:
         """Add what leaves only the part, and one row more; conditions stand before it."""
         self.between(sql, part)
         sql.add(f"ORDER BY {self.text(backward=part.backward)} LIMIT {{}}", part.limit + 1)
 
-    def between(self, sql: Sql, part: Part) -> None:
+    def between(self, sql: Sql, part: ListPart) -> None:
         """Add what leaves only the rows between the keys of the part; conditions stand before it."""
         columns = ", ".join(self.columns)
         for key, wants_greater in ((part.after, not self.descending), (part.before, self.descending)):
@@ -85,13 +85,13 @@ class Order:
         return ", ".join(f"{prefix}{column}{direction}" for column in self.columns)
 
 
-def found(rows: Sequence[Row], part: Part, view: Callable[[Row], T]) -> Found[T]:
+def found(rows: Sequence[Row], part: ListPart, view: Callable[[Row], T]) -> FoundPart[T]:
     """What the rows of a statement are that was limited to a part."""
     items = [view(row) for row in rows[: part.limit]]
-    return Found(items[::-1] if part.backward else items, more=len(rows) > part.limit)
+    return FoundPart(items[::-1] if part.backward else items, more=len(rows) > part.limit)
 
 
-def grouped(rows: Iterable[Row], column: str, part: Part, view: Callable[[Row], T]) -> dict[Any, Found[T]]:
+def grouped(rows: Iterable[Row], column: str, part: ListPart, view: Callable[[Row], T]) -> dict[Any, FoundPart[T]]:
     """The same for rows of many lists, by the value of the column that tells them apart."""
     lists: dict[Any, list[Row]] = {}
     for row in rows:
@@ -101,7 +101,7 @@ def grouped(rows: Iterable[Row], column: str, part: Part, view: Callable[[Row], 
 
 async def fetch_for(store: Queryable, sql: Sql) -> Sequence[Row]:
     """The rows of a statement that is about many keys: beside the event loop where it is about more than a few."""
-    fetch = store.fetch if len(sql.arguments) <= _FEW else store.fetch_beside
+    fetch = store.fetch if len(sql.arguments) <= _FEW else store.fetch_in_thread
     return await fetch(sql.text, *sql.arguments)
 
 

@@ -94,7 +94,7 @@ class Step:
 NOTHING_PARKED: Mapping[Place, Parked | None] = MappingProxyType({})
 
 
-class Outcome(Enum):
+class CheckpointOutcome(Enum):
     """What became of a transaction of steps."""
 
     STORED = "stored"
@@ -153,7 +153,7 @@ class Queryable(Protocol):
         For what an index finds: SQLite answers in the event loop itself, since a thread costs five times a point select.
         """
 
-    async def fetch_beside(self, sql: str, *arguments: Argument) -> Sequence[Row]:
+    async def fetch_in_thread(self, sql: str, *arguments: Argument) -> Sequence[Row]:
         """As `fetch`, for what reads much: the event loop goes on meanwhile."""
 
     async def fetch_one(self, sql: str, *arguments: Argument) -> Row | None:
@@ -195,7 +195,7 @@ class Reader(Queryable, Protocol):
         """The columns of a table in order, none where there is no such table."""
 
 
-class Turns(Protocol):
+class LeaderElection(Protocol):
     """How several processes that have one database open take turns: one of them writes, the others are told what it wrote."""
 
     async def take(self) -> bool:
@@ -204,7 +204,7 @@ class Turns(Protocol):
     async def lost(self) -> None:
         """Return when it is no longer this process's turn: the connection that writes has ended."""
 
-    async def give_up(self) -> None:
+    async def release(self) -> None:
         """Let another process have its turn."""
 
     def news(self) -> AbstractAsyncContextManager[AsyncIterator[Mapping[str, Checkpoint] | None]]:
@@ -221,12 +221,12 @@ class Store(Reader, Protocol):
     """Why nothing may be asked of its tables now: `fetch` and the like raise StoreUnavailable with that. None where all may."""
 
     @property
-    def turns(self) -> Turns | None:
+    def turns(self) -> LeaderElection | None:
         """How it is shared with other processes; None where it belongs to one alone as long as it is open."""
 
     async def advance(
         self, steps: Sequence[Step], keys: Sequence[KeyRecord] = (), parked: Mapping[Place, Parked | None] = NOTHING_PARKED
-    ) -> Outcome:
+    ) -> CheckpointOutcome:
         """Write the rows and move the checkpoints of all steps in one transaction, each compared with its `before`.
 
         What is `parked` is written in the same transaction, over what was there of the same place; None: it is taken away.

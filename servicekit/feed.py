@@ -27,7 +27,7 @@ BACK_OFF = 1.0
 
 
 @attrs.frozen(kw_only=True)
-class Happened:
+class EventChange:
     """One event of a commit, with the state of its aggregate before and after it.
 
     `before` is None where the aggregate did not exist, and where nobody has asked for it (see `CommitFrames`).
@@ -43,21 +43,21 @@ class CommitFrames:
     """Makes frames of commits: those that `show` gives for each event, in order.
 
     `deciders` by category. The state before each event is known to `show` where a commit holds several events, or where
-    `asks_before` says so of it: that costs a look into the log.
+    `needs_previous_state` says so of it: that costs a look into the log.
     """
 
     def __init__(
         self,
         log: EventLog,
         deciders: Mapping[str, Decider[Any, Any, Any]],
-        show: Callable[[Happened], Iterable[Frame]],
+        show: Callable[[EventChange], Iterable[Frame]],
         *,
-        asks_before: Callable[[Commit], bool] = lambda _: False,
+        needs_previous_state: Callable[[Commit], bool] = lambda _: False,
     ) -> None:
         self._log = log
         self._deciders = deciders
         self._show = show
-        self._asks_before = asks_before
+        self._needs_previous_state = needs_previous_state
 
     async def of(self, commits: Sequence[Commit]) -> list[Frame]:
         """The frames of these commits, in order; none of one that cannot be read, whose aggregate the projector parks."""
@@ -80,17 +80,17 @@ class CommitFrames:
             if frames:
                 yield frames
 
-    async def _happened(self, commit: Commit) -> Sequence[Happened]:
-        events, state = await self._log.reveal(commit), commit.state
-        if len(events) == 1 and not self._asks_before(commit):
-            return (Happened(event=events[0], before=None, after=state, sequence=commit.sequence),)
+    async def _happened(self, commit: Commit) -> Sequence[EventChange]:
+        events, state = await self._log.decrypt(commit), commit.state
+        if len(events) == 1 and not self._needs_previous_state(commit):
+            return (EventChange(event=events[0], before=None, after=state, sequence=commit.sequence),)
         decider = self._deciders[commit.category]
         earlier = await self._log.last(commit.aggregate, up_to=commit.sequence - 1) if commit.sequence > 1 else None
         before = None if earlier is None else earlier.state
         happened = []
         for event in events:
             after = decider.evolve(before, event.data)
-            happened.append(Happened(event=event, before=before, after=after, sequence=commit.sequence))
+            happened.append(EventChange(event=event, before=before, after=after, sequence=commit.sequence))
             before = after
         return happened
 
@@ -122,7 +122,7 @@ class Feed:
                     self._waiting.clear()
                     self._hub.skip_to(self._last)
                     break
-                if self._hub.unheard:  # no frames are made: who comes later is given them from the log
+                if self._hub.has_no_clients:  # no frames are made: who comes later is given them from the log
                     self._waiting.clear()
                     self._hub.skip_to(self._last)
                     break

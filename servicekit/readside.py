@@ -15,7 +15,7 @@ from prometheus_client.core import HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from eventlog import Commit, Unavailable
-from eventlog.broker.requests import Desk
+from eventlog.broker.requests import RequestServer
 from eventlog.commands import Commands
 from eventlog.jetstream.log import JetStreamLog
 from eventlog.jetstream.transport.connection import Connection
@@ -28,11 +28,11 @@ from projections.keys import CommandKeys
 from projections.migrations import Migrations
 from projections.model import ReadModel
 from projections.projector.projector import OnApplied, Projector
-from projections.projector.report import Standing, standing
+from projections.projector.report import ReadModelReport, standing
 from projections.projector.status import State
-from projections.rebuild.operations import Maintenance, subject_of
+from projections.rebuild.operations import AdminHandler, subject_of
 from projections.rebuild.recovery import damaged, make_again, open_sound
-from projections.rebuild.upgrade import Handover
+from projections.rebuild.upgrade import SchemaUpgrade
 from projections.store import Store
 from projections.stores.databases import copies_of, store_at
 from servicekit.feed import CommitFrames, Feed
@@ -89,9 +89,9 @@ class ReadSide(Collector):
         self._feed = Feed(frames, self.hub)
         self._told = (self._feed.applied, *on_applied)
         self.projector = Projector(log, store, model, on_applied=self._applied)
-        self._handover = Handover(store, copies_of(store), log, model)
-        self.maintenance = Maintenance(self.projector, store, copies_of(store), log, model)
-        self._desk = Desk(connection, subject_of(model), self.maintenance.take)
+        self._handover = SchemaUpgrade(store, copies_of(store), log, model)
+        self.maintenance = AdminHandler(self.projector, store, copies_of(store), log, model)
+        self._desk = RequestServer(connection, subject_of(model), self.maintenance.take)
         self.commands = Commands(log, keys=CommandKeys(self.projector, store))
 
     def _applied(self, commits: Sequence[Commit]) -> None:
@@ -155,7 +155,7 @@ class ReadSide(Collector):
             else:
                 await make_again(self._store, self._model, looking.result())
 
-    async def seen(self, sequence: int) -> int:
+    async def wait_visible(self, sequence: int) -> int:
         """Wait until the read model has what a command wrote, and give that sequence.
 
         The command took effect, whether or not the read model keeps up: then the answer is sent all the same, and a reader
@@ -167,7 +167,7 @@ class ReadSide(Collector):
             _log.warning("answer sent before the read model has it", sequence=sequence, reason=str(behind))
         return sequence
 
-    async def reach(self, sequence: int) -> None:
+    async def wait_for(self, sequence: int) -> None:
         """For `min_seq`. Raises NotWritten at once for what the log does not have, Behind where the tables are late."""
         if sequence > self.projector.position:
             head = await self._log.head()
@@ -175,7 +175,7 @@ class ReadSide(Collector):
                 raise NotWritten(f"the log ends at sequence {head.last}; {sequence} was asked for")
             await self.projector.wait_for(sequence, READ_YOUR_WRITES)
 
-    async def catch_up(self) -> None:
+    async def wait_for_head(self) -> None:
         """Wait until the read model has all that is in the log now. Raises Behind, Unavailable."""
         head = await self._log.head()
         await self.projector.wait_for(head.last, READ_YOUR_WRITES)
@@ -209,7 +209,7 @@ class ReadSide(Collector):
         """The probes: ready where all checks hold; what is parked is told beside."""
         return Health(self.checks(), note=self.note)
 
-    async def standing(self) -> Standing:
+    async def standing(self) -> ReadModelReport:
         """How the read model stands. Raises Unavailable, StoreUnavailable."""
         return await standing(self._store, copies_of(self._store), self._log, self._model)
 

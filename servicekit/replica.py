@@ -41,7 +41,7 @@ def connected(url: str, *, name: str) -> AbstractAsyncContextManager[Broker]:
     return Connection.open(url, name=name)
 
 
-class Onlooker:
+class ReadReplica:
     """A read model, to look at only, and its events.
 
     `frames` makes frames of the log's commits; they come to `hub` when the tables have them, whoever fills these. Without a
@@ -221,7 +221,7 @@ class Onlooker:
 class _Counted:
     """A database whose statements are counted."""
 
-    def __init__(self, reader: Reader, onlooker: Onlooker) -> None:
+    def __init__(self, reader: Reader, onlooker: ReadReplica) -> None:
         self._reader = reader
         self._onlooker = onlooker
 
@@ -229,9 +229,9 @@ class _Counted:
         self._onlooker.statements += 1
         return await self._reader.fetch(sql, *arguments)
 
-    async def fetch_beside(self, sql: str, *arguments: Argument) -> Sequence[Row]:
+    async def fetch_in_thread(self, sql: str, *arguments: Argument) -> Sequence[Row]:
         self._onlooker.statements += 1
-        return await self._reader.fetch_beside(sql, *arguments)
+        return await self._reader.fetch_in_thread(sql, *arguments)
 
     async def fetch_one(self, sql: str, *arguments: Argument) -> Row | None:
         self._onlooker.statements += 1

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 from httpkit.messages.fields import member, message
 from httpkit.routes import Call, Nothing, Route
 from projections.model import timestamp_text
-from projections.projector.report import CopyStanding, ProjectionStanding, Standing
+from projections.projector.report import CopyReport, ProjectionStanding, ReadModelReport
 from projections.projector.status import ProjectorStatus
 from projections.store import Parked
 from servicekit.readside import ReadSide
@@ -91,7 +91,7 @@ class CopyBody:
     problem: str | None = member(description="why it cannot be; null where it can")
 
     @classmethod
-    def of(cls, one: CopyStanding) -> CopyBody:
+    def of(cls, one: CopyReport) -> CopyBody:
         """A copy as it stands."""
         return cls(part=one.part, position=one.position, ready=one.ready, problem=one.problem)
 
@@ -115,7 +115,7 @@ class ReadModelBody:
     copies: Sequence[CopyBody] = member()
 
     @classmethod
-    def of(cls, standing: Standing, status: ProjectorStatus, note: str | None) -> ReadModelBody:
+    def of(cls, standing: ReadModelReport, status: ProjectorStatus, note: str | None) -> ReadModelBody:
         """A read model as it stands."""
         return cls(
             read_model=standing.read_model,

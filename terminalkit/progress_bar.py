@@ -25,7 +25,7 @@ _WIDTH = 30
 
 
 @attrs.frozen(kw_only=True)
-class Pace:
+class Rate:
     """How far a work is that began `seconds` ago at `begin`: `done` of `total`."""
 
     begin: int
@@ -62,9 +62,9 @@ async def bar(output: Output, what: str, unit: str, figures: Callable[[], tuple[
         return
     begin, started = figures()[0], time.monotonic()
 
-    def pace() -> Pace:
+    def pace() -> Rate:
         done, total = figures()
-        return Pace(begin=begin, done=done, total=total, seconds=time.monotonic() - started)
+        return Rate(begin=begin, done=done, total=total, seconds=time.monotonic() - started)
 
     console = output.progress_console
     showing = _say(output, what, unit, pace) if console is None else _draw(console, what, unit, pace)
@@ -77,13 +77,13 @@ async def bar(output: Output, what: str, unit: str, figures: Callable[[], tuple[
             await task
 
 
-async def _say(output: Output, what: str, unit: str, pace: Callable[[], Pace]) -> None:
+async def _say(output: Output, what: str, unit: str, pace: Callable[[], Rate]) -> None:
     while True:
         await asyncio.sleep(SIGN_OF_LIFE)
         output.note(pace().text(what, unit))
 
 
-async def _draw(console: Console, what: str, unit: str, pace: Callable[[], Pace]) -> None:
+async def _draw(console: Console, what: str, unit: str, pace: Callable[[], Rate]) -> None:
     from rich.live import Live  # noqa: PLC0415 - only for progress on a terminal
     from rich.text import Text  # noqa: PLC0415 - as above
 

@@ -19,7 +19,7 @@ _ID = re.compile(r"[A-Za-z0-9_=-]+(\.[A-Za-z0-9_=-]+)*")
 
 
 @attrs.frozen
-class Announced:
+class PresenceEntry:
     """What somebody said last, and when the broker heard it."""
 
     payload: bytes
@@ -51,16 +51,16 @@ class Presence:
         """What those who are present said last, by id. Raises Unavailable."""
         return {id_: announced.payload for id_, announced in (await self.heard()).items()}
 
-    async def heard(self) -> dict[str, Announced]:
+    async def heard(self) -> dict[str, PresenceEntry]:
         """The same, with when it was: one request, however many there are. Raises Unavailable."""
-        found: dict[str, Announced] = {}
+        found: dict[str, PresenceEntry] = {}
         request = b'{"multi_last":["%b>"]}' % self._prefix.encode()
         async for reply in self._connection.request_many(f"{PREFIX}DIRECT.GET.{self._stream}", request, timeout=_TIMEOUT):
             match reply.status:
                 case None:
                     if b"\r\nKV-Operation:" not in (reply.head or b""):  # another client's mark of a deletion
                         at = datetime.fromisoformat(reply.header(b"Nats-Time-Stamp"))
-                        found[reply.header(b"Nats-Subject").removeprefix(self._prefix)] = Announced(reply.data, at)
+                        found[reply.header(b"Nats-Subject").removeprefix(self._prefix)] = PresenceEntry(reply.data, at)
                 case "204" | "404":  # the end; nothing there
                     break
                 case _:
@@ -73,4 +73,4 @@ class Presence:
         return self._prefix + id_
 
 
-__all__ = ["MOST_PRESENT", "Announced", "Presence"]
+__all__ = ["MOST_PRESENT", "Presence", "PresenceEntry"]

@@ -22,10 +22,10 @@ import structlog
 from eventlog.broker.job import Job
 from eventlog.errors import Unavailable
 from eventlog.jetstream.api import CONSUMER_MISSING, NO_MESSAGE, STREAM_MISSING, Refused, answer_of, ask, call, delivery_of
-from eventlog.jetstream.append import Appends, Message
+from eventlog.jetstream.append import Appender, Message
 from eventlog.jetstream.batch import MOST_MESSAGES, Batches
-from eventlog.jetstream.fetcher import Interrupted, Taken, Takes
-from eventlog.jetstream.message_reader import Reads
+from eventlog.jetstream.fetcher import Delivery, Fetcher, Interrupted
+from eventlog.jetstream.message_reader import MessageReader
 from eventlog.jetstream.transport.connection import Connection
 
 log = structlog.get_logger(__name__)
@@ -104,8 +104,8 @@ class WorkQueue:
         self._consumer = consumer
         self._prefix = prefix
         self._repair = repair
-        self._batches = Batches(connection, Appends(connection, Reads(connection, stream)))
-        self._takes = Takes(lambda: connection.client, stream, consumer)
+        self._batches = Batches(connection, Appender(connection, MessageReader(connection, stream)))
+        self._takes = Fetcher(lambda: connection.client, stream, consumer)
         self._ack_wait = 0.0
         self._ack_wait_asked: float | None = None
 
@@ -252,7 +252,7 @@ class WorkQueue:
         except Unavailable as error:
             raise Interrupted(str(error)) from error
 
-    def _job(self, message: Taken, ack_wait: float) -> Job:
+    def _job(self, message: Delivery, ack_wait: float) -> Job:
         *_, kind, id_ = message.subject.split(".")
         delivered, sequence = delivery_of(message.reply)
         return Job(kind, id_, message.data, delivered, sequence, ack_wait, self._connection, message.reply, self._stream)

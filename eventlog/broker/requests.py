@@ -29,7 +29,7 @@ _PATIENCE = 3.0
 """Seconds without a sign after which nobody is there, or any more."""
 
 
-class Desk:
+class RequestServer:
     """Takes requests on a subject, for as long as `run` runs."""
 
     def __init__(self, connection: Connection, subject: str, take: Taken) -> None:
@@ -104,4 +104,4 @@ async def ask(connection: Connection, subject: str, request: bytes) -> bytes:
     raise AssertionError("replies end with an error only")
 
 
-__all__ = ["Desk", "Taken", "ask"]
+__all__ = ["RequestServer", "Taken", "ask"]

@@ -14,7 +14,7 @@ import structlog
 
 from eventlog.errors import Unavailable
 from eventlog.jetstream.api import answer_of
-from eventlog.jetstream.message_reader import Reads, Stored
+from eventlog.jetstream.message_reader import MessageReader, Stored
 from eventlog.jetstream.transport.connection import Connection
 
 log = structlog.get_logger(__name__)
@@ -24,7 +24,7 @@ _NAME = re.compile(r"[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*")
 
 
 @attrs.frozen
-class Chunk:
+class TextChunk:
     """Bytes of a text, from byte `offset` of it on; `sequence` in the stream."""
 
     sequence: int
@@ -32,12 +32,12 @@ class Chunk:
     data: bytes
 
 
-class Transcripts:
+class TextStreams:
     """The texts of one stream, by name: on the subjects `<prefix>.<name>`."""
 
     def __init__(self, connection: Connection, stream: str, *, prefix: str) -> None:
         self._connection = connection
-        self._reads = Reads(connection, stream)
+        self._reads = MessageReader(connection, stream)
         self._stream = stream
         self._prefix = prefix
 
@@ -47,9 +47,9 @@ class Transcripts:
         reply = await self._connection.request(subject, b"%d\n%b" % (offset, data))
         answer_of(f"to store in {self._stream}", reply.data)
 
-    async def read(self, name: str, *, after: int = 0) -> Sequence[Chunk]:
+    async def read(self, name: str, *, after: int = 0) -> Sequence[TextChunk]:
         """The chunks above a sequence of the stream, as far as they are still there. Raises Unavailable."""
-        chunks: list[Chunk] = []
+        chunks: list[TextChunk] = []
         while True:
             request = {"batch": _AT_ONCE, "next_by_subj": self._subject(name), "seq": after + 1}
             found = await self._reads.several(request)
@@ -82,11 +82,11 @@ class Transcripts:
         return f"{self._prefix}.{name}"
 
 
-def _chunk(stored: Stored) -> Chunk:
+def _chunk(stored: Stored) -> TextChunk:
     offset, _, data = stored.data.partition(b"\n")
     if not offset.isdigit():
         raise Unavailable(f"sequence {stored.seq} is not a chunk of a text")
-    return Chunk(stored.seq, int(offset), data)
+    return TextChunk(stored.seq, int(offset), data)
 
 
-__all__ = ["Chunk", "Transcripts"]
+__all__ = ["TextChunk", "TextStreams"]

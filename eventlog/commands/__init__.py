@@ -1,5 +1,5 @@
 """Commands: load an aggregate, decide, append."""
 
-from eventlog.commands.commands import MOST_IN_ONE_COMMIT, Commands, Outcome, Step
+from eventlog.commands.commands import MOST_IN_ONE_COMMIT, Commands, CommandStep, Outcome
 
-__all__ = ["MOST_IN_ONE_COMMIT", "Commands", "Outcome", "Step"]
+__all__ = ["MOST_IN_ONE_COMMIT", "CommandStep", "Commands", "Outcome"]

@@ -51,7 +51,7 @@ class Outcome(Generic[S, E]):
 
 
 @attrs.frozen
-class Step(Generic[S, C, E]):
+class CommandStep(Generic[S, C, E]):
     """One aggregate's part of a command that changes several together; `new`: it is not expected to exist."""
 
     decider: Decider[S, C, E]
@@ -75,21 +75,21 @@ class _Loaded:
 
 
 @attrs.define(eq=False)
-class _Waiting:
+class _Pending:
     command: Any
     context: Context
     answer: asyncio.Future[Outcome[Any, Any]]
 
 
 @attrs.define(eq=False)
-class _Line:
+class _AggregateQueue:
     """The commands that wait for one aggregate, the task that serves them, the lock under which this process changes it.
 
     `users` are tasks that hold the lock or wait for it: without any the line is forgotten.
     """
 
     lock: asyncio.Lock = attrs.field(factory=asyncio.Lock)
-    waiting: list[_Waiting] = attrs.field(factory=list)
+    waiting: list[_Pending] = attrs.field(factory=list)
     task: asyncio.Task[None] | None = None
     users: int = 0
 
@@ -98,7 +98,7 @@ class _Line:
 class _Round:
     """One pass over waiting commands: what each would be answered, and the events to store for it to come true."""
 
-    answers: list[tuple[_Waiting, Outcome[Any, Any] | Exception]] = attrs.field(factory=list)
+    answers: list[tuple[_Pending, Outcome[Any, Any] | Exception]] = attrs.field(factory=list)
     events: list[NewEvent] = attrs.field(factory=list)
     state: Any = None
     unguarded: bool = False
@@ -124,7 +124,7 @@ class Commands:
         self._keys = keys
         self._now = now
         self._new_id = new_id
-        self._lines: dict[AggregateId, _Line] = {}
+        self._lines: dict[AggregateId, _AggregateQueue] = {}
         self._states: OrderedDict[AggregateId, tuple[Any, int]] = OrderedDict()
         self.conflicts = 0
         """How many appends lost against another writer, since the start."""
@@ -143,7 +143,7 @@ class Commands:
         Raises what `decide` raises; Conflict after TRIES lost ones; KeyReused; Unavailable or OutcomeUnknown after
         `deadline` seconds.
         """
-        waiting = _Waiting(command, context or Context(), asyncio.get_running_loop().create_future())
+        waiting = _Pending(command, context or Context(), asyncio.get_running_loop().create_future())
         self._line_up(decider, id_, (waiting,), deadline)
         return await waiting.answer
 
@@ -155,14 +155,14 @@ class Commands:
         They are stored with as few commits as hold them; `deadline` is that of each commit.
         """
         loop = asyncio.get_running_loop()
-        several = [_Waiting(command, context, loop.create_future()) for command, context in commands]
+        several = [_Pending(command, context, loop.create_future()) for command, context in commands]
         self._line_up(decider, id_, several, deadline)
         answers: Sequence[Outcome[S, E] | BaseException] = await asyncio.gather(
             *(waiting.answer for waiting in several), return_exceptions=True
         )
         return answers
 
-    def _line_up(self, decider: Decider[Any, Any, Any], id_: str, several: Iterable[_Waiting], deadline: float) -> None:
+    def _line_up(self, decider: Decider[Any, Any, Any], id_: str, several: Iterable[_Pending], deadline: float) -> None:
         aggregate = decider.aggregate(id_)
         line = self._lines.get(aggregate)
         if line is None or line.task is None:
@@ -180,7 +180,7 @@ class Commands:
             self._remember(commit.aggregate, commit.state, commit.sequence)
 
     async def execute_together(
-        self, steps: Sequence[Step[Any, Any, Any]], context: Context | None = None, *, deadline: float = DEADLINE
+        self, steps: Sequence[CommandStep[Any, Any, Any]], context: Context | None = None, *, deadline: float = DEADLINE
     ) -> Sequence[Outcome[Any, Any]]:
         """Decide a command on several aggregates and store all events or none, in one atomic batch.
 
@@ -191,22 +191,24 @@ class Commands:
         task = asyncio.create_task(self._together(steps, context or Context(), deadline))
         return await asyncio.shield(task)
 
-    def _take(self, aggregate: AggregateId) -> _Line:
+    def _take(self, aggregate: AggregateId) -> _AggregateQueue:
         """The line of an aggregate, for one more user, who gives it back with `_leave`."""
         line = self._lines.get(aggregate)
         if line is None:
-            line = self._lines[aggregate] = _Line()
+            line = self._lines[aggregate] = _AggregateQueue()
         line.users += 1
         return line
 
-    def _leave(self, aggregate: AggregateId, line: _Line) -> None:
+    def _leave(self, aggregate: AggregateId, line: _AggregateQueue) -> None:
         line.users -= 1
         if not line.users:
             del self._lines[aggregate]
 
     # One aggregate
 
-    async def _serve(self, decider: Decider[Any, Any, Any], aggregate: AggregateId, line: _Line, deadline: float) -> None:
+    async def _serve(
+        self, decider: Decider[Any, Any, Any], aggregate: AggregateId, line: _AggregateQueue, deadline: float
+    ) -> None:
         """Answer the commands that wait, as many at a time as fit in one commit, until none is left."""
         try:
             while line.waiting:
@@ -223,7 +225,7 @@ class Commands:
             self._leave(aggregate, line)
 
     async def _answer(
-        self, decider: Decider[Any, Any, Any], aggregate: AggregateId, taken: list[_Waiting], deadline: float
+        self, decider: Decider[Any, Any, Any], aggregate: AggregateId, taken: list[_Pending], deadline: float
     ) -> None:
         for attempt in range(1, TRIES + 1):
             known = self._known(aggregate) if attempt == 1 else None
@@ -262,11 +264,11 @@ class Commands:
         return appended.sequence
 
     async def _decide(
-        self, decider: Decider[Any, Any, Any], aggregate: AggregateId, taken: Iterable[_Waiting], loaded: _Loaded
+        self, decider: Decider[Any, Any, Any], aggregate: AggregateId, taken: Iterable[_Pending], loaded: _Loaded
     ) -> _Round:
         """Judge each command in order, on the state that the ones before it lead to."""
         round_ = _Round(state=loaded.state)
-        by_key: dict[str, tuple[_Waiting, Outcome[Any, Any] | Exception]] = {}
+        by_key: dict[str, tuple[_Pending, Outcome[Any, Any] | Exception]] = {}
         for waiting in taken:
             key = waiting.context.key
             answer: Outcome[Any, Any] | Exception
@@ -290,7 +292,7 @@ class Commands:
         return round_
 
     def _judge(
-        self, decider: Decider[Any, Any, Any], aggregate: AggregateId, waiting: _Waiting, round_: _Round
+        self, decider: Decider[Any, Any, Any], aggregate: AggregateId, waiting: _Pending, round_: _Round
     ) -> Outcome[Any, Any]:
         events = tuple(decider.decide(waiting.command, round_.state))
         if not events and waiting.context.key is not None and decider.confirm is not None:
@@ -303,7 +305,7 @@ class Commands:
     # Several aggregates
 
     async def _together(
-        self, steps: Sequence[Step[Any, Any, Any]], context: Context, deadline: float
+        self, steps: Sequence[CommandStep[Any, Any, Any]], context: Context, deadline: float
     ) -> Sequence[Outcome[Any, Any]]:
         async with AsyncExitStack() as stack:
             # In one order for all, so that two batches never wait for each other.
@@ -314,7 +316,7 @@ class Commands:
             return await self._try_together(steps, context, deadline)
 
     async def _try_together(
-        self, steps: Sequence[Step[Any, Any, Any]], context: Context, deadline: float
+        self, steps: Sequence[CommandStep[Any, Any, Any]], context: Context, deadline: float
     ) -> Sequence[Outcome[Any, Any]]:
         for attempt in range(1, TRIES + 1):
             loaded = await asyncio.gather(*(self._load_step(step, attempt) for step in steps))
@@ -338,7 +340,7 @@ class Commands:
         raise AssertionError("unreachable")
 
     def _propose(
-        self, steps: Sequence[Step[Any, Any, Any]], loaded: Sequence[_Loaded], context: Context
+        self, steps: Sequence[CommandStep[Any, Any, Any]], loaded: Sequence[_Loaded], context: Context
     ) -> tuple[list[Outcome[Any, Any]], list[Proposal]]:
         outcomes: list[Outcome[Any, Any]] = []
         proposals: list[Proposal] = []
@@ -357,7 +359,7 @@ class Commands:
                 proposals.append(Proposal(aggregate=step.aggregate, expected=known.sequence, commit=commit))
         return outcomes, proposals
 
-    async def _load_step(self, step: Step[Any, Any, Any], attempt: int) -> _Loaded:
+    async def _load_step(self, step: CommandStep[Any, Any, Any], attempt: int) -> _Loaded:
         if step.new and attempt == 1:
             return _Loaded(None, 0, fresh=True)
         return await self._load(step.aggregate, fresh=True)
@@ -406,7 +408,7 @@ class Commands:
         return Outcome(
             aggregate=commit.aggregate,
             sequence=commit.sequence,
-            events=tuple(event.data for event in await self._log.reveal(commit) if key is None or event.context.key == key),
+            events=tuple(event.data for event in await self._log.decrypt(commit) if key is None or event.context.key == key),
             state=commit.state,
             replayed=True,
         )
@@ -443,7 +445,7 @@ class Commands:
         await asyncio.sleep(random.uniform(0.001, 0.01))  # noqa: S311 - jitter, not a secret
 
 
-def _settle(waiting: _Waiting, answer: Outcome[Any, Any] | Exception) -> None:
+def _settle(waiting: _Pending, answer: Outcome[Any, Any] | Exception) -> None:
     if waiting.answer.done():
         return
     if isinstance(answer, Exception):

@@ -18,7 +18,7 @@ import msgspec
 
 from eventlog.commit import Appended, Proposal
 from eventlog.errors import Conflict, OutcomeUnknown, TooLarge, Unavailable
-from eventlog.jetstream.message_reader import BrokerError, Reads
+from eventlog.jetstream.message_reader import BrokerError, MessageReader
 from eventlog.jetstream.transport.connection import REQUEST_TIMEOUT, Connection
 from eventlog.registry import Registry
 
@@ -143,10 +143,10 @@ def given_up(subject: str, reason: Unavailable, *, unknown: bool) -> Unavailable
     return Unavailable(f"the commit to {subject} was not stored: {reason}")
 
 
-class Appends:
+class Appender:
     """Appends messages to a stream one by one, and reads back what is stored."""
 
-    def __init__(self, connection: Connection, reads: Reads) -> None:
+    def __init__(self, connection: Connection, reads: MessageReader) -> None:
         self._connection = connection
         self._reads = reads
         self._ack = msgspec.json.Decoder(Ack)
@@ -228,4 +228,4 @@ def refusal(error: BrokerError) -> Exception:
     return Unavailable(str(error))  # no leader, no quorum, over a limit
 
 
-__all__ = ["Ack", "Appends", "Message", "Refused", "encode", "given_up", "persist", "refusal"]
+__all__ = ["Ack", "Appender", "Message", "Refused", "encode", "given_up", "persist", "refusal"]

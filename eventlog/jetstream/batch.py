@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 
 from eventlog.commit import Appended
 from eventlog.errors import Conflict, OutcomeUnknown, TooLarge, Unavailable
-from eventlog.jetstream.append import WRONG_LAST_SEQUENCE, Ack, Appends, Message, persist, refusal
+from eventlog.jetstream.append import WRONG_LAST_SEQUENCE, Ack, Appender, Message, persist, refusal
 from eventlog.jetstream.message_reader import BrokerError
 from eventlog.jetstream.transport.connection import Connection
 
@@ -28,7 +28,7 @@ _READ_AT_ONCE = 64
 class Batches:
     """Sends batches to a stream, one at a time: the server commits one after the other anyway, and keeps only 50 open."""
 
-    def __init__(self, connection: Connection, appends: Appends) -> None:
+    def __init__(self, connection: Connection, appends: Appender) -> None:
         self._connection = connection
         self._appends = appends
         self._turn = asyncio.Lock()

@@ -16,7 +16,7 @@ import msgspec
 import structlog
 
 from eventlog.jetstream.api import PREFIX
-from eventlog.jetstream.transport.client import NO_HEADERS, Client, frame
+from eventlog.jetstream.transport.client import NO_HEADERS, NatsClient, frame
 
 log = structlog.get_logger(__name__)
 
@@ -33,7 +33,7 @@ class Interrupted(Exception):
 
 
 @attrs.frozen
-class Taken:
+class Delivery:
     """A message: the subject it was published on, its payload, and the subject that its acknowledgement goes to."""
 
     subject: str
@@ -41,20 +41,20 @@ class Taken:
     reply: str
 
 
-Waiter = asyncio.Future[Taken | None]
+Waiter = asyncio.Future[Delivery | None]
 
 
-class Takes:
+class Fetcher:
     """Takes messages from one consumer; `client` gives the client of the moment."""
 
-    def __init__(self, client: Callable[[], Client], stream: str, consumer: str) -> None:
+    def __init__(self, client: Callable[[], NatsClient], stream: str, consumer: str) -> None:
         self._client = client
         self._subject = f"{PREFIX}CONSUMER.MSG.NEXT.{stream}.{consumer}"
         self._gathering: dict[float, list[Waiter]] = {}
         self._requests: set[_Request] = set()
         self._tasks: set[asyncio.Task[None]] = set()
 
-    async def take(self, seconds: float) -> Taken | None:
+    async def take(self, seconds: float) -> Delivery | None:
         """The consumer's next message, or None where there is none for so many seconds. Raises Interrupted."""
         loop = asyncio.get_running_loop()
         waiter: Waiter = loop.create_future()
@@ -91,17 +91,17 @@ class Takes:
         """A request waits for nothing any more."""
         self._requests.discard(request)
 
-    def send(self, client: Client, frames: Sequence[bytes]) -> None:
+    def send(self, client: NatsClient, frames: Sequence[bytes]) -> None:
         """Hand frames to a connection; what is lost with it the server does by itself: it forgets a client that is gone."""
         task = asyncio.create_task(client.write(frames))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    def _hand_back(self, client: Client, taken: Taken) -> None:
+    def _hand_back(self, client: NatsClient, taken: Delivery) -> None:
         log.info("handing back what came too late", subject=taken.subject)
         self.send(client, [frame(taken.reply, "", NO_HEADERS, _NAK)])  # where it is lost, it comes back after its AckWait
 
-    def give(self, client: Client, taken: Taken, waiters: deque[Waiter]) -> None:
+    def give(self, client: NatsClient, taken: Delivery, waiters: deque[Waiter]) -> None:
         """Give a message to the first who still waits, or back."""
         while waiters:
             waiter = waiters.popleft()
@@ -114,7 +114,7 @@ class Takes:
 class _Request:
     """One request, and its answers: as many messages as waiters, or a status when no more come."""
 
-    def __init__(self, client: Client, waiters: Sequence[Waiter], seconds: float, takes: Takes) -> None:
+    def __init__(self, client: NatsClient, waiters: Sequence[Waiter], seconds: float, takes: Fetcher) -> None:
         self._client = client
         self._reconnects = client.stats["reconnects"]
         self._waiters = deque(waiters)
@@ -147,7 +147,7 @@ class _Request:
     def _on_answer(self, subject: bytes, reply: bytes, data: bytes, headers: bytes | None) -> None:
         if reply.startswith(_ACK):
             self._came += 1
-            self._takes.give(self._client, Taken(subject.decode(), data, reply.decode()), self._waiters)
+            self._takes.give(self._client, Delivery(subject.decode(), data, reply.decode()), self._waiters)
             if self._came == self._size:
                 self._client.end_tap(self._number)
                 self._finish(None)
@@ -180,4 +180,4 @@ class _Request:
         self._takes.ended(self)
 
 
-__all__ = ["Interrupted", "Taken", "Takes"]
+__all__ = ["Delivery", "Fetcher", "Interrupted"]

@@ -15,7 +15,7 @@ from eventlog.admin.reconcile import incarnation_of
 from eventlog.commit import AggregateId, Commit
 from eventlog.errors import IncarnationChanged, LogTruncated, SequenceGap, Unavailable
 from eventlog.jetstream.api import NO_MESSAGE, STREAM_MISSING, Refused, ask
-from eventlog.jetstream.pull import TICK, Hole, Lost, Pull
+from eventlog.jetstream.pull import TICK, ConsumerLost, Hole, Pull
 from eventlog.jetstream.transport.connection import Connection
 from eventlog.registry import Registry
 
@@ -54,7 +54,7 @@ async def follow(
         except Hole as error:
             log.warning("a sequence is missing, looking again", stream=stream, expected=error.expected, found=error.found)
             reader.suspect = error
-        except (Lost, Unavailable, Refused) as error:
+        except (ConsumerLost, Unavailable, Refused) as error:
             if isinstance(error, Refused) and not error.passing:
                 raise
             report = log.info if pause == _SHORTEST_PAUSE else log.debug

@@ -2,7 +2,7 @@
 
 A server that syncs before it acknowledges syncs for each message, and for a batch a few times whatever its size. On one node
 a batch costs about as much as 15 messages, on three as much as 8, on a server that does not sync more than hundreds: so both are
-measured while they are used (`Pace`), and batches are made of what has gathered when they pay.
+measured while they are used (`CostEstimate`), and batches are made of what has gathered when they pay.
 
 A shared batch is a bet that no guard in it fails. Where it is refused, or what became of it is not known, each append goes on by
 itself, as if it had been sent alone.
@@ -19,7 +19,7 @@ import structlog
 
 from eventlog.commit import Appended
 from eventlog.errors import OutcomeUnknown, Unavailable
-from eventlog.jetstream.append import Appends, Message, given_up, refusal
+from eventlog.jetstream.append import Appender, Message, given_up, refusal
 from eventlog.jetstream.batch import MOST_MESSAGES, Batches, sequences
 
 log = structlog.get_logger(__name__)
@@ -42,7 +42,7 @@ _SAMPLE, _SAMPLE_TIME = 8, 0.005
 
 
 @attrs.define
-class Pace:
+class CostEstimate:
     """What appends cost on this server, in seconds: `single` each of many sent one by one, `batch` the fixed part of a batch.
 
     Both follow the median of what is seen, since a stall says nothing about the next append; but where all that is seen lies on
@@ -82,7 +82,7 @@ def _towards(estimate: float, seen: float, run: int) -> tuple[float, int]:
 
 
 @attrs.define(eq=False)
-class _Waiting:
+class _PendingAppend:
     message: Message
     end: float
     result: asyncio.Future[Appended | None]
@@ -90,21 +90,21 @@ class _Waiting:
     sent: bool = False
 
 
-class Group:
+class GroupCommit:
     """Appends of one stream, each on its own or in shared batches, whichever is faster at the moment."""
 
-    def __init__(self, appends: Appends, batches: Batches) -> None:
-        self.pace = Pace()
+    def __init__(self, appends: Appender, batches: Batches) -> None:
+        self.pace = CostEstimate()
         self.shared = 0
         """How many appends were stored in shared batches, for metrics."""
         self._appends = appends
         self._batches = batches
-        self._queue: list[_Waiting] = []
+        self._queue: list[_PendingAppend] = []
         self._alone = 0
         self._answered = 0
         self._since = 0.0
         self._batch: asyncio.Task[None] | None = None
-        self._shared: Sequence[_Waiting] = ()
+        self._shared: Sequence[_PendingAppend] = ()
         self._scheduled = False
         self._alarm: asyncio.TimerHandle | None = None
 
@@ -134,8 +134,8 @@ class Group:
             self._answered, self._since = 0, perf_counter()
         return appended
 
-    async def _wait(self, message: Message, end: float) -> _Waiting:
-        waiting = _Waiting(message, end, asyncio.get_running_loop().create_future())
+    async def _wait(self, message: Message, end: float) -> _PendingAppend:
+        waiting = _PendingAppend(message, end, asyncio.get_running_loop().create_future())
         self._queue.append(waiting)
         self._schedule()
         self._watch(end)
@@ -182,13 +182,13 @@ class Group:
             for waiting in released:
                 waiting.result.set_result(None)
 
-    def _take(self) -> tuple[Sequence[_Waiting], list[_Waiting]]:
+    def _take(self) -> tuple[Sequence[_PendingAppend], list[_PendingAppend]]:
         """Who comes next, within the limits of a batch, and who is left.
 
         Each aggregate comes once: the guard of a second append to it would fail the batch for all.
         """
-        taken: dict[str, _Waiting] = {}
-        left: list[_Waiting] = []
+        taken: dict[str, _PendingAppend] = {}
+        left: list[_PendingAppend] = []
         size = 0
         for waiting in self._queue:
             message = waiting.message
@@ -199,7 +199,7 @@ class Group:
                 size += message.size
         return list(taken.values()), left
 
-    async def _share(self, taken: Sequence[_Waiting]) -> None:
+    async def _share(self, taken: Sequence[_PendingAppend]) -> None:
         appended: Sequence[Appended | None] = [None] * len(taken)
         try:
             appended = await self._try(taken)
@@ -216,7 +216,7 @@ class Group:
                     waiting.result.set_result(result)
             self._schedule()  # after them, so that what they append next is in the next batch
 
-    async def _try(self, taken: Sequence[_Waiting]) -> Sequence[Appended]:
+    async def _try(self, taken: Sequence[_PendingAppend]) -> Sequence[Appended]:
         """Raises OutcomeUnknown, or Unavailable where nothing of it was stored."""
         began = perf_counter()
 
@@ -237,4 +237,4 @@ class Group:
         return appended
 
 
-__all__ = ["Group", "Pace"]
+__all__ = ["CostEstimate", "GroupCommit"]

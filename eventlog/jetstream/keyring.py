@@ -16,7 +16,7 @@ import msgspec
 from eventlog.admin.reconcile import incarnation_of
 from eventlog.errors import Unavailable
 from eventlog.jetstream.api import NO_MESSAGE, WRONG_LAST_SEQUENCE, Refused, answer_of, ask, call, persist
-from eventlog.jetstream.message_reader import Reads, Stored
+from eventlog.jetstream.message_reader import MessageReader, Stored
 from eventlog.jetstream.transport.connection import Connection
 from eventlog.privacy.encryption import Key
 
@@ -39,7 +39,7 @@ class JetStreamKeyring:
         self._connection = connection
         self._stream = stream
         self._prefix = prefix
-        self._reads = Reads(connection, stream)
+        self._reads = MessageReader(connection, stream)
         self._digesting: bytes | None = None
 
     async def key_of(self, person: str) -> Key:

@@ -15,13 +15,13 @@ from eventlog.admin.reconcile import incarnation_of
 from eventlog.commit import AggregateId, Appended, Commit, Proposal, RecordedEvent
 from eventlog.errors import OutcomeUnknown, Unavailable
 from eventlog.jetstream import follower as reader
-from eventlog.jetstream.append import Appends, Message, encode
+from eventlog.jetstream.append import Appender, Message, encode
 from eventlog.jetstream.batch import MOST_MESSAGES, Batches
-from eventlog.jetstream.group_commit import Group
-from eventlog.jetstream.message_reader import Reads, Stored
+from eventlog.jetstream.group_commit import GroupCommit
+from eventlog.jetstream.message_reader import MessageReader, Stored
 from eventlog.jetstream.transport.connection import Connection
 from eventlog.port import DEADLINE, Head
-from eventlog.privacy.encryption import People, revealed
+from eventlog.privacy.encryption import PersonalDataCipher, revealed
 from eventlog.registry import Registry
 from eventlog.support.histogram import Timings
 
@@ -41,15 +41,17 @@ class JetStreamLog:
     seals and opens personal fields: it is needed where such are written.
     """
 
-    def __init__(self, connection: Connection, stream: str, registry: Registry, *, people: People | None = None) -> None:
+    def __init__(
+        self, connection: Connection, stream: str, registry: Registry, *, people: PersonalDataCipher | None = None
+    ) -> None:
         self._connection = connection
         self._stream = stream
         self._registry = registry
         self._people = people
-        self._reads = Reads(connection, stream)
-        self._appends = Appends(connection, self._reads)
+        self._reads = MessageReader(connection, stream)
+        self._appends = Appender(connection, self._reads)
         self._batches = Batches(connection, self._appends)
-        self.group = Group(self._appends, self._batches)
+        self.group = GroupCommit(self._appends, self._batches)
         """Figures of group commit, for metrics."""
         self.timings = Timings()
         """How long it took until the broker had stored what was appended, for metrics."""
@@ -87,7 +89,7 @@ class JetStreamLog:
             return await self._batches.append([await self._encode(proposal) for proposal in proposals], end)
 
     async def _encode(self, proposal: Proposal) -> Message:
-        sealed = () if self._people is None else await self._people.seal(proposal, self._registry)
+        sealed = () if self._people is None else await self._people.encrypt(proposal, self._registry)
         return encode(self._registry, proposal, self._connection.max_payload, sealed)
 
     @contextmanager
@@ -131,7 +133,7 @@ class JetStreamLog:
         found = await self._persist(lambda: self._reads.direct(request))
         return self._commit(found or await self._persist(lambda: self._reads.leader(request)))
 
-    async def reveal(self, commit: Commit) -> Sequence[RecordedEvent]:
+    async def decrypt(self, commit: Commit) -> Sequence[RecordedEvent]:
         """See `eventlog.port.EventLog.reveal`."""
         return await revealed(commit, self._registry, self._people)
 

@@ -10,7 +10,7 @@ import msgspec
 from eventlog.errors import Unavailable
 from eventlog.jetstream.api import NO_MESSAGE
 from eventlog.jetstream.transport.connection import REQUEST_TIMEOUT, Connection
-from eventlog.jetstream.transport.reply_router import Reply
+from eventlog.jetstream.transport.reply_router import NatsReply
 
 _NOT_FOUND, _END_OF_BATCH = "404", "204"
 
@@ -40,7 +40,7 @@ class _Answer(msgspec.Struct):
     error: BrokerError | None = None
 
 
-class Reads:
+class MessageReader:
     """Reads of one stream, each tried once. All raise Unavailable (OutcomeUnknown where no answer came)."""
 
     def __init__(self, connection: Connection, stream: str) -> None:
@@ -79,7 +79,7 @@ class Reads:
             found.append(stored)
         return found
 
-    def _one(self, reply: Reply) -> Stored | None:
+    def _one(self, reply: NatsReply) -> Stored | None:
         if reply.status is None:
             return Stored(reply.header(b"Nats-Subject"), int(reply.header(b"Nats-Sequence")), reply.data, reply.head)
         if reply.status == _NOT_FOUND:
@@ -87,4 +87,4 @@ class Reads:
         raise Unavailable(f"the stream {self._stream} cannot be read: {reply.description}")
 
 
-__all__ = ["BrokerError", "Reads", "Stored"]
+__all__ = ["BrokerError", "MessageReader", "Stored"]

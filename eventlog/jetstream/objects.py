@@ -41,7 +41,7 @@ class Link(msgspec.Struct, frozen=True):
     name: str | None = None
 
 
-class Options(msgspec.Struct, frozen=True, omit_defaults=True):
+class ObjectOptions(msgspec.Struct, frozen=True, omit_defaults=True):
     """Part of a description."""
 
     link: Link | None = None
@@ -58,7 +58,7 @@ class Description(msgspec.Struct, frozen=True, omit_defaults=True):
     chunks: int = 0
     digest: str = ""
     deleted: bool = False
-    options: Options | None = None
+    options: ObjectOptions | None = None
 
     @property
     def target(self) -> str | None:
@@ -91,7 +91,7 @@ class ObjectBucket:
             for number, chunk in enumerate(chunks):
                 await self._publish(self._chunks(nuid), chunk, b"Nats-Msg-Id: %b.%d\r\n" % (nuid.encode(), number))
             digest = f"SHA-256={base64.urlsafe_b64encode(sha256(data).digest()).decode()}"
-            options = Options(max_chunk_size=CHUNK)
+            options = ObjectOptions(max_chunk_size=CHUNK)
             description = Description(name, self._bucket, nuid, len(data), len(chunks), digest, options=options)
             stored = await self._put_description(description, sequence)
         except BaseException:
@@ -116,7 +116,7 @@ class ObjectBucket:
 
     async def link(self, name: str, target: str) -> None:
         """Let a name lead to an object of this bucket, wherever it led before. Raises Unavailable."""
-        options = Options(link=Link(self._bucket, target))
+        options = ObjectOptions(link=Link(self._bucket, target))
         description = Description(name, self._bucket, uuid4().hex, options=options)
         await self._publish(self._meta(name), msgspec.json.encode(description), _ROLLUP)
 

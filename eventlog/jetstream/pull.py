@@ -47,7 +47,7 @@ _ACK = b"$JS.ACK."
 _GOES_ON = frozenset({"Request Timeout", "Batch Completed", "Message Size Exceeds MaxBytes", "No Messages"})
 
 
-class Lost(Exception):
+class ConsumerLost(Exception):
     """The consumer is gone, or does not answer, or messages of it are: it has to be made anew."""
 
 
@@ -90,7 +90,7 @@ class Pull:
         self._unread: list[Commit] = []
         self._wake = asyncio.Event()
         self._timer: asyncio.TimerHandle | None = None
-        self._broken: Lost | Hole | None = None
+        self._broken: ConsumerLost | Hole | None = None
         self._signs = self._signs_seen = 0
         self._quiet = 0.0
         self._doubts = 0
@@ -181,7 +181,7 @@ class Pull:
     async def _check(self) -> None:
         """Nothing came for a moment: is there still anything to come? Raises Lost."""
         if not self._client.is_connected or self._client.stats["reconnects"] != self._reconnects:
-            raise Lost("the connection was lost")
+            raise ConsumerLost("the connection was lost")
         if self._signs != self._signs_seen:
             self._signs_seen, self._quiet = self._signs, 0.0
             return
@@ -190,9 +190,9 @@ class Pull:
             try:
                 await self._connection.ping()  # what the server sent before its answer has been taken when this returns
             except Unavailable as error:
-                raise Lost(str(error)) from error
+                raise ConsumerLost(str(error)) from error
             if self._signs == self._signs_seen:
-                raise Lost("no heartbeat came")
+                raise ConsumerLost("no heartbeat came")
 
     def _take(self, subject: bytes, reply: bytes, data: bytes, headers: bytes | None) -> None:
         self._signs += 1
@@ -207,7 +207,7 @@ class Pull:
         sequence, delivery = int(tokens[at]), int(tokens[at + 1])
         self._credit -= 1
         if delivery != self._delivered + 1:
-            self._break(Lost(f"delivery {delivery} came after {self._delivered}"))
+            self._break(ConsumerLost(f"delivery {delivery} came after {self._delivered}"))
             return
         if sequence != self._next and self._subject is None:
             self._break(Hole(self._next, sequence))
@@ -227,16 +227,16 @@ class Pull:
             behind = int(fields.get("Nats-Last-Consumer", 0)) > self._delivered
             self._doubts = self._doubts + 1 if behind else 0
             if self._doubts > 1:
-                self._break(Lost("messages were lost on their way"))
+                self._break(ConsumerLost("messages were lost on their way"))
         elif description in _GOES_ON:
             self._credit = max(0, self._credit - int(fields.get("Nats-Pending-Messages", 0)))
             if description == "Message Size Exceeds MaxBytes" and self._delivered == self._delivered_at_request:
                 self._request_bytes *= 2  # a single message is larger
             self._wake.set()
         else:
-            self._break(Lost(f"{code} {description}".strip()))
+            self._break(ConsumerLost(f"{code} {description}".strip()))
 
-    def _break(self, error: Lost | Hole) -> None:
+    def _break(self, error: ConsumerLost | Hole) -> None:
         self._broken = self._broken or error
         self._wake.set()
 
@@ -250,7 +250,7 @@ class Pull:
 
     async def _end(self) -> None:
         self._stop_timer()
-        self._broken = self._broken or Lost("closed")
+        self._broken = self._broken or ConsumerLost("closed")
         self._unread = []
         with contextlib.suppress(nats.errors.Error, OSError):  # of a connection that is gone there is nothing to end
             if self._subscription is not None:
@@ -260,4 +260,4 @@ class Pull:
                 await self._client.write([frame(subject, "", NO_HEADERS, b"")])
 
 
-__all__ = ["Hole", "Lost", "Pull"]
+__all__ = ["ConsumerLost", "Hole", "Pull"]

@@ -62,7 +62,7 @@ class Keyring(Protocol):
 
 
 @attrs.frozen
-class Sealed:
+class Ciphertext:
     """What is sealed and where it stands: subject of the aggregate, type of the event."""
 
     text: str
@@ -84,7 +84,7 @@ def _place(subject: str, type_: str) -> bytes:
     return f"{subject}\n{type_}".encode()
 
 
-class People:
+class PersonalDataCipher:
     """Seals and opens, with the keys it has seen: a key is looked for once.
 
     `forget` it when a person is erased by another process; nothing else tells.
@@ -101,7 +101,7 @@ class People:
 
     # Writing
 
-    async def seal(self, proposal: Proposal, registry: Registry) -> Sequence[str | None]:
+    async def encrypt(self, proposal: Proposal, registry: Registry) -> Sequence[str | None]:
         """The personal fields of each event of a proposal, sealed; None for an event without any. Raises Unavailable."""
         subject = proposal.aggregate.subject
         sealed: list[str | None] = []
@@ -134,19 +134,19 @@ class People:
 
     # Reading
 
-    async def reveal(self, commit: Commit, registry: Registry) -> Sequence[RecordedEvent]:
+    async def decrypt(self, commit: Commit, registry: Registry) -> Sequence[RecordedEvent]:
         """The events of a commit with their personal fields: ERASED where the key is gone.
 
         Raises Unavailable, UndecodableCommit.
         """
         events = commit.events
-        sealed = [Sealed(event.sealed, commit.subject, event.type) for event in events if event.sealed is not None]
+        sealed = [Ciphertext(event.sealed, commit.subject, event.type) for event in events if event.sealed is not None]
         if not sealed:
             return events
         opened = iter(await self.open(sealed))
         return tuple(event if event.sealed is None else _with(event, next(opened) or ERASED, registry) for event in events)
 
-    async def open(self, sealed: Sequence[Sealed]) -> Sequence[Mapping[str, str] | None]:
+    async def open(self, sealed: Sequence[Ciphertext]) -> Sequence[Mapping[str, str] | None]:
         """The personal fields by their names, in the same order; None where the key is gone.
 
         Raises Unavailable, and UndecodableCommit for what was not sealed for that place.
@@ -156,7 +156,7 @@ class People:
             self._erased.update(one.key_id for one in sealed if one.key_id not in self._keys)
         return [self._open(one) for one in sealed]
 
-    def _open(self, sealed: Sealed) -> Mapping[str, str] | None:
+    def _open(self, sealed: Ciphertext) -> Mapping[str, str] | None:
         key = self._keys.get(sealed.key_id)
         if key is None:
             return None
@@ -204,10 +204,10 @@ class People:
         self._by_person = {person: key for person, key in self._by_person.items() if key.id != id_}
 
 
-async def revealed(commit: Commit, registry: Registry, people: People | None) -> Sequence[RecordedEvent]:
+async def revealed(commit: Commit, registry: Registry, people: PersonalDataCipher | None) -> Sequence[RecordedEvent]:
     """`EventLog.reveal` for a log whose persons' keys are with `people` (None: it was given no keyring)."""
     if people is not None:
-        return await people.reveal(commit, registry)
+        return await people.decrypt(commit, registry)
     return tuple(event if event.sealed is None else _with(event, SEALED, registry) for event in commit.events)
 
 
@@ -222,4 +222,4 @@ def _with(event: RecordedEvent, opened: Mapping[str, str] | str, registry: Regis
     return attrs.evolve(event, data=attrs.evolve(event.data, **values))
 
 
-__all__ = ["KEY_BYTES", "Key", "Keyring", "People", "Sealed", "revealed"]
+__all__ = ["KEY_BYTES", "Ciphertext", "Key", "Keyring", "PersonalDataCipher", "revealed"]

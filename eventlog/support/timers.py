@@ -10,7 +10,7 @@ _RESOLUTION = 0.001
 """Seconds by which the loop's clock may be behind its timers."""
 
 
-class Alarms:
+class TimerQueue:
     """Calls back what is not cleared within so many seconds. Setting and clearing cost a tenth of the loop's own timers.
 
     All of them are of one length, so the first one set is the first one due: the loop's timer stands for that one alone. Belongs

@@ -14,7 +14,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from eventlog.commit import AggregateId, Appended, Commit, Proposal, RecordedEvent
 from eventlog.errors import Conflict, IncarnationChanged, LogTruncated, OutcomeUnknown, TooLarge, Unavailable
 from eventlog.port import DEADLINE, Head
-from eventlog.privacy.encryption import Key, People, revealed
+from eventlog.privacy.encryption import Key, PersonalDataCipher, revealed
 from eventlog.registry import Registry
 
 Hook = Callable[[Sequence[Proposal]], Awaitable[None]]
@@ -31,7 +31,7 @@ class MemoryLog:
     `people` seals and opens personal fields.
     """
 
-    def __init__(self, registry: Registry, *, max_payload: int = MAX_PAYLOAD, people: People | None = None) -> None:
+    def __init__(self, registry: Registry, *, max_payload: int = MAX_PAYLOAD, people: PersonalDataCipher | None = None) -> None:
         self.before: Hook | None = None
         self.after: Hook | None = None
         self.incarnation = str(uuid.uuid4())
@@ -100,7 +100,7 @@ class MemoryLog:
         return appended
 
     async def _encode(self, proposal: Proposal) -> bytes:
-        sealed = () if self._people is None else await self._people.seal(proposal, self._registry)
+        sealed = () if self._people is None else await self._people.encrypt(proposal, self._registry)
         body = self._registry.encode(proposal.commit, sealed)
         if len(body) > self._max_payload:
             raise TooLarge(f"a commit of {len(body):,} bytes is over what one message may have ({self._max_payload:,} bytes)")
@@ -146,7 +146,7 @@ class MemoryLog:
         """See `eventlog.port.EventLog.at`."""
         return self._commits[sequence - 1] if 1 <= sequence <= len(self._commits) else None
 
-    async def reveal(self, commit: Commit) -> Sequence[RecordedEvent]:
+    async def decrypt(self, commit: Commit) -> Sequence[RecordedEvent]:
         """See `eventlog.port.EventLog.reveal`."""
         return await revealed(commit, self._registry, self._people)
 

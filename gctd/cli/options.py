@@ -11,9 +11,9 @@ from terminalkit.config.flags import SettingFlags
 
 if TYPE_CHECKING:
     from gctd.settings import Loaded
-    from terminalkit.config.loading import About
+    from terminalkit.config.loading import SettingInfo
 
-Sources: TypeAlias = "settings.Sources[Loaded]"
+Sources: TypeAlias = "settings.SettingSources[Loaded]"
 
 
 def _load(flags: Mapping[str, Any], file: Path | None) -> Loaded:
@@ -22,7 +22,7 @@ def _load(flags: Mapping[str, Any], file: Path | None) -> Loaded:
     return load(flags, file=file)
 
 
-def _describe(name: str) -> About:
+def _describe(name: str) -> SettingInfo:
     from gctd.settings import describe  # noqa: PLC0415 - only for the help
 
     return describe(name)

@@ -10,7 +10,7 @@ from gctd.cli.options import Sources, setting_options
 from gctd.cli.report import show_workers
 from gctd.cli.service import SHARED_SETTINGS
 from gctd.cli.session import Session, client_command
-from terminalkit.config.flags import setting_of
+from terminalkit.config.flags import setting_for
 from terminalkit.exits import ExitCode
 from terminalkit.options import examples
 from terminalkit.runtime.invocation import begin
@@ -41,7 +41,7 @@ def worker(ctx: click.Context, *, sources: Sources, once: bool) -> int:
     if ctx.invoked_subcommand is not None:
         given = [name for name in ctx.params if ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE]
         if given:
-            raise click.UsageError(f"{setting_of(given[0])} is for running a worker, not for `{ctx.invoked_subcommand}`")
+            raise click.UsageError(f"{setting_for(given[0])} is for running a worker, not for `{ctx.invoked_subcommand}`")
         return ExitCode.OK
     begin(ctx)
     settings = sources.load().settings

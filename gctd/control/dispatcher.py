@@ -17,7 +17,7 @@ from gctd.control.jobs import JobKind, JobTicket, wanted
 from gctd.readmodel.queries import TrackerQueries
 from projections.errors import ProjectionError
 from projections.model import Projection
-from projections.store import Checkpoint, Outcome, Step, Store
+from projections.store import Checkpoint, CheckpointOutcome, Step, Store
 
 _log = structlog.get_logger(__name__)
 
@@ -76,7 +76,7 @@ class Dispatcher:
             reached.news.clear()
             before, after = reached.kept, reached.checkpoint
             moved = await self._store.advance([Step(projection=DISPATCHER, before=before, after=after, changes=())])
-            if moved is Outcome.MISMATCH:
+            if moved is CheckpointOutcome.MISMATCH:
                 _log.info("another dispatcher is at work", sequence=after.sequence)
                 return
             reached.kept = after

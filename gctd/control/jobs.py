@@ -50,7 +50,7 @@ class _Payload(msgspec.Struct, omit_defaults=True):
 
 
 @attrs.frozen
-class Asked:
+class JobRequest:
     """What a job says beside its subject: the context in which it was asked for and, if it tells, the commit that did."""
 
     context: Context = attrs.field(factory=Context)
@@ -67,17 +67,17 @@ def ticket(kind: JobKind, id_: str, sequence: int, context: Context, commit: Com
     return JobTicket(kind, id_, f"{kind}:{id_}:{sequence}", msgspec.json.encode(payload))
 
 
-def asked_by(job: Job) -> Asked:
+def asked_by(job: Job) -> JobRequest:
     """What a job's payload says; nothing where it cannot be read."""
     try:
         asked = msgspec.json.decode(job.payload, type=_Payload)
     except msgspec.DecodeError:
-        return Asked()
+        return JobRequest()
     context = Context(correlation=asked.correlation, causation=asked.causation, traceparent=asked.traceparent)
     decider = _DECIDERS.get(job.kind)
     if decider is None or asked.commit == _NO_COMMIT:
-        return Asked(context)
-    return Asked(context, Commit(asked.sequence, decider.aggregate(job.id).subject, bytes(asked.commit), REGISTRY))
+        return JobRequest(context)
+    return JobRequest(context, Commit(asked.sequence, decider.aggregate(job.id).subject, bytes(asked.commit), REGISTRY))
 
 
 def wanted(commit: Commit) -> JobTicket | None:

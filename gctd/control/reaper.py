@@ -32,7 +32,7 @@ _log = structlog.get_logger(__name__)
 
 
 @attrs.frozen(kw_only=True)
-class Patience:
+class Timeouts:
     """How long the reaper waits, in seconds.
 
     `sweep`: between two looks; `absence`: from the first look at which a worker's presence is missing until its attempts are
@@ -61,7 +61,7 @@ class Reaper:
         queries: TrackerQueries,
         queue: WorkQueue,
         presence: Presence,
-        patience: Patience,
+        patience: Timeouts,
         *,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:

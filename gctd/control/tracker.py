@@ -11,7 +11,7 @@ from typing import Any
 import attrs
 
 from eventlog import Context, EventLog
-from eventlog.commands import Commands, Outcome, Step
+from eventlog.commands import Commands, CommandStep, Outcome
 from gctd.domain import repo, task, worker
 from gctd.domain.analysis import Analysis, Measurement
 from gctd.domain.config import ROOT, ProjectConfig, checked, config_key, effective
@@ -39,7 +39,7 @@ class Policy:
 
 
 @attrs.frozen(kw_only=True)
-class Seen:
+class ObservedRef:
     """The commit that the ref of a project was seen to lead to."""
 
     project: str
@@ -134,7 +134,7 @@ class Tracker:
         return await self._request(known, queue, context, ref=ref)
 
     async def rescan(
-        self, known: Repo, seen: Sequence[Seen], context: Context | None = None
+        self, known: Repo, seen: Sequence[ObservedRef], context: Context | None = None
     ) -> Sequence[Outcome[Task, task.TaskEvent]]:
         """Queue a task for each of these commits, of different projects of a repository.
 
@@ -187,7 +187,8 @@ class Tracker:
         """Queue the tasks, together with what the repository keeps of the request: `more` are fields of RequestAnalysis."""
         request = repo.RequestAnalysis(tasks=tuple(command.id for command in queue), at=queue[0].at, **more)
         outcomes = await self._commands.execute_together(
-            [Step(REPO, known.id, request), *(Step(TASK, command.id, command, new=True) for command in queue)], context
+            [CommandStep(REPO, known.id, request), *(CommandStep(TASK, command.id, command, new=True) for command in queue)],
+            context,
         )
         return outcomes[1:]
 

@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 import attrs
 
 from eventlog import Context, EventLog
-from gctd.control.tracker import MOST_PROJECTS, Seen, Tracker
+from gctd.control.tracker import MOST_PROJECTS, ObservedRef, Tracker
 from gctd.domain.config import effective
 from gctd.domain.errors import BadInput, NotFound, Overtaken
 from gctd.domain.options import parse_duration
@@ -31,7 +31,7 @@ _TRIES = 5
 
 
 @attrs.frozen(kw_only=True)
-class Update:
+class RefUpdate:
     """What a check found about one project, or, with `project` None, about a repository that has none to check.
 
     `ref` is what the project tracks. `recorded_sha` is the commit of its latest analysis, None where there is none yet;
@@ -58,7 +58,7 @@ class Checked:
     `sequence` is that of the last commit which the check stored, 0 where it stored none.
     """
 
-    updates: tuple[Update, ...]
+    updates: tuple[RefUpdate, ...]
     sequence: int = 0
     after: tuple[str, str] | None = None
 
@@ -106,7 +106,7 @@ class Updates:
         known = await self._load(id_)
         if known.status is not RepoStatus.READY:
             reason = "it is still registering" if known.status is RepoStatus.REGISTERING else f"it is in error: {known.reason}"
-            return Checked(updates=(Update(repo_url=known.url, note=f"skipped: {reason}"),))
+            return Checked(updates=(RefUpdate(repo_url=known.url, note=f"skipped: {reason}"),))
         remote = await self._probe(known)
         for _ in range(_TRIES):
             await self._caught_up()
@@ -145,13 +145,13 @@ class Updates:
             return dict.fromkeys(tracked, str(error))
         return {project: _answer(found, ref, default) for project, ref in tracked.items()}
 
-    async def _compared(self, known: Repo, remote: Mapping[str, RemoteRef | str]) -> tuple[Update, ...]:
+    async def _compared(self, known: Repo, remote: Mapping[str, RemoteRef | str]) -> tuple[RefUpdate, ...]:
         """Each project's ref beside its latest analysis; `note` where there is nothing to schedule though it moved."""
         recorded = await self._queries.latest_commits(known.id)
         under_way = await self._queries.tasks_under_way(known.id)
         updates = []
         for project in known.projects:
-            update = Update(repo_url=known.url, project=project.name, recorded_sha=recorded.get(project.name))
+            update = RefUpdate(repo_url=known.url, project=project.name, recorded_sha=recorded.get(project.name))
             found = remote.get(project.name)
             if isinstance(found, RemoteRef):
                 update = attrs.evolve(update, ref=found.name, remote_sha=found.commit_sha)
@@ -164,9 +164,11 @@ class Updates:
             updates.append(update)
         return tuple(updates)
 
-    async def _scheduled(self, known: Repo, updates: Sequence[Update], due: Sequence[Update], context: Context | None) -> Checked:
+    async def _scheduled(
+        self, known: Repo, updates: Sequence[RefUpdate], due: Sequence[RefUpdate], context: Context | None
+    ) -> Checked:
         seen = [
-            Seen(project=update.project, ref=update.ref, commit_sha=update.remote_sha)
+            ObservedRef(project=update.project, ref=update.ref, commit_sha=update.remote_sha)
             for update in due
             if update.project is not None and update.ref is not None and update.remote_sha is not None
         ]
@@ -189,7 +191,7 @@ def _answer(found: Mapping[str | None, RemoteRef | GitError], ref: str | None, d
     return str(answer) if isinstance(answer, GitError) else answer
 
 
-def _explained(known: Repo, update: Update, under_way: Sequence[TaskView]) -> Update:
+def _explained(known: Repo, update: RefUpdate, under_way: Sequence[TaskView]) -> RefUpdate:
     """What is known of a ref that moved, with a note where its commit is taken care of."""
     for task in under_way:
         bound = task.commit_sha == update.remote_sha

@@ -24,7 +24,7 @@ FAILED = 3
 
 
 @attrs.frozen(kw_only=True)
-class Order:
+class EngineRequest:
     """Which engine is to look at what; `program` is that of the engine `go-crap`."""
 
     engine: str
@@ -32,7 +32,7 @@ class Order:
     program: GocrapProgram | None = None
 
     @classmethod
-    def to(cls, engine: Engine, given: EngineInput) -> Order:
+    def to(cls, engine: Engine, given: EngineInput) -> EngineRequest:
         """An order to an engine that can be used on this host."""
         return cls(engine=engine.name, given=given, program=engine if isinstance(engine, GocrapProgram) else None)
 
@@ -41,7 +41,7 @@ class Order:
         return msgspec.json.encode(self, enc_hook=str)
 
     @classmethod
-    def read(cls, text: bytes) -> Order:
+    def read(cls, text: bytes) -> EngineRequest:
         """From JSON. Raises msgspec.DecodeError."""
         return msgspec.json.decode(text, type=cls, dec_hook=_path)
 
@@ -53,7 +53,7 @@ def _path(kind: type, value: Any) -> Any:
 
 def main(order: Path, report: Path) -> int:
     """Carry an order out; gives the exit code."""
-    wanted = Order.read(order.read_bytes())
+    wanted = EngineRequest.read(order.read_bytes())
     try:
         found = (wanted.program or engine_named(wanted.engine)).analyse(wanted.given)
     except EngineFailed as error:

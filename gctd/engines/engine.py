@@ -25,7 +25,7 @@ class EngineLost(Exception):
 
 
 @attrs.frozen(kw_only=True)
-class Limits:
+class EngineLimits:
     """Bounds on what a repository can make an engine do.
 
     `file_bytes`, `nesting` (levels of the syntax tree) and `warnings` are per file or per report and only leave something out
@@ -60,7 +60,7 @@ class EngineInput:
     profile: Path | None = None
     nested: tuple[str, ...] = ()
     options: CrapOptions = DEFAULTS
-    limits: Limits = Limits()
+    limits: EngineLimits = EngineLimits()
     cache: Path | None = None
     processes: int = 1
     tests: TestFacts | None = None

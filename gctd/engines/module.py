@@ -22,7 +22,7 @@ from gctd.engines.selection import Warnings
 STANDARD_LIBRARY = "std"
 
 
-class Sources:
+class ModuleSources:
     """The parsed files of a module; what cannot be read or parsed is left out with a warning."""
 
     def __init__(self, given: EngineInput, warnings: Warnings, exclusion: Exclusion, *, follow_links: bool) -> None:

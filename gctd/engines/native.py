@@ -20,7 +20,7 @@ from gctd.engines.gocrap.walk import select_like_gocrap
 from gctd.engines.golang.complexity import Declaration, SourceFile
 from gctd.engines.golang.profile import Profile
 from gctd.engines.measurement import Measurement
-from gctd.engines.module import ModuleCoverage, Sources, load_profile, profile_path
+from gctd.engines.module import ModuleCoverage, ModuleSources, load_profile, profile_path
 from gctd.engines.report import Counts, Difference, Excluded, FunctionEntry, Identity, ProfileFacts, Report
 from gctd.engines.selection import Unreadable, Warnings, printable, read_source, select_files
 from gctd.engines.state import State
@@ -47,7 +47,7 @@ class NativeEngine:
         """The report of one module. Raises EngineFailed, EngineLost."""
         warnings = Warnings(given.limits.warnings)
         exclusion = Exclusion.of(given, compat=self.compat)
-        sources = Sources(given, warnings, exclusion, follow_links=self.compat)
+        sources = ModuleSources(given, warnings, exclusion, follow_links=self.compat)
         select = select_like_gocrap if self.compat else select_files
         found = list(select(given, warnings))
         paths = [path for path in found if not exclusion.file(sources.absolute(path))]
@@ -96,7 +96,7 @@ def _ignored(read: Sequence[tuple[str, SourceFile]]) -> Iterator[Excluded]:
                 yield Excluded(file=printable(path), function=name, line=one.start[0], rule="comment")
 
 
-def _gocrap_view(given: EngineInput, sources: Sources, profile: Profile, warnings: Warnings) -> GocrapView:
+def _gocrap_view(given: EngineInput, sources: ModuleSources, profile: Profile, warnings: Warnings) -> GocrapView:
     go_mod = _go_mod(given, warnings)
     module_path = gocrap_module_path(go_mod, sources.directory)
     return GocrapView(

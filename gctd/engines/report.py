@@ -16,7 +16,7 @@ FORMAT = "1.1.0"
 WarningKind = Literal["syntax", "too-large", "unreadable", "link", "nested-module", "profile", "more"]
 
 
-class Summary(msgspec.Struct, frozen=True):
+class ReportSummary(msgspec.Struct, frozen=True):
     """The module in four numbers: mean and sum of the CRAP values, functions above the threshold, functions."""
 
     average: float
@@ -132,12 +132,12 @@ class Report:
     engine: str
     engine_version: str
     crap_version: str
-    summary: Summary
+    summary: ReportSummary
     entries: tuple[FunctionEntry, ...]
     counts: Counts
     profile: ProfileFacts | None = None
     warnings: tuple[ReportWarning, ...] = ()
-    measured: Summary | None = None
+    measured: ReportSummary | None = None
     states: Mapping[str, int] | None = None
     excluded: tuple[Excluded, ...] = ()
 

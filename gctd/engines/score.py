@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from operator import attrgetter
 
 from gctd.domain.options import CrapOptions, Missing
-from gctd.engines.report import FunctionEntry, Summary
+from gctd.engines.report import FunctionEntry, ReportSummary
 from gctd.engines.state import State
 
 
@@ -49,7 +49,7 @@ def coverage_needed(cyclomatic: int, threshold: float = 30.0) -> float | None:
     return percent
 
 
-def summarize(scores: Iterable[float], threshold: float) -> Summary:
+def summarize(scores: Iterable[float], threshold: float) -> ReportSummary:
     """Sum, mean and count of scores, and how many are above the threshold.
 
     Added one by one in the order given, without compensation, as go-crap adds in the order of its walk.
@@ -60,10 +60,10 @@ def summarize(scores: Iterable[float], threshold: float) -> Summary:
         combined += score
         total += 1
         exceeded += score > threshold
-    return Summary(average=combined / total if total else 0.0, combined=combined, exceeded=exceeded, total_funcs=total)
+    return ReportSummary(average=combined / total if total else 0.0, combined=combined, exceeded=exceeded, total_funcs=total)
 
 
-def measured_summary(entries: Iterable[FunctionEntry], threshold: float) -> Summary:
+def measured_summary(entries: Iterable[FunctionEntry], threshold: float) -> ReportSummary:
     """The summary of the functions whose coverage is known."""
     return summarize((entry.crap for entry in entries if entry.state.known), threshold)
 

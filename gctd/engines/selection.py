@@ -11,7 +11,7 @@ import posixpath
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from gctd.engines.engine import EngineFailed, EngineInput, Limits
+from gctd.engines.engine import EngineFailed, EngineInput, EngineLimits
 from gctd.engines.golang.files import read_regular
 from gctd.engines.report import ReportWarning, WarningKind
 
@@ -39,7 +39,7 @@ class Warnings:
 class Budget:
     """Ends a walk that meets more directories or Go files than the limits allow."""
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: EngineLimits) -> None:
         self._limits = limits
         self._directories = 0
         self._files = 0

@@ -34,7 +34,7 @@ class Metric(StrEnum):
 
 
 @attrs.frozen(kw_only=True)
-class Figures:
+class BadgeFigures:
     """What badges are made of: `summary` is that of the functions whose coverage is known, `unmeasured` counts the others.
 
     `coverage` in per cent, None: it is not known; `partial`: that of some packages is missing.
@@ -74,7 +74,7 @@ class Badge:
         return "".join(parts).encode()
 
 
-def badge(metric: Metric, figures: Figures | None, label: str | None = None) -> Badge:
+def badge(metric: Metric, figures: BadgeFigures | None, label: str | None = None) -> Badge:
     """The badge of a metric; one that says `unknown` where there is no analysis, or where the figure is not known."""
     usual = {
         Metric.AVERAGE: "CRAP average",
@@ -108,26 +108,26 @@ def _grade(summary: Summary) -> tuple[str, str] | None:
     return next((letter, colour) for most, letter, colour in GRADES if share <= most)
 
 
-def _known(figures: Figures) -> tuple[str, str] | None:
+def _known(figures: BadgeFigures) -> tuple[str, str] | None:
     """What is shown where nothing was measured: zero functions over the threshold would be an answer."""
     return (UNKNOWN, NEUTRAL) if figures.unmeasured and not figures.summary.total_funcs else None
 
 
-def _average(figures: Figures) -> tuple[str, str]:
+def _average(figures: BadgeFigures) -> tuple[str, str]:
     if (unknown := _known(figures)) is not None:
         return unknown
     value = figures.summary.average
     return f"{value:.1f}", _by(value, (5.0, GOOD), (15.0, FAIR), (figures.threshold, POOR))
 
 
-def _exceeded(figures: Figures) -> tuple[str, str]:
+def _exceeded(figures: BadgeFigures) -> tuple[str, str]:
     if (unknown := _known(figures)) is not None:
         return unknown
     found = _grade(figures.summary)
     return f"{figures.summary.exceeded:,}", found[1] if found else NEUTRAL
 
 
-def _coverage(figures: Figures) -> tuple[str, str]:
+def _coverage(figures: BadgeFigures) -> tuple[str, str]:
     if figures.coverage is None:
         return UNKNOWN, NEUTRAL
     # Rounded down: 99.96 % is not all.
@@ -136,7 +136,7 @@ def _coverage(figures: Figures) -> tuple[str, str]:
     return (f"{shown} partial", POOR) if figures.partial else (shown, colour)
 
 
-_VALUES: Mapping[Metric, Callable[[Figures], tuple[str, str]]] = {
+_VALUES: Mapping[Metric, Callable[[BadgeFigures], tuple[str, str]]] = {
     Metric.AVERAGE: _average,
     Metric.TOTAL: lambda figures: _known(figures) or (f"{figures.summary.combined:,.0f}", PLAIN),
     Metric.EXCEEDED: _exceeded,

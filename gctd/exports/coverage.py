@@ -8,7 +8,7 @@ from collections import OrderedDict
 
 from eventlog.broker.blobs import Blobs
 from gctd.engines.coverage import count
-from gctd.engines.engine import Limits
+from gctd.engines.engine import EngineLimits
 from gctd.engines.golang.profile import parse_profile
 
 KEPT = 10_000
@@ -41,7 +41,7 @@ class Coverages:
 
 def statements_covered(profile: bytes) -> float | None:
     """As `Coverages.of`, of the bytes of a profile. Raises ProfileTooLarge."""
-    limits = Limits()
+    limits = EngineLimits()
     parsed = parse_profile(io.BytesIO(profile), max_bytes=limits.profile_bytes, max_blocks=limits.profile_blocks)
     found = count(block for path in parsed.paths() for block in parsed.blocks_of(path))
     return found.statement_percent if found.statements else None

@@ -9,7 +9,7 @@ import attrs
 
 from gctd.domain.options import threshold_of
 from gctd.engines.changes.comparison import Comparison, Status
-from gctd.engines.changes.gate import Check, CheckName, Limits, Verdict
+from gctd.engines.changes.gate import Check, CheckName, GateLimits, Verdict
 from gctd.engines.report import FunctionEntry
 from gctd.readmodel.views import AnalysisView
 
@@ -37,7 +37,7 @@ class Comment:
     changes: Comparison | None = None
     breaks: Sequence[tuple[str, str, str]] = ()
     link: Link = lambda _: None
-    limits: Limits | None = None
+    limits: GateLimits | None = None
     verdict: Verdict | None = None
 
     def markdown(self) -> str:
@@ -162,7 +162,7 @@ def _change(name: str, was: float, now: float, places: int) -> tuple[str, str, s
 _MARKS = {True: "✅", False: "❌", None: "n/a"}
 
 
-def says(check: Check, limits: Limits) -> str:
+def says(check: Check, limits: GateLimits) -> str:
     """What a check looks at, in words."""
     risky = f"over {limits.threshold:g}"
     return {

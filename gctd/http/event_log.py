@@ -26,7 +26,7 @@ LAST = 10**18 - 1
 _TYPE = Rule(pattern="^[A-Za-z]{1,64}$")
 
 
-class Category(StrEnum):
+class EventCategory(StrEnum):
     """Kinds of aggregates."""
 
     REPO = "repo"
@@ -34,7 +34,7 @@ class Category(StrEnum):
     WORKER = "worker"
 
 
-class Order(StrEnum):
+class SearchOrder(StrEnum):
     """Which event comes first."""
 
     NEWEST = "newest"
@@ -45,7 +45,7 @@ class Order(StrEnum):
 class SearchLog:
     """Which events to list; those that keep to everything that is given."""
 
-    category: Category | None = query(default=None, description="only of aggregates of this kind")
+    category: EventCategory | None = query(default=None, description="only of aggregates of this kind")
     aggregate: str | None = query(default=None, schema=formats.AGGREGATE, pattern=formats.AGGREGATE["pattern"])
     type: tuple[str, ...] = query(
         default=(), max_length=20, items=_TYPE, description="only events of one of these types: `TaskFailed`"
@@ -53,7 +53,7 @@ class SearchLog:
     text: str = query(default="", max_length=200, description="only with this text in their subject, type or JSON")
     from_: int = query(default=1, name="from", ge=1, le=LAST, description="the first sequence")
     to: int | None = query(default=None, ge=1, le=LAST, description="the last sequence; that of the log")
-    order: Order = query(default=Order.NEWEST)
+    order: SearchOrder = query(default=SearchOrder.NEWEST)
     limit: int = query(default=100, ge=1, le=PAGE, description="a page ends behind the commit with which it is reached")
     cursor: str | None = query(default=None, schema=formats.SEQUENCE, description="goes on after the page before")
 
@@ -113,7 +113,7 @@ class LogPage:
 
 
 @message
-class StateBody:
+class StateDocument:
     """An aggregate after a commit, and what that commit brought."""
 
     aggregate: str = member()
@@ -126,7 +126,7 @@ class StateBody:
 
 async def search_log(request: SearchLog, call: Call[Services]) -> Answer[LogPage]:
     """Events, newest or oldest first. One page looks at 20,000 commits at most."""
-    newest = request.order is Order.NEWEST
+    newest = request.order is SearchOrder.NEWEST
     first, last = request.from_, request.to
     if request.cursor is not None:
         (at,) = decode_cursor(request.cursor, tuple[int])
@@ -147,7 +147,7 @@ async def search_log(request: SearchLog, call: Call[Services]) -> Answer[LogPage
     return Answer(body, cursor=None if page.next is None else encode_cursor((page.next,)))
 
 
-async def state_at(request: StateAt, call: Call[Services]) -> StateBody:
+async def state_at(request: StateAt, call: Call[Services]) -> StateDocument:
     """How an aggregate was at a sequence of the log: its last commit up to there, with its state and its events."""
     reader = call.services.reader
     if request.at is not None:
@@ -159,7 +159,7 @@ async def state_at(request: StateAt, call: Call[Services]) -> StateBody:
         stored = commit.body.state
     except UndecodableCommit as error:
         raise Refused(f"{commit.subject} as it was at sequence {commit.sequence} cannot be read: {error}") from error
-    return StateBody(
+    return StateDocument(
         aggregate=commit.subject,
         sequence=commit.sequence,
         at=timestamp_text(commit.at),

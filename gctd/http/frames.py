@@ -17,7 +17,7 @@ from gctd.readmodel.views import RepoView, TaskView
 from httpkit.messages.encoding import encode
 from httpkit.sse.frames import Frame
 from projections.model import timestamp_text
-from servicekit.feed import CommitFrames, Happened
+from servicekit.feed import CommitFrames, EventChange
 
 
 def frames(log: EventLog) -> CommitFrames:
@@ -25,7 +25,7 @@ def frames(log: EventLog) -> CommitFrames:
     return CommitFrames(log, DECIDERS, _frames)
 
 
-def _frames(happened: Happened) -> Iterable[Frame]:
+def _frames(happened: EventChange) -> Iterable[Frame]:
     name, body = _shown(happened.event.data, happened.after, happened.sequence)
     return (Frame(happened.event.position, name, body),)
 

@@ -59,7 +59,7 @@ class OneAnalysis:
 async def register(request: Register, call: Call[Services]) -> Answer[RepoBody]:
     """Make a repository known; a worker looks for its Go projects. A known one is answered as it is."""
     outcome = await call.services.tracker.register(request.repo_url, refresh=request.refresh, context=context(call))
-    sequence = await call.services.side.seen(outcome.sequence)
+    sequence = await call.services.side.wait_visible(outcome.sequence)
     return Answer(RepoBody.of(RepoView.of_state(outcome.state, outcome.sequence)), sequence=sequence)
 
 

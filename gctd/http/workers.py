@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 
-from eventlog.broker.presence import Announced
+from eventlog.broker.presence import PresenceEntry
 from gctd.control.heartbeat import Heartbeat, decoded
 from gctd.http.bodies import WorkerBody
 from gctd.http.services import Services
@@ -27,7 +27,7 @@ async def list_workers(request: Nothing, call: Call[Services]) -> Sequence[Worke
     return [WorkerBody.of(worker, _beat(heard.get(worker.id))) for worker in await call.services.queries.workers()]
 
 
-def _beat(announced: Announced | None) -> tuple[Heartbeat, datetime] | None:
+def _beat(announced: PresenceEntry | None) -> tuple[Heartbeat, datetime] | None:
     return None if announced is None else (decoded(announced.payload), announced.at)
 
 
@@ -43,7 +43,7 @@ async def unpause_worker(request: OneWorker, call: Call[Services]) -> Answer[Non
 
 async def _pause(worker_id: str, call: Call[Services], *, paused: bool) -> Answer[None]:
     outcome = await call.services.tracker.pause_worker(worker_id, paused=paused, context=context(call))
-    return Answer(None, sequence=await call.services.side.seen(outcome.sequence))
+    return Answer(None, sequence=await call.services.side.wait_visible(outcome.sequence))
 
 
 ROUTES = (

@@ -7,13 +7,13 @@ from collections.abc import Mapping, Sequence
 from gctd.readmodel.queries import LATEST
 from gctd.readmodel.tables import TASKS as TASK_TABLE
 from gctd.readmodel.views import AnalysisView, RepoView, TaskView
-from projections.sql import Found, Order, Part, Sql, fetch_for, found, grouped
+from projections.sql import FoundPart, ListPart, SortOrder, Sql, fetch_for, found, grouped
 from projections.store import Queryable
 
-REPOS = Order(("url", "id"))
-TASKS = Order(("created_at", "id"), descending=True)
-LATEST_ANALYSES = Order(("repo_url", "project"))
-HISTORY = Order(("measured", "sequence"), descending=True)
+REPOS = SortOrder(("url", "id"))
+TASKS = SortOrder(("created_at", "id"), descending=True)
+LATEST_ANALYSES = SortOrder(("repo_url", "project"))
+HISTORY = SortOrder(("measured", "sequence"), descending=True)
 
 
 def repo_key(repo: RepoView) -> tuple[str, str]:
@@ -42,17 +42,23 @@ class TrackerGraph:
     def __init__(self, store: Queryable) -> None:
         self._store = store
 
-    async def repos(self, part: Part, *, status: str | None = None) -> Found[RepoView]:
+    async def repos(self, part: ListPart, *, status: str | None = None) -> FoundPart[RepoView]:
         """Repositories by URL."""
         sql = Sql("SELECT * FROM repos WHERE TRUE")
         if status is not None:
             sql.add("AND status = {}", status)
         REPOS.limit(sql, part)
-        return found(await self._store.fetch_beside(sql.text, *sql.arguments), part, RepoView.of)
+        return found(await self._store.fetch_in_thread(sql.text, *sql.arguments), part, RepoView.of)
 
     async def tasks(
-        self, part: Part, *, status: str | None = None, repo: str | None = None, project: str | None = None, all_: bool = False
-    ) -> Found[TaskView]:
+        self,
+        part: ListPart,
+        *,
+        status: str | None = None,
+        repo: str | None = None,
+        project: str | None = None,
+        all_: bool = False,
+    ) -> FoundPart[TaskView]:
         """Tasks that are not hidden, newest first; those that were seen, too, where `all_` is set."""
         sql = Sql("SELECT * FROM tasks WHERE NOT hidden")
         if not all_:
@@ -61,15 +67,15 @@ class TrackerGraph:
             if value is not None:
                 sql.add(f"AND {column} = {{}}", value)
         TASKS.limit(sql, part)
-        return found(await self._store.fetch_beside(sql.text, *sql.arguments), part, TaskView.of)
+        return found(await self._store.fetch_in_thread(sql.text, *sql.arguments), part, TaskView.of)
 
-    async def latest_analyses(self, part: Part, *, repo: str | None = None) -> Found[AnalysisView]:
+    async def latest_analyses(self, part: ListPart, *, repo: str | None = None) -> FoundPart[AnalysisView]:
         """The latest analysis of each project, by repository and project."""
         sql = Sql(LATEST)
         if repo is not None:
             sql.add("AND repo_id = {}", repo)
         LATEST_ANALYSES.limit(sql, part)
-        return found(await self._store.fetch_beside(sql.text, *sql.arguments), part, AnalysisView.of)
+        return found(await self._store.fetch_in_thread(sql.text, *sql.arguments), part, AnalysisView.of)
 
     async def repo_by_url(self, url: str) -> RepoView | None:
         """The repository with this canonical URL."""
@@ -94,7 +100,7 @@ class TrackerGraph:
         sql.any_of("WHERE task_id IN ({})", ids)
         return {row["task_id"]: AnalysisView.of(row) for row in await fetch_for(self._store, sql)}
 
-    async def history_of(self, ids: Sequence[str], part: Part) -> Mapping[str, Found[AnalysisView]]:
+    async def history_of(self, ids: Sequence[str], part: ListPart) -> Mapping[str, FoundPart[AnalysisView]]:
         """Part of the analyses of each project that has one of these analysis ids, newest first."""
         sql = Sql("SELECT a.* FROM (SELECT DISTINCT analysis_id FROM analyses")
         sql.any_of("WHERE analysis_id IN ({})) AS parent JOIN analyses AS a ON a.task_id IN (", ids)
@@ -103,7 +109,7 @@ class TrackerGraph:
         sql.add(f") ORDER BY a.analysis_id, {HISTORY.text(backward=part.backward, prefix='a.')}")
         return grouped(await fetch_for(self._store, sql), "analysis_id", part, AnalysisView.of)
 
-    async def tasks_of(self, repos: Sequence[str], part: Part) -> Mapping[str, Found[TaskView]]:
+    async def tasks_of(self, repos: Sequence[str], part: ListPart) -> Mapping[str, FoundPart[TaskView]]:
         """Part of the tasks of each of these repositories, seen or not, newest first: one pass over the tasks for all of them."""
         columns = ", ".join(TASK_TABLE.names)
         order = TASKS.text(backward=part.backward)

@@ -13,7 +13,7 @@ from eventlog.admin.declarations import Declarations, load
 from eventlog.broker.blobs import BlobStore
 from eventlog.broker.presence import Presence
 from eventlog.broker.queue import WorkQueue
-from eventlog.broker.text_streams import Transcripts
+from eventlog.broker.text_streams import TextStreams
 from eventlog.jetstream.log import JetStreamLog
 from eventlog.jetstream.transport.connection import Connection
 from gctd.control.jobs import CONSUMER, STREAM
@@ -36,7 +36,7 @@ class Broker:
     queue: WorkQueue
     presence: Presence
     blobs: BlobStore
-    logs: Transcripts
+    logs: TextStreams
 
 
 def declarations(settings: Settings) -> Declarations:
@@ -69,5 +69,5 @@ async def open_broker(settings: Settings, *, name: str) -> AsyncIterator[Broker]
             queue=WorkQueue(connection, JOBS, CONSUMER, repair=repair),
             presence=Presence(connection, WORKERS),
             blobs=BlobStore(connection, BLOBS),
-            logs=Transcripts(connection, logs.STREAM, prefix=logs.PREFIX),
+            logs=TextStreams(connection, logs.STREAM, prefix=logs.PREFIX),
         )

@@ -15,7 +15,7 @@ import structlog
 
 from eventlog import EventLogError, Unavailable
 from eventlog.broker.blobs import Blobs
-from eventlog.broker.text_streams import Transcripts
+from eventlog.broker.text_streams import TextStreams
 from eventlog.jetstream.api import Full
 from gctd.domain.task import AttemptLog
 from gctd.wiring.attempt_logs import name_of
@@ -41,7 +41,7 @@ PATIENCE = 30.0
 class AttemptLogs:
     """Where logs go: the stream that they are followed on, and the blobs that they are kept in."""
 
-    transcripts: Transcripts
+    transcripts: TextStreams
     blobs: Blobs
 
     def of(self, task_id: str, attempt: int) -> Recording:
@@ -102,7 +102,7 @@ class Recording:
                 if isinstance(outcome, Exception):
                     _log.error("log of an attempt was not published to its end", name=self._name, exc_info=outcome)
 
-    async def _publish(self, transcripts: Transcripts) -> None:
+    async def _publish(self, transcripts: TextStreams) -> None:
         silent = False
         while self._sent < MOST_LIVE:
             await self._news.wait()
@@ -119,7 +119,7 @@ class Recording:
             else:
                 silent = False
 
-    async def _publish_some(self, transcripts: Transcripts) -> None:
+    async def _publish_some(self, transcripts: TextStreams) -> None:
         """The next of the beginning; behind it the newest lines only."""
         offset, data = self._published, self._text.beginning(self._published, LARGEST_CHUNK)
         if not data:

@@ -13,7 +13,7 @@ import structlog
 
 from gctd.domain.analysis import analysis_id
 from gctd.engines import report as report_format
-from gctd.engines.__main__ import FAILED, Order
+from gctd.engines.__main__ import FAILED, EngineRequest
 from gctd.engines.engine import Engine, EngineInput
 from gctd.engines.golang.parse_cache import ALL, FILE, make_room
 from gctd.engines.report import Report
@@ -43,7 +43,7 @@ async def score(engine: Engine, given: EngineInput, job: Path, seconds: float, s
     place = Path(tempfile.mkdtemp(prefix="engine-", dir=job))
     order, written = place / "order.json", place / "report.json"
     given = attrs.evolve(given, processes=min(_cores(), _MOST_PROCESSES))
-    ordered = Order.to(engine, given)
+    ordered = EngineRequest.to(engine, given)
     await asyncio.to_thread(order.write_bytes, ordered.written())
     writable = [job]
     if given.cache is not None:

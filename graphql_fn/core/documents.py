@@ -20,8 +20,8 @@ from graphql import (
     validate,
 )
 
-from graphql_fn.core.limits import Limits
-from graphql_fn.core.plain import Plan, plan_of
+from graphql_fn.core.limits import QueryLimits
+from graphql_fn.core.plain import QueryPlan, plan_of
 from graphql_fn.core.shape import TooMuch, measure
 from graphql_fn.core.tokens import exceeds
 
@@ -45,9 +45,9 @@ class Document:
         self.node = node
         self._schema = schema
         self._root = root
-        self._known: dict[str | None, tuple[OperationDefinitionNode | None, Plan | None]] = {}
+        self._known: dict[str | None, tuple[OperationDefinitionNode | None, QueryPlan | None]] = {}
 
-    def operation(self, name: str | None) -> tuple[OperationDefinitionNode | None, Plan | None]:
+    def operation(self, name: str | None) -> tuple[OperationDefinitionNode | None, QueryPlan | None]:
         """The operation of this name, where it is clear which one is meant, and its plan, where it is that plain."""
         known = self._known.get(name)
         if known is None:
@@ -67,7 +67,7 @@ class Documents:
     def __init__(
         self,
         schema: GraphQLSchema,
-        limits: Limits,
+        limits: QueryLimits,
         *,
         introspection: bool,
         suggestions: bool,

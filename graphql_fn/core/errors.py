@@ -31,5 +31,5 @@ class NotAllowed(GraphqlFnError):
     status = HTTPStatus.METHOD_NOT_ALLOWED
 
 
-class Shown(GraphQLError):
+class PublicError(GraphQLError):
     """An error of a resolver whose text is meant for the client. Any other is masked."""

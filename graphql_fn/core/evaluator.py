@@ -22,13 +22,13 @@ from graphql.execution.executor_throwing_on_incremental import ExecutorThrowingO
 
 from graphql_fn.core.cost import cost, has_pages
 from graphql_fn.core.documents import Documents, Refused
-from graphql_fn.core.errors import Shown
+from graphql_fn.core.errors import PublicError
 from graphql_fn.core.function import Function
-from graphql_fn.core.limits import Limits
-from graphql_fn.core.plain import Plan
-from graphql_fn.core.request import Request
-from graphql_fn.core.result import Outcome, Result
-from graphql_fn.core.subscribing import NOTHING, Event, Update
+from graphql_fn.core.limits import QueryLimits
+from graphql_fn.core.plain import QueryPlan
+from graphql_fn.core.request import GraphQLRequest
+from graphql_fn.core.result import QueryOutcome, Result
+from graphql_fn.core.subscribing import NOTHING, SubscriptionEvent, SubscriptionUpdate
 
 log = structlog.get_logger(__name__)
 
@@ -46,38 +46,38 @@ class Evaluator:
     def __init__(
         self,
         function: Function,
-        limits: Limits | None = None,
+        limits: QueryLimits | None = None,
         *,
         introspection: bool = True,
         suggestions: bool | None = None,
     ) -> None:
         self.function = function
-        self.limits = limits or Limits()
+        self.limits = limits or QueryLimits()
         self._suggestions = introspection if suggestions is None else suggestions
         self._has_pages = has_pages(function.schema)
         self.documents = Documents(
             function.schema, self.limits, introspection=introspection, suggestions=self._suggestions, root=function.root
         )
 
-    async def evaluate(self, request: Request) -> Result:
+    async def evaluate(self, request: GraphQLRequest) -> Result:
         """The result of a request. Raises only what is no `Exception` of a resolver: a defect of the engine or of the context."""
         try:
             document, operation, plan = self._admitted(request)
         except Refused as refused:
-            return self._refusal(refused.errors, Outcome.OVER_LIMIT if refused.over_limit else Outcome.REFUSED)
+            return self._refusal(refused.errors, QueryOutcome.OVER_LIMIT if refused.over_limit else QueryOutcome.REFUSED)
         if plan is not None:
             data = plan.run(self.function.context(request))
             if data is not None:
-                return Result({"data": data}, Outcome.EXECUTED)
+                return Result({"data": data}, QueryOutcome.EXECUTED)
         elif operation is not None and operation.operation is not OperationType.QUERY:
             if operation.operation is OperationType.SUBSCRIPTION:
                 hint = "a subscription has no single result: ask for it with Accept: text/event-stream"
-                return self._refusal([GraphQLError(hint, operation)], Outcome.REFUSED)
+                return self._refusal([GraphQLError(hint, operation)], QueryOutcome.REFUSED)
             if request.only_queries:
-                return self._refusal([GraphQLError("only queries are taken this way; use POST")], Outcome.CHANGES)
+                return self._refusal([GraphQLError("only queries are taken this way; use POST")], QueryOutcome.CHANGES)
         return await self._execute(document, request)
 
-    async def subscribe(self, request: Request) -> Result | AsyncGenerator[Update, None]:
+    async def subscribe(self, request: GraphQLRequest) -> Result | AsyncGenerator[SubscriptionUpdate, None]:
         """The results of a subscription as its events come; or the one result of any other request, or of one that is refused.
 
         The generator is to be closed. It raises what its source raises, but for what is to be shown, which is its last result.
@@ -86,7 +86,7 @@ class Evaluator:
         try:
             document, operation, _ = self._admitted(request)
         except Refused as refused:
-            return self._refusal(refused.errors, Outcome.OVER_LIMIT if refused.over_limit else Outcome.REFUSED)
+            return self._refusal(refused.errors, QueryOutcome.OVER_LIMIT if refused.over_limit else QueryOutcome.REFUSED)
         if operation is None or operation.operation is not OperationType.SUBSCRIPTION:
             return await self.evaluate(request)
         executor = ExecutorThrowingOnIncremental.build(
@@ -100,7 +100,7 @@ class Evaluator:
             hide_suggestions=not self._suggestions,
         )
         if isinstance(executor, list):
-            return self._refusal(executor, Outcome.REFUSED)
+            return self._refusal(executor, QueryOutcome.REFUSED)
         source = create_source_event_stream(executor)
         if inspect.isawaitable(source):
             source = await source
@@ -109,20 +109,20 @@ class Evaluator:
         return self._updates(document, request, source)
 
     async def _updates(
-        self, document: DocumentNode, request: Request, source: AsyncIterable[Event]
-    ) -> AsyncGenerator[Update, None]:
+        self, document: DocumentNode, request: GraphQLRequest, source: AsyncIterable[SubscriptionEvent]
+    ) -> AsyncGenerator[SubscriptionUpdate, None]:
         events = aiter(source)
         try:
             async for event in events:
                 has_value = event.value is not NOTHING
-                yield Update(event.id, await self._execute(document, request, event.value) if has_value else None)
-        except Shown as error:
-            yield Update(None, self._refusal([error], Outcome.EXECUTED))
+                yield SubscriptionUpdate(event.id, await self._execute(document, request, event.value) if has_value else None)
+        except PublicError as error:
+            yield SubscriptionUpdate(None, self._refusal([error], QueryOutcome.EXECUTED))
         finally:
             if isinstance(events, AsyncGenerator):
                 await events.aclose()
 
-    def _admitted(self, request: Request) -> tuple[DocumentNode, OperationDefinitionNode | None, Plan | None]:
+    def _admitted(self, request: GraphQLRequest) -> tuple[DocumentNode, OperationDefinitionNode | None, QueryPlan | None]:
         """The document of a request, the operation that it asks for, where it is clear which, and its plan. Raises Refused."""
         document = self.documents.get(request.query)
         operation, plan = document.operation(request.operation)
@@ -133,7 +133,7 @@ class Evaluator:
                 raise Refused([GraphQLError(text)], over_limit=True)
         return document.node, operation, plan
 
-    async def _execute(self, document: DocumentNode, request: Request, root: Any = NOTHING) -> Result:
+    async def _execute(self, document: DocumentNode, request: GraphQLRequest, root: Any = NOTHING) -> Result:
         running = execute(
             self.function.schema,
             document,
@@ -155,19 +155,19 @@ class Evaluator:
             if not limit.expired():
                 raise
             error = GraphQLError(f"the query took longer than {self.limits.seconds:g} s")
-            return self._refusal([error], Outcome.OUT_OF_TIME)
+            return self._refusal([error], QueryOutcome.OUT_OF_TIME)
         return self._result(found, request)
 
-    def _result(self, found: ExecutionResult, request: Request) -> Result:
+    def _result(self, found: ExecutionResult, request: GraphQLRequest) -> Result:
         if not found.errors:
-            return Result({"data": found.data}, Outcome.EXECUTED)
+            return Result({"data": found.data}, QueryOutcome.EXECUTED)
         if found.data is None and all(error.path is None for error in found.errors):
-            return self._refusal(found.errors, Outcome.REFUSED)
+            return self._refusal(found.errors, QueryOutcome.REFUSED)
         request_id = request.request_id or secrets.token_hex(8)
         told = [self._told(error, request_id) for error in found.errors[: self.limits.errors]]
-        return Result({"errors": told + self._left_out(found.errors), "data": found.data}, Outcome.EXECUTED)
+        return Result({"errors": told + self._left_out(found.errors), "data": found.data}, QueryOutcome.EXECUTED)
 
-    def _refusal(self, errors: Sequence[GraphQLError], outcome: Outcome) -> Result:
+    def _refusal(self, errors: Sequence[GraphQLError], outcome: QueryOutcome) -> Result:
         """The result of a request that was not run: errors and no data (specification, section 7)."""
         return Result({"errors": [dict(error.formatted) for error in errors]}, outcome)
 
@@ -179,7 +179,7 @@ class Evaluator:
         """An error of a field as the client sees it: as it is where the engine made it of the request, else masked and logged."""
         cause = error.original_error
         # The engine's own errors name a place in the query, but for those about values that resolvers gave.
-        if cause is None or isinstance(cause, Shown) or (isinstance(cause, GraphQLError) and cause.nodes):
+        if cause is None or isinstance(cause, PublicError) or (isinstance(cause, GraphQLError) and cause.nodes):
             return dict(error.formatted)
         log.error("resolver failed", function=self.function.name, path=error.path, request_id=request_id, exc_info=cause)
         return {**error.formatted, "message": MASKED, "extensions": {"requestId": request_id}}

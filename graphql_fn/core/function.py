@@ -8,10 +8,10 @@ from typing import Any
 import attrs
 from graphql import GraphQLSchema
 
-from graphql_fn.core.request import Request
+from graphql_fn.core.request import GraphQLRequest
 
 
-def _no_context(_: Request) -> None:
+def _no_context(_: GraphQLRequest) -> None:
     return None
 
 
@@ -26,4 +26,4 @@ class Function:
     name: str
     schema: GraphQLSchema
     root: Any = None
-    context: Callable[[Request], Any] = _no_context
+    context: Callable[[GraphQLRequest], Any] = _no_context

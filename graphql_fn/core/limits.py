@@ -6,7 +6,7 @@ import attrs
 
 
 @attrs.frozen(kw_only=True)
-class Limits:
+class QueryLimits:
     """Limits of one request.
 
     `tokens` (comments too) are counted before the text is parsed; `source` is its length in

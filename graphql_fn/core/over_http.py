@@ -17,8 +17,8 @@ import msgspec
 
 from graphql_fn.core.errors import BadRequest, GraphqlFnError, NotAcceptable, NotAllowed
 from graphql_fn.core.evaluator import Evaluator
-from graphql_fn.core.request import Request, decode, from_members, from_text, text_of
-from graphql_fn.core.result import Outcome
+from graphql_fn.core.request import GraphQLRequest, decode, from_members, from_text, text_of
+from graphql_fn.core.result import QueryOutcome
 
 JSON = "application/json"
 RESPONSE = "application/graphql-response+json"
@@ -30,11 +30,11 @@ _IS_JSON = re.compile(r"application/(json|[a-z0-9.!#$&^_-]+\+json)")
 _CHARSET = re.compile(r'charset\s*=\s*"?([^\s";]+)')
 _UTF8 = frozenset({"utf-8", "utf8", "us-ascii"})
 _STATUS = {
-    Outcome.EXECUTED: HTTPStatus.OK,
-    Outcome.REFUSED: HTTPStatus.BAD_REQUEST,
-    Outcome.OVER_LIMIT: HTTPStatus.BAD_REQUEST,
-    Outcome.OUT_OF_TIME: HTTPStatus.GATEWAY_TIMEOUT,
-    Outcome.CHANGES: HTTPStatus.METHOD_NOT_ALLOWED,
+    QueryOutcome.EXECUTED: HTTPStatus.OK,
+    QueryOutcome.REFUSED: HTTPStatus.BAD_REQUEST,
+    QueryOutcome.OVER_LIMIT: HTTPStatus.BAD_REQUEST,
+    QueryOutcome.OUT_OF_TIME: HTTPStatus.GATEWAY_TIMEOUT,
+    QueryOutcome.CHANGES: HTTPStatus.METHOD_NOT_ALLOWED,
 }
 
 
@@ -58,7 +58,7 @@ class HttpAnswer:
     status: int
     headers: Mapping[str, str]
     body: bytes
-    outcome: Outcome | None = None
+    outcome: QueryOutcome | None = None
 
 
 async def answer(evaluator: Evaluator, request: HttpRequest) -> HttpAnswer:
@@ -70,9 +70,9 @@ async def answer(evaluator: Evaluator, request: HttpRequest) -> HttpAnswer:
     except GraphqlFnError as error:
         return refusal(error, media)
     status = _STATUS[result.outcome]
-    if result.outcome is Outcome.REFUSED and media == JSON:
+    if result.outcome is QueryOutcome.REFUSED and media == JSON:
         status = HTTPStatus.OK
-    headers = {"Allow": "POST"} if result.outcome is Outcome.CHANGES else None
+    headers = {"Allow": "POST"} if result.outcome is QueryOutcome.CHANGES else None
     return _answer(status, media, result.document, headers, result.outcome)
 
 
@@ -83,13 +83,13 @@ def refusal(error: GraphqlFnError, media: str = JSON) -> HttpAnswer:
 
 
 def _answer(
-    status: int, media: str, document: dict[str, Any], headers: Mapping[str, str] | None, outcome: Outcome | None = None
+    status: int, media: str, document: dict[str, Any], headers: Mapping[str, str] | None, outcome: QueryOutcome | None = None
 ) -> HttpAnswer:
     sent = {**_HEADERS[media], **headers} if headers else _HEADERS[media]
     return HttpAnswer(status, sent, msgspec.json.encode(document), outcome)
 
 
-def read(request: HttpRequest) -> Request:
+def read(request: HttpRequest) -> GraphQLRequest:
     """The GraphQL request in an HTTP request. Raises BadRequest, NotAllowed."""
     if request.method == "POST":
         return _from_body(request)
@@ -104,7 +104,7 @@ def read(request: HttpRequest) -> Request:
     return from_members(members, only_queries=True, request_id=request.request_id, after=request.after)
 
 
-def _from_body(request: HttpRequest) -> Request:
+def _from_body(request: HttpRequest) -> GraphQLRequest:
     is_json, charset = _content(request.content_type)
     if charset is not None:
         raise BadRequest(f"charset {charset!r} is not taken; use UTF-8")

@@ -14,19 +14,19 @@ import attrs
 
 from graphql_fn.core.evaluator import Evaluator
 from graphql_fn.core.over_http import JSON, RESPONSE, HttpRequest, read, weights
-from graphql_fn.core.result import Outcome, Result
-from graphql_fn.core.subscribing import Update
+from graphql_fn.core.result import QueryOutcome, Result
+from graphql_fn.core.subscribing import SubscriptionUpdate
 
 EVENTS = "text/event-stream"
 COMPLETE = b"event: complete\ndata:\n\n"
 
 
 @attrs.frozen
-class Stream:
+class EventWriter:
     """What is sent, and what became of the request when it began."""
 
     frames: AsyncGenerator[bytes, None]
-    outcome: Outcome
+    outcome: QueryOutcome
 
 
 @lru_cache(maxsize=256)
@@ -38,26 +38,26 @@ def wants_stream(accept: str | None) -> bool:
     return liked.get(EVENTS, 0) > max(liked.get(JSON, 0), liked.get(RESPONSE, 0))
 
 
-async def stream(evaluator: Evaluator, request: HttpRequest) -> Stream:
+async def stream(evaluator: Evaluator, request: HttpRequest) -> EventWriter:
     """Answer a request with events. Raises what cannot be read as a GraphQL request, and what `Evaluator.subscribe` raises."""
     found = await evaluator.subscribe(read(request))
     if isinstance(found, Result):
-        return Stream(_once(found), found.outcome)
-    return Stream(_all(found), Outcome.SUBSCRIBED)
+        return EventWriter(_once(found), found.outcome)
+    return EventWriter(_all(found), QueryOutcome.SUBSCRIBED)
 
 
 async def _once(result: Result) -> AsyncGenerator[bytes, None]:
-    yield _frame(Update(None, result)) + COMPLETE
+    yield _frame(SubscriptionUpdate(None, result)) + COMPLETE
 
 
-async def _all(updates: AsyncGenerator[Update, None]) -> AsyncGenerator[bytes, None]:
+async def _all(updates: AsyncGenerator[SubscriptionUpdate, None]) -> AsyncGenerator[bytes, None]:
     async with aclosing(updates):
         async for update in updates:
             yield _frame(update)
     yield COMPLETE
 
 
-def _frame(update: Update) -> bytes:
+def _frame(update: SubscriptionUpdate) -> bytes:
     place = b"" if update.id is None else b"id: %b\n" % update.id.encode()
     if update.result is None:
         return place + b"\n"

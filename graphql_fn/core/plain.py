@@ -46,7 +46,7 @@ class _Field:
 
 
 @attrs.frozen
-class Plan:
+class QueryPlan:
     """How to run a query on `root`."""
 
     _root: Any
@@ -76,7 +76,9 @@ class Plan:
         return data
 
 
-def plan_of(schema: GraphQLSchema, root_value: Any, document: DocumentNode, operation: OperationDefinitionNode) -> Plan | None:
+def plan_of(
+    schema: GraphQLSchema, root_value: Any, document: DocumentNode, operation: OperationDefinitionNode
+) -> QueryPlan | None:
     """The plan of a validated query, None where it is not that plain."""
     root = schema.query_type
     plain = operation.operation is OperationType.QUERY and not operation.variable_definitions and not operation.directives
@@ -105,7 +107,7 @@ def plan_of(schema: GraphQLSchema, root_value: Any, document: DocumentNode, oper
         found[key] = _Field(
             key, definition.resolve, arguments, info, leaf.coerce_output_value, not is_non_null_type(definition.type)
         )
-    return Plan(root_value, tuple(found.values()))
+    return QueryPlan(root_value, tuple(found.values()))
 
 
 def _leaf(field: GraphQLField) -> GraphQLLeafType | None:

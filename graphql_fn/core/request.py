@@ -12,7 +12,7 @@ from graphql_fn.core.errors import BadRequest
 
 
 @attrs.frozen
-class Request:
+class GraphQLRequest:
     """One query with what belongs to it.
 
     `only_queries`: mutations are refused, as for a request that must not change anything (GET). `request_id` stands in the log
@@ -29,7 +29,7 @@ class Request:
     after: str | None = attrs.field(default=None, kw_only=True)
 
 
-def from_members(members: Any, **more: Any) -> Request:
+def from_members(members: Any, **more: Any) -> GraphQLRequest:
     """The request in a decoded JSON body: `query`, `variables`, `operationName`, `extensions` (GraphQL over HTTP, 5.1).
 
     Raises BadRequest where it is none.
@@ -46,7 +46,7 @@ def from_members(members: Any, **more: Any) -> Request:
     operation = members.get("operationName")
     if operation is not None and not isinstance(operation, str):
         raise BadRequest("operationName must be a string")
-    return Request(query, _object(members, "variables"), operation or None, _object(members, "extensions"), **more)
+    return GraphQLRequest(query, _object(members, "variables"), operation or None, _object(members, "extensions"), **more)
 
 
 def _object(members: Mapping[str, Any], name: str) -> dict[str, Any] | None:
@@ -56,11 +56,11 @@ def _object(members: Mapping[str, Any], name: str) -> dict[str, Any] | None:
     return value
 
 
-def from_text(text: str, **more: Any) -> Request:
+def from_text(text: str, **more: Any) -> GraphQLRequest:
     """The request that is the text of a query and nothing else. Raises BadRequest for JSON, which no query begins like."""
     if text.lstrip().startswith('{"'):
         raise BadRequest("the body is JSON: send it with Content-Type: application/json")
-    return Request(text, **more)
+    return GraphQLRequest(text, **more)
 
 
 def decode(raw: bytes | str, what: str) -> Any:

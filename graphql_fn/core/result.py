@@ -9,7 +9,7 @@ import attrs
 import msgspec
 
 
-class Outcome(Enum):
+class QueryOutcome(Enum):
     """How far a request came."""
 
     EXECUTED = "executed"
@@ -31,7 +31,7 @@ class Result:
     """A result: `document` is the JSON object of the answer (values that JSON has), `outcome` says how far the request came."""
 
     document: dict[str, Any]
-    outcome: Outcome
+    outcome: QueryOutcome
 
     @property
     def failed(self) -> bool:

@@ -18,7 +18,7 @@ from graphql import (
     SelectionSetNode,
 )
 
-from graphql_fn.core.limits import INTROSPECTION_DEPTH, Limits
+from graphql_fn.core.limits import INTROSPECTION_DEPTH, QueryLimits
 
 _META = frozenset({"__schema", "__type"})
 
@@ -27,7 +27,7 @@ class TooMuch(Exception):
     """A limit is passed; the text says which."""
 
 
-def measure(document: DocumentNode, limits: Limits) -> None:
+def measure(document: DocumentNode, limits: QueryLimits) -> None:
     """Raises TooMuch where the document passes a limit. Takes time proportional to `limits.fields` at most."""
     fragments = {node.name.value: node for node in document.definitions if isinstance(node, FragmentDefinitionNode)}
     walk = _Walk(fragments, limits)
@@ -41,7 +41,7 @@ def measure(document: DocumentNode, limits: Limits) -> None:
 class _Walk:
     """Goes through the selections of a document and counts."""
 
-    def __init__(self, fragments: dict[str, FragmentDefinitionNode], limits: Limits) -> None:
+    def __init__(self, fragments: dict[str, FragmentDefinitionNode], limits: QueryLimits) -> None:
         self._fragments = fragments
         self._limits = limits
         self._aliases = self._repeats = 0

@@ -18,7 +18,7 @@ NOTHING: Final = _Nothing()
 
 
 @attrs.frozen
-class Event:
+class SubscriptionEvent:
     """What the source of a subscription gives: the value that its field resolves, and the place after which it goes on."""
 
     id: str
@@ -26,7 +26,7 @@ class Event:
 
 
 @attrs.frozen
-class Update:
+class SubscriptionUpdate:
     """What a subscriber is sent: the id of the event, and the result that it led to (None: there is nothing new)."""
 
     id: str | None

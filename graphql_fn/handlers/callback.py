@@ -8,7 +8,7 @@ from typing import Any
 from graphql_fn.core.errors import BadRequest
 from graphql_fn.core.evaluator import Evaluator
 from graphql_fn.core.hello import HELLO
-from graphql_fn.core.request import Request, from_text, text_of
+from graphql_fn.core.request import GraphQLRequest, from_text, text_of
 from graphql_fn.handlers.background import BACKGROUND
 
 Callback = Callable[[Exception | None, dict[str, Any] | None], object]
@@ -31,7 +31,7 @@ def handler(evaluator: Evaluator) -> Callable[[Any, Callback], None]:
     return handle
 
 
-def _request(context: Any) -> Request:
+def _request(context: Any) -> GraphQLRequest:
     if isinstance(context, bytes | bytearray):
         return from_text(text_of(bytes(context)))
     if not isinstance(context, str):

@@ -11,7 +11,7 @@ import structlog
 from graphql_fn.core.errors import BadRequest
 from graphql_fn.core.evaluator import MASKED, Evaluator
 from graphql_fn.core.hello import HELLO
-from graphql_fn.core.request import Request, from_members, from_text, text_of
+from graphql_fn.core.request import GraphQLRequest, from_members, from_text, text_of
 from graphql_fn.handlers.background import BACKGROUND
 
 log = structlog.get_logger(__name__)
@@ -56,7 +56,7 @@ def _errors(message: str) -> dict[str, Any]:
     return {"errors": [{"message": message}]}
 
 
-def _request(body: Any) -> Request:
+def _request(body: Any) -> GraphQLRequest:
     if isinstance(body, bytes | bytearray):
         return from_text(text_of(bytes(body)))
     if isinstance(body, str):

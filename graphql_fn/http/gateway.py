@@ -16,7 +16,7 @@ from graphql_fn.core.errors import GraphqlFnError
 from graphql_fn.core.evaluator import Evaluator
 from graphql_fn.core.over_http import HTML, JSON, RESPONSE, HttpRequest, answer, refusal, wants_page
 from graphql_fn.core.over_sse import EVENTS, stream, wants_stream
-from graphql_fn.core.result import Outcome
+from graphql_fn.core.result import QueryOutcome
 from httpkit.messages.fields import member, message, path, payload, query
 from httpkit.routes import Call, Nothing, Route
 from httpkit.sse.single import Streams
@@ -70,7 +70,7 @@ class Gateway:
         self._evaluators = {evaluator.function.name: evaluator for evaluator in evaluators}
         self._page = page
         self.streams = streams or Streams()
-        self._outcomes: dict[tuple[str, Outcome | None], int] = {}
+        self._outcomes: dict[tuple[str, QueryOutcome | None], int] = {}
         for collector in (_Requests(self._outcomes), _Caches(self._evaluators), _Subscribers(self.streams)):
             registry.register(collector)
 
@@ -109,7 +109,7 @@ class Gateway:
             raise NoSuchFunction(f"no function is called {name!r}; there are: {', '.join(sorted(self._evaluators))}")
         return evaluator
 
-    def _count(self, name: str, outcome: Outcome | None) -> None:
+    def _count(self, name: str, outcome: QueryOutcome | None) -> None:
         self._outcomes[name, outcome] = self._outcomes.get((name, outcome), 0) + 1
 
 
@@ -117,7 +117,7 @@ class Gateway:
 class _Requests(Collector):
     """What became of requests."""
 
-    _outcomes: Mapping[tuple[str, Outcome | None], int]
+    _outcomes: Mapping[tuple[str, QueryOutcome | None], int]
 
     def collect(self) -> Sequence[CounterMetricFamily]:
         text = "Requests of functions, by what became of them."

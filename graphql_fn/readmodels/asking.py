@@ -7,12 +7,12 @@ from typing import Any, Generic, TypeVar
 
 import structlog
 
-from graphql_fn.core.errors import Shown
+from graphql_fn.core.errors import PublicError
 from graphql_fn.readmodels.loading import Loader
 from httpkit.sse.hub import Hub
 from projections.errors import ProjectionError
 from projections.store import Queryable
-from servicekit.replica import Onlooker
+from servicekit.replica import ReadReplica
 
 _log = structlog.get_logger(__name__)
 
@@ -22,7 +22,7 @@ G = TypeVar("G")
 class Asking(Generic[G]):
     """The context of one request. `queries` makes the queries on a database; `after` is where a subscription goes on."""
 
-    def __init__(self, onlooker: Onlooker, queries: Callable[[Queryable], G], after: str | None) -> None:
+    def __init__(self, onlooker: ReadReplica, queries: Callable[[Queryable], G], after: str | None) -> None:
         self.after = after
         self._onlooker = onlooker
         self._queries = queries
@@ -35,7 +35,7 @@ class Asking(Generic[G]):
             return await self._onlooker.reader()
         except ProjectionError as error:
             _log.warning("read model cannot be opened", reason=str(error))
-            raise Shown("the read model is not available at the moment; try again") from error
+            raise PublicError("the read model is not available at the moment; try again") from error
 
     async def queries(self) -> G:
         """The queries on the database. Raises Shown."""
@@ -63,5 +63,5 @@ class Asking(Generic[G]):
         """The events. Raises Shown where there are none."""
         hub = self._onlooker.hub
         if hub is None:
-            raise Shown("subscriptions need the broker: nats_url is not set")
+            raise PublicError("subscriptions need the broker: nats_url is not set")
         return hub

@@ -20,10 +20,10 @@ from graphql import (
     build_schema,
 )
 
-from graphql_fn.core.subscribing import Event
+from graphql_fn.core.subscribing import SubscriptionEvent
 
 Resolver = Callable[..., Any]
-Source = Callable[..., AsyncIterator[Event]]
+Source = Callable[..., AsyncIterator[SubscriptionEvent]]
 
 _CAPITAL = re.compile(r"(?<!^)(?=[A-Z])")
 

@@ -8,12 +8,12 @@ from typing import Any, Generic, TypeAlias, TypeVar, cast
 
 import attrs
 
-from graphql_fn.core.errors import Shown
+from graphql_fn.core.errors import PublicError
 from graphql_fn.core.limits import LARGEST_PAGE, PAGE
 from graphql_fn.readmodels.loading import AT_ONCE
 from httpkit.errors import HttpkitError
 from httpkit.messages.paging import decode_cursor, encode_cursor
-from projections.sql import Found, Part
+from projections.sql import FoundPart, ListPart
 
 T = TypeVar("T")
 Key = Callable[[Any], tuple[Any, ...]]
@@ -62,8 +62,8 @@ class PageInfo:
 class Connection(Generic[T]):
     """A page of a list whose order `key` gives."""
 
-    _found: Found[T]
-    _part: Part
+    _found: FoundPart[T]
+    _part: ListPart
     _key: Key
 
     @property
@@ -93,15 +93,15 @@ class Connection(Generic[T]):
 
 def part_of(
     kind: Any, *, first: int | None = None, after: str | None = None, last: int | None = None, before: str | None = None
-) -> Part:
+) -> ListPart:
     """The part that the arguments of a connection ask for; `kind` is the type of the keys in its cursors. Raises Shown."""
     if first is not None and last is not None:
-        raise Shown("give either first or last")
+        raise PublicError("give either first or last")
     size = PAGE if first is None and last is None else first if first is not None else last
     assert size is not None
     if not 0 <= size <= LARGEST_PAGE:
-        raise Shown(f"{'last' if first is None else 'first'} must be from 0 to {LARGEST_PAGE}")
-    return Part(
+        raise PublicError(f"{'last' if first is None else 'first'} must be from 0 to {LARGEST_PAGE}")
+    return ListPart(
         limit=size, after=_decoded("after", after, kind), before=_decoded("before", before, kind), backward=last is not None
     )
 
@@ -112,12 +112,12 @@ def _decoded(name: str, text: str | None, kind: Any) -> Any:
     try:
         return decode_cursor(text, kind)
     except HttpkitError:
-        raise Shown(f"{name} is not a cursor of this list") from None
+        raise PublicError(f"{name} is not a cursor of this list") from None
 
 
-def connection(found: Found[T] | None, part: Part, key: Key) -> Connection[T]:
+def connection(found: FoundPart[T] | None, part: ListPart, key: Key) -> Connection[T]:
     """The page that was found (None: the list is empty)."""
-    return Connection(Found((), more=False) if found is None else found, part, key)
+    return Connection(FoundPart((), more=False) if found is None else found, part, key)
 
 
 PLACE = tuple[int]

@@ -8,8 +8,8 @@ from typing import Any
 
 import msgspec
 
-from graphql_fn.core.errors import Shown
-from graphql_fn.core.subscribing import Event
+from graphql_fn.core.errors import PublicError
+from graphql_fn.core.subscribing import SubscriptionEvent
 from graphql_fn.readmodels.asking import Asking
 from httpkit.problems import Busy
 from httpkit.sse.hub import CannotResume
@@ -18,7 +18,7 @@ _MARK_EVERY = 1000
 """Events that are passed over until a client is told how far it has come, so that it need not be given them again."""
 
 
-async def followed(asking: Asking[Any], name: str, kind: type, wanted: Callable[[Any], bool]) -> AsyncIterator[Event]:
+async def followed(asking: Asking[Any], name: str, kind: type, wanted: Callable[[Any], bool]) -> AsyncIterator[SubscriptionEvent]:
     """The events of this name whose values, of class `kind`, are wanted. The first has none and says where it goes on from.
 
     Raises Shown where there are none now, or where it cannot go on after the event that the request names.
@@ -27,16 +27,16 @@ async def followed(asking: Asking[Any], name: str, kind: type, wanted: Callable[
     decoder: Any = msgspec.json.Decoder(kind)
     try:
         async with aclosing(asking.hub.follow(asking.after, only=frozenset({name}))) as passages:
-            yield Event(str((await anext(passages)).position))
+            yield SubscriptionEvent(str((await anext(passages)).position))
             async for passage in passages:
                 for frame in passage.frames:
                     value = decoder.decode(frame.data)
                     passed += 1
                     if wanted(value):
                         passed = 0
-                        yield Event(str(frame.position), value)
+                        yield SubscriptionEvent(str(frame.position), value)
                 if passed >= _MARK_EVERY:
                     passed = 0
-                    yield Event(str(passage.position))
+                    yield SubscriptionEvent(str(passage.position))
     except (CannotResume, Busy) as error:
-        raise Shown(str(error)) from error
+        raise PublicError(str(error)) from error

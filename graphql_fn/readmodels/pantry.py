@@ -12,7 +12,7 @@ import msgspec
 from graphql import GraphQLResolveInfo
 
 from graphql_fn.core.function import Function
-from graphql_fn.core.subscribing import Event
+from graphql_fn.core.subscribing import SubscriptionEvent
 from graphql_fn.readmodels.asking import Asking
 from graphql_fn.readmodels.binding import Resolver, attribute, bound
 from graphql_fn.readmodels.connections import Connection, connection, of_list, part_of
@@ -26,8 +26,8 @@ from pantry.readmodel.graph import PantryGraph, StockCount, category_key, moveme
 from pantry.readmodel.queries import PantryQueries
 from pantry.readmodel.tables import name_key
 from pantry.readmodel.views import PERIOD, CategoryView, ConsumptionView, MovementView, ProductView, days_of
-from servicekit.feed import CommitFrames, Happened
-from servicekit.replica import Broker, Onlooker
+from servicekit.feed import CommitFrames, EventChange
+from servicekit.replica import Broker, ReadReplica
 
 Info: TypeAlias = "GraphQLResolveInfo[Asking[PantryGraph]]"
 
@@ -227,10 +227,10 @@ _RESOLVERS: dict[str, Resolver] = {
 
 def frames(log: Any) -> CommitFrames:
     """The frames of the pantry's commits, for `following`. A place has twice the index of the event, which may make two."""
-    return CommitFrames(log, DECIDERS, _frames, asks_before=edits)
+    return CommitFrames(log, DECIDERS, _frames, needs_previous_state=edits)
 
 
-def _frames(happened: Happened) -> Iterable[Frame]:
+def _frames(happened: EventChange) -> Iterable[Frame]:
     product, event = happened.after, happened.event.data
     if not isinstance(product, Product):
         return
@@ -244,7 +244,7 @@ def _frames(happened: Happened) -> Iterable[Frame]:
         yield Frame(position, LOW_STOCK, msgspec.json.encode(LowStockChange(view)))
 
 
-def _changes(name: str, kind: type, _: Any, info: Info, ean13: Sequence[str] | None = None) -> AsyncIterator[Event]:
+def _changes(name: str, kind: type, _: Any, info: Info, ean13: Sequence[str] | None = None) -> AsyncIterator[SubscriptionEvent]:
     codes = None if ean13 is None else frozenset(ean13)
     return followed(info.context, name, kind, lambda change: codes is None or change.product.ean13 in codes)
 
@@ -257,11 +257,11 @@ _SOURCES = {
 SCHEMA = bound("pantry.graphql", _RESOLVERS, _SOURCES)
 
 
-def onlooker(url: str, broker: Broker | None, *, max_lag: float) -> Onlooker:
+def onlooker(url: str, broker: Broker | None, *, max_lag: float) -> ReadReplica:
     """The read model in a database, and its events where there is a broker."""
-    return Onlooker(url, MODEL, connection=broker, frames=frames, max_lag=max_lag)
+    return ReadReplica(url, MODEL, connection=broker, frames=frames, max_lag=max_lag)
 
 
-def function(onlooker: Onlooker) -> Function:
+def function(onlooker: ReadReplica) -> Function:
     """The function over a read model."""
     return Function(name=MODEL.name, schema=SCHEMA, context=lambda request: Asking(onlooker, PantryGraph, request.after))

@@ -19,18 +19,18 @@ from gctd.readmodel.changes import DECIDERS
 from gctd.readmodel.graph import TrackerGraph, history_key, latest_key, repo_key, task_key
 from gctd.readmodel.reports import Reports
 from gctd.readmodel.views import AnalysisView, RepoView, TaskView
-from graphql_fn.core.errors import Shown
+from graphql_fn.core.errors import PublicError
 from graphql_fn.core.function import Function
-from graphql_fn.core.subscribing import Event
+from graphql_fn.core.subscribing import SubscriptionEvent
 from graphql_fn.readmodels.asking import Asking
 from graphql_fn.readmodels.binding import Resolver, attribute, bound
 from graphql_fn.readmodels.connections import Connection, connection, of_list, part_of
 from graphql_fn.readmodels.following import followed
 from httpkit.sse.frames import Frame
 from projections.errors import ProjectionError
-from projections.sql import Part
-from servicekit.feed import CommitFrames, Happened
-from servicekit.replica import Broker, Onlooker
+from projections.sql import ListPart
+from servicekit.feed import CommitFrames, EventChange
+from servicekit.replica import Broker, ReadReplica
 
 _log = structlog.get_logger(__name__)
 
@@ -39,13 +39,13 @@ BLOBS = "gctd-blobs"
 """The bucket of the reports (`streams.yaml`)."""
 _TEXTS = tuple[str, str]
 _NUMBERS = tuple[int, int]
-_LATEST = Part(limit=1)
+_LATEST = ListPart(limit=1)
 
 
 class _Asking(Asking[TrackerGraph]):
     """The context of a request, with the reports of analyses (None: there is no broker to get them from)."""
 
-    def __init__(self, onlooker: Onlooker, reports: Reports | None, after: str | None) -> None:
+    def __init__(self, onlooker: ReadReplica, reports: Reports | None, after: str | None) -> None:
         super().__init__(onlooker, TrackerGraph, after)
         self.reports = reports
 
@@ -77,7 +77,7 @@ class TaskChange:
 
 async def _repo(_: Any, info: Info, id: str | None = None, url: str | None = None) -> RepoView | None:  # noqa: A002 - the schema's
     if (id is None) == (url is None):
-        raise Shown("give either id or url")
+        raise PublicError("give either id or url")
     if url is not None:
         return await (await info.context.queries()).repo_by_url(url)
     found: RepoView | None = await info.context.load(TrackerGraph.repos_by_id, id)
@@ -173,11 +173,11 @@ async def _functions_of(
 ) -> Any:
     reports = info.context.reports
     if reports is None:
-        raise Shown("the functions of an analysis are with the broker: nats_url is not set")
+        raise PublicError("the functions of an analysis are with the broker: nats_url is not set")
     try:
         found = await reports.functions(analysis.report_digest)
     except ProjectionError as error:
-        raise Shown(str(error)) from error
+        raise PublicError(str(error)) from error
     if package is not None or min_crap is not None:
         found = [
             one for one in found if (package is None or one.package == package) and (min_crap is None or one.crap >= min_crap)
@@ -233,14 +233,14 @@ def frames(log: Any) -> CommitFrames:
     return CommitFrames(log, DECIDERS, _frames)
 
 
-def _frames(happened: Happened) -> Iterable[Frame]:
+def _frames(happened: EventChange) -> Iterable[Frame]:
     task, event = happened.after, happened.event
     if isinstance(task, Task) and not isinstance(event.data, TaskLogStored):
         change = TaskChange(TaskView.of_state(task, happened.sequence), event.type, deleted=task.deleted)
         yield Frame(event.position, TASK, msgspec.json.encode(change))
 
 
-def _changes(_: Any, info: Info, id: str | None = None, repo: str | None = None) -> AsyncIterator[Event]:  # noqa: A002 - the schema's
+def _changes(_: Any, info: Info, id: str | None = None, repo: str | None = None) -> AsyncIterator[SubscriptionEvent]:  # noqa: A002 - the schema's
     def wanted(change: TaskChange) -> bool:
         return id in {None, change.task.id} and repo in {None, change.task.repo_id}
 
@@ -250,12 +250,12 @@ def _changes(_: Any, info: Info, id: str | None = None, repo: str | None = None)
 SCHEMA = bound("tracker.graphql", _RESOLVERS, {"taskChanged": _changes})
 
 
-def onlooker(url: str, broker: Broker | None, *, max_lag: float) -> Onlooker:
+def onlooker(url: str, broker: Broker | None, *, max_lag: float) -> ReadReplica:
     """The read model in a database, and its events where there is a broker."""
-    return Onlooker(url, MODEL, connection=broker, frames=frames, max_lag=max_lag)
+    return ReadReplica(url, MODEL, connection=broker, frames=frames, max_lag=max_lag)
 
 
-def function(onlooker: Onlooker) -> Function:
+def function(onlooker: ReadReplica) -> Function:
     """The function over a read model."""
     blobs = onlooker.blobs(BLOBS)
     reports = None if blobs is None else Reports(blobs)

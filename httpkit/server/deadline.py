@@ -6,14 +6,14 @@ import asyncio
 from types import TracebackType
 from typing import Self
 
-from eventlog.support.timers import Alarms
+from eventlog.support.timers import TimerQueue
 
 
-class Deadlines:
+class TimeoutPool:
     """Time limits of one length: `with deadlines.begin() as deadline:`."""
 
     def __init__(self, seconds: float) -> None:
-        self._alarms = Alarms(seconds)
+        self._alarms = TimerQueue(seconds)
 
     def begin(self) -> Deadline:
         """One of them."""
@@ -25,7 +25,7 @@ class Deadline:
 
     __slots__ = ("_alarms", "_cancelling", "_expired", "_number", "_task")
 
-    def __init__(self, alarms: Alarms) -> None:
+    def __init__(self, alarms: TimerQueue) -> None:
         self._alarms = alarms
         self._expired = False
 

@@ -17,7 +17,7 @@ import structlog
 from aiohttp import web
 from aiohttp.web_protocol import RequestHandler
 
-from eventlog.support.timers import Alarms
+from eventlog.support.timers import TimerQueue
 from httpkit.messages.body import ClientGone
 from httpkit.problems import INTERNAL, Problems
 from httpkit.server.reply import Reply
@@ -25,13 +25,13 @@ from httpkit.server.reply import Reply
 log = structlog.get_logger(__name__)
 
 
-class Connection(RequestHandler):
+class HttpConnection(RequestHandler):
     """A connection of a client."""
 
     __slots__ = ("_gone", "_head_timer", "_problems", "_read_timeout", "_write_alarm", "_write_alarms")
 
     def __init__(
-        self, manager: web.Server, *, problems: Problems, read_timeout: float, write_alarms: Alarms, **settings: Any
+        self, manager: web.Server, *, problems: Problems, read_timeout: float, write_alarms: TimerQueue, **settings: Any
     ) -> None:
         """`write_alarms`, of the time within which a client has to take something, are those of all connections."""
         super().__init__(manager, loop=asyncio.get_running_loop(), **settings)

@@ -17,11 +17,11 @@ from aiohttp.abc import AbstractStreamWriter
 from aiohttp.http import RawRequestMessage
 from aiohttp.streams import StreamReader
 
-from eventlog.support.timers import Alarms
+from eventlog.support.timers import TimerQueue
 from httpkit.edge import Edge
 from httpkit.problems import Problems
 from httpkit.server.guard import is_loopback
-from httpkit.server.protocol import Connection
+from httpkit.server.protocol import HttpConnection
 
 log = structlog.get_logger(__name__)
 
@@ -30,7 +30,7 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 @attrs.frozen(kw_only=True)
-class Limits:
+class ServerLimits:
     """Times in seconds, and the number of connections.
 
     `idle`: a connection without a request; `read`: the head of a request; `write`: an answer; `shutdown`: what is being answered
@@ -46,7 +46,7 @@ class Limits:
 
 
 @attrs.frozen
-class Address:
+class ListenAddress:
     """Where a server listens."""
 
     host: str
@@ -62,11 +62,11 @@ class Address:
 class _Factory:
     """Makes the protocol of each connection; refuses those beyond the limit."""
 
-    def __init__(self, server: web.Server, limits: Limits, problems: Problems) -> None:
+    def __init__(self, server: web.Server, limits: ServerLimits, problems: Problems) -> None:
         self._server = server
         self._limits = limits
         self._problems = problems
-        self._write_alarms = Alarms(limits.write)
+        self._write_alarms = TimerQueue(limits.write)
         self._make_request = server.request_factory
         server.request_factory = self._begin
 
@@ -78,14 +78,14 @@ class _Factory:
         writer: AbstractStreamWriter,
         task: asyncio.Task[None],
     ) -> web.BaseRequest:
-        assert isinstance(protocol, Connection)
+        assert isinstance(protocol, HttpConnection)
         protocol.begin()
         return self._make_request(message, payload, protocol, writer, task)
 
     def __call__(self) -> asyncio.Protocol:
         if len(self._server.connections) >= self._limits.max_connections:
             return _Refusal(self._problems)
-        return Connection(
+        return HttpConnection(
             self._server,
             problems=self._problems,
             read_timeout=self._limits.read,
@@ -113,14 +113,14 @@ class _Refusal(asyncio.Protocol):
 
 @asynccontextmanager
 async def serving(
-    app: web.Application, edge: Edge, *, host: str, port: int, limits: Limits | None = None
-) -> AsyncIterator[Address]:
+    app: web.Application, edge: Edge, *, host: str, port: int, limits: ServerLimits | None = None
+) -> AsyncIterator[ListenAddress]:
     """Serve an application while the block runs; port 0 takes a free one.
 
     At the end: no new connections, streams end (`on_shutdown`), requests in flight are answered within `limits.shutdown`.
     Raises OSError where the address cannot be bound.
     """
-    limits = limits or Limits()
+    limits = limits or ServerLimits()
     if edge.guard.token is None and not is_loopback(host):
         log.warning("no token is set: whoever reaches this address can use the service", host=host)
     runner = web.AppRunner(app, shutdown_timeout=limits.shutdown)
@@ -132,7 +132,7 @@ async def serving(
         gc.collect()
         gc.freeze()  # what there is by now stays: the collector need not look through it again and again
         try:
-            yield Address(host, listener.sockets[0].getsockname()[1])
+            yield ListenAddress(host, listener.sockets[0].getsockname()[1])
         finally:
             listener.close()
     finally:

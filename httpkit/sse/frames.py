@@ -42,7 +42,7 @@ class Frame:
 
 
 @attrs.frozen
-class Chunk:
+class FrameChunk:
     """Bytes for one write, how many frames are in them, and the numbers that they begin and end at (`next` is not in them)."""
 
     wire: bytes
@@ -65,7 +65,7 @@ class Ring:
         self._positions: list[Position] = []
         self._first = 0
         self._bytes = 0
-        self._chunks: dict[tuple[int, frozenset[str] | None], Chunk] = {}
+        self._chunks: dict[tuple[int, frozenset[str] | None], FrameChunk] = {}
 
     @property
     def first(self) -> int:
@@ -123,7 +123,7 @@ class Ring:
         """The frames from a number on."""
         return self._frames[number - self._first :]
 
-    def chunk(self, number: int, only: frozenset[str] | None) -> Chunk:
+    def chunk(self, number: int, only: frozenset[str] | None) -> FrameChunk:
         """The frames from a number on, as many as fit one write, of the events in `only` (None: all).
 
         Clients at the same place share the bytes.
@@ -133,7 +133,7 @@ class Ring:
             found = self._chunks[number, only] = self._join(number, only)
         return found
 
-    def _join(self, number: int, only: frozenset[str] | None) -> Chunk:
+    def _join(self, number: int, only: frozenset[str] | None) -> FrameChunk:
         parts: list[bytes] = []
         size, start = 0, number - self._first
         following = number
@@ -145,4 +145,4 @@ class Ring:
             if only is None or frame.event in only:
                 parts.append(frame.wire)
                 size += len(frame.wire)
-        return Chunk(parts[0] if len(parts) == 1 else b"".join(parts), len(parts), number, following)
+        return FrameChunk(parts[0] if len(parts) == 1 else b"".join(parts), len(parts), number, following)

@@ -63,7 +63,7 @@ class CannotResume(Exception):
 
 
 @attrs.frozen
-class Passage:
+class ReplayChunk:
     """Frames that follow each other, and the position up to which all that were asked for have been given."""
 
     position: Position
@@ -100,7 +100,7 @@ class Hub(Collector):
         return self._open
 
     @property
-    def unheard(self) -> bool:
+    def has_no_clients(self) -> bool:
         """Whether no stream is open, and none was a moment ago whose client may come back for what it has missed."""
         return not self._open and asyncio.get_running_loop().time() - self._left > COMES_BACK
 
@@ -192,7 +192,7 @@ class Hub(Collector):
         for client in tuple(self._clients):
             client.stop()
 
-    async def follow(self, after: str | None, *, only: frozenset[str]) -> AsyncGenerator[Passage, None]:
+    async def follow(self, after: str | None, *, only: frozenset[str]) -> AsyncGenerator[ReplayChunk, None]:
         """The frames of the events named in `only`, for whoever makes something else of them than bytes for a client.
 
         They are those after the event of this id, or from now on; the first passage has none and says where that is. It ends when
@@ -207,14 +207,14 @@ class Hub(Collector):
         try:
             place = ring.last if after is None else _position(after)
             await self._reach(place.sequence, news)
-            yield Passage(place)
+            yield ReplayChunk(place)
             while not self._closed:
                 news.clear()
                 number = ring.number_after(place)
                 if number is None:
                     passage = await self._passage(place)
                 elif frames := ring.since(number):
-                    passage = Passage(frames[-1].position, frames)
+                    passage = ReplayChunk(frames[-1].position, frames)
                 else:
                     await news.wait()
                     continue
@@ -237,13 +237,13 @@ class Hub(Collector):
         except TimeoutError:
             raise CannotResume(f"the log has not reached event {sequence}") from None
 
-    async def _passage(self, place: Position) -> Passage:
+    async def _passage(self, place: Position) -> ReplayChunk:
         """The next frames after a place that has left the ring."""
         until = self._sequence
         async with self._replays, aclosing(self._replay(place, until)) as lists:
             async for frames in lists:
-                return Passage(frames[-1].position, frames)
-        return Passage(Position(until, LAST_INDEX))
+                return ReplayChunk(frames[-1].position, frames)
+        return ReplayChunk(Position(until, LAST_INDEX))
 
     async def stream(self, request: web.Request, *, only: frozenset[str] | None = None) -> web.StreamResponse:
         """Follow the events, or those named in `only`, until either side ends it. Raises Busy, TooManyStreams, ClientGone."""

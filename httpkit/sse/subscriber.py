@@ -10,7 +10,7 @@ from aiohttp import web
 from aiohttp.http import StreamWriter
 
 from eventlog.errors import LogDamaged
-from httpkit.server.protocol import Connection
+from httpkit.server.protocol import HttpConnection
 from httpkit.sse.frames import Frame
 
 
@@ -46,7 +46,7 @@ class Subscriber:
         """Bound what the kernel holds for this client, in bytes, and hear when it is gone."""
         bounded: socket.socket = self._transport.get_extra_info("socket")
         bounded.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, send_buffer)
-        if isinstance(request.protocol, Connection):
+        if isinstance(request.protocol, HttpConnection):
             request.protocol.when_gone(self.stop)
 
     def wake(self) -> None:

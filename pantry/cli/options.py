@@ -11,18 +11,18 @@ from terminalkit.config.flags import SettingFlags
 
 if TYPE_CHECKING:
     from pantry.settings import Settings
-    from terminalkit.config.loading import About, Loaded
+    from terminalkit.config.loading import LoadedSettings, SettingInfo
 
-Sources: TypeAlias = "settings.Sources[Loaded[Settings]]"
+Sources: TypeAlias = "settings.SettingSources[LoadedSettings[Settings]]"
 
 
-def _load(flags: Mapping[str, Any], file: Path | None) -> Loaded[Settings]:
+def _load(flags: Mapping[str, Any], file: Path | None) -> LoadedSettings[Settings]:
     from pantry.settings import load  # noqa: PLC0415 - only where a command runs
 
     return load(flags, file=file)
 
 
-def _describe(name: str) -> About:
+def _describe(name: str) -> SettingInfo:
     from pantry.settings import describe  # noqa: PLC0415 - only for the help
 
     return describe(name)

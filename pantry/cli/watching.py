@@ -14,7 +14,7 @@ import msgspec
 from pantry.cli.movements.quantities import shown
 from pantry.cli.session import Session, client_command
 from terminalkit.client.errors import ClientError
-from terminalkit.client.feed import RESET, Frame, Lost, Opened
+from terminalkit.client.feed import RESET, Opened, ReceivedFrame, StreamLost
 from terminalkit.exits import ExitCode
 from terminalkit.options import examples
 from terminalkit.text import moment
@@ -44,16 +44,16 @@ async def watch(session: Session, *, names: tuple[str, ...], count: int | None) 
     async with aclosing(session.client.feed(events=names)) as feed:
         async for signal in feed:
             match signal:
-                case Lost(error=error):
+                case StreamLost(error=error):
                     if time.monotonic() - last_contact > PATIENCE:
                         raise error
                     session.output.note(f"{error}; trying again")
                     continue
                 case Opened():
                     session.output.note("following")
-                case Frame(event=event) if event == RESET:
+                case ReceivedFrame(event=event) if event == RESET:
                     session.output.note("the server cannot resume: what happened meanwhile is not known")
-                case Frame():
+                case ReceivedFrame():
                     _show(session, signal)
                     shown_so_far += 1
             last_contact = time.monotonic()
@@ -62,7 +62,7 @@ async def watch(session: Session, *, names: tuple[str, ...], count: int | None) 
     return ExitCode.OK
 
 
-def _show(session: Session, frame: Frame) -> None:
+def _show(session: Session, frame: ReceivedFrame) -> None:
     try:
         data = msgspec.json.decode(frame.data)
     except msgspec.DecodeError as error:

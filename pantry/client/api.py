@@ -15,7 +15,7 @@ from terminalkit.client.errors import Conflicting, Rejected, TimedOut, Unavailab
 from terminalkit.client.feed import Signal
 from terminalkit.client.resources import parse, parse_list
 from terminalkit.client.service import ServiceClient, only
-from terminalkit.client.transport import Answer, segment
+from terminalkit.client.transport import ServerAnswer, segment
 
 IMPORTING = 300.0
 """Seconds that an import may take at least."""
@@ -165,7 +165,7 @@ class Client(ServiceClient):
         """
         return self._feed(f"{_API}/events" + (f"?events={','.join(events)}" if events else ""), after)
 
-    async def _get(self, path: str, query: Mapping[str, str]) -> Answer:
+    async def _get(self, path: str, query: Mapping[str, str]) -> ServerAnswer:
         return await self._transport.request("GET", f"{_API}{path}", query=query)
 
     async def _post(
@@ -176,7 +176,7 @@ class Client(ServiceClient):
         query: Mapping[str, str] | None = None,
         media: str | None = None,
         at_least: float = 0.0,
-    ) -> Answer:
+    ) -> ServerAnswer:
         """A POST that takes effect once, also where the first try was not answered in time."""
         again = (Unavailable, TimedOut)
         try:

@@ -87,7 +87,7 @@ async def edit_category(request: EditedCategory, call: Call[Services]) -> Answer
 
 
 async def _answer(outcome: CategoryOutcome, call: Call[Services], headers: dict[str, str]) -> Answer[CategoryBody]:
-    sequence = await call.services.side.seen(outcome.sequence)
+    sequence = await call.services.side.wait_visible(outcome.sequence)
     category = CategoryView.of_state(outcome.state)
     return Answer(CategoryBody.of(category), sequence=sequence, headers=headers | replayed(outcome), etag=str(category.version))
 

@@ -22,7 +22,7 @@ from pantry.http.bodies import CategoryBody, MovementBody, ProductBody
 from pantry.http.services import Services
 from pantry.readmodel.changes import DECIDERS, crosses_minimum, edits
 from pantry.readmodel.views import CategoryView, MovementView, ProductView
-from servicekit.feed import CommitFrames, Happened
+from servicekit.feed import CommitFrames, EventChange
 
 NAMES = ("stock", "low_stock", "product", "category")
 
@@ -69,16 +69,16 @@ async def follow_events(request: Follow, call: Call[Services]) -> web.StreamResp
 
 def frames(log: EventLog) -> CommitFrames:
     """The frames of the pantry's commits."""
-    return CommitFrames(log, DECIDERS, _frames, asks_before=edits)
+    return CommitFrames(log, DECIDERS, _frames, needs_previous_state=edits)
 
 
-def _frames(happened: Happened) -> Iterable[Frame]:
+def _frames(happened: EventChange) -> Iterable[Frame]:
     for place, (name, body) in enumerate(_shown(happened)):
         position = Position(happened.sequence, 2 * happened.event.position.index + place)
         yield Frame(position, name, encode(body))
 
 
-def _shown(happened: Happened) -> Iterator[tuple[str, object]]:
+def _shown(happened: EventChange) -> Iterator[tuple[str, object]]:
     state, event = happened.after, happened.event.data
     if isinstance(state, Category):
         yield "category", CategoryBody.of(CategoryView.of_state(state))

@@ -78,7 +78,7 @@ async def import_movements(request: Import, call: Call[Services]) -> Answer[Impo
     ordered = [results[number] for number in sorted(results)]
     accepted = sum(row.error is UNSET for row in ordered)
     answer = ImportBody(dry_run=request.dry_run, accepted=accepted, refused=len(ordered) - accepted, results=ordered)
-    return Answer(answer, sequence=await call.services.side.seen(last) if last else None, rows=ordered)
+    return Answer(answer, sequence=await call.services.side.wait_visible(last) if last else None, rows=ordered)
 
 
 def _read(raw: bytes, media: str) -> tuple[dict[int, NewMovement], dict[int, ImportedRow]]:

@@ -88,14 +88,14 @@ class GivenMovement(GivenRemarks):
 
 
 @message
-class Undo(GivenRemarks):
+class UndoRequest(GivenRemarks):
     """Names a movement that is to be undone, and what may be said with that."""
 
     id: str = path(pattern="^[0-9a-f-]{36}$")
 
 
 @message
-class Count(GivenRemarks):
+class CountRequest(GivenRemarks):
     """What a stocktake found."""
 
     ean13: str = path(parse=checked_ean13, schema=EAN13_SCHEMA, example=EXAMPLE)
@@ -155,15 +155,15 @@ async def get_movement(request: OneMovement, call: Call[Services]) -> MovementBo
     return MovementBody.of(movement)
 
 
-async def undo_movement(request: Undo, call: Call[Services]) -> Answer[MovementBody]:
+async def undo_movement(request: UndoRequest, call: Call[Services]) -> Answer[MovementBody]:
     """Undo a movement, once, by one that makes up for it: the history stays as it was."""
     return await _answer(await call.services.pantry.undo(request.id, request.remarks, context(call)), call)
 
 
-async def count_stock(request: Count, call: Call[Services]) -> Answer[CountBody]:
+async def count_stock(request: CountRequest, call: Call[Services]) -> Answer[CountBody]:
     """Book what a stocktake found: the difference to what was expected, or that there is none."""
     outcome = await call.services.pantry.count(request.ean13, request.counted, request.remarks, context(call))
-    sequence = await call.services.side.seen(outcome.sequence)
+    sequence = await call.services.side.wait_visible(outcome.sequence)
     movement = _movement(outcome)
     sign = 0 if movement is None else 1 if movement.type == MovementType.IN else -1
     body = CountBody(
@@ -179,7 +179,7 @@ async def count_stock(request: Count, call: Call[Services]) -> Answer[CountBody]
 async def _answer(outcome: ProductOutcome, call: Call[Services]) -> Answer[MovementBody]:
     movement = _movement(outcome)
     assert movement is not None, "the command led to a movement"
-    sequence = await call.services.side.seen(outcome.sequence)
+    sequence = await call.services.side.wait_visible(outcome.sequence)
     headers = {"Location": f"/api/v1/movements/{movement.id}", **replayed(outcome)}
     return Answer(MovementBody.of(movement), sequence=sequence, headers=headers)
 

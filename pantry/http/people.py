@@ -23,7 +23,7 @@ async def erase_person(request: Erase, call: Call[Services]) -> Answer[None]:
     with `[erased]` in these places; what the person books from now on is kept anew.
     """
     sequence = await call.services.erasures.erase(request.name, context(call))
-    return Answer(None, sequence=None if sequence is None else await call.services.side.seen(sequence))
+    return Answer(None, sequence=None if sequence is None else await call.services.side.wait_visible(sequence))
 
 
 ROUTES = (Route("POST", "/api/v1/people:erase", erase_person, summary="Erase a person", tags=("people",), status=204),)

@@ -116,7 +116,7 @@ async def deactivate_product(request: OneProduct, call: Call[Services]) -> Answe
     outcome = await call.services.pantry.set_active(
         request.ean13, active=False, version=version_wanted(call), context=context(call)
     )
-    return Answer(None, sequence=await call.services.side.seen(outcome.sequence))
+    return Answer(None, sequence=await call.services.side.wait_visible(outcome.sequence))
 
 
 async def activate_product(request: OneProduct, call: Call[Services]) -> Answer[ProductBody]:
@@ -142,7 +142,7 @@ async def _product(request: ProductAt, call: Call[Services]) -> ProductView:
 
 
 async def _answer(outcome: ProductOutcome, call: Call[Services], headers: dict[str, str]) -> Answer[ProductBody]:
-    sequence = await call.services.side.seen(outcome.sequence)
+    sequence = await call.services.side.wait_visible(outcome.sequence)
     product = ProductView.of_state(outcome.state)
     return Answer(ProductBody.of(product), sequence=sequence, headers=headers | replayed(outcome), etag=str(product.version))
 

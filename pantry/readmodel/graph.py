@@ -9,13 +9,13 @@ import attrs
 
 from pantry.readmodel.queries import COLUMNS, MOVEMENTS, PAST, movements_sql, products_sql
 from pantry.readmodel.views import CategoryView, MovementView, ProductView
-from projections.sql import Found, Order, Part, Sql, fetch_for, found, grouped
+from projections.sql import FoundPart, ListPart, SortOrder, Sql, fetch_for, found, grouped
 from projections.store import Queryable
 
-PRODUCTS = Order(("name_key", "ean13"))
-CATEGORIES = Order(("name_key", "id"))
-MOVEMENTS_OF_ALL = Order(("m.created_at", "m.sequence", "m.position"), descending=True)
-_MOVEMENTS_OF_ONE = Order(("created_at", "sequence", "position"), descending=True)
+PRODUCTS = SortOrder(("name_key", "ean13"))
+CATEGORIES = SortOrder(("name_key", "id"))
+MOVEMENTS_OF_ALL = SortOrder(("m.created_at", "m.sequence", "m.position"), descending=True)
+_MOVEMENTS_OF_ONE = SortOrder(("created_at", "sequence", "position"), descending=True)
 
 
 def product_key(product: ProductView) -> tuple[str, str]:
@@ -49,20 +49,20 @@ class PantryGraph:
 
     async def products(
         self,
-        part: Part,
+        part: ListPart,
         *,
         category: str | None = None,
         active: bool | None = None,
         low_stock: bool | None = None,
         search: str | None = None,
         as_of: datetime | None = None,
-    ) -> Found[ProductView]:
+    ) -> FoundPart[ProductView]:
         """Products by name; the conditions are those of `PantryQueries.products`."""
         sql = products_sql(category=category, active=active, low_stock=low_stock, search=search, as_of=as_of)
         PRODUCTS.limit(sql, part)
-        return found(await self._store.fetch_beside(sql.text, *sql.arguments), part, ProductView.of)
+        return found(await self._store.fetch_in_thread(sql.text, *sql.arguments), part, ProductView.of)
 
-    async def categories(self, part: Part) -> Found[CategoryView]:
+    async def categories(self, part: ListPart) -> FoundPart[CategoryView]:
         """Categories by name."""
         sql = Sql("SELECT * FROM categories WHERE TRUE")
         CATEGORIES.limit(sql, part)
@@ -70,17 +70,17 @@ class PantryGraph:
 
     async def movements(
         self,
-        part: Part,
+        part: ListPart,
         *,
         ean13: str | None = None,
         type: str | None = None,  # noqa: A002 - what it is called everywhere else
         since: datetime | None = None,
         until: datetime | None = None,
-    ) -> Found[MovementView]:
+    ) -> FoundPart[MovementView]:
         """Movements, newest first; the conditions are those of `PantryQueries.movements`."""
         sql = movements_sql(ean13=ean13, type=type, since=since, until=until)
         MOVEMENTS_OF_ALL.limit(sql, part)
-        return found(await self._store.fetch_beside(sql.text, *sql.arguments), part, MovementView.of)
+        return found(await self._store.fetch_in_thread(sql.text, *sql.arguments), part, MovementView.of)
 
     async def products_by_code(self, codes: Sequence[str], as_of: datetime | None = None) -> Mapping[str, ProductView]:
         """The products with these codes, now or as they were at a time, as far as they were there."""
@@ -100,7 +100,7 @@ class PantryGraph:
         sql.any_of("WHERE m.id IN ({})", ids)
         return {row["id"]: MovementView.of(row) for row in await fetch_for(self._store, sql)}
 
-    async def movements_of(self, codes: Sequence[str], part: Part) -> Mapping[str, Found[MovementView]]:
+    async def movements_of(self, codes: Sequence[str], part: ListPart) -> Mapping[str, FoundPart[MovementView]]:
         """Part of the movements of each of these products, newest first: an index finds it for each of them."""
         sql = Sql(f"SELECT {COLUMNS} FROM products AS p JOIN movements AS m ON m.id IN (")  # noqa: S608 - a constant
         sql.add("SELECT id FROM movements WHERE product_ean13 = p.ean13")
@@ -109,7 +109,7 @@ class PantryGraph:
         sql.add(f"ORDER BY p.ean13, {_MOVEMENTS_OF_ONE.text(backward=part.backward, prefix='m.')}")
         return grouped(await fetch_for(self._store, sql), "product_ean13", part, MovementView.of)
 
-    async def products_of(self, categories: Sequence[str], part: Part) -> Mapping[str, Found[ProductView]]:
+    async def products_of(self, categories: Sequence[str], part: ListPart) -> Mapping[str, FoundPart[ProductView]]:
         """Part of the products of each of these categories, by name."""
         sql = Sql(
             """
@@ -133,7 +133,7 @@ class PantryGraph:
         """How many products are kept, and how many of them are low, now or at a time."""
         inner = products_sql(active=True, as_of=as_of)
         # The sum of a condition is not the same in both dialects, a CASE is.
-        row = await self._store.fetch_beside(
+        row = await self._store.fetch_in_thread(
             f"""
             SELECT count(*) AS kept, coalesce(sum(CASE WHEN current_stock <= min_stock THEN 1 ELSE 0 END), 0) AS low
             FROM ({inner.text}) AS counted""",  # noqa: S608 - constants

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 
-from eventlog.privacy.encryption import People, Sealed
+from eventlog.privacy.encryption import Ciphertext, PersonalDataCipher
 from eventlog.privacy.fields import ERASED
 from pantry.domain import product
 from pantry.readmodel.views import PERSONAL, CategoryView, ConsumptionView, MovementOnProduct, MovementView, ProductView
@@ -91,7 +91,7 @@ _MANY = 500
 class PantryQueries:
     """The queries, on one store. `people` opens what is about persons; without it, it reads SEALED."""
 
-    def __init__(self, store: Queryable, people: People | None = None) -> None:
+    def __init__(self, store: Queryable, people: PersonalDataCipher | None = None) -> None:
         self._store = store
         self._people = people
 
@@ -135,7 +135,7 @@ class PantryQueries:
         if after is not None:
             sql.add("AND (name_key, ean13) > ({}, {})", *after)
         sql.add("ORDER BY name_key, ean13 LIMIT {}", limit)
-        rows = await self._store.fetch_beside(sql.text, *sql.arguments)
+        rows = await self._store.fetch_in_thread(sql.text, *sql.arguments)
         if len(rows) > _MANY:
             return await asyncio.to_thread(lambda: [ProductView.of(row) for row in rows])
         return [ProductView.of(row) for row in rows]
@@ -148,7 +148,7 @@ class PantryQueries:
     async def _opened(self, rows: Sequence[Row]) -> list[MovementView]:
         """The movements in rows, with what was sealed in them. Raises Unavailable where the keyring is away."""
         sealed = {
-            number: Sealed(row["sealed"], f"{product.CATEGORY}.{row['product_ean13']}", _MOVEMENT_TYPE)
+            number: Ciphertext(row["sealed"], f"{product.CATEGORY}.{row['product_ean13']}", _MOVEMENT_TYPE)
             for number, row in enumerate(rows)
             if row["sealed"] is not None
         }
@@ -160,7 +160,7 @@ class PantryQueries:
 
     async def erased(self) -> Sequence[str]:
         """The ids of the keys of all persons who were erased."""
-        return [row["key_id"] for row in await self._store.fetch_beside("SELECT key_id FROM erasures ORDER BY key_id")]
+        return [row["key_id"] for row in await self._store.fetch_in_thread("SELECT key_id FROM erasures ORDER BY key_id")]
 
     async def movement_on_product(self, movement_id: str) -> MovementOnProduct | None:
         """A movement by its id, as far as undoing it goes."""
@@ -190,7 +190,7 @@ class PantryQueries:
         if before is not None:
             sql.add("AND (m.created_at, m.sequence, m.position) < ({}, {}, {})", *before)
         sql.add("ORDER BY m.created_at DESC, m.sequence DESC, m.position DESC LIMIT {}", limit)
-        rows = await self._store.fetch_beside(sql.text, *sql.arguments)
+        rows = await self._store.fetch_in_thread(sql.text, *sql.arguments)
         return await self._opened(rows)
 
     async def consumption(
@@ -212,4 +212,4 @@ class PantryQueries:
         if category is not None:
             sql.add("AND p.category_id = {}", category)
         sql.add("GROUP BY p.ean13, p.name, p.unit, p.current_stock, p.min_stock, p.name_key ORDER BY p.name_key, p.ean13")
-        return [ConsumptionView.of(row) for row in await self._store.fetch_beside(sql.text, *sql.arguments)]
+        return [ConsumptionView.of(row) for row in await self._store.fetch_in_thread(sql.text, *sql.arguments)]

@@ -53,7 +53,7 @@ PRODUCTS = Table(
     key=("ean13",),
 )
 
-STOCKS = PRODUCTS.but("name", "description", "unit", "min_stock", "category_id", "active", "created_at", "name_key")
+STOCKS = PRODUCTS.partial("name", "description", "unit", "min_stock", "category_id", "active", "created_at", "name_key")
 """Products of which nothing but the stock has changed: what happens most, and no list has another order for it."""
 
 PRODUCT_VERSIONS = Table(

@@ -67,11 +67,11 @@ async def unpark(
     invocation: Invocation, *, model_name: str, nats_url: str, database: str, projection: str | None, aggregate: str | None
 ) -> int:
     """Apply what waits, in order. Exit code 5 where something still cannot be applied: it stays parked."""
-    from projections.rebuild.operations import Work  # noqa: PLC0415 - slow
+    from projections.rebuild.operations import Operation  # noqa: PLC0415 - slow
 
     model, output = load(model_name), invocation.output
     async with opened_log(nats_url, model) as log:
-        done = await ordered(Work.UNPARK, database, log, model, projection=projection, aggregate=aggregate)
+        done = await ordered(Operation.UNPARK, database, log, model, projection=projection, aggregate=aggregate)
     if output.json:
         output.document({"freed": list(done.freed), "parked": list(done.parked)})
     else:

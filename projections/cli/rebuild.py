@@ -42,11 +42,11 @@ async def rebuild(
 
     A read model is made whole: its projections are read together. Interrupted, it is gone on with by `projections resume`.
     """
-    from projections.rebuild.copies import Part  # noqa: PLC0415 - slow
+    from projections.rebuild.copies import CopyPart  # noqa: PLC0415 - slow
     from projections.stores.databases import copies_at  # noqa: PLC0415 - slow
 
     model = model_named(name)
-    await copies_at(database).discard(Part.NEW)
+    await copies_at(database).discard(CopyPart.NEW)
     return await _make(invocation, model, nats_url, database, no_switch=no_switch, count=workers)
 
 
@@ -60,30 +60,30 @@ async def rebuild(
 async def resume(invocation: Invocation, *, name: str | None, nats_url: str, database: str, no_switch: bool, workers: int) -> int:
     """Go on with a rebuild that was stopped, from where it was: bring the copy to the end of the log, verify, switch."""
     from projections.errors import NoCopy  # noqa: PLC0415 - slow
-    from projections.rebuild.copies import Part  # noqa: PLC0415 - slow
+    from projections.rebuild.copies import CopyPart  # noqa: PLC0415 - slow
     from projections.stores.databases import copies_at  # noqa: PLC0415 - slow
 
-    if Part.NEW not in await copies_at(database).there():
+    if CopyPart.NEW not in await copies_at(database).there():
         raise NoCopy("there is nothing to go on with: `projections rebuild` begins")
     return await _make(invocation, model_named(name), nats_url, database, no_switch=no_switch, count=workers)
 
 
 async def _make(invocation: Invocation, model: ReadModel, nats_url: str, database: str, *, no_switch: bool, count: int) -> int:
     from projections.parallel import Workers  # noqa: PLC0415 - slow
-    from projections.rebuild.copies import Part  # noqa: PLC0415 - slow
-    from projections.rebuild.operations import Work  # noqa: PLC0415 - slow
+    from projections.rebuild.copies import CopyPart  # noqa: PLC0415 - slow
+    from projections.rebuild.operations import Operation  # noqa: PLC0415 - slow
     from projections.rebuild.rebuild import confirm, fill  # noqa: PLC0415 - slow
     from projections.stores.databases import copies_at  # noqa: PLC0415 - slow
 
     output = invocation.output
     invocation.goes_on, invocation.goes_on_hint = _GOES_ON, f"projections resume {model.name} goes on with it"
     async with opened_log(nats_url, model) as log, Workers(model, count) as workers:
-        async with copies_at(database).store(Part.NEW) as copy:
+        async with copies_at(database).store(CopyPart.NEW) as copy:
             await fill(copy, log, model, run=shown(output, "filling", workers))
             sequence = await confirm(copy, log, model, run=shown(output, "verifying", workers))
         output.note(f"the copy equals a fold of the log up to sequence {sequence}")
         if not no_switch:
-            sequence = (await ordered(Work.SWITCH, database, log, model)).sequence
+            sequence = (await ordered(Operation.SWITCH, database, log, model)).sequence
             output.note("switched; `projections rollback` goes back")
     if output.json:
         output.document({"read_model": model.name, "sequence": sequence, "switched": not no_switch})

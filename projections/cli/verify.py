@@ -33,11 +33,11 @@ async def verify(invocation: Invocation, *, model_name: str, nats_url: str, data
     """Fold the log afresh and compare with the tables row by row; also while the service runs. Exit code 5: they differ."""
     from projections.parallel import Workers  # noqa: PLC0415 - slow
     from projections.rebuild import verify as fold  # noqa: PLC0415 - slow
-    from projections.rebuild.copies import Part  # noqa: PLC0415 - slow
+    from projections.rebuild.copies import CopyPart  # noqa: PLC0415 - slow
     from projections.stores.databases import copies_at, reader_at  # noqa: PLC0415 - slow
 
     model, output = load(model_name), invocation.output
-    reader = reader_at(database) if part is None else copies_at(database).reader(Part(part))
+    reader = reader_at(database) if part is None else copies_at(database).reader(CopyPart(part))
     async with reader, opened_log(nats_url, model) as log, Workers(model, workers) as deriving:
         broken = await reader.problems(thorough=True)
         verdict = await fold.verify(reader, log, model, run=shown(output, "folding", deriving))

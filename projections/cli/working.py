@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from projections.model import ReadModel
     from projections.parallel import Workers
     from projections.projector.projector import Projector
-    from projections.rebuild.operations import Done, Work
+    from projections.rebuild.operations import AdminResult, Operation
     from projections.rebuild.verify import Run
 
 
@@ -27,8 +27,14 @@ def shown(output: Output, what: str, workers: Workers) -> Run:
 
 
 async def ordered(
-    work: Work, database: str, log: JetStreamLog, model: ReadModel, *, projection: str | None = None, aggregate: str | None = None
-) -> Done:
+    work: Operation,
+    database: str,
+    log: JetStreamLog,
+    model: ReadModel,
+    *,
+    projection: str | None = None,
+    aggregate: str | None = None,
+) -> AdminResult:
     """Have something done by the process that serves, or do it where none does.
 
     Raises OrderRefused, ProjectionError, Unavailable, OutcomeUnknown, StoreInUse.
@@ -38,11 +44,11 @@ async def ordered(
     from eventlog import OutcomeUnknown, Unavailable  # noqa: PLC0415 - slow
     from eventlog.broker.requests import ask  # noqa: PLC0415 - slow
     from projections.projector.projector import Projector  # noqa: PLC0415 - slow
-    from projections.rebuild.operations import Maintenance, Order, outcome_of, subject_of  # noqa: PLC0415 - slow
+    from projections.rebuild.operations import AdminCommand, AdminHandler, outcome_of, subject_of  # noqa: PLC0415 - slow
     from projections.stores.databases import copies_of, store_at  # noqa: PLC0415 - slow
 
     store = store_at(database)
-    order = Order(work=work, database=store.identity, projection=projection, aggregate=aggregate)
+    order = AdminCommand(work=work, database=store.identity, projection=projection, aggregate=aggregate)
     try:
         return outcome_of(await ask(log.connection, subject_of(model), msgspec.json.encode(order)))
     except OutcomeUnknown:
@@ -51,4 +57,4 @@ async def ordered(
         async with store:
             projector = Projector(log, store, model)
             await projector.load()
-            return await Maintenance(projector, store, copies_of(store), log, model).do(order)
+            return await AdminHandler(projector, store, copies_of(store), log, model).do(order)

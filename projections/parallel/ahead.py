@@ -17,15 +17,15 @@ from eventlog import Commit
 from projections.parallel.parts import Given, given, merged, split
 from projections.parallel.workers import Workers
 from projections.projector.backlog import Backlog
-from projections.projector.derive import Derived, reached_of
-from projections.projector.writer import Advancing
+from projections.projector.derive import ChangeSet, reached_of
+from projections.projector.writer import CheckpointWriter
 
-Ahead = AsyncGenerator[tuple[Sequence[Commit], Callable[[], Awaitable[Derived]]], None]
+Ahead = AsyncGenerator[tuple[Sequence[Commit], Callable[[], Awaitable[ChangeSet]]], None]
 """Batches in order, each with what gives what it leads to: to be asked when all before it are written, in one's turn."""
 
 
 @asynccontextmanager
-async def derived_ahead(workers: Workers, advancing: Advancing, backlog: Backlog, until: int) -> AsyncIterator[Ahead]:
+async def derived_ahead(workers: Workers, advancing: CheckpointWriter, backlog: Backlog, until: int) -> AsyncIterator[Ahead]:
     """The batches of a backlog up to the one with sequence `until`, or to its end. Taking them raises what the backlog raises."""
     batches: asyncio.Queue[_Batch | Exception | None] = asyncio.Queue(1)
     begun: deque[_Batch] = deque()
@@ -67,20 +67,20 @@ class _Part:
     number: int
     commits: Sequence[Commit]
     given: Given
-    derived: Derived
+    derived: ChangeSet
 
 
 class _Batch:
     """A batch that is being derived."""
 
-    def __init__(self, workers: Workers, advancing: Advancing, commits: Sequence[Commit]) -> None:
+    def __init__(self, workers: Workers, advancing: CheckpointWriter, commits: Sequence[Commit]) -> None:
         self.commits = commits
         self._workers = workers
         self._advancing = advancing
         self._parts: Sequence[_Part] = ()
         self.task = asyncio.create_task(self._derive())
 
-    async def derived(self) -> Derived:
+    async def derived(self) -> ChangeSet:
         """What it leads to, as things are now. Raises WorkerLost."""
         found = await self.task
         changed = [part for part in self._parts if part.given != self._given(part.commits)]
@@ -90,7 +90,7 @@ class _Batch:
             found = await self._merged()
         return found
 
-    async def _derive(self) -> Derived:
+    async def _derive(self) -> ChangeSet:
         parts = await asyncio.to_thread(split, self.commits, len(self._workers))
         self._parts = await asyncio.gather(*(self._part(number, part) for number, part in enumerate(parts) if part))
         return await self._merged()
@@ -99,7 +99,7 @@ class _Batch:
         given = self._given(commits)
         return _Part(number, commits, given, await self._workers.derive(number, commits, given, self._advancing.now()))
 
-    async def _merged(self) -> Derived:
+    async def _merged(self) -> ChangeSet:
         return await asyncio.to_thread(merged, [part.derived for part in self._parts])
 
     def _given(self, commits: Sequence[Commit]) -> Given:

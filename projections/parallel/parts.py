@@ -20,7 +20,7 @@ import msgspec
 
 from eventlog import Commit
 from projections.model import Change, Delete, Put, ReadModel, Table
-from projections.projector.derive import Changes, Derived, derive
+from projections.projector.derive import Changes, ChangeSet, derive
 from projections.projector.parking import Parking
 from projections.store import KeyRecord, Parked, Place
 
@@ -51,14 +51,14 @@ def split(commits: Sequence[Commit], count: int) -> Sequence[Sequence[Commit]]:
     return parts
 
 
-def merged(parts: Sequence[Derived]) -> Derived:
+def merged(parts: Sequence[ChangeSet]) -> ChangeSet:
     """What parts of one batch come to together, in the order of the log."""
     if len(parts) == 1:
         return parts[0]
     keys = sorted((key for part in parts for key in part.keys), key=attrgetter("sequence"))
     names = dict.fromkeys(name for part in parts for name in part.changes)
     changes = {name: _merged([part.changes[name] for part in parts if name in part.changes]) for name in names}
-    return Derived(changes, keys, {place: one for part in parts for place, one in part.parked.items()})
+    return ChangeSet(changes, keys, {place: one for part in parts for place, one in part.parked.items()})
 
 
 def _merged(parts: Sequence[Changes]) -> Changes:
@@ -104,7 +104,7 @@ def answer_to(model: ReadModel, request: Request) -> bytes:
     return pickle.dumps((pieces, _packed(rows), keys, dict(derived.parked)), pickle.HIGHEST_PROTOCOL)
 
 
-def derived_from(answer: bytes) -> Derived:
+def derived_from(answer: bytes) -> ChangeSet:
     """What a part has led to."""
     pieces, packed, keys, parked = pickle.loads(answer)  # noqa: S301 - see above
     rows = _rows.decode(packed) if isinstance(packed, bytes) else packed
@@ -112,7 +112,7 @@ def derived_from(answer: bytes) -> Derived:
         name: Changes(_together(kinds, together), runs, applied)
         for (name, applied, runs, kinds), together in zip(pieces, rows, strict=True)
     }
-    return Derived(changes, [KeyRecord(*key) for key in keys], parked)
+    return ChangeSet(changes, [KeyRecord(*key) for key in keys], parked)
 
 
 _WITHOUT_REFERENCES = 2

@@ -23,7 +23,7 @@ from projections.errors import WorkerLost
 from projections.model import ReadModel
 from projections.models import at, place_of
 from projections.parallel.parts import Given, Request, derived_from, request_of
-from projections.projector.derive import Derived
+from projections.projector.derive import ChangeSet
 
 log = structlog.get_logger(__name__)
 
@@ -58,7 +58,7 @@ class Workers:
         """The ids of the processes that have begun."""
         return [worker.pid for worker in self._workers if worker.pid is not None]
 
-    async def derive(self, number: int, commits: Sequence[Commit], given: Given, now: datetime) -> Derived:
+    async def derive(self, number: int, commits: Sequence[Commit], given: Given, now: datetime) -> ChangeSet:
         """Have a part derived by one of them.
 
         A process that dies meanwhile is begun anew, and the part given to it again. Raises WorkerLost when that is of no use.

@@ -6,20 +6,20 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from projections.model import Change, Put, Table
-from projections.store import Checkpoint, Outcome, Step
+from projections.store import Checkpoint, CheckpointOutcome, Step
 
 Rows = dict[Any, tuple[Any, ...] | None]
 """By key: the row, or None where it goes."""
 
 
-def judge(steps: Iterable[Step], stored: Mapping[str, Checkpoint]) -> Outcome:
+def judge(steps: Iterable[Step], stored: Mapping[str, Checkpoint]) -> CheckpointOutcome:
     """Whether the steps may be written on the checkpoints there are."""
     found = [(step, stored.get(step.projection.name)) for step in steps]
     if all(checkpoint == step.before for step, checkpoint in found):
-        return Outcome.STORED
+        return CheckpointOutcome.STORED
     if all(checkpoint == step.after for step, checkpoint in found):
-        return Outcome.ALREADY
-    return Outcome.MISMATCH
+        return CheckpointOutcome.ALREADY
+    return CheckpointOutcome.MISMATCH
 
 
 def last_changes(step: Step) -> Sequence[tuple[Table, Rows]]:

@@ -39,7 +39,7 @@ class Changes:
 
 
 @attrs.frozen
-class Derived:
+class ChangeSet:
     """What commits lead to by themselves: the changes by projection, without one that has applied them all, keys, what is parked.
 
     Only the rows are looked at, never the aggregates of others: what is derived of some aggregates is the same without the rest.
@@ -67,7 +67,9 @@ def reached_of(checkpoints: Mapping[str, Checkpoint]) -> Mapping[str, int]:
     return {name: checkpoint.sequence for name, checkpoint in checkpoints.items()}
 
 
-def derive(projections: Sequence[Projection], reached: Mapping[str, int], commits: Sequence[Commit], parking: Parking) -> Derived:
+def derive(
+    projections: Sequence[Projection], reached: Mapping[str, int], commits: Sequence[Commit], parking: Parking
+) -> ChangeSet:
     """What commits lead to, in each projection those above the sequence that it has reached; what cannot be applied is parked."""
     keys = _keys([commit for commit in commits if commit.may_have_keys], parking)
     by_category: defaultdict[str, list[Commit]] = defaultdict(list)
@@ -79,11 +81,11 @@ def derive(projections: Sequence[Projection], reached: Mapping[str, int], commit
         applied = reached.get(projection.name, 0)
         if end > applied:
             changes[projection.name] = _changes(projection, applied if begin <= applied else 0, by_category, parking)
-    return Derived(changes, keys, parking.changed)
+    return ChangeSet(changes, keys, parking.changed)
 
 
 def batch_of(
-    projections: Sequence[Projection], checkpoints: Mapping[str, Checkpoint], incarnation: str, end: int, derived: Derived
+    projections: Sequence[Projection], checkpoints: Mapping[str, Checkpoint], incarnation: str, end: int, derived: ChangeSet
 ) -> Batch:
     """What is derived of commits up to sequence `end`, as steps from the checkpoints there are."""
     steps = []

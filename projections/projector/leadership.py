@@ -11,11 +11,11 @@ from collections.abc import Callable, Sequence
 
 from eventlog import Commit
 from projections.projector.backlog import Backlog
-from projections.projector.writer import Advancing
-from projections.store import Turns
+from projections.projector.writer import CheckpointWriter
+from projections.store import LeaderElection
 
 
-class Lead:
+class Leadership:
     """Whether this process leads, for those who work only then."""
 
     def __init__(self) -> None:
@@ -44,8 +44,8 @@ class Lead:
 
 
 async def stand_by(
-    turns: Turns,
-    advancing: Advancing,
+    turns: LeaderElection,
+    advancing: CheckpointWriter,
     backlog: Backlog,
     reached: Callable[[], None],
     show: Callable[[Sequence[Commit]], None],

@@ -19,12 +19,12 @@ from projections.model import ReadModel
 from projections.parallel import Workers, derived_ahead
 from projections.projector.backlog import MOST_BYTES, REPLAY_BYTES, Backlog
 from projections.projector.continuity import check_against, check_contiguous
-from projections.projector.leadership import Lead, stand_by
-from projections.projector.status import Progress, ProjectorStatus
+from projections.projector.leadership import Leadership, stand_by
+from projections.projector.status import ProjectorProgress, ProjectorStatus
 from projections.projector.unparking import Unparked, unpark
-from projections.projector.waiting import Waiters
-from projections.projector.writer import INLINE, Advancing, pauses
-from projections.store import Parked, Place, Store, Turns
+from projections.projector.waiting import PositionWaiters
+from projections.projector.writer import INLINE, CheckpointWriter, pauses
+from projections.store import LeaderElection, Parked, Place, Store
 
 log = structlog.get_logger(__name__)
 
@@ -59,13 +59,13 @@ class Projector:
         self._model = model
         self._batch = batch
         self._on_applied = on_applied
-        self._progress = Progress(now)
-        self._advancing = Advancing(store, model, self._progress, now)
-        self._waiters = Waiters()
+        self._progress = ProjectorProgress(now)
+        self._advancing = CheckpointWriter(store, model, self._progress, now)
+        self._waiters = PositionWaiters()
         self._shown: int | None = None
         self._shown_before: int | None = None
         self._workers: Workers | None = None
-        self.lead = Lead()
+        self.lead = Leadership()
         """Whether it is this process that writes; where it is another one, what that writes is shown here."""
 
     @property
@@ -147,7 +147,7 @@ class Projector:
             self._progress.stop(failure)
             self._waiters.fail(reason)
             if failure is not None and self._store.turns is not None:
-                await self._store.turns.give_up()
+                await self._store.turns.release()
 
     def _reason(self, error: Exception) -> str:
         if isinstance(error, LogDamaged):
@@ -172,12 +172,12 @@ class Projector:
                         return
                 except (NotLeading, CheckpointMoved) as error:
                     log.warning("projector begins anew", read_model=self._model.name, position=self.position, reason=str(error))
-                    await turns.give_up()
+                    await turns.release()
                 finally:
                     self.lead.set(held=False)
             await self._stand_by(turns)
 
-    async def _lead(self, turns: Turns, until: int | None) -> bool:
+    async def _lead(self, turns: LeaderElection, until: int | None) -> bool:
         """Follow the log while it is this one's turn; whether it has come to its end."""
         await self._advancing.patiently("the database", Migrations(self._store, self._model).pending)  # not of a newer program
         self.lead.set(held=True)
@@ -193,7 +193,7 @@ class Projector:
         following.result()
         return True
 
-    async def _stand_by(self, turns: Turns) -> None:
+    async def _stand_by(self, turns: LeaderElection) -> None:
         """Show what another process applies, until this one leads or looks again since the database was away."""
         head = await self._advancing.patiently("the log", self._log.head)
         self._advancing.incarnation = head.incarnation

@@ -10,7 +10,7 @@ import attrs
 from eventlog import EventLog, EventLogError, Head
 from projections.errors import ProjectionError
 from projections.model import Projection, ReadModel
-from projections.rebuild.copies import Copies, Part
+from projections.rebuild.copies import Copies, CopyPart
 from projections.rebuild.rebuild import check_fits, check_ready
 from projections.store import Checkpoint, Parked, Reader, SchemaVersion
 
@@ -37,7 +37,7 @@ class ProjectionStanding:
 
 
 @attrs.frozen(kw_only=True)
-class CopyStanding:
+class CopyReport:
     """A copy beside the live tables: what it is for, the sequence it is at, whether it can be switched to, and why not."""
 
     part: str
@@ -47,7 +47,7 @@ class CopyStanding:
 
 
 @attrs.frozen(kw_only=True)
-class Standing:
+class ReadModelReport:
     """A read model as it stands at one moment."""
 
     read_model: str
@@ -57,14 +57,14 @@ class Standing:
     schema: SchemaVersion
     projections: Sequence[ProjectionStanding]
     parked: Sequence[Parked]
-    copies: Sequence[CopyStanding]
+    copies: Sequence[CopyReport]
 
 
-async def standing(reader: Reader, copies: Copies | None, event_log: EventLog, model: ReadModel) -> Standing:
+async def standing(reader: Reader, copies: Copies | None, event_log: EventLog, model: ReadModel) -> ReadModelReport:
     """How a read model stands. Raises Unavailable, StoreUnavailable, StoreDamaged."""
     checkpoints, parked, schema = await reader.checkpoints(), await reader.parked(), await reader.schema()
     head = await event_log.head()
-    return Standing(
+    return ReadModelReport(
         read_model=model.name,
         stream=model.stream,
         incarnation=head.incarnation,
@@ -118,17 +118,17 @@ def problem_of(projection: Projection, checkpoint: Checkpoint | None, head: Head
     return None
 
 
-async def _copy(copies: Copies, part: Part, model: ReadModel) -> CopyStanding:
+async def _copy(copies: Copies, part: CopyPart, model: ReadModel) -> CopyReport:
     reader, position, problem = copies.reader(part), 0, None
     try:
         await reader.open()
         position = _lowest(await reader.checkpoints(), model)
-        await (check_ready if part is Part.NEW else check_fits)(reader, model)
+        await (check_ready if part is CopyPart.NEW else check_fits)(reader, model)
     except ProjectionError as error:
         problem = str(error)
     finally:
         await reader.close()
-    return CopyStanding(part=part.value, position=position, ready=problem is None, problem=problem)
+    return CopyReport(part=part.value, position=position, ready=problem is None, problem=problem)
 
 
 def _lowest(checkpoints: Mapping[str, Checkpoint], model: ReadModel) -> int:

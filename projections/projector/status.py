@@ -47,7 +47,7 @@ class ProjectorStatus:
     since: datetime
 
 
-class Progress:
+class ProjectorProgress:
     """Keeps a projector's figures."""
 
     def __init__(self, now: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:

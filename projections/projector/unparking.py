@@ -11,7 +11,7 @@ from projections.errors import NotParked, RowRefused
 from projections.model import Change, Projection
 from projections.projector.derive import Batch, changes_of, keys_of
 from projections.projector.parking import parked
-from projections.projector.writer import Advancing
+from projections.projector.writer import CheckpointWriter
 from projections.store import KEYS, KeyRecord, Parked, Place, Step
 
 _AT_ONCE = 500
@@ -26,7 +26,7 @@ class Unparked:
     parked: Sequence[Parked]
 
 
-async def unpark(event_log: EventLog, advancing: Advancing, projection: str | None, subject: str | None) -> Unparked:
+async def unpark(event_log: EventLog, advancing: CheckpointWriter, projection: str | None, subject: str | None) -> Unparked:
     """Take up what is parked, of one projection or all, of one aggregate or all, in the order of the log.
 
     An aggregate whose commits cannot be applied yet stays parked, at the first that cannot be. Raises NotParked where there is
@@ -48,7 +48,7 @@ async def unpark(event_log: EventLog, advancing: Advancing, projection: str | No
     return Unparked(freed=freed, parked=[advancing.parked[one.place] for one in left])
 
 
-async def _take_up(event_log: EventLog, advancing: Advancing, one: Parked) -> bool:
+async def _take_up(event_log: EventLog, advancing: CheckpointWriter, one: Parked) -> bool:
     """Apply what waits of one aggregate; whether all of it is applied."""
     while True:
         async with advancing.turn:
@@ -70,7 +70,7 @@ async def _waiting(event_log: EventLog, one: Parked) -> Sequence[Commit]:
     return commits
 
 
-async def _take_up_rows(advancing: Advancing, one: Parked, commits: Sequence[Commit]) -> bool:
+async def _take_up_rows(advancing: CheckpointWriter, one: Parked, commits: Sequence[Commit]) -> bool:
     """Apply the first of the commits that wait; whether to go on."""
     projection = next(p for p in advancing.model.projections if p.name == one.projection)
     while True:
@@ -87,14 +87,18 @@ async def _take_up_rows(advancing: Advancing, one: Parked, commits: Sequence[Com
 
 
 async def _write(
-    advancing: Advancing, projection: Projection, changes: Sequence[Change], left: Mapping[Place, Parked | None], applied: int
+    advancing: CheckpointWriter,
+    projection: Projection,
+    changes: Sequence[Change],
+    left: Mapping[Place, Parked | None],
+    applied: int,
 ) -> None:
     before = advancing.checkpoints[projection.name]
     after = attrs.evolve(before, applied=before.applied + applied)
     await advancing.write(Batch([Step(projection=projection, before=before, after=after, changes=changes)], (), left))
 
 
-async def _take_up_keys(advancing: Advancing, one: Parked, commits: Sequence[Commit]) -> bool:
+async def _take_up_keys(advancing: CheckpointWriter, one: Parked, commits: Sequence[Commit]) -> bool:
     """Note the keys of the first of the commits that wait; whether to go on."""
     records: list[KeyRecord] = []
     error: Exception | None = None

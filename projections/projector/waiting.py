@@ -6,11 +6,11 @@ import asyncio
 import heapq
 from itertools import count
 
-from eventlog.support.timers import Alarms
+from eventlog.support.timers import TimerQueue
 from projections.errors import Behind
 
 
-class Waiters:
+class PositionWaiters:
     """Those who wait for sequences, and the position that has been reached."""
 
     def __init__(self) -> None:
@@ -18,7 +18,7 @@ class Waiters:
         self._failure: Exception | None = None
         self._waiting: list[tuple[int, int, asyncio.Future[None]]] = []
         self._order = count()
-        self._alarms: dict[float, Alarms] = {}
+        self._alarms: dict[float, TimerQueue] = {}
         self._given_up = 0
 
     def advance(self, sequence: int) -> None:
@@ -54,7 +54,7 @@ class Waiters:
         heapq.heappush(self._waiting, (sequence, next(self._order), future))
         alarms = self._alarms.get(timeout)
         if alarms is None:
-            alarms = self._alarms[timeout] = Alarms(timeout)
+            alarms = self._alarms[timeout] = TimerQueue(timeout)
         number = alarms.set(lambda: self._expire(future, sequence, timeout))
         try:
             await future

@@ -13,10 +13,10 @@ import structlog
 from eventlog import Commit, Unavailable
 from projections.errors import CheckpointMoved, RowRefused, StoreUnavailable
 from projections.model import ReadModel
-from projections.projector.derive import Batch, Derived, apply, batch_of
+from projections.projector.derive import Batch, ChangeSet, apply, batch_of
 from projections.projector.parking import Parking, by_place
-from projections.projector.status import Progress
-from projections.store import KEYS, Checkpoint, Outcome, Parked, Place, Store
+from projections.projector.status import ProjectorProgress
+from projections.store import KEYS, Checkpoint, CheckpointOutcome, Parked, Place, Store
 
 log = structlog.get_logger(__name__)
 
@@ -28,10 +28,10 @@ _FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 1.0
 """Seconds between two looks at what is away: so much later than it could a system goes on."""
 
 
-class Advancing:
+class CheckpointWriter:
     """Where the projections of a read model stand, and what moves them on. One at a time has its `turn`."""
 
-    def __init__(self, store: Store, model: ReadModel, progress: Progress, now: Callable[[], datetime]) -> None:
+    def __init__(self, store: Store, model: ReadModel, progress: ProjectorProgress, now: Callable[[], datetime]) -> None:
         self.store = store
         self.model = model
         self.turn = asyncio.Lock()
@@ -66,7 +66,7 @@ class Advancing:
         self.parked = by_place(await self.patiently("the database", self.store.parked))
 
     async def advance(
-        self, commits: Sequence[Commit], show: Callable[[Sequence[Commit]], None], derived: Derived | None = None
+        self, commits: Sequence[Commit], show: Callable[[Sequence[Commit]], None], derived: ChangeSet | None = None
     ) -> None:
         """Apply and store commits, and show what is stored. `derived` is what they lead to, where that is known already.
 
@@ -120,13 +120,13 @@ class Advancing:
         """Store a batch. Raises RowRefused, CheckpointMoved."""
         tries = 0
 
-        async def store() -> Outcome:
+        async def store() -> CheckpointOutcome:
             nonlocal tries
             tries += 1
             return await self.store.advance(batch.steps, batch.keys, batch.parked)
 
         outcome = await self.patiently("the database", store)
-        if outcome is Outcome.MISMATCH or (outcome is Outcome.ALREADY and tries == 1):
+        if outcome is CheckpointOutcome.MISMATCH or (outcome is CheckpointOutcome.ALREADY and tries == 1):
             raise CheckpointMoved(
                 f"another projector has moved the checkpoints of read model {self.model.name!r}: only one may work on a database"
             )

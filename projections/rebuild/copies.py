@@ -14,7 +14,7 @@ from projections.errors import CopyRefused
 from projections.store import Checkpoint, Reader, Store
 
 
-class Part(StrEnum):
+class CopyPart(StrEnum):
     """What a copy is there for."""
 
     NEW = "new"
@@ -26,16 +26,16 @@ class Part(StrEnum):
 class Copies(Protocol):
     """The copies of a read model in one database, whoever has that open."""
 
-    async def there(self) -> Collection[Part]:
+    async def there(self) -> Collection[CopyPart]:
         """Which there are. Raises StoreUnavailable, StoreDamaged."""
 
-    def store(self, part: Part) -> Store:
+    def store(self, part: CopyPart) -> Store:
         """A copy to write to, not open yet. NEW is made by opening it where it is missing; one process at a time has it."""
 
-    def reader(self, part: Part) -> Reader:
+    def reader(self, part: CopyPart) -> Reader:
         """A copy to look at, not open yet."""
 
-    async def discard(self, part: Part) -> None:
+    async def discard(self, part: CopyPart) -> None:
         """Remove a copy, if it is there. Raises StoreInUse while another process has it, StoreUnavailable."""
 
 

@@ -26,7 +26,7 @@ from projections.store import Store
 log = structlog.get_logger(__name__)
 
 
-class Work(StrEnum):
+class Operation(StrEnum):
     """What may be asked for."""
 
     UNPARK = "unpark"
@@ -35,17 +35,17 @@ class Work(StrEnum):
 
 
 @attrs.frozen(kw_only=True)
-class Order:
+class AdminCommand:
     """What is asked for, of which database; `projection` and `aggregate` narrow down what is unparked."""
 
-    work: Work
+    work: Operation
     database: str
     projection: str | None = None
     aggregate: str | None = None
 
 
 @attrs.frozen(kw_only=True)
-class Done:
+class AdminResult:
     """What came of an order: up to which sequence the tables are then, and of an `unpark` what is free and what is not."""
 
     sequence: int = 0
@@ -74,7 +74,7 @@ def subject_of(model: ReadModel) -> str:
     return f"projections.{model.name}.orders"
 
 
-class Maintenance:
+class AdminHandler:
     """Does what is ordered, one thing at a time. `projector` runs, or has been loaded; without `copies` nothing is switched."""
 
     def __init__(self, projector: Projector, store: Store, copies: Copies | None, event_log: EventLog, model: ReadModel) -> None:
@@ -88,12 +88,12 @@ class Maintenance:
     def take(self, request: bytes) -> Awaitable[bytes] | None:
         """An order from the broker, if it is for this database: see `eventlog.broker.requests`."""
         try:
-            order = msgspec.json.decode(request, type=Order)
+            order = msgspec.json.decode(request, type=AdminCommand)
         except msgspec.DecodeError:
             return None
         return self._answer(order) if order.database == self._store.identity else None
 
-    async def _answer(self, order: Order) -> bytes:
+    async def _answer(self, order: AdminCommand) -> bytes:
         log.info("ordered", **{name: value for name, value in attrs.asdict(order).items() if value is not None})
         try:
             return msgspec.json.encode({"done": await self.do(order)})
@@ -101,26 +101,26 @@ class Maintenance:
             log.warning("order refused", work=order.work, reason=str(error))
             return msgspec.json.encode({"refused": Refused(status=error.status, message=str(error))})
 
-    async def do(self, order: Order) -> Done:
+    async def do(self, order: AdminCommand) -> AdminResult:
         """Do it. Raises ProjectionError, EventLogError."""
         async with self._turn:
-            if order.work is Work.UNPARK:
+            if order.work is Operation.UNPARK:
                 done = await self._projector.unpark(order.projection, order.aggregate)
-                return Done(
+                return AdminResult(
                     sequence=self._projector.farthest,
                     freed=tuple(f"{one.projection} {one.subject}" for one in done.freed),
                     parked=tuple(f"{one.projection} {one.subject}" for one in done.parked),
                 )
             if self._copies is None or not isinstance(self._store, Switching):
                 raise CopyRefused("this database keeps no copies")
-            change = switch if order.work is Work.SWITCH else rollback
+            change = switch if order.work is Operation.SWITCH else rollback
             await change(self._projector, self._store, self._copies, self._log, self._model)
-            return Done(sequence=self._projector.farthest)
+            return AdminResult(sequence=self._projector.farthest)
 
 
-def outcome_of(answer: bytes) -> Done:
+def outcome_of(answer: bytes) -> AdminResult:
     """What came of an order, from the answer to it. Raises OrderRefused."""
     found: dict[str, Any] = msgspec.json.decode(answer)
     if "refused" in found:
         raise OrderRefused(msgspec.convert(found["refused"], Refused))
-    return msgspec.convert(found["done"], Done)
+    return msgspec.convert(found["done"], AdminResult)

@@ -15,8 +15,8 @@ from projections.errors import CopyRefused, NotLeading
 from projections.migrations import Migrations, check_tables, migrations_of
 from projections.model import Projection, ReadModel
 from projections.projector.projector import Projector
-from projections.rebuild.copies import Copies, Part, Switching
-from projections.rebuild.verify import Run, dump, plainly, verify
+from projections.rebuild.copies import Copies, CopyPart, Switching
+from projections.rebuild.verify import Run, dump, run_silently, verify
 from projections.store import Checkpoint, Reader, Step, Store
 
 log = structlog.get_logger(__name__)
@@ -27,7 +27,7 @@ _NEAR = 1000
 """Commits that may be missing from a copy when the live tables begin to wait for it."""
 
 
-async def fill(copy: Store, event_log: EventLog, model: ReadModel, *, run: Run = plainly) -> int:
+async def fill(copy: Store, event_log: EventLog, model: ReadModel, *, run: Run = run_silently) -> int:
     """Bring a copy up to the end of the log, from where it is; gives that sequence. Raises as `Projector.run`, MigrationError."""
     await Migrations(copy, model).up()
     await check_tables(copy, model)
@@ -41,7 +41,7 @@ async def fill(copy: Store, event_log: EventLog, model: ReadModel, *, run: Run =
             return head.last
 
 
-async def confirm(copy: Store, event_log: EventLog, model: ReadModel, *, run: Run = plainly) -> int:
+async def confirm(copy: Store, event_log: EventLog, model: ReadModel, *, run: Run = run_silently) -> int:
     """Verify a copy against a fold of its own, row by row, and note it; gives the sequence. Raises CopyRefused."""
     verdict = await verify(copy, event_log, model, run=run)
     if verdict.difference is not None:
@@ -93,24 +93,26 @@ async def switch(projector: Projector, store: Switching, copies: Copies, event_l
     `projector` brings the live tables up to date, or has been loaded. The copy is brought up to them first; for the last commits
     the projector waits. Raises CopyRefused, StoreInUse, StoreUnavailable; then nothing was changed.
     """
-    await _change(projector, store, copies, event_log, model, Part.NEW)
+    await _change(projector, store, copies, event_log, model, CopyPart.NEW)
 
 
 async def rollback(projector: Projector, store: Switching, copies: Copies, event_log: EventLog, model: ReadModel) -> None:
     """As `switch`, back to the old tables: those that were live are the new copy then."""
-    await _change(projector, store, copies, event_log, model, Part.OLD)
+    await _change(projector, store, copies, event_log, model, CopyPart.OLD)
 
 
 async def _change(
-    projector: Projector, store: Switching, copies: Copies, event_log: EventLog, model: ReadModel, part: Part
+    projector: Projector, store: Switching, copies: Copies, event_log: EventLog, model: ReadModel, part: CopyPart
 ) -> None:
     await _lead(projector, store)
     if part not in await copies.there():
-        raise CopyRefused("there is no copy: `projections rebuild` makes one" if part is Part.NEW else "there are no old tables")
+        raise CopyRefused(
+            "there is no copy: `projections rebuild` makes one" if part is CopyPart.NEW else "there are no old tables"
+        )
     copy, names = copies.store(part), [projection.name for projection in model.projections]
     await copy.open()
     try:
-        await (check_ready if part is Part.NEW else check_fits)(copy, model)
+        await (check_ready if part is CopyPart.NEW else check_fits)(copy, model)
         await copy.make_indexes()  # somebody may have begun to go on with it
         while True:
             end = projector.farthest
@@ -121,7 +123,7 @@ async def _change(
             await Projector(event_log, copy, model).run(until=end)
             await copy.close()
             started = time.perf_counter()
-            await (store.switch if part is Part.NEW else store.rollback)(names)
+            await (store.switch if part is CopyPart.NEW else store.rollback)(names)
             took = time.perf_counter() - started
     finally:
         await copy.close()

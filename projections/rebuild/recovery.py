@@ -46,7 +46,7 @@ async def make_again(store: Store, model: ReadModel, error: StoreDamaged) -> Non
     if isinstance(error, StoreForeign) or not isinstance(store, SQLiteStore):
         raise error
     await store.close()
-    aside = await store.set_aside()
+    aside = await store.quarantine()
     log.error("a damaged database is set aside and made again from the log", aside=str(aside), reason=str(error))
     await store.open()
     await migrate(store, model)

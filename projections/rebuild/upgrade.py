@@ -17,7 +17,7 @@ from projections.migrations import migrate, migrations_of
 from projections.model import ReadModel
 from projections.projector.projector import Projector
 from projections.projector.writer import pauses
-from projections.rebuild.copies import Copies, Part, Switching
+from projections.rebuild.copies import Copies, CopyPart, Switching
 from projections.rebuild.rebuild import check_fits, check_ready, confirm, fill, switch
 from projections.rebuild.verify import Run
 from projections.store import Reader, Store
@@ -66,9 +66,9 @@ async def _fits(store: Reader, model: ReadModel) -> bool:
 
 async def _is_ready(copies: Copies, model: ReadModel) -> bool:
     """Whether a copy is there that was made for this program, and verified."""
-    if Part.NEW not in await copies.there():
+    if CopyPart.NEW not in await copies.there():
         return False
-    copy = copies.reader(Part.NEW)
+    copy = copies.reader(CopyPart.NEW)
     try:
         await copy.open()
         await check_ready(copy, model)
@@ -80,7 +80,7 @@ async def _is_ready(copies: Copies, model: ReadModel) -> bool:
     return True
 
 
-class Handover:
+class SchemaUpgrade:
     """The change from the tables of another version of the program to those of this one; `run` sees to it."""
 
     def __init__(self, store: Store, copies: Copies | None, event_log: EventLog, model: ReadModel) -> None:
@@ -180,7 +180,7 @@ async def _begun(copies: Copies, model: ReadModel) -> Store:
 
     It is looked at by whoever has it: the beginning of another process's looks as if it were for another program.
     """
-    copy = copies.store(Part.NEW)
+    copy = copies.store(CopyPart.NEW)
     try:
         await copy.open()
         if not (await copy.schema()).version or await _is_ours(copy, model):
@@ -191,8 +191,8 @@ async def _begun(copies: Copies, model: ReadModel) -> Store:
         await copy.close()
         raise
     await copy.close()
-    await copies.discard(Part.NEW)
-    copy = copies.store(Part.NEW)
+    await copies.discard(CopyPart.NEW)
+    copy = copies.store(CopyPart.NEW)
     await copy.open()
     return copy
 

@@ -46,7 +46,7 @@ class Dump:
 
 
 @attrs.frozen
-class Difference:
+class RowDifference:
     """Where two read models part: the first row, by table and key, that they do not have in common.
 
     `live` and `fresh` are the row's columns by name, None where it is missing. For the table `checkpoints` the key is the
@@ -76,14 +76,14 @@ Run = Callable[[Projector, int], Awaitable[None]]
 """Runs a projector up to a sequence, and may show how far it is meanwhile."""
 
 
-async def plainly(projector: Projector, until: int) -> None:
+async def run_silently(projector: Projector, until: int) -> None:
     """Run a projector without a word."""
     await projector.run(until=until)
 
 
 @asynccontextmanager
-async def folded(
-    event_log: EventLog, model: ReadModel, *, until: int, directory: Path | None = None, run: Run = plainly
+async def replayed_copy(
+    event_log: EventLog, model: ReadModel, *, until: int, directory: Path | None = None, run: Run = run_silently
 ) -> AsyncIterator[SQLiteStore]:
     """A store with the read model made afresh from the log up to sequence `until`; it is gone after the block.
 
@@ -100,16 +100,16 @@ async def folded(
 
 
 @attrs.frozen(kw_only=True)
-class Verdict:
+class Verification:
     """What came of a verification: the sequence up to which both were compared, and the first difference, None: equal."""
 
     sequence: int
-    difference: Difference | None
+    difference: RowDifference | None
 
 
 async def verify(
-    live: Reader, event_log: EventLog, model: ReadModel, *, directory: Path | None = None, run: Run = plainly
-) -> Verdict:
+    live: Reader, event_log: EventLog, model: ReadModel, *, directory: Path | None = None, run: Run = run_silently
+) -> Verification:
     """Fold the log afresh, up to where a read model is now, and compare row by row; it may go on meanwhile.
 
     Raises LogDamaged where it does not belong to this log, MigrationError where it was made by another version of the program,
@@ -118,8 +118,11 @@ async def verify(
     head = await event_log.head()
     async with live.snapshot() as ours:
         until = await _sequence_of(ours, model, head)
-        async with folded(event_log, model, until=until, directory=directory, run=run) as fresh, fresh.snapshot() as theirs:
-            return Verdict(sequence=until, difference=await compare_snapshots(ours, theirs, model))
+        async with (
+            replayed_copy(event_log, model, until=until, directory=directory, run=run) as fresh,
+            fresh.snapshot() as theirs,
+        ):
+            return Verification(sequence=until, difference=await compare_snapshots(ours, theirs, model))
 
 
 async def _sequence_of(snapshot: Snapshot, model: ReadModel, head: Head) -> int:
@@ -154,13 +157,13 @@ async def dump(store: Reader, model: ReadModel) -> Dump:
         return Dump(whole.hexdigest(), tables, applied)
 
 
-async def compare(live: Reader, fresh: Reader, model: ReadModel) -> Difference | None:
+async def compare(live: Reader, fresh: Reader, model: ReadModel) -> RowDifference | None:
     """The first difference between two stores of one read model, None where they are equal. Reads both once, in step."""
     async with live.snapshot() as ours, fresh.snapshot() as theirs:
         return await compare_snapshots(ours, theirs, model)
 
 
-async def compare_snapshots(ours: Snapshot, theirs: Snapshot, model: ReadModel) -> Difference | None:
+async def compare_snapshots(ours: Snapshot, theirs: Snapshot, model: ReadModel) -> RowDifference | None:
     """As `compare`, of two moments."""
     for table in _tables(model):
         difference = await _compare_table(ours, theirs, table)
@@ -169,11 +172,11 @@ async def compare_snapshots(ours: Snapshot, theirs: Snapshot, model: ReadModel) 
     applied, expected = await _applied(ours, model), await _applied(theirs, model)
     for name, count in expected.items():
         if applied.get(name) != count:
-            return Difference("checkpoints", (name,), {"applied": applied.get(name)}, {"applied": count})
+            return RowDifference("checkpoints", (name,), {"applied": applied.get(name)}, {"applied": count})
     return None
 
 
-async def _compare_table(ours: Snapshot, theirs: Snapshot, table: Table) -> Difference | None:
+async def _compare_table(ours: Snapshot, theirs: Snapshot, table: Table) -> RowDifference | None:
     lists = ours.scan(table), theirs.scan(table)
     while True:
         some, others = await anext(lists[0], None) or (), await anext(lists[1], None) or ()
@@ -194,7 +197,7 @@ async def _compare_table(ours: Snapshot, theirs: Snapshot, table: Table) -> Diff
             fresh = None
         row = live or fresh
         assert row is not None
-        return Difference(table.name, tuple(row[name] for name in table.key), live, fresh)
+        return RowDifference(table.name, tuple(row[name] for name in table.key), live, fresh)
 
 
 def _key(table: Table, row: Mapping[str, Any]) -> tuple[Any, ...]:

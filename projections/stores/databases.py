@@ -73,9 +73,9 @@ def shown(url: str) -> str:
     """An address without its password. Raises StoreUnavailable as `store_at`."""
     if not url.startswith(POSTGRES):
         return url
-    from projections.stores.postgres.connection import Address  # noqa: PLC0415 - slow
+    from projections.stores.postgres.connection import DatabaseAddress  # noqa: PLC0415 - slow
 
-    return Address(url).shown
+    return DatabaseAddress(url).shown
 
 
 def _file(url: str) -> Path:

@@ -15,7 +15,7 @@ from typing import Any
 
 from projections.errors import MigrationError, RowRefused
 from projections.model import Change, Column, Delete, Projection, Put, Table
-from projections.store import Checkpoint, KeyRecord, Outcome, Parked, Row, SchemaVersion, Step, Store
+from projections.store import Checkpoint, CheckpointOutcome, KeyRecord, Parked, Row, SchemaVersion, Step, Store
 
 PEOPLE = Table(
     "people",
@@ -148,7 +148,7 @@ class StoreConformance:
     async def test_rows_and_checkpoint_are_written_together(self, store: Store) -> None:
         """What a step brings can be read, and its checkpoint is the new one."""
         await self.made(store)
-        assert await store.advance([step(0, 5, person("ann", 3), visit("ann", 1, "lake"))]) is Outcome.STORED
+        assert await store.advance([step(0, 5, person("ann", 3), visit("ann", 1, "lake"))]) is CheckpointOutcome.STORED
         assert await store.checkpoints() == {"visitors": checkpoint(5)}
         assert [row["id"] for row in await self.rows(store, PEOPLE)] == ["ann"]
         assert await self.rows(store, VISITS) == [{"person": "ann", "number": 1, "place": "lake"}]
@@ -184,7 +184,7 @@ class StoreConformance:
         assert found == [{"id": "b"}]
         assert await store.fetch("SELECT id FROM people WHERE born <= $1", born) == [{"id": "a"}]
         assert await store.fetch_one("SELECT id FROM people WHERE id = $1", "c") is None
-        assert await store.fetch_beside("SELECT id FROM people WHERE id <> $1 ORDER BY id", "nil") == await store.fetch(
+        assert await store.fetch_in_thread("SELECT id FROM people WHERE id <> $1 ORDER BY id", "nil") == await store.fetch(
             "SELECT id FROM people WHERE id <> $1 ORDER BY id", "nil"
         )
 
@@ -225,12 +225,13 @@ class StoreConformance:
         people = [person(f"p{n}", n, born=datetime(2026, 1, 1, tzinfo=UTC), extra="[1]") for n in several]
         keys = [KeyRecord(f"k{n % 600}", None, "s", n) for n in several]
         visits = [visit(f"p{n}", 1, None if n % 2 else "lake") for n in several]
-        assert await store.advance([step(0, 1, *visits, *people)], keys) is Outcome.STORED
+        assert await store.advance([step(0, 1, *visits, *people)], keys) is CheckpointOutcome.STORED
         assert await store.find_key("k5") == KeyRecord("k5", None, "s", 5)
         later = [person(f"p{n}", 2 * n) for n in several[:400]]
         gone = [Delete(VISITS, (f"p{n}", 1)) for n in several[400:]] + [Delete(PEOPLE, (f"p{n}",)) for n in several[400:]]
         assert (
-            await store.advance([step(1, 2, *gone, *later)], [KeyRecord(f"k{n}", "x", "t", n) for n in several]) is Outcome.STORED
+            await store.advance([step(1, 2, *gone, *later)], [KeyRecord(f"k{n}", "x", "t", n) for n in several])
+            is CheckpointOutcome.STORED
         )
         assert {row["id"]: row["age"] for row in await self.rows(store, PEOPLE)} == {f"p{n}": 2 * n for n in several[:400]}
         assert len(await self.rows(store, VISITS)) == 400
@@ -281,7 +282,7 @@ class StoreConformance:
         await store.advance([step(0, 5, person("ann")), step(0, 5, projection=MAP)])
         for wrong in (0, 4, 6):
             steps = [step(wrong, 9, person("bob")), step(5, 9, Put(PLACES, ("hill",)), projection=MAP)]
-            assert await store.advance(steps, [KeyRecord("k", None, "s", 6)]) is Outcome.MISMATCH
+            assert await store.advance(steps, [KeyRecord("k", None, "s", 6)]) is CheckpointOutcome.MISMATCH
         assert await store.checkpoints() == {"visitors": checkpoint(5), "map": checkpoint(5, MAP)}
         assert [row["id"] for row in await self.rows(store, PEOPLE)] == ["ann"]
         assert await self.rows(store, PLACES) == []
@@ -294,16 +295,16 @@ class StoreConformance:
         other = Step(
             projection=VISITORS, before=checkpoint(5, incarnation="two"), after=checkpoint(6, incarnation="two"), changes=()
         )
-        assert await store.advance([other]) is Outcome.MISMATCH
+        assert await store.advance([other]) is CheckpointOutcome.MISMATCH
 
     async def test_a_step_that_was_stored_is_known_again(self, store: Store) -> None:
         """The answer to an earlier try may have been lost."""
         await self.made(store)
         steps = [step(0, 5, person("ann", 1))]
-        assert await store.advance(steps) is Outcome.STORED
-        assert await store.advance(steps) is Outcome.ALREADY
-        assert await store.advance([step(5, 6, person("ann", 2))]) is Outcome.STORED
-        assert await store.advance(steps) is Outcome.MISMATCH
+        assert await store.advance(steps) is CheckpointOutcome.STORED
+        assert await store.advance(steps) is CheckpointOutcome.ALREADY
+        assert await store.advance([step(5, 6, person("ann", 2))]) is CheckpointOutcome.STORED
+        assert await store.advance(steps) is CheckpointOutcome.MISMATCH
         assert [row["age"] for row in await self.rows(store, PEOPLE)] == [2]
 
     async def test_of_two_projectors_one_goes_on(self, store: Store) -> None:
@@ -322,7 +323,7 @@ class StoreConformance:
         assert await self.rows(store, PEOPLE) == []
         assert await store.checkpoints() == {}
         assert await store.find_key("k") is None
-        assert await store.advance([step(0, 1, person("ann", 1))]) is Outcome.STORED
+        assert await store.advance([step(0, 1, person("ann", 1))]) is CheckpointOutcome.STORED
 
     async def test_the_first_use_of_a_key_stays(self, store: Store) -> None:
         """In one batch and over several."""
@@ -337,19 +338,20 @@ class StoreConformance:
         """By projection and sequence; put again over what was there, taken away, and nothing where the checkpoint moved."""
         await self.made(store)
         ann, bob, lake = parked("p.ann", 5), parked("p.bob", 2), parked("p.ann", 4, MAP, types="")
-        assert await store.advance([step(0, 5)], (), {one.place: one for one in (ann, bob, lake)}) is Outcome.STORED
+        assert await store.advance([step(0, 5)], (), {one.place: one for one in (ann, bob, lake)}) is CheckpointOutcome.STORED
         assert await store.parked() == [lake, bob, ann]
         more = parked("p.ann", 5, waiting=3, last=9)
-        assert await store.advance([step(4, 9)], (), {more.place: more, bob.place: None}) is Outcome.MISMATCH
+        assert await store.advance([step(4, 9)], (), {more.place: more, bob.place: None}) is CheckpointOutcome.MISMATCH
         assert await store.parked() == [lake, bob, ann]
         assert (
-            await store.advance([step(5, 9)], (), {more.place: more, bob.place: None, ("map", "p.never"): None}) is Outcome.STORED
+            await store.advance([step(5, 9)], (), {more.place: more, bob.place: None, ("map", "p.never"): None})
+            is CheckpointOutcome.STORED
         )
         assert await store.parked() == [lake, more]
         with _refused(RowRefused):
             await store.advance([step(9, 10, person("bob", -1))], (), {more.place: None})
         assert await store.parked() == [lake, more]
-        assert await store.advance([], (), {lake.place: None}) is Outcome.STORED
+        assert await store.advance([], (), {lake.place: None}) is CheckpointOutcome.STORED
         await store.close()
         await store.open()
         assert await store.parked() == [more]
@@ -366,7 +368,7 @@ class StoreConformance:
         assert await self.rows(store, PEOPLE) == []
         assert await self.rows(store, VISITS) == []
         assert await self.rows(store, PLACES) == [{"name": "lake"}]
-        assert await store.advance([step(0, 5, person("bob"))]) is Outcome.STORED
+        assert await store.advance([step(0, 5, person("bob"))]) is CheckpointOutcome.STORED
 
     async def test_a_snapshot_does_not_change(self, store: Store) -> None:
         """Rows and checkpoints of one moment, by key, in lists, while more is written."""

@@ -29,7 +29,7 @@ from statistics import median
 import attrs
 from tree_sitter import Parser
 
-from gctd.engines.__main__ import Order
+from gctd.engines.__main__ import EngineRequest
 from gctd.engines.engine import EngineInput
 from gctd.engines.gocrap.walk import select_like_gocrap
 from gctd.engines.golang.profile import read_profile
@@ -91,7 +91,7 @@ class Engine:
 
     def run(self) -> tuple[float, float]:
         order = self.folder / "order.json"
-        order.write_bytes(Order(engine=self.name, given=self.given).written())
+        order.write_bytes(EngineRequest(engine=self.name, given=self.given).written())
         return timed([sys.executable, "-m", "gctd.engines", str(order), str(self.folder / "report.json")], self.folder)
 
     def cold(self) -> tuple[float, float]:

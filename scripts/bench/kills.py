@@ -21,7 +21,7 @@ from eventlog.embedded.nats import EmbeddedServer
 from projections.errors import ProjectionError
 from projections.migrations import Migrations
 from projections.projector.projector import Projector
-from projections.rebuild.verify import compare, dump, folded
+from projections.rebuild.verify import compare, dump, replayed_copy
 from projections.stores.databases import reader_at, store_at
 from tests.support.readside.ledger import MODEL, Book
 from tests.support.readside.projecting import ledger_log, start_projector
@@ -77,7 +77,7 @@ async def main(kills: int, events: int, seed: int, database: str | None) -> None
                 await Migrations(store, MODEL).up()
                 left = head.last - await position(database)
                 await Projector(log, store, MODEL).run(until=head.last)
-                async with folded(log, MODEL, until=head.last) as fresh:
+                async with replayed_copy(log, MODEL, until=head.last) as fresh:
                     difference = await compare(store, fresh, MODEL)
                     equal = difference is None and await dump(store, MODEL) == await dump(fresh, MODEL)
     print(f"{kills} kills, {head.last:,} events, seed {seed}: a process gained {median(gained):,.0f} events before it was killed")

@@ -29,7 +29,7 @@ from eventlog.embedded.nats import EmbeddedServer
 from eventlog.jetstream.log import JetStreamLog
 from projections.migrations import Migrations
 from projections.projector.projector import Projector
-from projections.rebuild.verify import compare, dump, folded
+from projections.rebuild.verify import compare, dump, replayed_copy
 from projections.store import Store
 from projections.stores.databases import store_at
 from tests.support.readside.ledger import FIXED, MODEL, Book, Booked, Opened
@@ -105,7 +105,7 @@ async def mended(log: JetStreamLog, store: Store) -> str:
     projector = Projector(log, store, FIXED)
     await projector.run(until=last)
     done = await projector.unpark()
-    async with folded(log, FIXED, until=last) as fresh:
+    async with replayed_copy(log, FIXED, until=last) as fresh:
         equal = await compare(store, fresh, FIXED) is None and await dump(store, FIXED) == await dump(fresh, FIXED)
     return f"mended, {len(done.freed)} taken up: {'equal to a clean fold' if equal else 'DIFFERS from a clean fold'}"
 

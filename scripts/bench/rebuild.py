@@ -36,8 +36,8 @@ from eventlog.jetstream.transport.connection import Connection
 from gctd.domain import worker
 from gctd.readmodel import MODEL
 from projections.errors import ProjectionError
-from projections.rebuild.copies import Copies, Part
-from projections.rebuild.operations import Order, Work
+from projections.rebuild.copies import Copies, CopyPart
+from projections.rebuild.operations import AdminCommand, Operation
 from projections.store import Store
 from projections.stores.databases import copies_at
 from projections.stores.postgres.server import PostgresServer
@@ -87,9 +87,9 @@ async def write(log: JetStreamLog, rate: float) -> None:
 
 async def copied(copies: Copies) -> int:
     """How far the copy is."""
-    if Part.NEW not in await copies.there():
+    if CopyPart.NEW not in await copies.there():
         return 0
-    copy = copies.reader(Part.NEW)
+    copy = copies.reader(CopyPart.NEW)
     try:
         await copy.open()
         found = await copy.checkpoints()
@@ -121,10 +121,10 @@ async def estimate(copies: Copies, total: int, environment: dict[str, str]) -> N
     print(f"after a tenth {told:.1f} s were left to half of it; it took {took:.1f} s ({told / took - 1:+.0%}); killed there")
 
 
-async def timed(side: ReadSide, work: Work) -> float:
+async def timed(side: ReadSide, work: Operation) -> float:
     """Have the read side switch or roll back; seconds."""
     started = time.perf_counter()
-    await side.maintenance.do(Order(work=work, database=""))
+    await side.maintenance.do(AdminCommand(work=work, database=""))
     return time.perf_counter() - started
 
 
@@ -144,7 +144,7 @@ async def measure(url: str, log: JetStreamLog, database: str, rate: float) -> No
             process = await rebuild("resume", environment)
             assert await process.wait() == 0
             print(f"gone on with from sequence {half:,}, and verified")
-            for work in (Work.SWITCH, Work.ROLLBACK):
+            for work in (Operation.SWITCH, Operation.ROLLBACK):
                 print(f"{work.value}: {await timed(side, work):.2f} s with what was missing; see `milliseconds` above for itself")
             for task in tasks:
                 task.cancel()

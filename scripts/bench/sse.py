@@ -36,7 +36,7 @@ from httpkit.application import build_application
 from httpkit.edge import Edge
 from httpkit.ops.health import Health
 from httpkit.routes import Call, Nothing, Route
-from httpkit.server.serving import Address, Limits, serving
+from httpkit.server.serving import ListenAddress, ServerLimits, serving
 from httpkit.sse.frames import Frame
 from httpkit.sse.hub import Hub, StreamSettings
 
@@ -196,7 +196,9 @@ WAYS = (
 )
 
 
-async def clients_of(address: Address, way: Way, clients: int, expected: int, *, delays: bool) -> asyncio.subprocess.Process:
+async def clients_of(
+    address: ListenAddress, way: Way, clients: int, expected: int, *, delays: bool
+) -> asyncio.subprocess.Process:
     """Start the clients' process and wait until all are connected."""
     arguments = [str(address.port), way.path, str(clients), str(expected), "delays" if delays else "count"]
     process = await asyncio.create_subprocess_exec(
@@ -216,7 +218,7 @@ async def result_of(process: asyncio.subprocess.Process) -> dict[str, float]:
     return found
 
 
-async def rate(senders: Senders, address: Address, way: Way, clients: int, frames: int) -> float:
+async def rate(senders: Senders, address: ListenAddress, way: Way, clients: int, frames: int) -> float:
     """Frames received per second, all clients together, with the server as fast as it can."""
     process = await clients_of(address, way, clients, frames, delays=False)
     publisher = Publisher(senders)
@@ -228,7 +230,9 @@ async def rate(senders: Senders, address: Address, way: Way, clients: int, frame
     return clients * frames / ((result["at"] - started) / 1e9)
 
 
-async def delay(senders: Senders, address: Address, way: Way, clients: int, frames: int, pace: float) -> tuple[float, float]:
+async def delay(
+    senders: Senders, address: ListenAddress, way: Way, clients: int, frames: int, pace: float
+) -> tuple[float, float]:
     """Milliseconds from publishing to receipt: p50 and p99, at `pace` publishes a second."""
     process = await clients_of(address, way, clients, frames, delays=True)
     publisher = Publisher(senders)
@@ -268,7 +272,7 @@ async def measure(clients: int, frames: int, runs: int, pace: float) -> None:
     app = build_application(TABLE, senders, edge, health=Health({}))
     rates: dict[str, list[float]] = {way.name: [] for way in WAYS}
     delays: dict[str, list[tuple[float, float]]] = {way.name: [] for way in WAYS}
-    async with serving(app, edge, host="127.0.0.1", port=0, limits=Limits(max_connections=clients + 10)) as address:
+    async with serving(app, edge, host="127.0.0.1", port=0, limits=ServerLimits(max_connections=clients + 10)) as address:
         for _ in range(runs):
             for way in WAYS:
                 rates[way.name].append(await rate(senders, address, way, clients, frames * way.frames))

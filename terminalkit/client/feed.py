@@ -30,7 +30,7 @@ _POSITION = re.compile(r"(?:(?P<epoch>[^-]*)-)?(?P<sequence>[0-9]{1,19})(?:\.(?P
 
 
 @attrs.frozen
-class Frame:
+class ReceivedFrame:
     """An event: its name, its data as text, and the id that it bore itself (None where it bore none)."""
 
     event: str
@@ -49,14 +49,14 @@ class Opened:
 
 
 @attrs.frozen
-class Lost:
+class StreamLost:
     """A connection ended or did not come about; the next try follows in `wait` seconds."""
 
     error: ClientError
     wait: float
 
 
-Signal = Frame | Opened | Lost
+Signal = ReceivedFrame | Opened | StreamLost
 Connect = Callable[[str | None], AbstractAsyncContextManager[AsyncIterator[bytes]]]
 """Opens a stream behind an event id (None: from now on) and gives its bytes; raises ClientError."""
 
@@ -78,7 +78,7 @@ class FrameParser:
         self._size = 0
         self._id: str | None = None
 
-    def feed(self, chunk: bytes) -> list[Frame]:
+    def feed(self, chunk: bytes) -> list[ReceivedFrame]:
         """The frames that these bytes complete. Raises ClientError where a frame is larger than LARGEST_FRAME."""
         return [frame for line in self._lines(chunk) if (frame := self._take(line)) is not None]
 
@@ -93,7 +93,7 @@ class FrameParser:
         yield from lines
         self._check_size()
 
-    def _take(self, line: str) -> Frame | None:
+    def _take(self, line: str) -> ReceivedFrame | None:
         if not line:
             return self._dispatch()
         name, _, value = line.partition(":")
@@ -117,10 +117,10 @@ class FrameParser:
         if self._size + len(self._rest) > LARGEST_FRAME:
             raise ClientError("the event stream has a frame without an end")
 
-    def _dispatch(self) -> Frame | None:
+    def _dispatch(self) -> ReceivedFrame | None:
         if self._id is not None:
             self.last_id = self._id or None  # an empty id takes the last one back
-        frame = Frame(self._event or "message", "\n".join(self._data), self._id) if self._data else None
+        frame = ReceivedFrame(self._event or "message", "\n".join(self._data), self._id) if self._data else None
         self._event, self._data, self._size, self._id = "", [], 0, None
         return frame
 
@@ -178,13 +178,13 @@ async def follow(connect: Connect, *, after: str | None = None, first_wait: floa
         last_id, retry = parser.last_id, retry if parser.retry is None else parser.retry
         wait = _wait(error, retry, failures)
         failures += 1
-        yield Lost(error, wait)
+        yield StreamLost(error, wait)
         await asyncio.sleep(wait)
 
 
 async def _frames(
-    greeting: Sequence[Frame], parser: FrameParser, chunks: AsyncIterator[bytes]
-) -> AsyncGenerator[Sequence[Frame], None]:
+    greeting: Sequence[ReceivedFrame], parser: FrameParser, chunks: AsyncIterator[bytes]
+) -> AsyncGenerator[Sequence[ReceivedFrame], None]:
     yield greeting
     async for chunk in chunks:
         yield parser.feed(chunk)

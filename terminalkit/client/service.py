@@ -11,7 +11,7 @@ from uuid import uuid4
 from terminalkit.client.errors import Unavailable
 from terminalkit.client.feed import Signal, follow
 from terminalkit.client.resources import R, parse_list
-from terminalkit.client.transport import Answer, Transport
+from terminalkit.client.transport import ServerAnswer, Transport
 
 TIMEOUT = 30.0
 """Seconds that one request may take, unless a caller says otherwise."""
@@ -56,14 +56,14 @@ class ServiceClient:
         at_least: float = 0.0,
         media: str | None = None,
         again: tuple[type[Exception], ...] = (Unavailable,),
-    ) -> Answer:
+    ) -> ServerAnswer:
         """A POST: made a second time, under the same key, where it is unknown whether the first took effect.
 
         `at_least`, `media` as in `Transport.request`; `again`: the errors after which it is made a second time.
         """
         headers = {"Idempotency-Key": str(uuid4())}
 
-        async def post() -> Answer:
+        async def post() -> ServerAnswer:
             return await self._transport.request(
                 "POST", path, query=query, body=body, headers=headers, at_least=at_least, media=media
             )

@@ -24,7 +24,7 @@ _HOW_LONG_TO_CONNECT = 10.0
 
 
 @attrs.frozen
-class Answer:
+class ServerAnswer:
     """The decoded JSON of a 2xx answer (None where it has no body), with the cursor of the next page and the entity tag."""
 
     document: Any
@@ -70,7 +70,7 @@ class Transport:
         headers: Mapping[str, str] | None = None,
         at_least: float = 0.0,
         media: str | None = None,
-    ) -> Answer:
+    ) -> ServerAnswer:
         """Make a request and wait for its answer, at most `timeout` seconds or, if more, `at_least`. Raises ClientError.
 
         `body` is sent as JSON; with `media` it is bytes of that type.
@@ -81,7 +81,7 @@ class Transport:
         async with self._exchange(method, path, query=query, data=data, headers=sent, limits=limits) as response:
             raw = await response.read()
             cursor, etag = _next_cursor(response), response.headers.get("ETag")
-        return Answer(_decoded(raw) if raw else None, cursor, etag)
+        return ServerAnswer(_decoded(raw) if raw else None, cursor, etag)
 
     async def text(self, path: str, *, query: Mapping[str, str] | None = None, media: str = "text/plain") -> str:
         """The text at a path, of the type `media`. Raises ClientError."""

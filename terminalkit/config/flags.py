@@ -20,7 +20,7 @@ from terminalkit.options import Function
 from terminalkit.output import Column, Output
 
 if TYPE_CHECKING:
-    from terminalkit.config.loading import About, Shown
+    from terminalkit.config.loading import SettingInfo, SettingValue
 
 L = TypeVar("L")
 
@@ -28,7 +28,7 @@ _PREFIX = "setting_"
 
 
 @attrs.frozen
-class Sources(Generic[L]):
+class SettingSources(Generic[L]):
     """Where a command's settings come from beside the environment: its flags, and the file that it names."""
 
     flags: Mapping[str, Any]
@@ -58,7 +58,7 @@ class SettingFlags(Generic[L]):
     """
 
     load: Callable[[Mapping[str, Any], Path | None], L]
-    describe: Callable[[str], About]
+    describe: Callable[[str], SettingInfo]
     file: str
     numbers: frozenset[str] = frozenset()
     switches: frozenset[str] = frozenset()
@@ -73,7 +73,7 @@ class SettingFlags(Generic[L]):
             def with_sources(*args: Any, config: Path | None, **kwargs: Any) -> Any:
                 flags = {name: kwargs.pop(f"{_PREFIX}{name}") for name in names}
                 given = {name: value for name, value in flags.items() if value not in (None, ())}
-                return function(*args, sources=Sources(given, config, self), **kwargs)
+                return function(*args, sources=SettingSources(given, config, self), **kwargs)
 
             chosen = click.Path(exists=True, dir_okay=False, path_type=Path)
             decorated: Function = click.option("--config", type=chosen, help=f"Settings file.  [default: {self.file}]")(
@@ -96,7 +96,7 @@ class SettingFlags(Generic[L]):
         return click.option(*names, cls=_SettingOption, describe=self.describe, multiple=name in self.lists)
 
 
-def setting_of(parameter: str) -> str:
+def setting_for(parameter: str) -> str:
     """The flag of a setting by the name of the command's parameter."""
     return "--" + parameter.removeprefix(_PREFIX).replace("_", "-")
 
@@ -104,7 +104,7 @@ def setting_of(parameter: str) -> str:
 class _SettingOption(click.Option):
     """The flag of a setting, with the help that the setting has."""
 
-    def __init__(self, *args: Any, describe: Callable[[str], About], **kwargs: Any) -> None:
+    def __init__(self, *args: Any, describe: Callable[[str], SettingInfo], **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._describe = describe
 
@@ -115,7 +115,7 @@ class _SettingOption(click.Option):
         return super().get_help_record(ctx)
 
 
-def show_settings(output: Output, shown: Sequence[Shown]) -> None:
+def show_settings(output: Output, shown: Sequence[SettingValue]) -> None:
     """Each setting's value and its source."""
     if output.json:
         output.document([{"key": one.key, "value": one.value, "origin": one.origin} for one in shown])

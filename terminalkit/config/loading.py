@@ -75,7 +75,7 @@ def settings(cls: type[C]) -> type[C]:
 
 
 @attrs.frozen
-class Shown:
+class SettingValue:
     """A setting as it is shown: its key, its value without secrets, where it came from, its variable, what it is for."""
 
     key: str
@@ -86,7 +86,7 @@ class Shown:
 
 
 @attrs.frozen
-class About:
+class SettingInfo:
     """What a setting is for, its variable in the environment, its default as a user writes it, and a word for its values."""
 
     help: str
@@ -95,12 +95,12 @@ class About:
     metavar: str | None
 
 
-def describe(cls: type[Any], name: str, *, prefix: str) -> About:
+def describe(cls: type[Any], name: str, *, prefix: str) -> SettingInfo:
     """What is to be said of a setting in the help of a command; it has a default."""
     field = next(field for field in _fields(cls, prefix) if field.name == name)
     value = field.shown(getattr(cls(), name))
     default = "none" if value in (None, ()) else str(value).lower() if isinstance(value, bool) else str(value)
-    return About(field.about.help, field.env, default, _metavar(field.attribute.type, duration=field.about.duration))
+    return SettingInfo(field.about.help, field.env, default, _metavar(field.attribute.type, duration=field.about.duration))
 
 
 def _metavar(type_: Any, *, duration: bool) -> str | None:
@@ -112,17 +112,19 @@ def _metavar(type_: Any, *, duration: bool) -> str | None:
 
 
 @attrs.frozen
-class Loaded(Generic[C]):
+class LoadedSettings(Generic[C]):
     """Settings, and by key where each came from: `flag`, `environment NAME`, `file PATH`, `default`."""
 
     values: C
     origins: Mapping[str, str]
     prefix: str
 
-    def show(self) -> list[Shown]:
+    def show(self) -> list[SettingValue]:
         """All settings, in the order of the class, secrets masked (passwords in URLs too)."""
         return [
-            Shown(field.key, field.shown(getattr(self.values, field.name)), self.origins[field.key], field.env, field.about.help)
+            SettingValue(
+                field.key, field.shown(getattr(self.values, field.name)), self.origins[field.key], field.env, field.about.help
+            )
             for field in _fields(type(self.values), self.prefix)
         ]
 
@@ -193,7 +195,9 @@ def _fields(cls: type, prefix: str) -> list[_Field]:
     return found
 
 
-def load(cls: type[C], *, prefix: str, flags: Mapping[str, Any], env: Mapping[str, str], file: Path | None = None) -> Loaded[C]:
+def load(
+    cls: type[C], *, prefix: str, flags: Mapping[str, Any], env: Mapping[str, str], file: Path | None = None
+) -> LoadedSettings[C]:
     """The settings of this process.
 
     `flags` by attribute name; None means that it was not given. A `file` that does not exist is an error: whoever looks for one
@@ -214,7 +218,7 @@ def load(cls: type[C], *, prefix: str, flags: Mapping[str, Any], env: Mapping[st
             errors.append(str(error))
     if errors:
         raise SettingsError("\n".join(errors))
-    return Loaded(cls(**values), origins, prefix)
+    return LoadedSettings(cls(**values), origins, prefix)
 
 
 class _BadValue(Exception):

@@ -14,7 +14,7 @@ from terminalkit.exits import ExitCode
 from terminalkit.output import Output
 
 if TYPE_CHECKING:
-    from httpkit.server.serving import Address
+    from httpkit.server.serving import ListenAddress
 
 ready_option = click.option(
     "--ready-fd", type=click.IntRange(min=1), help="Write the address to this open file, too, and close it, when ready."
@@ -42,10 +42,10 @@ def run_program(program: Coroutine[Any, Any, None], settings: Logged) -> int:
     return ExitCode.OK
 
 
-def announce(output: Output, ready_fd: int | None) -> Callable[[Address], None]:
+def announce(output: Output, ready_fd: int | None) -> Callable[[ListenAddress], None]:
     """Says where a server listens: on standard output, and to an open file, which it closes, where one is given."""
 
-    def on_ready(address: Address) -> None:
+    def on_ready(address: ListenAddress) -> None:
         # What a program has when it is ready it keeps: the collector need not look at it again and again.
         gc.collect()
         gc.freeze()

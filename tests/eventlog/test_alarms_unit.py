@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 
-from eventlog.support.timers import Alarms
+from eventlog.support.timers import TimerQueue
 from tests.support.waiting import wait_until
 
 
 async def test_what_is_not_cleared_rings_in_order_and_what_is_cleared_never() -> None:
-    alarms = Alarms(0.02)
+    alarms = TimerQueue(0.02)
     rung: list[str] = []
     alarms.set(lambda: rung.append("first"))
     cleared = alarms.set(lambda: rung.append("cleared"))
@@ -21,7 +21,7 @@ async def test_what_is_not_cleared_rings_in_order_and_what_is_cleared_never() ->
 
 
 async def test_one_that_is_set_after_all_have_rung_rings_too() -> None:
-    alarms = Alarms(0.01)
+    alarms = TimerQueue(0.01)
     for _ in range(2):
         rung = asyncio.Event()
         alarms.set(rung.set)
@@ -31,7 +31,7 @@ async def test_one_that_is_set_after_all_have_rung_rings_too() -> None:
 
 async def test_none_rings_before_its_time() -> None:
     loop = asyncio.get_running_loop()
-    alarms, rung = Alarms(0.05), asyncio.Event()
+    alarms, rung = TimerQueue(0.05), asyncio.Event()
     alarms.clear(alarms.set(rung.set))
     await asyncio.sleep(0.03)
     began = loop.time()

@@ -23,7 +23,7 @@ from eventlog import (
     OutcomeUnknown,
     Proposal,
 )
-from eventlog.commands import MOST_IN_ONE_COMMIT, Commands, Outcome, Step
+from eventlog.commands import MOST_IN_ONE_COMMIT, Commands, CommandStep, Outcome
 from eventlog.testing.memory import MemoryLog
 from tests.support.log.counter import COUNTER, REGISTRY, Add, Added, Counter, Short
 
@@ -312,8 +312,8 @@ class TestKeys:
 
 class TestTogether:
     @staticmethod
-    def move(amount: int) -> list[Step[Any, Any, Any]]:
-        return [Step(COUNTER, "one", Add(amount=-amount)), Step(COUNTER, "two", Add(amount=amount))]
+    def move(amount: int) -> list[CommandStep[Any, Any, Any]]:
+        return [CommandStep(COUNTER, "one", Add(amount=-amount)), CommandStep(COUNTER, "two", Add(amount=amount))]
 
     async def test_all_or_none(self, commands: Commands, log: Slow) -> None:
         await add(commands, 5)
@@ -352,11 +352,11 @@ class TestTogether:
         context = Context(key="k", fingerprint="f")
         first = await commands.execute_together(self.move(3), context)
         await add(commands, 1, id_="three")
-        again = await commands.execute_together([*self.move(3), Step(COUNTER, "four", Add(amount=1), new=True)], context)
+        again = await commands.execute_together([*self.move(3), CommandStep(COUNTER, "four", Add(amount=1), new=True)], context)
         assert [outcome.replayed for outcome in again] == [True, True]
         assert [outcome.state for outcome in again] == [outcome.state for outcome in first]
 
     async def test_a_new_aggregate_that_exists_is_loaded_and_judged(self, commands: Commands) -> None:
         await add(commands, 5)
-        (outcome,) = await commands.execute_together([Step(COUNTER, "one", Add(amount=1), new=True)])
+        (outcome,) = await commands.execute_together([CommandStep(COUNTER, "one", Add(amount=1), new=True)])
         assert outcome.state.total == 6

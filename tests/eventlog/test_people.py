@@ -18,7 +18,7 @@ from eventlog.admin.reconcile import apply
 from eventlog.embedded.nats import EmbeddedServer
 from eventlog.jetstream.keyring import JetStreamKeyring
 from eventlog.jetstream.transport.connection import Connection
-from eventlog.privacy.encryption import Key, Keyring, People, Sealed
+from eventlog.privacy.encryption import Ciphertext, Key, Keyring, PersonalDataCipher
 from eventlog.privacy.fields import ERASED, SEALED, personal
 from eventlog.testing.memory import MemoryKeyring, MemoryLog
 
@@ -66,8 +66,8 @@ def fields(events: Sequence[RecordedEvent]) -> tuple[str, str]:
     return event.data.name, event.data.wish
 
 
-def with_memory(keyring: Keyring) -> tuple[MemoryLog, People]:
-    people = People(keyring)
+def with_memory(keyring: Keyring) -> tuple[MemoryLog, PersonalDataCipher]:
+    people = PersonalDataCipher(keyring)
     return MemoryLog(REGISTRY, people=people), people
 
 
@@ -77,16 +77,16 @@ async def test_what_is_personal_is_not_in_the_log_and_is_read_with_the_key() -> 
     assert b"Anna" not in commit.data
     assert b"happy" not in commit.data
     assert fields(commit.events) == ("", "")
-    assert fields(await log.reveal(commit)) == ("Anna Weiß", "many happy returns")
-    assert (await log.reveal(commit))[0].data.page == 1
+    assert fields(await log.decrypt(commit)) == ("Anna Weiß", "many happy returns")
+    assert (await log.decrypt(commit))[0].data.page == 1
 
 
 async def test_another_reader_finds_the_key_and_one_without_a_keyring_says_that_there_is_something() -> None:
     keyring = MemoryKeyring()
     log, _ = with_memory(keyring)
     commit = await sign(log, "anna", "hello")
-    assert fields(await People(keyring).reveal(commit, REGISTRY)) == ("anna", "hello")
-    assert fields(await MemoryLog(REGISTRY).reveal(commit)) == (SEALED, SEALED)
+    assert fields(await PersonalDataCipher(keyring).decrypt(commit, REGISTRY)) == ("anna", "hello")
+    assert fields(await MemoryLog(REGISTRY).decrypt(commit)) == (SEALED, SEALED)
 
 
 async def test_who_is_erased_cannot_be_read_any_more_by_anybody_and_begins_anew() -> None:
@@ -97,13 +97,13 @@ async def test_who_is_erased_cannot_be_read_any_more_by_anybody_and_begins_anew(
     key = await people.find("ANNA ")
     assert key is not None
     await people.destroy(key)
-    for reader in (people, People(keyring)):
-        assert fields(await reader.reveal(first, REGISTRY)) == (ERASED, ERASED)
-        assert fields(await reader.reveal(other, REGISTRY)) == ("bert", "hi")
+    for reader in (people, PersonalDataCipher(keyring)):
+        assert fields(await reader.decrypt(first, REGISTRY)) == (ERASED, ERASED)
+        assert fields(await reader.decrypt(other, REGISTRY)) == ("bert", "hi")
     assert await people.find("anna") is None
     later = await sign(log, "anna", "back again", expected=2)
-    assert fields(await log.reveal(later)) == ("anna", "back again")
-    assert fields(await log.reveal(first)) == (ERASED, ERASED)
+    assert fields(await log.decrypt(later)) == ("anna", "back again")
+    assert fields(await log.decrypt(first)) == (ERASED, ERASED)
 
 
 async def test_after_an_erasure_elsewhere_nothing_is_written_under_the_old_key() -> None:
@@ -114,8 +114,8 @@ async def test_after_an_erasure_elsewhere_nothing_is_written_under_the_old_key()
     assert key is not None
     people.forget(key.id)  # the event has come, the key is still there
     second = await sign(log, "anna", "again", expected=1)
-    assert fields(await log.reveal(first)) == (ERASED, ERASED)
-    assert fields(await log.reveal(second)) == ("anna", "again")
+    assert fields(await log.decrypt(first)) == (ERASED, ERASED)
+    assert fields(await log.decrypt(second)) == ("anna", "again")
     assert [found.id for found in await keyring.after(0)] != [key.id]
 
 
@@ -124,13 +124,13 @@ async def test_what_was_sealed_for_one_place_does_not_open_at_another() -> None:
     commit = await sign(log, "anna", "hello")
     (event,) = commit.events
     assert event.sealed is not None
-    assert await people.open([Sealed(event.sealed, BOOK.subject, "Signed")]) == [{"name": "anna", "wish": "hello"}]
+    assert await people.open([Ciphertext(event.sealed, BOOK.subject, "Signed")]) == [{"name": "anna", "wish": "hello"}]
     changed = event.sealed[:-6] + ("A" if event.sealed[-6] != "A" else "B") + event.sealed[-5:]
     for wrong in (
-        Sealed(event.sealed, "guests.book.attic", "Signed"),
-        Sealed(event.sealed, BOOK.subject, "Left"),
-        Sealed(changed, BOOK.subject, "Signed"),
-        Sealed(event.sealed[:40], BOOK.subject, "Signed"),
+        Ciphertext(event.sealed, "guests.book.attic", "Signed"),
+        Ciphertext(event.sealed, BOOK.subject, "Left"),
+        Ciphertext(changed, BOOK.subject, "Signed"),
+        Ciphertext(event.sealed[:40], BOOK.subject, "Signed"),
     ):
         with pytest.raises(UndecodableCommit):
             await people.open([wrong])
@@ -139,10 +139,10 @@ async def test_what_was_sealed_for_one_place_does_not_open_at_another() -> None:
 async def test_what_names_nobody_is_not_sealed_and_what_was_stored_in_plain_is_read() -> None:
     log, people = with_memory(MemoryKeyring())
     nobody = await sign(log, "  ", "hello")
-    assert fields(nobody.events) == fields(await log.reveal(nobody)) == ("  ", "hello")
+    assert fields(nobody.events) == fields(await log.decrypt(nobody)) == ("  ", "hello")
     plain = b'{"t":"Signed","d":{"page":1,"name":"anna","wish":"hello"}}'
     data = b'{"id":"c","at":"2026-11-20T12:00:00Z","events":[%b],"state":{"d":{}}}' % plain
-    assert fields(await people.reveal(Commit(1, BOOK.subject, data, REGISTRY), REGISTRY)) == ("anna", "hello")
+    assert fields(await people.decrypt(Commit(1, BOOK.subject, data, REGISTRY), REGISTRY)) == ("anna", "hello")
 
 
 async def test_without_a_keyring_nothing_personal_is_written() -> None:

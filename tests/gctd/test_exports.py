@@ -18,11 +18,11 @@ from pydantic_sarif.model import StaticAnalysisResultsFormatSarifVersion210JsonS
 
 from gctd.domain.analysis import Metadata, PackageProblem, Summary
 from gctd.engines.changes.comparison import compare
-from gctd.engines.changes.gate import CheckName, Facts, Limits, judge
+from gctd.engines.changes.gate import CheckName, GateFacts, GateLimits, judge
 from gctd.engines.report import Counts, FunctionEntry, Report, ReportWarning
 from gctd.engines.score import crap, summarize, worst_first
 from gctd.engines.state import State
-from gctd.exports.badge import BAD, FAIR, GOOD, NEUTRAL, PLAIN, POOR, Badge, Figures, Metric, badge, grade
+from gctd.exports.badge import BAD, FAIR, GOOD, NEUTRAL, PLAIN, POOR, Badge, BadgeFigures, Metric, badge, grade
 from gctd.exports.coverage import statements_covered
 from gctd.exports.functions import functions_csv
 from gctd.exports.markdown import Comment, code, plain
@@ -235,9 +235,9 @@ def test_a_comment_says_what_changed_with_links_to_the_commit() -> None:
 
 
 def test_a_comment_has_the_verdict_of_the_gate() -> None:
-    limits = Limits(threshold=30.0, max_average=100.0, min_coverage=50.0)
+    limits = GateLimits(threshold=30.0, max_average=100.0, min_coverage=50.0)
     changes = compare(BEFORE.entries, REPORT.entries, threshold=30.0)
-    facts = Facts(entries=REPORT.entries, exceeded=5, average=50.0, coverage=None, uncovered=1, changes=changes)
+    facts = GateFacts(entries=REPORT.entries, exceeded=5, average=50.0, coverage=None, uncovered=1, changes=changes)
     text = comment(limits=limits, verdict=judge(limits, facts)).markdown()
     assert "❌ CRAP of `svc/api` at `0123456789ab`" in text
     assert "**The gate is not passed: 3 of 4 checks failed.**" in text
@@ -285,15 +285,15 @@ CHANGES = compare(BEFORE.entries, REPORT.entries, threshold=30.0)
     ],
 )
 def test_each_limit_of_the_gate_is_kept_at_its_bound_and_broken_behind_it(limits: dict[str, Any], failed: set[str]) -> None:
-    facts = Facts(entries=REPORT.entries, exceeded=5, average=50.0, coverage=60.0, uncovered=1, changes=CHANGES)
-    verdict = judge(Limits(threshold=30.0, **limits), facts)
+    facts = GateFacts(entries=REPORT.entries, exceeded=5, average=50.0, coverage=60.0, uncovered=1, changes=CHANGES)
+    verdict = judge(GateLimits(threshold=30.0, **limits), facts)
     assert {check.name for check in verdict.checks if not check.passed} == failed
     assert verdict.passed == (not failed)
 
 
 def test_the_gate_names_the_functions_behind_a_failure_the_worst_first() -> None:
-    facts = Facts(entries=REPORT.entries, exceeded=5, average=50.0, coverage=None, uncovered=0, changes=CHANGES)
-    verdict = judge(Limits(threshold=30.0, max_crap=80.0), facts)
+    facts = GateFacts(entries=REPORT.entries, exceeded=5, average=50.0, coverage=None, uncovered=0, changes=CHANGES)
+    verdict = judge(GateLimits(threshold=30.0, max_crap=80.0), facts)
     assert [(one.after.function, one.before is None, one.checks) for one in verdict.offenders] == [
         ("Unknown", True, (CheckName.MAX_CRAP, CheckName.MAX_NEW)),
         ("Store.Put", False, (CheckName.MAX_CRAP, CheckName.MAX_WORSE)),
@@ -304,7 +304,7 @@ def test_the_gate_names_the_functions_behind_a_failure_the_worst_first() -> None
 
 def test_only_risky_functions_count_as_worse_where_that_is_asked_for() -> None:
     old, new = report(entry("A", 3, 100.0), entry("B", 6, 100.0)), report(entry("A", 4, 100.0), entry("B", 6, 0.0))
-    facts = Facts(
+    facts = GateFacts(
         entries=new.entries,
         exceeded=1,
         average=1,
@@ -314,22 +314,22 @@ def test_only_risky_functions_count_as_worse_where_that_is_asked_for() -> None:
     )
 
     def worse(**limits: Any) -> list[str]:
-        return [one.after.function for one in judge(Limits(threshold=30.0, **limits), facts).offenders]
+        return [one.after.function for one in judge(GateLimits(threshold=30.0, **limits), facts).offenders]
 
     assert worse() == ["B", "A"]
     assert worse(worse="risky") == ["B"]
 
 
 def test_without_an_analysis_before_nothing_is_new() -> None:
-    facts = Facts(entries=REPORT.entries, exceeded=5, average=50.0, coverage=None, uncovered=0, changes=None)
-    verdict = judge(Limits(threshold=30.0), facts)
+    facts = GateFacts(entries=REPORT.entries, exceeded=5, average=50.0, coverage=None, uncovered=0, changes=None)
+    verdict = judge(GateLimits(threshold=30.0), facts)
     assert (verdict.passed, [check.passed for check in verdict.checks]) == (True, [None, None])
 
 
 # Badges
 
 SUMMARY = Summary(average=7.25, combined=1450.0, exceeded=3, total_funcs=200)
-FIGURES = Figures(summary=SUMMARY, threshold=30.0, coverage=81.999)
+FIGURES = BadgeFigures(summary=SUMMARY, threshold=30.0, coverage=81.999)
 
 
 @pytest.mark.parametrize(

@@ -14,14 +14,14 @@ from hypothesis import strategies as st
 from structlog.testing import capture_logs
 
 from graphql_fn.core.documents import Documents, Refused
-from graphql_fn.core.errors import Shown
+from graphql_fn.core.errors import PublicError
 from graphql_fn.core.evaluator import Evaluator
 from graphql_fn.core.function import Function
 from graphql_fn.core.hello import HELLO, SCHEMA
-from graphql_fn.core.limits import Limits
-from graphql_fn.core.request import Request
-from graphql_fn.core.result import Outcome, Result
-from graphql_fn.core.subscribing import Event
+from graphql_fn.core.limits import QueryLimits
+from graphql_fn.core.request import GraphQLRequest
+from graphql_fn.core.result import QueryOutcome, Result
+from graphql_fn.core.subscribing import SubscriptionEvent
 from graphql_fn.core.tokens import exceeds
 
 _SDL = """
@@ -56,7 +56,7 @@ class Root:
         return {"secret": 1}
 
     def told(self, _info: Any) -> str:
-        raise Shown("this is for you")
+        raise PublicError("this is for you")
 
     async def slow(self, _info: Any) -> str:
         await asyncio.sleep(30)
@@ -86,7 +86,7 @@ def trouble(**options: Any) -> Evaluator:
 
 
 async def ask(query: str, *, evaluator: Evaluator | None = None, **more: Any) -> Result:
-    return await (evaluator or trouble()).evaluate(Request(query, **more))
+    return await (evaluator or trouble()).evaluate(GraphQLRequest(query, **more))
 
 
 async def timed(query: str, evaluator: Evaluator) -> tuple[Result, float]:
@@ -141,7 +141,7 @@ async def test_a_value_that_a_resolver_should_not_have_given_is_not_told() -> No
 
 async def test_a_null_where_none_may_be_leaves_data_that_is_null() -> None:
     result = await ask("{ never }")
-    assert (result.document["data"], result.outcome) == (None, Outcome.EXECUTED)
+    assert (result.document["data"], result.outcome) == (None, QueryOutcome.EXECUTED)
 
 
 async def test_an_error_that_is_meant_for_the_client_is_told() -> None:
@@ -160,7 +160,7 @@ async def test_a_result_tells_of_so_many_errors_and_says_how_many_more_there_are
     assert len(result.document["errors"]) == 101
     assert messages(result)[-1] == "150 further errors are not shown"
     many = "{" + " ".join(f"x{number}" for number in range(15)) + "}"
-    assert len((await ask(many, evaluator=trouble(limits=Limits(errors=5)))).document["errors"]) == 6
+    assert len((await ask(many, evaluator=trouble(limits=QueryLimits(errors=5)))).document["errors"]) == 6
 
 
 async def test_the_context_is_made_for_each_request() -> None:
@@ -172,13 +172,13 @@ async def test_the_context_is_made_for_each_request() -> None:
 async def test_a_mutation_is_refused_where_only_queries_are_taken() -> None:
     assert (await ask("mutation { change }")).document == {"data": {"change": "changed"}}
     result = await ask("mutation { change }", only_queries=True)
-    assert (result.outcome, "data" in result.document) == (Outcome.CHANGES, False)
+    assert (result.outcome, "data" in result.document) == (QueryOutcome.CHANGES, False)
 
 
 async def test_a_subscription_has_no_single_result() -> None:
     result = await ask("subscription { ticks }")
     hint = "a subscription has no single result: ask for it with Accept: text/event-stream"
-    assert (result.outcome, messages(result)) == (Outcome.REFUSED, [hint])
+    assert (result.outcome, messages(result)) == (QueryOutcome.REFUSED, [hint])
 
 
 class Ticking(Root):
@@ -187,12 +187,12 @@ class Ticking(Root):
     def __init__(self) -> None:
         self.closed = False
 
-    async def ticks(self, _info: Any) -> AsyncIterator[Event]:
+    async def ticks(self, _info: Any) -> AsyncIterator[SubscriptionEvent]:
         try:
-            yield Event("1")
-            yield Event("2", {"ticks": 7})
-            yield Event("3", {"ticks": "secret"})
-            raise Shown("that was all")
+            yield SubscriptionEvent("1")
+            yield SubscriptionEvent("2", {"ticks": 7})
+            yield SubscriptionEvent("3", {"ticks": "secret"})
+            raise PublicError("that was all")
         finally:
             self.closed = True
 
@@ -204,7 +204,7 @@ def ticking() -> tuple[Evaluator, Ticking]:
 
 async def test_each_event_of_a_subscription_is_a_result_of_its_own(logs: list[Any]) -> None:
     evaluator, root = ticking()
-    found = await evaluator.subscribe(Request("subscription S { ticks }"))
+    found = await evaluator.subscribe(GraphQLRequest("subscription S { ticks }"))
     assert not isinstance(found, Result)
     updates = [(update.id, update.result and update.result.document) async for update in found]
     assert updates[:2] == [("1", None), ("2", {"data": {"ticks": 7}})]
@@ -216,7 +216,7 @@ async def test_each_event_of_a_subscription_is_a_result_of_its_own(logs: list[An
 
 async def test_a_subscription_that_is_given_up_closes_its_source() -> None:
     evaluator, root = ticking()
-    found = await evaluator.subscribe(Request("subscription { ticks }"))
+    found = await evaluator.subscribe(GraphQLRequest("subscription { ticks }"))
     assert not isinstance(found, Result)
     assert (await anext(found)).id == "1"
     await found.aclose()
@@ -227,9 +227,9 @@ async def test_a_subscription_that_is_given_up_closes_its_source() -> None:
     "query", ["subscription { tocks }", "{ hello }", "subscription {", "subscription($a: Int!) { ticks(of: $a) }"]
 )
 async def test_what_is_no_subscription_that_can_be_run_has_one_result(query: str) -> None:
-    found = await ticking()[0].subscribe(Request(query))
+    found = await ticking()[0].subscribe(GraphQLRequest(query))
     assert isinstance(found, Result)
-    assert found.outcome is (Outcome.EXECUTED if query == "{ hello }" else Outcome.REFUSED)
+    assert found.outcome is (QueryOutcome.EXECUTED if query == "{ hello }" else QueryOutcome.REFUSED)
 
 
 # What is hidden
@@ -239,7 +239,7 @@ async def test_introspection_and_suggestions_can_be_switched_off() -> None:
     closed = Evaluator(HELLO, introspection=False)
     assert messages(await ask("{ hell }", evaluator=closed)) == ["Cannot query field 'hell' on type 'Query'."]
     result = await ask("{ __schema { queryType { name } } }", evaluator=closed)
-    assert (result.outcome, "data" in result.document) == (Outcome.REFUSED, False)
+    assert (result.outcome, "data" in result.document) == (QueryOutcome.REFUSED, False)
     assert "introspection" in messages(result)[0]
     assert (await ask("{ __typename }", evaluator=closed)).document == {"data": {"__typename": "Query"}}
     kept = Evaluator(HELLO, introspection=False, suggestions=True)
@@ -288,7 +288,7 @@ async def test_a_query_over_a_limit_is_refused_at_once(name: str) -> None:
     evaluator = trouble()
     result, seconds = await timed(OVER[name], evaluator)
     assert seconds < 0.025
-    assert (result.outcome, "data" in result.document) == (Outcome.OVER_LIMIT, False)
+    assert (result.outcome, "data" in result.document) == (QueryOutcome.OVER_LIMIT, False)
     assert len(evaluator.documents) == 0
 
 
@@ -324,9 +324,9 @@ async def test_the_worst_that_the_limits_let_through_is_judged_quickly(name: str
 
 async def test_a_resolver_that_takes_too_long_is_given_up() -> None:
     started = time.monotonic()
-    result = await ask("{ hello slow }", evaluator=trouble(limits=Limits(seconds=0.05)))
+    result = await ask("{ hello slow }", evaluator=trouble(limits=QueryLimits(seconds=0.05)))
     assert time.monotonic() - started < 10
-    assert (result.outcome, messages(result)) == (Outcome.OUT_OF_TIME, ["the query took longer than 0.05 s"])
+    assert (result.outcome, messages(result)) == (QueryOutcome.OUT_OF_TIME, ["the query took longer than 0.05 s"])
 
 
 def _tokens(text: str) -> int:
@@ -362,7 +362,7 @@ def test_tokens_are_counted_as_the_parser_counts_them(pieces: list[str], less: i
 
 
 def documents(schema: GraphQLSchema = SCHEMA, **options: Any) -> Documents:
-    return Documents(schema, Limits(), introspection=True, suggestions=True, **options)
+    return Documents(schema, QueryLimits(), introspection=True, suggestions=True, **options)
 
 
 def test_a_document_is_parsed_and_validated_once() -> None:
@@ -476,7 +476,7 @@ async def test_a_plain_query_has_the_result_that_the_engine_gives(
         return engine(*given, **more)
 
     monkeypatch.setattr("graphql_fn.core.evaluator.execute", counted)
-    request = Request(query, extensions={"who": "me"}, operation="Two" if "Two" in query else None, request_id="r")
+    request = GraphQLRequest(query, extensions={"who": "me"}, operation="Two" if "Two" in query else None, request_id="r")
     evaluator = Evaluator(function)
     found = [await evaluator.evaluate(request) for _ in range(2)]
     assert (not runs) is is_plain

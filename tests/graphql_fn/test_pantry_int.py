@@ -12,11 +12,11 @@ import pytest
 import pytest_asyncio
 
 from graphql_fn.core.evaluator import Evaluator
-from graphql_fn.core.limits import LARGEST_PAGE, Limits
-from graphql_fn.core.request import Request
-from graphql_fn.core.result import Outcome
+from graphql_fn.core.limits import LARGEST_PAGE, QueryLimits
+from graphql_fn.core.request import GraphQLRequest
+from graphql_fn.core.result import QueryOutcome
 from graphql_fn.readmodels import pantry
-from servicekit.replica import Onlooker
+from servicekit.replica import ReadReplica
 from tests.support.pantry.stocked import code_of, moved_at, stocked
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -29,17 +29,17 @@ class Pantry:
     """The function, and what looks at its database."""
 
     evaluator: Evaluator
-    onlooker: Onlooker
+    onlooker: ReadReplica
 
     async def ask(self, query: str, **variables: Any) -> Any:
         """The data of a result without errors."""
-        result = await self.evaluator.evaluate(Request(query, variables))
+        result = await self.evaluator.evaluate(GraphQLRequest(query, variables))
         assert "errors" not in result.document, result.document["errors"]
         return result.document["data"]
 
     async def error(self, query: str) -> str:
         """The first error of a result."""
-        result = await self.evaluator.evaluate(Request(query))
+        result = await self.evaluator.evaluate(GraphQLRequest(query))
         return str(result.document["errors"][0]["message"])
 
     async def statements(self, query: str) -> tuple[Any, int]:
@@ -54,7 +54,7 @@ async def served(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Pant
     await stocked(database, products=PRODUCTS, movements=MOVEMENTS, categories=CATEGORIES)
     looking = pantry.onlooker(f"sqlite:{database}", None, max_lag=30)
     async with looking.running():
-        yield Pantry(Evaluator(pantry.function(looking), Limits(seconds=60)), looking)
+        yield Pantry(Evaluator(pantry.function(looking), QueryLimits(seconds=60)), looking)
 
 
 NESTED = """{ products(first: 1000) { edges { node {
@@ -240,8 +240,8 @@ async def test_a_query_that_comes_to_too_many_objects_is_refused_before_it_is_ru
     served: Pantry, query: str, objects: int
 ) -> None:
     before = served.onlooker.statements
-    result = await served.evaluator.evaluate(Request(query))
-    assert result.outcome is Outcome.OVER_LIMIT
+    result = await served.evaluator.evaluate(GraphQLRequest(query))
+    assert result.outcome is QueryOutcome.OVER_LIMIT
     text = f"the query may come to {objects} objects, 10000 are the most: ask for smaller pages"
     assert result.document == {"errors": [{"message": text}]}
     assert served.onlooker.statements == before
@@ -258,14 +258,14 @@ async def test_a_database_that_is_not_there_is_said_and_found_when_it_comes(tmp_
     database = tmp_path / "pantry.db"
     looking = pantry.onlooker(f"sqlite:{database}", None, max_lag=30)
     evaluator = Evaluator(pantry.function(looking))
-    query = Request("{ stockReport { totalProducts } }")
+    query = GraphQLRequest("{ stockReport { totalProducts } }")
     async with looking.running():
         refused = (await evaluator.evaluate(query)).document
         assert refused["errors"][0]["message"] == "the read model is not available at the moment; try again"
         assert str(tmp_path) not in str(refused)
         await stocked(database, products=2, movements=1, categories=1)
         assert (await evaluator.evaluate(query)).document == {"data": {"stockReport": {"totalProducts": 2}}}
-        subscription = await evaluator.evaluate(Request("subscription { lowStockChanged { isLowStock } }"))
+        subscription = await evaluator.evaluate(GraphQLRequest("subscription { lowStockChanged { isLowStock } }"))
         assert "text/event-stream" in subscription.document["errors"][0]["message"]
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from graphql_fn.core.evaluator import Evaluator
-from graphql_fn.core.request import Request
+from graphql_fn.core.request import GraphQLRequest
 from graphql_fn.readmodels import pantry
 from tests.support.pantry.stocked import code_of, moved_at, stocked
 
@@ -33,9 +33,9 @@ async def answers(url: str) -> list[Any]:
     looking = pantry.onlooker(url, None, max_lag=30)
     async with looking.running():
         evaluator = Evaluator(pantry.function(looking))
-        found: list[Any] = [(await evaluator.evaluate(Request(query))).document for query in QUERIES]
+        found: list[Any] = [(await evaluator.evaluate(GraphQLRequest(query))).document for query in QUERIES]
         place = found[2]["data"]["movements"]["pageInfo"]["startCursor"]
-        found.append((await evaluator.evaluate(Request(RESUMED, {"after": place, "before": place}))).document)
+        found.append((await evaluator.evaluate(GraphQLRequest(RESUMED, {"after": place, "before": place}))).document)
         assert [document for document in found if "errors" in document] == []
         return [*found, looking.statements]
 

@@ -17,7 +17,7 @@ from graphql import GraphQLField, GraphQLObjectType, GraphQLSchema, GraphQLStrin
 
 from graphql_fn.core.evaluator import Evaluator
 from graphql_fn.core.function import Function
-from graphql_fn.core.request import Request
+from graphql_fn.core.request import GraphQLRequest
 from graphql_fn.handlers import callback, event, platform
 from tests.graphql_fn.queries import GREETING, TABLE
 from tests.support import ROOT
@@ -169,7 +169,7 @@ class Broken(Exception):
 
 
 def broken() -> Evaluator:
-    def fail(_: Request) -> None:
+    def fail(_: GraphQLRequest) -> None:
         raise Broken("secret")
 
     schema = GraphQLSchema(GraphQLObjectType("Query", {"hello": GraphQLField(GraphQLString)}))

@@ -22,7 +22,7 @@ from httpkit.messages.fields import UNSET, Unset, header, member, message, path,
 from httpkit.messages.paging import decode_cursor, encode_cursor
 from httpkit.ops.health import Health
 from httpkit.routes import Answer, Call, Nothing, Route
-from httpkit.server.serving import Address, Limits, serving
+from httpkit.server.serving import ListenAddress, ServerLimits, serving
 from httpkit.sse.frames import Frame
 from httpkit.sse.hub import Hub, StreamSettings
 
@@ -276,7 +276,7 @@ class Running:
     """A shop that is being served, and a client for it."""
 
     shop: Shop
-    address: Address
+    address: ListenAddress
     http: aiohttp.ClientSession
     edge: Edge
 
@@ -287,7 +287,7 @@ class Running:
 
 @asynccontextmanager
 async def open_shop(
-    *, limits: Limits | None = None, streams: StreamSettings | None = None, health: Health | None = None, **edge: Any
+    *, limits: ServerLimits | None = None, streams: StreamSettings | None = None, health: Health | None = None, **edge: Any
 ) -> AsyncIterator[Running]:
     """Serve a shop on a free port."""
     log: list[Frame] = []

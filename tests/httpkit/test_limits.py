@@ -14,14 +14,14 @@ import pytest
 import structlog.testing
 
 from httpkit.edge import Edge
-from httpkit.server.serving import Address, Limits
+from httpkit.server.serving import ListenAddress, ServerLimits
 from httpkit.sse.hub import StreamSettings
 from tests.httpkit.loops import on_uvloop
 from tests.httpkit.raw import ask, deaf, parse, send
 from tests.httpkit.shop import open_shop
 from tests.httpkit.waiting import until, until_async
 
-QUICK = Limits(idle=0.6, read=0.3, write=0.4, shutdown=1.0, lingering=0.2)
+QUICK = ServerLimits(idle=0.6, read=0.3, write=0.4, shutdown=1.0, lingering=0.2)
 HEAD = b"POST /things HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n"
 
 
@@ -44,14 +44,14 @@ async def closed_after(port: int, *parts: bytes, pause: float = 0.1) -> float:
 
 @on_uvloop
 async def test_a_head_that_comes_slowly_is_cut_off_at_the_read_limit() -> None:
-    async with open_shop(limits=Limits(idle=30, read=0.3)) as shop:
+    async with open_shop(limits=ServerLimits(idle=30, read=0.3)) as shop:
         lines = [b"GET /things HTTP/1.1\r\n", *(b"X-%d: y\r\n" % number for number in range(20))]
         assert 0.25 < await closed_after(shop.port, *lines, pause=0.05) < 1
 
 
 @on_uvloop
 async def test_the_read_limit_holds_for_later_requests_of_a_connection_too() -> None:
-    async with open_shop(limits=Limits(idle=30, read=0.3)) as shop:
+    async with open_shop(limits=ServerLimits(idle=30, read=0.3)) as shop:
         first = b"GET /livez HTTP/1.1\r\nHost: x\r\n\r\n"
         assert 0.35 < await closed_after(shop.port, first, b"GET /", b"things") < 1.5
 
@@ -101,7 +101,7 @@ async def test_a_body_that_does_not_come_is_408_and_the_connection_ends() -> Non
 async def test_clients_that_do_not_finish_their_bodies_do_not_hold_up_the_end() -> None:
     """Neither those whose time is not up yet nor those that were answered 408 and go on sending."""
     async with AsyncExitStack() as serving, AsyncExitStack() as clients:
-        shop = await serving.enter_async_context(open_shop(limits=Limits(shutdown=0.5, lingering=0.2), body_deadline=0.3))
+        shop = await serving.enter_async_context(open_shop(limits=ServerLimits(shutdown=0.5, lingering=0.2), body_deadline=0.3))
         answered = []
         for _ in range(20):
             reader, writer = await asyncio.open_connection("127.0.0.1", shop.port)
@@ -120,7 +120,7 @@ async def test_clients_that_do_not_finish_their_bodies_do_not_hold_up_the_end() 
 
 @on_uvloop
 async def test_requests_that_are_sent_without_reading_the_answers_are_not_taken_in_without_end() -> None:
-    async with open_shop(limits=Limits(write=1.0)) as shop:
+    async with open_shop(limits=ServerLimits(write=1.0)) as shop:
         _, writer = await asyncio.open_connection("127.0.0.1", shop.port, limit=1024)
         many = b"GET /things HTTP/1.1\r\nHost: x\r\n\r\n" * 2000
 
@@ -137,7 +137,7 @@ async def test_requests_that_are_sent_without_reading_the_answers_are_not_taken_
 
 
 def test_the_limits_are_those_that_are_documented() -> None:
-    limits, edge, streams = Limits(), Edge(title="", version=""), StreamSettings()
+    limits, edge, streams = ServerLimits(), Edge(title="", version=""), StreamSettings()
     assert (limits.read, limits.write, limits.idle, limits.shutdown, limits.lingering) == (15, 15, 60, 30, 2)
     assert (edge.max_body, edge.body_deadline, edge.time_limit, edge.max_in_flight) == (1024**2, 15, 30, 256)
     assert (streams.max_clients, streams.heartbeat, streams.retry) == (200, 15, 2)
@@ -161,7 +161,7 @@ async def test_a_body_that_is_cut_off_leaves_nothing_behind_and_is_no_error() ->
 @on_uvloop
 async def test_200_half_open_heads_and_50_slow_bodies_do_not_disturb_others() -> None:
     """Fault F12."""
-    async with open_shop(limits=Limits(idle=2, read=1), body_deadline=1) as shop, AsyncExitStack() as stack:
+    async with open_shop(limits=ServerLimits(idle=2, read=1), body_deadline=1) as shop, AsyncExitStack() as stack:
         slow = []
         for number in range(250):
             reader, writer = await asyncio.open_connection("127.0.0.1", shop.port)
@@ -190,7 +190,7 @@ async def test_a_client_that_does_not_take_its_answer_is_cut_off_at_the_write_li
 
 @on_uvloop
 async def test_connections_beyond_the_limit_are_told_503() -> None:
-    async with open_shop(limits=Limits(max_connections=3)) as shop, AsyncExitStack() as stack:
+    async with open_shop(limits=ServerLimits(max_connections=3)) as shop, AsyncExitStack() as stack:
         writers = []
         for _ in range(3):
             reader, writer = await asyncio.open_connection("127.0.0.1", shop.port)
@@ -297,7 +297,7 @@ async def test_shutdown_answers_what_was_begun_and_takes_nothing_new() -> None:
 @on_uvloop
 async def test_shutdown_does_not_wait_longer_than_its_limit() -> None:
     async with AsyncExitStack() as stack:
-        shop = await stack.enter_async_context(open_shop(limits=Limits(shutdown=0.3)))
+        shop = await stack.enter_async_context(open_shop(limits=ServerLimits(shutdown=0.3)))
         held = asyncio.create_task(ask(shop.port, "POST /do/hold"))
         await asyncio.wait_for(shop.shop.entered.wait(), 60)
         started = time.monotonic()
@@ -339,7 +339,7 @@ def test_a_signal_ends_the_program_gracefully(number: signal.Signals) -> None:
 
 
 def test_an_address_is_shown_as_a_browser_takes_it() -> None:
-    assert [Address(host, 80).url for host in ("127.0.0.1", "0.0.0.0", "::", "::1")] == [
+    assert [ListenAddress(host, 80).url for host in ("127.0.0.1", "0.0.0.0", "::", "::1")] == [
         "http://127.0.0.1:80",
         "http://127.0.0.1:80",
         "http://[::1]:80",

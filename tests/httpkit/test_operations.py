@@ -19,7 +19,7 @@ import structlog
 from httpkit.application import build_application
 from httpkit.edge import Edge
 from httpkit.ops.health import Health
-from httpkit.server.deadline import Deadlines
+from httpkit.server.deadline import TimeoutPool
 from httpkit.server.serving import serving
 from httpkit.static.pages import POLICY, Pages
 from terminalkit import logs
@@ -167,19 +167,19 @@ def test_pages_without_an_index_are_refused(package: str) -> None:
 
 
 async def test_a_deadline_ends_what_takes_too_long_and_nothing_else() -> None:
-    with pytest.raises(TimeoutError), Deadlines(0.05).begin():
+    with pytest.raises(TimeoutError), TimeoutPool(0.05).begin():
         await asyncio.sleep(5)
-    with Deadlines(0.05).begin() as limit:
+    with TimeoutPool(0.05).begin() as limit:
         await asyncio.sleep(0)
     await asyncio.sleep(0.1)
     assert not limit.expired
-    with pytest.raises(KeyError), Deadlines(5).begin():
+    with pytest.raises(KeyError), TimeoutPool(5).begin():
         raise KeyError
 
 
 async def test_a_task_that_is_cancelled_inside_a_deadline_stays_cancelled() -> None:
     async def inside() -> None:
-        with Deadlines(5).begin():
+        with TimeoutPool(5).begin():
             await asyncio.sleep(5)
 
     task = asyncio.create_task(inside())

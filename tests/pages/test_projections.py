@@ -12,7 +12,7 @@ from playwright.async_api import Browser, Page, expect
 from gctd.readmodel import MODEL
 from projections.migrations import Migrations
 from projections.projector.projector import Projector
-from projections.rebuild.copies import Part
+from projections.rebuild.copies import CopyPart
 from projections.rebuild.rebuild import confirm, fill
 from projections.stores.databases import copies_at
 from tests.support.log.nats import plain_client
@@ -66,7 +66,7 @@ async def test_a_rebuild_is_followed_until_its_copy_is_ready(parked: TrackerSyst
         page = await user.open("/projections")
         copies = page.get_by_role("region", name="Copies")
         await expect(copies).to_contain_text("There are none")
-        async with copies_at(f"sqlite:{parked.database}").store(Part.NEW) as copy:
+        async with copies_at(f"sqlite:{parked.database}").store(CopyPart.NEW) as copy:
             await Migrations(copy, MODEL).up()
             await Projector(log, copy, MODEL).run(until=1)
             bar = copies.get_by_role("progressbar", name="The copy being made anew has reached")

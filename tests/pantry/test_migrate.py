@@ -7,12 +7,12 @@ import os
 import sys
 from pathlib import Path
 
-from projections.stores.sqlite.lock import FileLock
+from projections.stores.sqlite.lock import DatabaseLock
 
 
 async def test_who_migrates_while_another_does_waits_for_it_and_says_so(tmp_path: Path) -> None:
     database = tmp_path / "pantry.db"
-    held = FileLock.take(database, patience=0)
+    held = DatabaseLock.take(database, patience=0)
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "pantry", "migrate", "up", "--database-url", f"sqlite:{database}"),
         stdout=asyncio.subprocess.PIPE,

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from projections.rebuild.verify import compare, folded
+from projections.rebuild.verify import compare, replayed_copy
 from projections.stores.databases import copies_at, store_at
 from tests.support.pantry.newer import NEWER
 from tests.support.pantry.system import API, FLOUR, Server, log_of, pantry_system
@@ -124,5 +124,5 @@ async def is_as_a_fold(server: Server, database: str) -> None:
     assert await copies_at(database).there() == ["old"]
     async with log_of(server.nats) as log:
         head = await log.head()
-        async with store_at(database) as live, folded(log, NEWER, until=head.last) as fresh:
+        async with store_at(database) as live, replayed_copy(log, NEWER, until=head.last) as fresh:
             assert await compare(live, fresh, NEWER) is None

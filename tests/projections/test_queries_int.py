@@ -46,7 +46,7 @@ from pantry.readmodel.tables import (
 from projections import models
 from projections.migrations import Migrations
 from projections.model import Put, ReadModel, timestamp_text
-from projections.sql import Part
+from projections.sql import ListPart
 from projections.store import Argument, Checkpoint, Row, Step, Store
 from projections.stores.postgres import PostgresStore
 from projections.stores.sqlite import SQLiteStore
@@ -148,9 +148,15 @@ _CURSORS: Mapping[Any, Sequence[Any]] = {
 _BY_TYPE: Mapping[Any, Sequence[Any]] = {int: (100, 3), bool: (True, False), datetime: _TIMES, str: ("", "no such"), **_CURSORS}
 
 
-def _parts(key: tuple[Any, ...]) -> Sequence[Part]:
+def _parts(key: tuple[Any, ...]) -> Sequence[ListPart]:
     """The parts of a list that one may ask for, some of them from or up to a key."""
-    return (Part(limit=100), Part(limit=3), Part(limit=3, backward=True), Part(limit=4, after=key), Part(limit=4, before=key))
+    return (
+        ListPart(limit=100),
+        ListPart(limit=3),
+        ListPart(limit=3, backward=True),
+        ListPart(limit=4, after=key),
+        ListPart(limit=4, before=key),
+    )
 
 
 CASES = (
@@ -320,7 +326,7 @@ class Explaining:
         self.plan += [row["detail"] for row in await self._store.fetch("EXPLAIN QUERY PLAN " + sql, *arguments)]
         return []
 
-    fetch_beside = fetch
+    fetch_in_thread = fetch
 
     async def fetch_one(self, sql: str, *arguments: Argument) -> Row | None:
         await self.fetch(sql, *arguments)
@@ -331,8 +337,8 @@ async def test_the_tasks_of_a_repository_are_found_without_a_look_at_those_of_ot
     async with SQLiteStore(tmp_path / "read.db") as store:
         await fill(store, models.load("tracker"), tracker_rows())
         asking = Explaining(store)
-        await TrackerGraph(asking).tasks_of(["r1", "r2"], Part(limit=3))
-        await TrackerGraph(asking).tasks(Part(limit=3), repo="r1", project="part-1", all_=True)
+        await TrackerGraph(asking).tasks_of(["r1", "r2"], ListPart(limit=3))
+        await TrackerGraph(asking).tasks(ListPart(limit=3), repo="r1", project="part-1", all_=True)
     looks = [line for line in asking.plan if " tasks" in line]
     assert len(looks) == 2
     assert all("INDEX tasks_by_repo" in line for line in looks), asking.plan

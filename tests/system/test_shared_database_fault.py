@@ -13,7 +13,7 @@ import pytest
 
 from eventlog.embedded.ports import free_port
 from pantry.readmodel import MODEL
-from projections.rebuild.verify import compare, folded
+from projections.rebuild.verify import compare, replayed_copy
 from projections.stores.databases import store_at
 from tests.support.pantry.system import API, FLOUR, Server, log_of, pantry_system
 from tests.support.tracker.system import tracker_system
@@ -80,7 +80,7 @@ async def test_two_pantries_are_one(tmp_path: Path, postgres_url: str) -> None:
         async with log_of(system.nats) as log, store_at(postgres_url) as live:
             until = (await log.head()).last
             assert {checkpoint.sequence for checkpoint in (await live.checkpoints()).values()} == {until}
-            async with folded(log, MODEL, until=until) as fresh:
+            async with replayed_copy(log, MODEL, until=until) as fresh:
                 assert await compare(live, fresh, MODEL) is None
 
 

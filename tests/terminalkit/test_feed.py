@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from gctd.client.api import Client
 from terminalkit.client.errors import ClientError, NotAllowed, Unavailable
-from terminalkit.client.feed import LARGEST_FRAME, Frame, FrameParser, Lost, Opened, Signal, follow
+from terminalkit.client.feed import LARGEST_FRAME, FrameParser, Opened, ReceivedFrame, Signal, StreamLost, follow
 from tests.support.tracker.fake_api import FakeApi, problem, task_document
 
 STREAM = (
@@ -26,10 +26,10 @@ STREAM = (
     b"id: 5\ndata: not ended"
 )
 FRAMES = [
-    Frame("task", '{\n "a": 1}', "1"),
-    Frame("repo", "é", "2"),
-    Frame("message", "", "3"),
-    Frame("message", "no space", None),
+    ReceivedFrame("task", '{\n "a": 1}', "1"),
+    ReceivedFrame("repo", "é", "2"),
+    ReceivedFrame("message", "", "3"),
+    ReceivedFrame("message", "no space", None),
 ]
 
 
@@ -80,7 +80,7 @@ async def _collect(connections: _Connections, stop: int, *, after: str | None = 
     async with asyncio.timeout(60), aclosing(follow(connections, after=after, first_wait=0.001)) as feed:
         async for signal in feed:
             signals.append(signal)
-            if sum(isinstance(one, Frame) for one in signals) == stop:
+            if sum(isinstance(one, ReceivedFrame) for one in signals) == stop:
                 break
     return signals
 
@@ -93,41 +93,45 @@ async def test_a_cut_stream_is_resumed_behind_the_last_whole_frame() -> None:
         [b"id: 3\ndata: c\n\n"],
     )
     signals = await _collect(connections, 3)
-    assert [one.data for one in signals if isinstance(one, Frame)] == ["a", "b", "c"]
+    assert [one.data for one in signals if isinstance(one, ReceivedFrame)] == ["a", "b", "c"]
     assert connections.asked == [None, "1", "1", "2"]
     assert [one.resumed for one in signals if isinstance(one, Opened)] == [False, True, True]
-    assert [str(one.error) for one in signals if isinstance(one, Lost)] == ["cut", "refused", "the server ended the event stream"]
+    assert [str(one.error) for one in signals if isinstance(one, StreamLost)] == [
+        "cut",
+        "refused",
+        "the server ended the event stream",
+    ]
 
 
 @pytest.mark.parametrize("ids", [("7", "8"), ("7", "7.1"), ("7.2", "7.10"), ("e-7", "e-8")])
 async def test_a_frame_that_comes_again_is_dropped(ids: tuple[str, str]) -> None:
     first, second = (f"id: {id_}\ndata: {id_}\n\n".encode() for id_ in ids)
     signals = await _collect(_Connections([first], [first + second + first + second], [b"id: 99\ndata: end\n\n"]), 3)
-    assert [one.data for one in signals if isinstance(one, Frame)] == [*ids, "end"]
+    assert [one.data for one in signals if isinstance(one, ReceivedFrame)] == [*ids, "end"]
 
 
 async def test_after_a_reset_positions_begin_anew() -> None:
     connections = _Connections([b"id: 50\ndata: a\n\n"], [b"event: reset\ndata: {}\n\nid: 3\ndata: b\n\n"])
     signals = await _collect(connections, 3)
-    assert [one.data for one in signals if isinstance(one, Frame)] == ["a", "{}", "b"]
+    assert [one.data for one in signals if isinstance(one, ReceivedFrame)] == ["a", "{}", "b"]
 
 
 async def test_frames_without_an_id_are_all_given() -> None:
     signals = await _collect(_Connections([b"data: a\n\ndata: a\n\n"]), 2)
-    assert [one.data for one in signals if isinstance(one, Frame)] == ["a", "a"]
+    assert [one.data for one in signals if isinstance(one, ReceivedFrame)] == ["a", "a"]
 
 
 async def test_waits_grow_while_nothing_comes_and_shrink_once_something_does() -> None:
     cuts: list[Sequence[bytes | Exception]] = [[Unavailable("away")] for _ in range(6)]
     connections = _Connections(*cuts, [b"id: 1\ndata: a\n\n"], [Unavailable("away")], [b"id: 2\ndata: b\n\n"])
-    waits = [one.wait for one in await _collect(connections, 2) if isinstance(one, Lost)]
+    waits = [one.wait for one in await _collect(connections, 2) if isinstance(one, StreamLost)]
     assert all(0.0005 * 2**power <= wait <= 0.001 * 2**power for power, wait in enumerate(waits[:6]))
     assert waits[6] <= 0.001
 
 
 async def test_the_wait_that_the_server_asks_for_is_kept() -> None:
     connections = _Connections([b"retry: 40\n\n"], [Unavailable("busy", retry_after=0.02)], [b"id: 1\ndata: a\n\n"])
-    waits = [one.wait for one in await _collect(connections, 1) if isinstance(one, Lost)]
+    waits = [one.wait for one in await _collect(connections, 1) if isinstance(one, StreamLost)]
     assert 0.02 <= waits[0] <= 0.04
     assert 0.01 <= waits[1] <= 0.02
 
@@ -146,7 +150,7 @@ async def test_a_client_that_is_cut_off_ten_times_sees_every_event_once_and_in_o
                 if isinstance(signal, Opened) and not signal.resumed:
                     for number in range(33):
                         await api.publish("task", task_document(number))
-                if isinstance(signal, Frame):
+                if isinstance(signal, ReceivedFrame):
                     seen.append(signal.id or "")
                     if len(seen) == 33:
                         break
@@ -165,7 +169,7 @@ async def test_a_feed_outlives_a_restart_of_the_server() -> None:
             async for signal in feed:
                 if isinstance(signal, Opened) and not signal.resumed:
                     await api.publish("task", task_document())
-                if isinstance(signal, Frame):
+                if isinstance(signal, ReceivedFrame):
                     ids.append(signal.id)
                     if len(ids) == 2:
                         break
@@ -181,7 +185,7 @@ async def test_a_feed_that_is_refused_says_why() -> None:
         api.always["GET", "/api/sse"] = problem(503, "too many clients follow the events")
         async with Client(api.url) as client, aclosing(client.feed()) as feed:
             signal = await anext(feed)
-        assert isinstance(signal, Lost)
+        assert isinstance(signal, StreamLost)
         assert "too many clients" in str(signal.error)
 
 
@@ -207,8 +211,8 @@ async def test_what_happens_while_a_consumer_reads_and_the_server_restarts_is_no
         assert api.resumed_from == [None, "7"]
 
 
-async def _first_frame(feed: AsyncGenerator[Signal, None]) -> AsyncGenerator[Frame, None]:
+async def _first_frame(feed: AsyncGenerator[Signal, None]) -> AsyncGenerator[ReceivedFrame, None]:
     async for signal in feed:
-        if isinstance(signal, Frame):
+        if isinstance(signal, ReceivedFrame):
             yield signal
             return

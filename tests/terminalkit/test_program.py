@@ -18,7 +18,7 @@ from terminalkit.client.errors import Unavailable
 from terminalkit.command import command
 from terminalkit.completion import completes, completion_command
 from terminalkit.config import loading as layers
-from terminalkit.config.flags import SettingFlags, Sources
+from terminalkit.config.flags import SettingFlags, SettingSources
 from terminalkit.config.loading import setting, settings
 from terminalkit.exits import MEANINGS, ExitCode, code_of
 from terminalkit.output import Column
@@ -109,7 +109,7 @@ async def list_(invocation: Invocation, *, fault: str | None) -> int:
 
 @click.command("serve-till")
 @FLAGS.options("port", "wait")
-def serve_till(*, sources: Sources[Settings]) -> None:
+def serve_till(*, sources: SettingSources[Settings]) -> None:
     click.echo(sources.load())
 
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from terminalkit.config import durations
-from terminalkit.config.loading import Loaded, SettingsError, Shown, load, setting, settings
+from terminalkit.config.loading import LoadedSettings, SettingsError, SettingValue, load, setting, settings
 
 
 class Style(Enum):
@@ -36,7 +36,7 @@ class Conf:
 
 def loaded(
     tmp_path: Path, *, flags: dict[str, Any] | None = None, env: dict[str, str] | None = None, file: str | None = None
-) -> Loaded[Conf]:
+) -> LoadedSettings[Conf]:
     path = None
     if file is not None:
         path = tmp_path / ".x.yaml"
@@ -154,7 +154,7 @@ def test_secrets_and_passwords_in_urls_are_masked(tmp_path: Path) -> None:
         "verbose",
         "ratio",
     ]
-    assert shown["server.port"] == Shown("server.port", 8080, "default", "X_SERVER_PORT", "Port.")
+    assert shown["server.port"] == SettingValue("server.port", 8080, "default", "X_SERVER_PORT", "Port.")
     assert shown["server.readtimeout"].value == "15s"
     assert shown["database.url"].value == "postgres://me:***@db:5432/x?sslmode=disable"
     assert (shown["token"].value, shown["token"].origin) == ("***", "environment X_TOKEN")

@@ -31,7 +31,7 @@ def frame(subject: str, reply: str, headers: bytes, payload: bytes) -> bytes:
     )
 
 
-class Client(TapClient):
+class NatsClient(TapClient):
     """A connection as nats-py keeps it up.
 
     `write` is a subclass's right: nats-py offers to publish one message at a time, each with its headers checked by regular
@@ -53,4 +53,4 @@ class Client(TapClient):
         await super()._process_pong()
 
 
-__all__ = ["NO_HEADERS", "Client", "frame"]
+__all__ = ["NO_HEADERS", "NatsClient", "frame"]

@@ -19,9 +19,9 @@ import nats.errors
 import structlog
 
 from eventlog.errors import Unavailable
-from eventlog.jetstream.transport.client import Client
-from eventlog.jetstream.transport.options import CHECK_EVERY, CHECK_TIMEOUT, Options
-from eventlog.jetstream.transport.reply_router import Inbox, Reply
+from eventlog.jetstream.transport.client import NatsClient
+from eventlog.jetstream.transport.options import CHECK_EVERY, CHECK_TIMEOUT, ConnectionOptions
+from eventlog.jetstream.transport.reply_router import NatsReply, ReplyRouter
 
 log = structlog.get_logger(__name__)
 
@@ -48,13 +48,13 @@ class Counters:
 class Connection:
     """One connection to NATS: `async with Connection.open("nats://127.0.0.1:4222", name="gctd-serve") as connection`."""
 
-    def __init__(self, options: Options) -> None:
+    def __init__(self, options: ConnectionOptions) -> None:
         self.options = options
         self.counters = Counters()
         self.generation = 0
         """Grows with each replaced client: who keeps subscriptions compares it, and makes them anew on the new `client`."""
-        self._client = Client()
-        self._inbox = Inbox(self._client)
+        self._client = NatsClient()
+        self._inbox = ReplyRouter(self._client)
         self._up = asyncio.Event()
         self._down_since = self._answered = 0.0
         self._alarm = asyncio.Event()
@@ -82,7 +82,7 @@ class Connection:
         connection and it is made anew, for ever. Raises Unavailable.
         """
         listed = servers.split(",") if isinstance(servers, str) else servers
-        options = Options(
+        options = ConnectionOptions(
             servers=tuple(server.strip() for server in listed),
             name=name,
             ping_interval=ping_interval,
@@ -102,7 +102,7 @@ class Connection:
             await connection._close()
 
     @property
-    def client(self) -> Client:
+    def client(self) -> NatsClient:
         """The nats-py client of the moment. Do not keep it: the watchdog may replace it."""
         return self._client
 
@@ -139,36 +139,36 @@ class Connection:
         *,
         headers: bytes = b"",
         timeout: float = REQUEST_TIMEOUT,  # noqa: ASYNC109 - ends with an error of its own
-    ) -> Reply:
+    ) -> NatsReply:
         """The reply to a message; `headers` are lines as on the wire.
 
         Raises Unavailable (not sent, or nobody there who takes it) and OutcomeUnknown (sent, and no reply came).
         """
         return await self._inbox.send_batch(((subject, headers, payload),), timeout)
 
-    async def ask(self, subject: str, payload: bytes = b"", *, timeout: float = REQUEST_TIMEOUT) -> Reply:  # noqa: ASYNC109 - as in `request`
+    async def ask(self, subject: str, payload: bytes = b"", *, timeout: float = REQUEST_TIMEOUT) -> NatsReply:  # noqa: ASYNC109 - as in `request`
         """As `request`, for what does no harm when it is done twice: it is sent again while no reply comes.
 
         So what a leader took to its grave costs no more than half a second once there is another.
         """
         return await self._inbox.ask(subject, payload, timeout)
 
-    async def send_batch(self, messages: Sequence[tuple[str, bytes, bytes]], timeout: float) -> Reply:  # noqa: ASYNC109 - as in `request`
+    async def send_batch(self, messages: Sequence[tuple[str, bytes, bytes]], timeout: float) -> NatsReply:  # noqa: ASYNC109 - as in `request`
         """Send messages (subject, header lines, payload) in one piece; the reply to the last. Errors as in `request`.
 
         Of several the first asks for a reply too; where that has content it is the result: it says why there is no other.
         """
         return await self._inbox.send_batch(messages, timeout)
 
-    def request_many(self, subject: str, payload: bytes, *, timeout: float = REQUEST_TIMEOUT) -> AsyncIterator[Reply]:
+    def request_many(self, subject: str, payload: bytes, *, timeout: float = REQUEST_TIMEOUT) -> AsyncIterator[NatsReply]:
         """The replies to a message, each within `timeout` seconds; the caller knows which is the last. Errors as in `request`."""
         return self._inbox.request_many(subject, payload, timeout)
 
     # Making and ending clients
 
-    async def _connect(self, timeout: float) -> tuple[Client, Inbox]:  # noqa: ASYNC109 - as in `open`
-        client = Client()
-        inbox = Inbox(client)
+    async def _connect(self, timeout: float) -> tuple[NatsClient, ReplyRouter]:  # noqa: ASYNC109 - as in `open`
+        client = NatsClient()
+        inbox = ReplyRouter(client)
         callbacks: dict[str, Any] = {
             "error_cb": self._safe(self._on_error),
             "disconnected_cb": self._safe(lambda: self._on_disconnected(client, inbox)),
@@ -201,7 +201,7 @@ class Connection:
         if self._tasks:
             await asyncio.wait(self._tasks, timeout=_CLOSE_TIMEOUT)
 
-    async def _discard(self, client: Client) -> None:
+    async def _discard(self, client: NatsClient) -> None:
         """Close a client; not with asyncio.timeout, since nats-py swallows being cancelled."""
         await asyncio.wait({self._start(client.close())}, timeout=_CLOSE_TIMEOUT)
 
@@ -239,14 +239,14 @@ class Connection:
             self._last_error = text
             log.warning("nats error", error=text, servers=self.options.addresses)
 
-    def _on_disconnected(self, client: Client, inbox: Inbox) -> None:
+    def _on_disconnected(self, client: NatsClient, inbox: ReplyRouter) -> None:
         inbox.lose()
         if client is self._client:
             self._down_since = time.monotonic()
             if not client.is_closed:  # otherwise it was we who ended it
                 log.warning("nats disconnected", servers=self.options.addresses)
 
-    def _on_reconnected(self, client: Client) -> None:
+    def _on_reconnected(self, client: NatsClient) -> None:
         self.counters.reconnects += 1
         if client is self._client:
             self._answered = time.monotonic()
@@ -254,7 +254,7 @@ class Connection:
             self._up.set()
             log.info("nats reconnected", server=_address(client))
 
-    def _on_closed(self, client: Client) -> None:
+    def _on_closed(self, client: NatsClient) -> None:
         if client is self._client:
             self._alarm.set()  # nats-py gave up, as it does when it is refused
 
@@ -283,7 +283,7 @@ class Connection:
             return time.monotonic() - self._down_since < RECONNECT_GRACE
         return not client.is_closed and await self._answers(client, self.options.check_timeout)
 
-    async def _answers(self, client: Client, timeout: float) -> bool:  # noqa: ASYNC109 - must not cancel the ping
+    async def _answers(self, client: NatsClient, timeout: float) -> bool:  # noqa: ASYNC109 - must not cancel the ping
         if not client.is_connected:
             return False
         ping = self._start(client.rtt(timeout=int(60 + timeout)))
@@ -306,7 +306,7 @@ class Connection:
         closing.add_done_callback(lambda _: log.debug("dead nats client closed"))
 
 
-def _address(client: Client) -> str:
+def _address(client: NatsClient) -> str:
     url = client.connected_url
     return url.netloc.rpartition("@")[2] if url else ""
 

@@ -16,7 +16,7 @@ CHECK_TIMEOUT = 2.0
 
 
 @attrs.frozen(kw_only=True)
-class Options:
+class ConnectionOptions:
     """How to connect: names and addresses, intervals in seconds, and what proves who we are.
 
     `credentials` is a file as `nsc` writes it; user and password or a token stand in the address (`nats://user:secret@host`).
@@ -59,4 +59,4 @@ def _without_secret(server: str) -> str:
     return urlsplit(server).netloc.rpartition("@")[2] or server.rpartition("@")[2]
 
 
-__all__ = ["CHECK_EVERY", "CHECK_TIMEOUT", "Options"]
+__all__ = ["CHECK_EVERY", "CHECK_TIMEOUT", "ConnectionOptions"]

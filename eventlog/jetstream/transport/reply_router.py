@@ -15,7 +15,7 @@ from typing import TypeVar
 import attrs
 
 from eventlog.errors import OutcomeUnknown, Unavailable
-from eventlog.jetstream.transport.client import Client, frame
+from eventlog.jetstream.transport.client import NatsClient, frame
 
 T = TypeVar("T")
 
@@ -34,7 +34,7 @@ class Silence(OutcomeUnknown):
 
 
 @attrs.frozen
-class Reply:
+class NatsReply:
     """What came back: the payload, and the header block as it was on the wire (None: none)."""
 
     data: bytes
@@ -60,14 +60,14 @@ class Reply:
         return rest.partition(b"\r\n")[0].strip().decode()
 
 
-class Inbox:
+class ReplyRouter:
     """The replies that one client waits for."""
 
-    def __init__(self, client: Client) -> None:
+    def __init__(self, client: NatsClient) -> None:
         self._client = client
         self._prefix = f"{client.new_inbox()}."
         self._tokens = itertools.count()
-        self._waiting: dict[bytes, Callable[[Reply | OutcomeUnknown], None]] = {}
+        self._waiting: dict[bytes, Callable[[NatsReply | OutcomeUnknown], None]] = {}
 
     async def open(self) -> None:
         """Subscribe. nats-py subscribes again by itself after each reconnect."""
@@ -81,19 +81,19 @@ class Inbox:
     def _on_reply(self, subject: bytes, _: bytes, data: bytes, head: bytes | None) -> None:
         settle = self._waiting.get(subject[len(self._prefix) :])
         if settle is not None:  # else nobody waits any more
-            settle(Reply(data, head))
+            settle(NatsReply(data, head))
 
-    async def send_batch(self, messages: Sequence[tuple[str, bytes, bytes]], timeout: float) -> Reply:  # noqa: ASYNC109 - ends with an error of its own
+    async def send_batch(self, messages: Sequence[tuple[str, bytes, bytes]], timeout: float) -> NatsReply:  # noqa: ASYNC109 - ends with an error of its own
         """Send messages (subject, header lines, payload) in one piece; the reply to the last one.
 
         Of several the first asks for a reply too, and where that is not empty it is the result: it says why there is no other.
         Errors as in `request`.
         """
-        result: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
+        result: asyncio.Future[NatsReply] = asyncio.get_running_loop().create_future()
         inbox, last = self._token()
 
-        def settle_early(reply: Reply | OutcomeUnknown) -> None:
-            if isinstance(reply, Reply) and reply.data == b"" and reply.status is None:
+        def settle_early(reply: NatsReply | OutcomeUnknown) -> None:
+            if isinstance(reply, NatsReply) and reply.data == b"" and reply.status is None:
                 return  # the batch is open
             _settle(result, reply)
 
@@ -115,14 +115,14 @@ class Inbox:
             self._waiting.pop(first, None)
         return _taken(messages[-1][0], reply)
 
-    async def ask(self, subject: str, payload: bytes, timeout: float) -> Reply:  # noqa: ASYNC109 - ends with an error of its own
+    async def ask(self, subject: str, payload: bytes, timeout: float) -> NatsReply:  # noqa: ASYNC109 - ends with an error of its own
         """The reply to a message that may come to the server twice: without one it is sent again, every ASK_AGAIN seconds."""
         loop = asyncio.get_running_loop()
         end = loop.time() + timeout
         inbox, token = self._token()
         try:
             while True:
-                result: asyncio.Future[Reply] = loop.create_future()
+                result: asyncio.Future[NatsReply] = loop.create_future()
                 self._waiting[token] = partial(_settle, result)  # a late reply to what was sent before is as good
                 await self._write([frame(subject, inbox, b"", payload)])
                 left = end - loop.time()
@@ -134,9 +134,9 @@ class Inbox:
         finally:
             self._waiting.pop(token, None)
 
-    async def request_many(self, subject: str, payload: bytes, timeout: float) -> AsyncIterator[Reply]:  # noqa: ASYNC109 - ends with an error of its own
+    async def request_many(self, subject: str, payload: bytes, timeout: float) -> AsyncIterator[NatsReply]:  # noqa: ASYNC109 - ends with an error of its own
         """The replies to a message, each within `timeout` seconds of the one before; the caller knows which is the last."""
-        replies: asyncio.Queue[Reply | OutcomeUnknown] = asyncio.Queue()
+        replies: asyncio.Queue[NatsReply | OutcomeUnknown] = asyncio.Queue()
         inbox, token = self._token()
         self._waiting[token] = replies.put_nowait
         try:
@@ -166,15 +166,15 @@ class Inbox:
         await self._client.write(frames)
 
 
-def _settle(result: asyncio.Future[Reply], reply: Reply | OutcomeUnknown) -> None:
+def _settle(result: asyncio.Future[NatsReply], reply: NatsReply | OutcomeUnknown) -> None:
     if not result.done():
-        if isinstance(reply, Reply):
+        if isinstance(reply, NatsReply):
             result.set_result(reply)
         else:
             result.set_exception(reply)
 
 
-def _taken(subject: str, reply: Reply) -> Reply:
+def _taken(subject: str, reply: NatsReply) -> NatsReply:
     """The reply of somebody who took the message. Raises Unavailable where it says that there is nobody."""
     if reply.status == _NO_RESPONDERS:
         raise Unavailable(f"nothing on NATS takes {subject}: no leader yet, or no such stream")
@@ -199,4 +199,4 @@ def _silence(timeout: float) -> Silence:
     return Silence(f"NATS did not answer within {timeout:g} s")
 
 
-__all__ = ["ASK_AGAIN", "MOST_PENDING", "Inbox", "Reply"]
+__all__ = ["ASK_AGAIN", "MOST_PENDING", "NatsReply", "ReplyRouter"]

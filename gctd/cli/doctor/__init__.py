@@ -1,7 +1,7 @@
 """What may be wrong with a tracker and the host it runs on, looked at from outside: also while nothing of it runs."""
 
-from gctd.cli.doctor.finding import Finding, Verdict, examine
+from gctd.cli.doctor.finding import CheckStatus, Finding, examine
 from gctd.cli.doctor.host import host_checks
 from gctd.cli.doctor.system import broker_at, system_checks
 
-__all__ = ["Finding", "Verdict", "broker_at", "examine", "host_checks", "system_checks"]
+__all__ = ["CheckStatus", "Finding", "broker_at", "examine", "host_checks", "system_checks"]

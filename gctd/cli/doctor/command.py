@@ -33,7 +33,7 @@ async def doctor(invocation: Invocation, *, sources: Sources) -> int:
 
     Works while nothing runs. The exit code is 1 where something fails; a warning is none.
     """
-    from gctd.cli.doctor import Verdict, broker_at, examine, host_checks, system_checks  # noqa: PLC0415 - slow
+    from gctd.cli.doctor import CheckStatus, broker_at, examine, host_checks, system_checks  # noqa: PLC0415 - slow
 
     settings = sources.load().settings
     async with broker_at(settings) as broker:
@@ -48,7 +48,7 @@ async def doctor(invocation: Invocation, *, sources: Sources) -> int:
             [name, Painted(one.verdict.value, COLOURS[one.verdict]), one.detail, one.fix] for name, one in found
         ]
         invocation.output.table(columns, rows)
-    failed = [name for name, one in found if one.verdict is Verdict.FAIL]
+    failed = [name for name, one in found if one.verdict is CheckStatus.FAIL]
     return ExitCode.FAILURE if failed else ExitCode.OK
 
 

@@ -12,7 +12,7 @@ PATIENCE = 8.0
 """Seconds that a check may take."""
 
 
-class Verdict(StrEnum):
+class CheckStatus(StrEnum):
     """How something is."""
 
     OK = "ok"
@@ -24,7 +24,7 @@ class Verdict(StrEnum):
 class Finding:
     """How something is, in words, and what to do about it where it is not well."""
 
-    verdict: Verdict
+    verdict: CheckStatus
     detail: str
     fix: str = ""
 
@@ -35,17 +35,17 @@ Check = Callable[[], Awaitable[Finding | None]]
 
 def ok(detail: str) -> Finding:
     """It is well."""
-    return Finding(Verdict.OK, detail)
+    return Finding(CheckStatus.OK, detail)
 
 
 def warn(detail: str, fix: str) -> Finding:
     """It works, but not as it might, or not for long."""
-    return Finding(Verdict.WARN, detail, fix)
+    return Finding(CheckStatus.WARN, detail, fix)
 
 
 def fail(detail: str, fix: str) -> Finding:
     """It does not work."""
-    return Finding(Verdict.FAIL, detail, fix)
+    return Finding(CheckStatus.FAIL, detail, fix)
 
 
 async def examine(checks: Mapping[str, Check]) -> Sequence[tuple[str, Finding]]:

@@ -13,7 +13,7 @@ from gctd.cli.report import show_attempts
 from gctd.cli.session import Session, client_command
 from gctd.cli.tasks.follow import PATIENCE, follow_tasks
 from terminalkit.client.errors import ClientError, NotFound
-from terminalkit.client.feed import Frame, Lost
+from terminalkit.client.feed import ReceivedFrame, StreamLost
 from terminalkit.exits import ExitCode
 from terminalkit.options import examples
 
@@ -92,12 +92,12 @@ async def _follow(session: Session, task_id: str, number: int) -> None:
     session.leaves_behind(f"{task_id} goes on", f"gctd task log {task_id} --attempt {number} --follow")
     async with aclosing(session.client.log_feed(task_id, number)) as feed:
         async for signal in feed:
-            if isinstance(signal, Lost):
+            if isinstance(signal, StreamLost):
                 if time.monotonic() - heard > PATIENCE:
                     raise signal.error
                 continue
             heard = time.monotonic()
-            if not isinstance(signal, Frame):
+            if not isinstance(signal, ReceivedFrame):
                 continue
             document = _decoded(signal)
             if session.output.json:
@@ -112,7 +112,7 @@ async def _follow(session: Session, task_id: str, number: int) -> None:
                 return
 
 
-def _decoded(frame: Frame) -> dict[str, object]:
+def _decoded(frame: ReceivedFrame) -> dict[str, object]:
     try:
         return msgspec.json.decode(frame.data, type=dict[str, object])
     except msgspec.DecodeError as error:

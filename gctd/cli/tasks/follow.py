@@ -18,7 +18,7 @@ import msgspec
 
 from gctd.client.resources import Repo, Task
 from terminalkit.client.errors import ClientError, NotFound, TimedOut, Unavailable
-from terminalkit.client.feed import RESET, Frame, Lost, Opened, Signal
+from terminalkit.client.feed import RESET, Opened, ReceivedFrame, Signal, StreamLost
 from terminalkit.client.resources import parse
 
 if TYPE_CHECKING:
@@ -99,13 +99,13 @@ async def _follow(
             contact.note(signal)
             tasks: Sequence[Task] = ()
             match signal:
-                case Frame(event="task"):
+                case ReceivedFrame(event="task"):
                     tasks = [parse(Task, _decoded(signal))]
-                case Frame(event="stage"):
+                case ReceivedFrame(event="stage"):
                     tasks = known.at_stage(_parsed_stage(signal))
-                case Opened(resumed=False) | Frame(event="reset"):
+                case Opened(resumed=False) | ReceivedFrame(event="reset"):
                     tasks = await contact.read(read)
-                case Lost() if contact.without_feed:
+                case StreamLost() if contact.without_feed:
                     tasks = await contact.try_to_read(read) or ()
                 case _:  # other events, short cuts, and connections that resume
                     pass
@@ -138,14 +138,14 @@ class _Stage:
     at: datetime
 
 
-def _parsed_stage(frame: Frame) -> _Stage:
+def _parsed_stage(frame: ReceivedFrame) -> _Stage:
     try:
         return msgspec.json.decode(frame.data, type=_Stage)
     except msgspec.DecodeError as error:
         raise ClientError(f"event {frame.id} cannot be read: {error}") from error
 
 
-def _decoded(frame: Frame) -> object:
+def _decoded(frame: ReceivedFrame) -> object:
     try:
         return msgspec.json.decode(frame.data)
     except msgspec.DecodeError as error:
@@ -155,10 +155,10 @@ def _decoded(frame: Frame) -> object:
 def _about(signal: Signal, repo: Repo) -> bool:
     """Whether a frame is about this repository, or may be."""
     match signal:
-        case Frame(event="repo"):
+        case ReceivedFrame(event="repo"):
             document = _decoded(signal)
             return not isinstance(document, dict) or document.get("ID", repo.id) == repo.id
-        case Frame(event=event):
+        case ReceivedFrame(event=event):
             return event == RESET
         case _:
             return False
@@ -210,7 +210,7 @@ class _Contact:
 
     def note(self, signal: Signal) -> None:
         """Every signal but a loss shows that the server is there."""
-        if isinstance(signal, Lost):
+        if isinstance(signal, StreamLost):
             self._losses += 1
         else:
             self._losses = 0

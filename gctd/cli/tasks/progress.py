@@ -34,7 +34,7 @@ _SPINNER = "|/-\\"
 
 
 @attrs.frozen(kw_only=True)
-class Item:
+class ProgressItem:
     """Something that is waited for, at one moment of its life.
 
     `name` tells it from the others, `state` is a word or a phrase, `phase` how it is doing. It was `asked` for at one time and
@@ -55,14 +55,14 @@ class Item:
         return (until - self.asked).total_seconds()
 
 
-def task_item(task: Task) -> Item:
+def task_item(task: Task) -> ProgressItem:
     """A task as it is shown while it is waited for: stage, attempt, worker, and why the last attempt failed."""
     running = task.state == "running"
     state = f"running: {task.stage}" if running and task.stage else task.state
     attempt = f", attempt {task.attempt}/{task.max_attempts}" if task.attempt else ""
     worker = f" on {task.worker}" if running and task.worker else ""
     reason = f" ({task.reason})" if task.reason and not running and not task.completed else ""
-    return Item(
+    return ProgressItem(
         key=task.id,
         name=f"{task.id} {task.project}",
         state=f"{state}{attempt}{worker}{reason}",
@@ -73,10 +73,10 @@ def task_item(task: Task) -> Item:
     )
 
 
-def repo_item(repo: Repo, asked: datetime) -> Item:
+def repo_item(repo: Repo, asked: datetime) -> ProgressItem:
     """A repository as it is shown while its projects are looked for, which was asked for at `asked` by our clock."""
     reason = f" ({repo.reason})" if repo.reason else ""
-    return Item(
+    return ProgressItem(
         key=repo.id,
         name=repo.url,
         state=f"{repo.status}{reason}",
@@ -90,7 +90,7 @@ def repo_item(repo: Repo, asked: datetime) -> Item:
 class Progress(Protocol):
     """Shows items as they change."""
 
-    def show(self, item: Item) -> None:
+    def show(self, item: ProgressItem) -> None:
         """The item has this state now."""
 
 
@@ -113,7 +113,7 @@ async def progress(output: Output, *, shown: bool = True) -> AsyncIterator[Progr
 
 
 class _Silent:
-    def show(self, item: Item) -> None:
+    def show(self, item: ProgressItem) -> None:
         pass
 
 
@@ -122,10 +122,10 @@ class _Lines:
 
     def __init__(self, output: Output) -> None:
         self._output = output
-        self._items: dict[str, Item] = {}
+        self._items: dict[str, ProgressItem] = {}
         self._said = time.monotonic()
 
-    def show(self, item: Item) -> None:
+    def show(self, item: ProgressItem) -> None:
         before = self._items.get(item.key)
         self._items[item.key] = item
         if before is None or before.state != item.state:
@@ -154,13 +154,13 @@ class _Drawing:
     def __init__(self, console: Console) -> None:
         from rich.live import Live  # noqa: PLC0415 - only for progress on a terminal
 
-        self._items: dict[str, Item] = {}
+        self._items: dict[str, ProgressItem] = {}
         self._console = console
         self._live = Live(console=console, auto_refresh=False, redirect_stdout=False, redirect_stderr=False)
         self._began = time.monotonic()
         self._frames = 0
 
-    def show(self, item: Item) -> None:
+    def show(self, item: ProgressItem) -> None:
         self._items[item.key] = item
 
     async def tick(self) -> None:
@@ -192,6 +192,6 @@ class _Drawing:
         return table
 
 
-def _summary(items: Iterable[Item]) -> str:
+def _summary(items: Iterable[ProgressItem]) -> str:
     """`2 running, 5 queued`."""
     return ", ".join(f"{number} {phase}" for phase, number in Counter(item.phase for item in items).most_common())

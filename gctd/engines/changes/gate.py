@@ -27,7 +27,7 @@ class CheckName(StrEnum):
 
 
 @attrs.frozen(kw_only=True)
-class Limits:
+class GateLimits:
     """What an analysis has to keep to; None: that is not checked.
 
     `threshold` is the value above which a function is risky. `max_crap` bounds the value of every function, `max_exceeded` the
@@ -48,7 +48,7 @@ class Limits:
 
 
 @attrs.frozen(kw_only=True)
-class Facts:
+class GateFacts:
     """What is judged.
 
     `exceeded` at the limits' threshold; `coverage` None where it is not known; `changes` None where there is no analysis before.
@@ -90,14 +90,14 @@ class Verdict:
     offenders: tuple[Offender, ...]
 
 
-def judge(limits: Limits, facts: Facts) -> Verdict:
+def judge(limits: GateLimits, facts: GateFacts) -> Verdict:
     """What the gate says."""
     checks = tuple(_checks(limits, facts))
     failed = {check.name for check in checks if check.passed is False}
     return Verdict(passed=not failed, checks=checks, offenders=_offenders(limits, facts, failed))
 
 
-def _checks(limits: Limits, facts: Facts) -> Iterable[Check]:
+def _checks(limits: GateLimits, facts: GateFacts) -> Iterable[Check]:
     highest = max((entry.crap for entry in facts.entries if entry.state.known), default=0.0)
     at_most = (
         (CheckName.MAX_CRAP, limits.max_crap, highest),
@@ -123,7 +123,7 @@ def _checks(limits: Limits, facts: Facts) -> Iterable[Check]:
 _Pair = tuple[FunctionEntry | None, FunctionEntry]
 
 
-def _new(limits: Limits, changes: Comparison | None) -> Sequence[_Pair] | None:
+def _new(limits: GateLimits, changes: Comparison | None) -> Sequence[_Pair] | None:
     if changes is None:
         return None
     return [
@@ -133,7 +133,7 @@ def _new(limits: Limits, changes: Comparison | None) -> Sequence[_Pair] | None:
     ]
 
 
-def _worse(limits: Limits, changes: Comparison | None) -> Sequence[_Pair] | None:
+def _worse(limits: GateLimits, changes: Comparison | None) -> Sequence[_Pair] | None:
     if changes is None:
         return None
     least = limits.threshold if limits.worse == "risky" else 0.0
@@ -153,7 +153,7 @@ def _rose(before: FunctionEntry, after: FunctionEntry, threshold: float) -> bool
     return after.crap - before.crap >= TOLERANCE or before.crap <= threshold < after.crap
 
 
-def _offenders(limits: Limits, facts: Facts, failed: set[CheckName]) -> tuple[Offender, ...]:
+def _offenders(limits: GateLimits, facts: GateFacts, failed: set[CheckName]) -> tuple[Offender, ...]:
     over = limits.threshold
     absolute: list[tuple[CheckName, float | None]] = [(CheckName.MAX_CRAP, limits.max_crap), (CheckName.MAX_EXCEEDED, over)]
     behind: dict[CheckName, Sequence[_Pair]] = {

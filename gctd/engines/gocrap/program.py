@@ -14,7 +14,7 @@ import msgspec
 from gctd.engines.engine import EngineFailed, EngineInput, EngineLost
 from gctd.engines.golang.files import open_regular
 from gctd.engines.native import NativeEngine
-from gctd.engines.report import FunctionEntry, Report, Summary
+from gctd.engines.report import FunctionEntry, Report, ReportSummary
 from gctd.engines.score import measured_summary, states_of, worst_first
 from gctd.engines.state import State
 
@@ -41,7 +41,7 @@ class _Entry(msgspec.Struct, frozen=True, gc=False):
 
 class _Document(msgspec.Struct, frozen=True):
     version: str
-    summary: Summary
+    summary: ReportSummary
     entries: tuple[_Entry, ...] | None
 
 

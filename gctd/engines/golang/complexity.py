@@ -177,7 +177,7 @@ def _line_map(path: str, source: bytes, tree: Tree) -> LineMap:
     return LineMap(tuple(_directives(path, source, sorted(comments, key=lambda node: node.start_byte))))
 
 
-def _directives(path: str, source: bytes, comments: Sequence[Node]) -> Iterator[lines.Directive]:
+def _directives(path: str, source: bytes, comments: Sequence[Node]) -> Iterator[lines.LineDirective]:
     directory, file = posixpath.dirname(path), path
     for node in comments:
         start, end = node.start_byte, node.end_byte

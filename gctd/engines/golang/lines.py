@@ -20,7 +20,7 @@ class InvalidDirective(ValueError):
 
 
 @attrs.frozen
-class Place:
+class SourcePlace:
     """A file and a line in it, as positions are printed. `file` is None for the source file itself."""
 
     file: str | None
@@ -28,7 +28,7 @@ class Place:
 
 
 @attrs.frozen
-class Directive:
+class LineDirective:
     """From `offset` (bytes) on, physical line `physical` is line `line` of `file`."""
 
     offset: int
@@ -41,20 +41,20 @@ class Directive:
 class LineMap:
     """The directives of one file, in order of their offsets; empty for nearly every file."""
 
-    directives: tuple[Directive, ...] = ()
+    directives: tuple[LineDirective, ...] = ()
     _offsets: tuple[int, ...] = attrs.field(init=False, repr=False, eq=False)
 
     @_offsets.default
     def _offsets_of(self) -> tuple[int, ...]:
         return tuple(directive.offset for directive in self.directives)
 
-    def place(self, offset: int, line: int) -> Place:
+    def place(self, offset: int, line: int) -> SourcePlace:
         """What the tools print for byte `offset` (from 0) on physical `line` (from 1)."""
         index = bisect_right(self._offsets, offset) - 1
         if index < 0:
-            return Place(None, line)
+            return SourcePlace(None, line)
         directive = self.directives[index]
-        return Place(directive.file, directive.line + line - directive.physical)
+        return SourcePlace(directive.file, directive.line + line - directive.physical)
 
     def spans(self, start: int, first: int, end: int, last: int) -> tuple[tuple[int, int], ...]:
         """The printed line ranges, first and last included, of the bytes [start, end) on physical lines first to last."""
@@ -69,7 +69,7 @@ def may_have_directives(source: bytes) -> bool:
     return b"//line " in source or b"/*line " in source
 
 
-def directive_of(comment: bytes, end: int, line: int, directory: str, file: str) -> Directive | None:
+def directive_of(comment: bytes, end: int, line: int, directory: str, file: str) -> LineDirective | None:
     """The directive that a comment holds, or None for any other comment.
 
     `comment` is the comment's text, `//` comments only where they begin a line; `end` the offset and `line` the physical line
@@ -93,7 +93,7 @@ def directive_of(comment: bytes, end: int, line: int, directory: str, file: str)
         raise InvalidDirective(f"invalid line number: {_shown(text)}")
     if name:
         file = posixpath.normpath(posixpath.join(directory, name.decode("utf-8", "surrogateescape")))
-    return Directive(end, line, file, number)
+    return LineDirective(end, line, file, number)
 
 
 def _cut_number(text: bytes) -> tuple[bytes, int | None]:

@@ -12,7 +12,7 @@ from pathlib import Path
 import attrs
 import msgspec
 
-from gctd.engines.engine import EngineInput, EngineLost, Limits
+from gctd.engines.engine import EngineInput, EngineLimits, EngineLost
 from gctd.engines.golang import lines
 from gctd.engines.golang.complexity import SourceFile, analyse_source
 from gctd.engines.golang.parse_cache import ParseCache
@@ -45,7 +45,7 @@ class Parser:
 
     root: Path
     follow_links: bool
-    limits: Limits
+    limits: EngineLimits
     cache: ParseCache
 
     @classmethod

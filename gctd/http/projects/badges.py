@@ -8,7 +8,7 @@ from eventlog.errors import BlobMissing
 from gctd.domain.analysis import analysis_id
 from gctd.domain.options import threshold_of
 from gctd.domain.refs import parse_subdir
-from gctd.exports.badge import Figures, Metric, badge
+from gctd.exports.badge import BadgeFigures, Metric, badge
 from gctd.http import formats
 from gctd.http.services import Services
 from gctd.readmodel.views import AnalysisView
@@ -42,14 +42,14 @@ async def project_badge(request: BadgeOf, call: Call[Services]) -> web.Response:
     return file_answer(call.http, made.svg(), "image/svg+xml; charset=utf-8", cache=CACHE, public=True)
 
 
-async def _figures(analysis: AnalysisView, metric: Metric, call: Call[Services]) -> Figures:
+async def _figures(analysis: AnalysisView, metric: Metric, call: Call[Services]) -> BadgeFigures:
     coverage = None
     if metric is Metric.COVERAGE and analysis.profile_digest is not None:
         try:
             coverage = await call.services.coverages.of(analysis.profile_digest)
         except BlobMissing:  # a picture has no place for a reason
             coverage = None
-    return Figures(
+    return BadgeFigures(
         summary=analysis.known or analysis.summary,
         threshold=threshold_of(analysis.flags),
         coverage=coverage,

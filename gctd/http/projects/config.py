@@ -99,7 +99,7 @@ async def set_repo_config(request: SetConfig, call: Call[Services]) -> Answer[Co
         )
     except BadSettings as error:
         raise Invalid(FieldError(problem.reason, pointer=f"#/{problem.field}") for problem in error.problems) from error
-    sequence = await call.services.side.seen(outcome.sequence)
+    sequence = await call.services.side.wait_visible(outcome.sequence)
     view = RepoView.of_state(outcome.state, outcome.sequence)
     return Answer(ConfigBody.of(view, config_key(request.subdir), call.services.defaults), sequence=sequence)
 
@@ -107,7 +107,7 @@ async def set_repo_config(request: SetConfig, call: Call[Services]) -> Answer[Co
 async def remove_repo_config(request: OneConfig, call: Call[Services]) -> Answer[None]:
     """Forget what is set for a project: the root's settings hold for it, or the server's."""
     outcome = await call.services.tracker.remove_config(request.url, request.subdir, context(call))
-    return Answer(None, sequence=await call.services.side.seen(outcome.sequence))
+    return Answer(None, sequence=await call.services.side.wait_visible(outcome.sequence))
 
 
 _PATH = "/api/repo-config"

@@ -12,7 +12,7 @@ from aiohttp import web
 from gctd.domain.errors import NotFound
 from gctd.domain.options import threshold_of
 from gctd.engines import report as report_format
-from gctd.engines.changes.gate import Limits, Verdict
+from gctd.engines.changes.gate import GateLimits, Verdict
 from gctd.exports import markdown, sarif
 from gctd.exports.functions import functions_csv
 from gctd.http import formats
@@ -107,7 +107,7 @@ def _of_report(analysis: AnalysisView, stored: bytes, form: Format) -> bytes:
     return sarif.sarif(analysis, report, version=version("gctd"))
 
 
-def comment(pair: Pair, services: Services, limits: Limits | None = None, verdict: Verdict | None = None) -> str:
+def comment(pair: Pair, services: Services, limits: GateLimits | None = None, verdict: Verdict | None = None) -> str:
     """The comment for a pull request: what changed since the analysis before, and what the gate says where one has judged."""
     after, older = pair.after, pair.before
     source = services.links.source(after.repo_url, after.commit_sha, after.project)

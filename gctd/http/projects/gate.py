@@ -5,7 +5,7 @@ from __future__ import annotations
 from aiohttp import web
 
 from gctd.domain.options import threshold_of
-from gctd.engines.changes.gate import CheckName, Facts, Limits, Verdict, Worse, judge
+from gctd.engines.changes.gate import CheckName, GateFacts, GateLimits, Verdict, Worse, judge
 from gctd.exports.markdown import MEDIA_TYPE, says
 from gctd.http import formats
 from gctd.http.projects.comparisons import AnalysisPoint, BreakBody, ValuesBody, breaks
@@ -116,8 +116,8 @@ async def _given(request: Judge, call: Call[Services]) -> tuple[AnalysisView, An
     return after, older, coverage
 
 
-def _limits(request: Judge, after: AnalysisView) -> Limits:
-    return Limits(
+def _limits(request: Judge, after: AnalysisView) -> GateLimits:
+    return GateLimits(
         threshold=threshold_of(after.flags) if request.threshold is None else request.threshold,
         max_crap=request.max_crap,
         max_exceeded=request.max_exceeded,
@@ -130,10 +130,10 @@ def _limits(request: Judge, after: AnalysisView) -> Limits:
     )
 
 
-def _facts(pair: Pair, limits: Limits, coverage: float | None) -> Facts:
+def _facts(pair: Pair, limits: GateLimits, coverage: float | None) -> GateFacts:
     summary = pair.after.known or pair.after.summary
     own = limits.threshold == threshold_of(pair.after.flags)
-    return Facts(
+    return GateFacts(
         entries=pair.report.entries,
         # A shortened report does not have all functions; their number at the project's own threshold is known all the same.
         exceeded=summary.exceeded if own else sum(entry.risky(limits.threshold) for entry in pair.report.entries),
@@ -144,7 +144,7 @@ def _facts(pair: Pair, limits: Limits, coverage: float | None) -> Facts:
     )
 
 
-def _gate_body(pair: Pair, limits: Limits, verdict: Verdict, limit: int) -> GateBody:
+def _gate_body(pair: Pair, limits: GateLimits, verdict: Verdict, limit: int) -> GateBody:
     after, older = pair.after, pair.before
     return GateBody(
         passed=verdict.passed,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from eventlog import Context
-from gctd.control.updates import PROBES, Update
+from gctd.control.updates import PROBES, RefUpdate
 from gctd.http import formats
 from gctd.http.services import Services
 from httpkit.messages.fields import member, message, query
@@ -48,7 +48,7 @@ class UpdateBody:
     error: str | None = member(description="why the ref could not be looked up")
 
     @classmethod
-    def of(cls, update: Update) -> UpdateBody:
+    def of(cls, update: RefUpdate) -> UpdateBody:
         """What was found about a project."""
         return cls(
             repo_url=update.repo_url,
@@ -76,7 +76,7 @@ async def check_updates(request: CheckUpdates, call: Call[Services]) -> Answer[S
         checked = await updates.check_all(schedule=request.schedule, after=after, limit=request.limit, context=context)
     return Answer(
         [UpdateBody.of(update) for update in checked.updates],
-        sequence=await call.services.side.seen(checked.sequence) if checked.sequence else None,
+        sequence=await call.services.side.wait_visible(checked.sequence) if checked.sequence else None,
         cursor=encode_cursor(checked.after) if checked.after is not None else None,
     )
 

@@ -17,7 +17,7 @@ import structlog
 
 from eventlog import BlobMissing, Commit, EventLogError
 from eventlog.broker.blobs import Blobs
-from eventlog.broker.text_streams import Chunk, Transcripts
+from eventlog.broker.text_streams import TextChunk, TextStreams
 from gctd.domain.errors import NotFound
 from gctd.domain.task import AttemptLog
 from gctd.readmodel.attempts import AttemptView
@@ -51,7 +51,7 @@ class End:
 class AttemptLogs:
     """Reads logs. `applied` wakes those who follow one."""
 
-    def __init__(self, transcripts: Transcripts, blobs: Blobs, queries: TrackerQueries) -> None:
+    def __init__(self, transcripts: TextStreams, blobs: Blobs, queries: TrackerQueries) -> None:
         self._transcripts = transcripts
         self._blobs = blobs
         self._queries = queries
@@ -129,7 +129,7 @@ class AttemptLogs:
                 del self._waiting[subject]
 
 
-def live_pieces(chunks: Sequence[Chunk], place: int) -> Iterator[Piece]:
+def live_pieces(chunks: Sequence[TextChunk], place: int) -> Iterator[Piece]:
     """What chunks add behind a place: one that comes twice is given once, and what is missing between two is said."""
     for chunk in chunks:
         end = chunk.offset + len(chunk.data)

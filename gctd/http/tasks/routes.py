@@ -175,7 +175,7 @@ async def hide_all(request: HideAll, call: Call[Services]) -> Answer[None]:
     # Each task is hidden on its own, so a key for the whole request has nothing to hold on to; repeating it is harmless.
     plain = Context(correlation=call.request_id, traceparent=call.traceparent)
     last = await services.tracker.hide_tasks(await services.queries.tasks_shown(until=request.until), plain)
-    return Answer(None, sequence=await services.side.seen(last) if last else None)
+    return Answer(None, sequence=await services.side.wait_visible(last) if last else None)
 
 
 async def full_analysis(analysis: AnalysisView, call: Call[Services], *, entries: int | None = None) -> AnalysisBody:
@@ -221,13 +221,13 @@ async def _scheduled(request: Schedule, call: Call[Services]) -> Answer[Sequence
 
 async def scheduled_tasks(outcomes: Sequence[Outcome[Task, TaskEvent]], call: Call[Services]) -> Answer[Sequence[TaskBody]]:
     """The answer to a command that has queued tasks."""
-    last = await call.services.side.seen(outcomes[-1].sequence)
+    last = await call.services.side.wait_visible(outcomes[-1].sequence)
     tasks = [TaskBody.of(TaskView.of_state(outcome.state, outcome.sequence)) for outcome in outcomes]
     return Answer(tasks, sequence=last, headers=replayed(outcomes[0]))
 
 
 async def _done(outcome: Outcome[Task, TaskEvent], call: Call[Services]) -> Answer[None]:
-    return Answer(None, sequence=await call.services.side.seen(outcome.sequence), headers=replayed(outcome))
+    return Answer(None, sequence=await call.services.side.wait_visible(outcome.sequence), headers=replayed(outcome))
 
 
 ROUTES = (

@@ -39,7 +39,7 @@ _EPOCH = datetime(2000, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 
 
-class Address:
+class DatabaseAddress:
     """Where a database is: `url` as given, `dsn` for the driver, `shown` without the password."""
 
     def __init__(self, url: str) -> None:
@@ -67,7 +67,7 @@ class Address:
     def __str__(self) -> str:
         return self.shown
 
-    def within(self, schema: str) -> Address:
+    def within(self, schema: str) -> DatabaseAddress:
         """The same database, its tables in another schema."""
         found = copy(self)
         found.settings = {"search_path": quoted(schema)}
@@ -76,7 +76,7 @@ class Address:
 
 
 @contextmanager
-def translated(address: Address, *, asked: bool = False) -> Iterator[None]:
+def translated(address: DatabaseAddress, *, asked: bool = False) -> Iterator[None]:
     """Raises what a database error means: StoreUnavailable, StoreDamaged, RowRefused, else ProjectionError (our own fault).
 
     `asked`: a value that cannot be sent came from who asked.
@@ -106,7 +106,7 @@ def translated(address: Address, *, asked: bool = False) -> Iterator[None]:
         raise StoreUnavailable(f"{address}: {str(error) or 'no answer in time'}") from error
 
 
-async def connect(address: Address, *, command_timeout: float | None = None, **settings: str) -> Any:
+async def connect(address: DatabaseAddress, *, command_timeout: float | None = None, **settings: str) -> Any:
     """A connection that takes and gives values as the driver does: for what writes."""
     return await asyncpg.connect(
         address.dsn,
@@ -116,7 +116,7 @@ async def connect(address: Address, *, command_timeout: float | None = None, **s
     )
 
 
-async def connect_pool(address: Address, *, size: int) -> Any:
+async def connect_pool(address: DatabaseAddress, *, size: int) -> Any:
     """Connections for queries: times come back as text (see `projections.model.Column`), and may be asked for as text."""
     return await asyncpg.create_pool(
         address.dsn,

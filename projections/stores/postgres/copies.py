@@ -11,10 +11,10 @@ from typing import Any
 import asyncpg
 
 from projections.errors import CopyRefused, NotLeading, ProjectionError, StoreInUse, StoreUnavailable
-from projections.rebuild.copies import Part
-from projections.store import NOTHING_PARKED, KeyRecord, Outcome, Parked, Place, Step
+from projections.rebuild.copies import CopyPart
+from projections.store import NOTHING_PARKED, CheckpointOutcome, KeyRecord, Parked, Place, Step
 from projections.stores.postgres import switching
-from projections.stores.postgres.connection import QUERY_TIMEOUT, Address, connect, translated
+from projections.stores.postgres.connection import QUERY_TIMEOUT, DatabaseAddress, connect, translated
 from projections.stores.postgres.reader import PostgresReader
 from projections.stores.postgres.store import WRITE_TIMEOUT, PostgresStore
 from projections.stores.postgres.turns import KEY, MIGRATION, PostgresTurns
@@ -35,22 +35,22 @@ class PostgresCopies:
 
     def __init__(self, url: str) -> None:
         self._url = url
-        self._address = Address(url)
+        self._address = DatabaseAddress(url)
 
-    async def there(self) -> Collection[Part]:
+    async def there(self) -> Collection[CopyPart]:
         """Which there are."""
         async with _beside(self._address) as (connection, live):
             return await switching.parts_there(connection, live)
 
-    def store(self, part: Part) -> PostgresCopy:
+    def store(self, part: CopyPart) -> PostgresCopy:
         """A copy to write to."""
         return PostgresCopy(self._url, part)
 
-    def reader(self, part: Part) -> PostgresCopyReader:
+    def reader(self, part: CopyPart) -> PostgresCopyReader:
         """A copy to look at."""
         return PostgresCopyReader(self._url, part)
 
-    async def discard(self, part: Part) -> None:
+    async def discard(self, part: CopyPart) -> None:
         """Remove a copy, if it is there."""
         async with _beside(self._address) as (connection, live), connection.transaction():
             await connection.execute(f"SELECT pg_advisory_xact_lock({KEY})", MIGRATION)
@@ -67,7 +67,7 @@ class PostgresCopies:
 class PostgresCopy(PostgresStore):
     """A copy that this process alone writes to, see `PostgresCopies`. The new one is made where it is missing."""
 
-    def __init__(self, url: str, part: Part) -> None:
+    def __init__(self, url: str, part: CopyPart) -> None:
         super().__init__(url)
         self._live = self.address
         self._part = part
@@ -79,7 +79,7 @@ class PostgresCopy(PostgresStore):
 
     async def open(self) -> None:
         """Connect. Raises CopyRefused where there is none, StoreInUse, StoreUnavailable."""
-        self.address = await _copy_of(self._live, self._part, make=self._part is Part.NEW)
+        self.address = await _copy_of(self._live, self._part, make=self._part is CopyPart.NEW)
         self._turns = PostgresTurns(self.address, write_timeout=WRITE_TIMEOUT)
         await super().open()
         try:
@@ -97,7 +97,7 @@ class PostgresCopy(PostgresStore):
 
     async def advance(
         self, steps: Sequence[Step], keys: Sequence[KeyRecord] = (), parked: Mapping[Place, Parked | None] = NOTHING_PARKED
-    ) -> Outcome:
+    ) -> CheckpointOutcome:
         """As every store."""
         self._changes += sum(len(step.changes) for step in steps)
         return await super().advance(steps, keys, parked)
@@ -125,7 +125,7 @@ class PostgresCopy(PostgresStore):
 class PostgresCopyReader(PostgresReader):
     """A copy to look at, see `PostgresCopies`."""
 
-    def __init__(self, url: str, part: Part) -> None:
+    def __init__(self, url: str, part: CopyPart) -> None:
         super().__init__(url)
         self._live = self.address
         self._part = part
@@ -137,7 +137,7 @@ class PostgresCopyReader(PostgresReader):
 
 
 @asynccontextmanager
-async def _beside(address: Address) -> AsyncIterator[tuple[Any, str]]:
+async def _beside(address: DatabaseAddress) -> AsyncIterator[tuple[Any, str]]:
     """A connection, and the schema of the live tables."""
     with translated(address):
         connection = await connect(address, command_timeout=WRITE_TIMEOUT)
@@ -150,7 +150,7 @@ async def _beside(address: Address) -> AsyncIterator[tuple[Any, str]]:
             await connection.close()
 
 
-async def _copy_of(address: Address, part: Part, *, make: bool) -> Address:
+async def _copy_of(address: DatabaseAddress, part: CopyPart, *, make: bool) -> DatabaseAddress:
     """Where a copy is; it is made where it is missing."""
     async with _beside(address) as (connection, live), connection.transaction():
         name = switching.schema_of(live, part)
@@ -158,6 +158,6 @@ async def _copy_of(address: Address, part: Part, *, make: bool) -> Address:
             await connection.execute(f"SELECT pg_advisory_xact_lock({KEY})", MIGRATION)
         if part not in await switching.parts_there(connection, live):
             if not make:
-                raise CopyRefused("there is no copy" if part is Part.NEW else "there are no old tables")
+                raise CopyRefused("there is no copy" if part is CopyPart.NEW else "there are no old tables")
             await switching.make_schema(connection, name)
         return address.within(name)

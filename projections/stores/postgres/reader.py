@@ -12,7 +12,15 @@ from projections.errors import StoreUnavailable
 from projections.model import Table
 from projections.store import KEYS, Argument, Checkpoint, KeyRecord, Parked, Row, SchemaVersion, Snapshot, StoredColumn
 from projections.stores.postgres import schema, writing
-from projections.stores.postgres.connection import Address, connect, connect_pool, quoted, times_as_text, translated, without_nul
+from projections.stores.postgres.connection import (
+    DatabaseAddress,
+    connect,
+    connect_pool,
+    quoted,
+    times_as_text,
+    translated,
+    without_nul,
+)
 
 CONNECTIONS = 8
 """Queries that one process has under way at most; more wait for their turn."""
@@ -27,7 +35,7 @@ class PostgresReader:
 
     def __init__(self, url: str) -> None:
         """`url`: `postgresql://user:password@host:port/database`. Raises StoreUnavailable for an address of another form."""
-        self.address = Address(url)
+        self.address = DatabaseAddress(url)
         self._pool: Any = None
         self.withheld: str | None = None
         """Why queries are refused now, see `projections.store.Store`."""
@@ -88,7 +96,7 @@ class PostgresReader:
             row = await self._asked().fetchrow(sql, *map(without_nul, arguments))
             return None if row is None else dict(row)
 
-    async def fetch_beside(self, sql: str, *arguments: Argument) -> Sequence[Row]:
+    async def fetch_in_thread(self, sql: str, *arguments: Argument) -> Sequence[Row]:
         """As `fetch`, for what takes longer."""
         with translated(self.address, asked=True):
             return [dict(row) for row in await self._asked().fetch(sql, *map(without_nul, arguments), timeout=_LONG)]
@@ -129,7 +137,7 @@ class PostgresReader:
 
 
 @asynccontextmanager
-async def _snapshot(address: Address) -> AsyncIterator[_Snapshot]:
+async def _snapshot(address: DatabaseAddress) -> AsyncIterator[_Snapshot]:
     with translated(address):
         connection = await connect(address)
     try:
@@ -149,7 +157,7 @@ async def _snapshot(address: Address) -> AsyncIterator[_Snapshot]:
 class _Snapshot:
     """A read transaction on a connection of its own."""
 
-    def __init__(self, address: Address, connection: Any) -> None:
+    def __init__(self, address: DatabaseAddress, connection: Any) -> None:
         self._address = address
         self._connection = connection
 

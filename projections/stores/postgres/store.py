@@ -13,8 +13,8 @@ import structlog
 from projections.errors import MigrationError, NotLeading, RowRefused
 from projections.model import Projection
 from projections.projector.batch import judge, last_changes
-from projections.rebuild.copies import Part
-from projections.store import NOTHING_PARKED, KeyRecord, Outcome, Parked, Place, SchemaVersion, Step
+from projections.rebuild.copies import CopyPart
+from projections.store import NOTHING_PARKED, CheckpointOutcome, KeyRecord, Parked, Place, SchemaVersion, Step
 from projections.stores.postgres import indexes, schema, switching, writing
 from projections.stores.postgres.connection import connect, translated
 from projections.stores.postgres.reader import PostgresReader
@@ -60,17 +60,17 @@ class PostgresStore(PostgresReader):
     async def close(self) -> None:
         """Finish what is being written and disconnect."""
         async with self._writing:
-            await self._turns.give_up()
+            await self._turns.release()
         await super().close()
 
     async def advance(
         self, steps: Sequence[Step], keys: Sequence[KeyRecord] = (), parked: Mapping[Place, Parked | None] = NOTHING_PARKED
-    ) -> Outcome:
+    ) -> CheckpointOutcome:
         """Write the rows and move the checkpoints of all steps in one transaction, each compared with its `before`.
 
         Raises NotLeading where another process writes.
         """
-        batch = writing.Batch([pair for step in steps for pair in last_changes(step)], keys, parked)
+        batch = writing.RowBatch([pair for step in steps for pair in last_changes(step)], keys, parked)
         async with self._writing:
             with translated(self.address):
                 writer = await self._writer()
@@ -79,10 +79,10 @@ class PostgresStore(PostgresReader):
                 except asyncpg.CharacterNotInRepertoireError:
                     return await self._advance(writer, steps, batch.without_nuls())
 
-    async def _advance(self, writer: Any, steps: Sequence[Step], batch: writing.Batch) -> Outcome:
+    async def _advance(self, writer: Any, steps: Sequence[Step], batch: writing.RowBatch) -> CheckpointOutcome:
         async with writer.transaction():
             outcome = judge(steps, await writing.read_checkpoints(writer, locked=True))
-            if outcome is Outcome.STORED:
+            if outcome is CheckpointOutcome.STORED:
                 await writing.write(writer, batch)
                 await writing.write_checkpoints(writer, [step.after for step in steps], self._turns.channel)
         return outcome
@@ -134,13 +134,13 @@ class PostgresStore(PostgresReader):
 
         See `projections.rebuild.copies.Switching`. Raises NotLeading where another process writes.
         """
-        await self._change(projections, Part.NEW)
+        await self._change(projections, CopyPart.NEW)
 
     async def rollback(self, projections: Collection[str]) -> None:
         """As `switch`, with the tables that were live before; those that are live now are the copy then."""
-        await self._change(projections, Part.OLD)
+        await self._change(projections, CopyPart.OLD)
 
-    async def _change(self, projections: Collection[str], part: Part) -> None:
+    async def _change(self, projections: Collection[str], part: CopyPart) -> None:
         async with self._writing:
             with translated(self.address):
                 await switching.change_places(await self._writer(), part, projections, self._turns.channel)

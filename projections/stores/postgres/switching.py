@@ -16,7 +16,7 @@ from typing import Any
 import asyncpg
 
 from projections.errors import CopyRefused, StoreInUse
-from projections.rebuild.copies import Part, check_as_far
+from projections.rebuild.copies import CopyPart, check_as_far
 from projections.store import Checkpoint
 from projections.stores.postgres import schema, writing
 from projections.stores.postgres.connection import quoted
@@ -43,14 +43,14 @@ WHERE n.nspname = $1 AND c.relname = ANY ($2) AND a.grantee <> c.relowner
 """
 
 
-def schema_of(live: str, part: Part) -> str:
+def schema_of(live: str, part: CopyPart) -> str:
     """The schema of a copy of the tables in the schema `live`."""
     return f"{live}__{part.value}"
 
 
-async def parts_there(connection: Any, live: str) -> Collection[Part]:
+async def parts_there(connection: Any, live: str) -> Collection[CopyPart]:
     """The copies that there are."""
-    names = {schema_of(live, part): part for part in Part}
+    names = {schema_of(live, part): part for part in CopyPart}
     return sorted(names[row["name"]] for row in await connection.fetch(_THERE, list(names), schema.MARK))
 
 
@@ -76,7 +76,7 @@ async def keep_closed(connection: Any, name: str) -> None:
     await connection.execute(f"SELECT pg_advisory_xact_lock({KEY_WITHIN})", LEADER, name)
 
 
-async def change_places(connection: Any, part: Part, projections: Collection[str], channel: str) -> None:
+async def change_places(connection: Any, part: CopyPart, projections: Collection[str], channel: str) -> None:
     """Have a copy take the place of the live tables, those that of the other part. `connection` is the one that writes.
 
     Raises CopyRefused, StoreInUse, PostgresError; then nothing was changed.
@@ -94,14 +94,16 @@ async def change_places(connection: Any, part: Part, projections: Collection[str
             return
 
 
-async def _change_places(connection: Any, part: Part, projections: Collection[str], channel: str) -> None:
+async def _change_places(connection: Any, part: CopyPart, projections: Collection[str], channel: str) -> None:
     begin = f"SELECT current_schema(), set_config('lock_timeout', $2, true), pg_advisory_xact_lock({KEY})"
     live = await connection.fetchval(begin, MIGRATION, _ATTEMPT)
-    other = Part.OLD if part is Part.NEW else Part.NEW
+    other = CopyPart.OLD if part is CopyPart.NEW else CopyPart.NEW
     source, target = schema_of(live, part), schema_of(live, other)
     there = await parts_there(connection, live)
     if part not in there:
-        raise CopyRefused("there is no copy: `projections rebuild` makes one" if part is Part.NEW else "there are no old tables")
+        raise CopyRefused(
+            "there is no copy: `projections rebuild` makes one" if part is CopyPart.NEW else "there are no old tables"
+        )
     for each in there:
         await keep_closed(connection, schema_of(live, each))
     coming = [table.name for table in await schema.read_tables(connection, source)]

@@ -18,7 +18,7 @@ import structlog
 from projections.errors import StoreUnavailable
 from projections.store import Checkpoint
 from projections.stores.postgres import writing
-from projections.stores.postgres.connection import QUERY_TIMEOUT, Address, connect, translated
+from projections.stores.postgres.connection import QUERY_TIMEOUT, DatabaseAddress, connect, translated
 
 log = structlog.get_logger(__name__)
 
@@ -36,7 +36,7 @@ _SILENCE = 1.0
 class PostgresTurns:
     """The turns of one process: `projections.store.Turns`."""
 
-    def __init__(self, address: Address, *, write_timeout: float) -> None:
+    def __init__(self, address: DatabaseAddress, *, write_timeout: float) -> None:
         """`write_timeout`: seconds that a statement of the connection that writes may take."""
         self.channel = ""
         self._address = address
@@ -80,7 +80,7 @@ class PostgresTurns:
         """Return when it is no longer this process's turn: the connection that writes has ended."""
         await self._lost.wait()
 
-    async def give_up(self) -> None:
+    async def release(self) -> None:
         """Let another process have its turn."""
         async with self._taking:
             connections = (self._connection, self._candidate)

@@ -24,14 +24,14 @@ _encode = msgspec.json.Encoder().encode
 
 
 @attrs.frozen
-class Batch:
+class RowBatch:
     """What is written with the checkpoints."""
 
     tables: Sequence[tuple[Table, Rows]]
     keys: Sequence[KeyRecord]
     parked: Mapping[Place, Parked | None]
 
-    def without_nuls(self) -> Batch:
+    def without_nuls(self) -> RowBatch:
         """The same, with every text as Postgres can hold it."""
         tables = [(table, {_tidy(key): row and _tidy(row) for key, row in rows.items()}) for table, rows in self.tables]
         keys = [KeyRecord(*_tidy(attrs.astuple(record))) for record in self.keys]
@@ -39,14 +39,14 @@ class Batch:
             place: one and Parked(**{k: without_nul(v) for k, v in attrs.asdict(one).items()})
             for place, one in self.parked.items()
         }
-        return Batch(tables, keys, parked)
+        return RowBatch(tables, keys, parked)
 
 
 def _tidy(value: Any) -> Any:
     return tuple(map(without_nul, value)) if isinstance(value, tuple) else without_nul(value)
 
 
-async def write(connection: Any, batch: Batch) -> None:
+async def write(connection: Any, batch: RowBatch) -> None:
     """Put rows in the order of the tables, delete in the reverse order, record keys (the first use of each stays), park."""
     for table, rows in batch.tables:
         await _put(connection, table, [row for row in rows.values() if row is not None])

@@ -78,7 +78,7 @@ def remove(file: Path) -> None:
         file.with_name(f"{file.name}{ending}").unlink(missing_ok=True)
 
 
-def set_aside(file: Path) -> Path:
+def quarantine(file: Path) -> Path:
     """Give a file of a database, which nobody has open, and all that belongs to it another name, and give that."""
     moment = datetime.now(UTC).strftime("%Y%m%dT%H%M%S%f")
     aside = file.with_name(f"{file.name}.damaged-{moment}")

@@ -15,7 +15,7 @@ _SAID_AFTER = 1.0
 """Seconds after which somebody who waits for a file is told so."""
 
 
-class FileLock:
+class DatabaseLock:
     """Held from `take` to `release`, or until the process ends, however it ends.
 
     A file of its own, `<database>.lock`: closing a descriptor of the database itself would drop the locks that SQLite has on it
@@ -26,7 +26,7 @@ class FileLock:
         self._fd = fd
 
     @classmethod
-    def take(cls, database: Path, *, patience: float, on_waiting: Callable[[str], object] | None = None) -> FileLock:
+    def take(cls, database: Path, *, patience: float, on_waiting: Callable[[str], object] | None = None) -> DatabaseLock:
         """Lock it, waiting at most `patience` seconds. Raises StoreInUse, OSError.
 
         `on_waiting` is told once, after a second, who has it.

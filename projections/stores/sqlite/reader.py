@@ -24,7 +24,7 @@ class SQLiteReader:
     """Looks at a database file, also while another process writes to it: `projections.store.Reader`.
 
     Queries run in the event loop's own thread, on one connection: they belong on an index. What reads much goes through
-    `fetch_beside`, whole tables through `snapshot`, each in a thread and on a connection of its own.
+    `fetch_in_thread`, whole tables through `snapshot`, each in a thread and on a connection of its own.
     """
 
     dialect = "sqlite"
@@ -44,7 +44,7 @@ class SQLiteReader:
         """The file that is live, since it was opened; `path` is what the database is known by."""
         self._read_timeout = read_timeout
         self._connection: sqlite3.Connection | None = None
-        self._beside = _Beside(path)
+        self._beside = _ThreadReader(path)
 
     @property
     def identity(self) -> str:
@@ -66,7 +66,7 @@ class SQLiteReader:
                 raise StoreUnavailable(f"{self.file} does not exist: it is made by the service that fills it")
             self._connection = self._connect(self.file)
             self.damage = None
-            self._beside = _Beside(self.file)
+            self._beside = _ThreadReader(self.file)
 
     def _live_file(self) -> Path:
         return self.path if self._is_copy else files.file_of(self.path, files.read(self.path).live)
@@ -82,7 +82,7 @@ class SQLiteReader:
 
     async def _read_from(self, connection: sqlite3.Connection, file: Path) -> None:
         """Read on another connection from now on: of a query everything comes from one of them."""
-        (before, self._connection), (beside, self._beside) = (self._connection, connection), (self._beside, _Beside(file))
+        (before, self._connection), (beside, self._beside) = (self._connection, connection), (self._beside, _ThreadReader(file))
         self.file = file
         if before is not None:
             before.close()
@@ -128,7 +128,7 @@ class SQLiteReader:
                 raise
         return None if row is None else {column[0]: value for column, value in zip(names, row, strict=True)}
 
-    async def fetch_beside(self, sql: str, *arguments: Argument) -> Sequence[Row]:
+    async def fetch_in_thread(self, sql: str, *arguments: Argument) -> Sequence[Row]:
         """As `fetch`, in a thread of its own: one such query at a time."""
         self._asked()
         with self._watched():
@@ -190,7 +190,7 @@ def _rows(connection: sqlite3.Connection, sql: str, arguments: tuple[Argument, .
     return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
 
 
-class _Beside:
+class _ThreadReader:
     """A connection in a thread of its own, made when it is first asked."""
 
     def __init__(self, path: Path) -> None:

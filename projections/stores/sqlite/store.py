@@ -15,11 +15,11 @@ from projections.errors import CopyRefused, MigrationError, RowRefused, StoreUna
 from projections.model import Projection, Table
 from projections.projector.batch import Rows, judge, narrowed
 from projections.rebuild.copies import check_as_far
-from projections.store import NOTHING_PARKED, Checkpoint, KeyRecord, Outcome, Parked, Place, SchemaVersion, Step
+from projections.store import NOTHING_PARKED, Checkpoint, CheckpointOutcome, KeyRecord, Parked, Place, SchemaVersion, Step
 from projections.stores.sqlite import files, indexes, schema, seal, wal, writing
 from projections.stores.sqlite.connection import APPLICATION_ID, connect_writer, damaged, transaction, translated
 from projections.stores.sqlite.files import Files
-from projections.stores.sqlite.lock import FileLock
+from projections.stores.sqlite.lock import DatabaseLock
 from projections.stores.sqlite.reader import SQLiteReader
 from projections.stores.sqlite.wal import LogCopier
 
@@ -51,7 +51,7 @@ class SQLiteStore(SQLiteReader):
         self._locked = files.locked_as(path) if is_copy else path
         self._patience = patience
         self._write_timeout = write_timeout
-        self._lock: FileLock | None = None
+        self._lock: DatabaseLock | None = None
         self._thread: ThreadPoolExecutor | None = None
         self._writer: sqlite3.Connection | None = None
         self._copier: LogCopier | None = None
@@ -94,14 +94,14 @@ class SQLiteStore(SQLiteReader):
 
     async def advance(
         self, steps: Sequence[Step], keys: Sequence[KeyRecord] = (), parked: Mapping[Place, Parked | None] = NOTHING_PARKED
-    ) -> Outcome:
+    ) -> CheckpointOutcome:
         """Write the rows and move the checkpoints of all steps in one transaction, each compared with its `before`."""
 
-        def write(tables: Sequence[tuple[Table, Rows]], *, deferred: bool = False) -> Outcome:
+        def write(tables: Sequence[tuple[Table, Rows]], *, deferred: bool = False) -> CheckpointOutcome:
             writer = self._opened_writer()
             with transaction(writer, deferred=deferred):
                 outcome = judge(steps, writing.read_checkpoints(writer))
-                if outcome is Outcome.STORED:
+                if outcome is CheckpointOutcome.STORED:
                     writing.write_rows(writer, tables)
                     writing.write_keys(writer, keys)
                     if parked:
@@ -109,7 +109,7 @@ class SQLiteStore(SQLiteReader):
                     writing.write_checkpoints(writer, [step.after for step in steps])
             return outcome
 
-        def advance() -> Outcome:
+        def advance() -> CheckpointOutcome:
             tables = [pair for step in steps for pair in narrowed(step)]
             try:
                 return write(tables)
@@ -202,7 +202,7 @@ class SQLiteStore(SQLiteReader):
         """Write to another file from now on; gives a connection to read from it."""
         if not file.exists():
             raise CopyRefused("there is no copy: `projections rebuild` makes one")
-        lock = FileLock.take(files.locked_as(file), patience=0)
+        lock = DatabaseLock.take(files.locked_as(file), patience=0)
         try:
             writer = connect_writer(file, busy_timeout=self._write_timeout)
             try:
@@ -223,7 +223,7 @@ class SQLiteStore(SQLiteReader):
         files.remove_others(self.path, {then.live, then.new, then.live if then.old is None else then.old})
         return reader
 
-    async def set_aside(self) -> Path:
+    async def quarantine(self) -> Path:
         """Move the files of a damaged database away, to be looked at; opening it makes a new one. It is not open.
 
         Gives where they are. Raises StoreInUse, StoreUnavailable.
@@ -233,15 +233,15 @@ class SQLiteStore(SQLiteReader):
         return self.set_aside_as
 
     def _set_aside(self) -> Path:
-        lock = FileLock.take(self._locked, patience=self._patience)
+        lock = DatabaseLock.take(self._locked, patience=self._patience)
         try:
-            return files.set_aside(self._live_file())
+            return files.quarantine(self._live_file())
         finally:
             lock.release()
 
     def _open(self) -> None:
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        self._lock = FileLock.take(self._locked, patience=self._patience, on_waiting=self._on_waiting)
+        self._lock = DatabaseLock.take(self._locked, patience=self._patience, on_waiting=self._on_waiting)
         self.file = self._live_file()
         if seal.is_broken(self.file):
             raise damaged(self.file, "its digest is not the one that it was closed with")

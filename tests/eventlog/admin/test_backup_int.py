@@ -23,12 +23,12 @@ from eventlog.embedded.nats import EmbeddedServer
 from eventlog.jetstream.keyring import JetStreamKeyring
 from eventlog.jetstream.log import JetStreamLog
 from eventlog.jetstream.transport.connection import Connection
-from eventlog.privacy.encryption import People
+from eventlog.privacy.encryption import PersonalDataCipher
 from pantry.domain.ledger import PRODUCT, CreateProduct, RecordMovement
 from pantry.domain.product import Details, MovementType
 from pantry.domain.registry import REGISTRY
 from pantry.readmodel import MODEL
-from projections.rebuild.verify import Dump, dump, folded
+from projections.rebuild.verify import Dump, dump, replayed_copy
 from tests.support import ROOT
 
 EAN = "4006381333931"
@@ -55,7 +55,7 @@ async def run(server: EmbeddedServer, *arguments: object) -> Ended:
 
 def log_on(connection: Connection) -> JetStreamLog:
     return JetStreamLog(
-        connection, MODEL.stream, REGISTRY, people=People(JetStreamKeyring(connection, "PANTRY_KEYS", "pantry.key"))
+        connection, MODEL.stream, REGISTRY, people=PersonalDataCipher(JetStreamKeyring(connection, "PANTRY_KEYS", "pantry.key"))
     )
 
 
@@ -67,7 +67,7 @@ async def book(log: JetStreamLog, number: int) -> None:
 
 
 async def tables_of(log: JetStreamLog, until: int, directory: Path) -> Dump:
-    async with folded(log, MODEL, until=until, directory=directory) as fresh:
+    async with replayed_copy(log, MODEL, until=until, directory=directory) as fresh:
         return await dump(fresh, MODEL)
 
 
@@ -75,7 +75,7 @@ async def of_whom(log: JetStreamLog) -> set[str]:
     found = [
         event.data
         for commit in [c async for c in log.history(AggregateId("pantry.product", EAN))]
-        for event in await log.reveal(commit)
+        for event in await log.decrypt(commit)
     ]
     return {event.created_by for event in found if hasattr(event, "created_by")}
 

@@ -16,7 +16,7 @@ from eventlog.commit import Appended
 from eventlog.errors import Conflict, OutcomeUnknown, TooLarge, Unavailable
 from eventlog.jetstream import group_commit as group
 from eventlog.jetstream.append import Ack, Message
-from eventlog.jetstream.group_commit import Pace
+from eventlog.jetstream.group_commit import CostEstimate
 from eventlog.jetstream.log import JetStreamLog
 from eventlog.jetstream.transport.connection import Connection
 from eventlog.testing.conformance import deposit, stored
@@ -120,7 +120,7 @@ async def test_each_waits_until_its_own_deadline_and_is_told_whether_it_was_sent
         raise AssertionError
 
     monkeypatch.setattr(log._batches, "send", unanswered)
-    monkeypatch.setattr(Pace, "batch_pays", lambda *_: True)
+    monkeypatch.setattr(CostEstimate, "batch_pays", lambda *_: True)
     patient = [asyncio.create_task(log.append(deposit(f"a{number}"), deadline=600)) for number in range(5)]
     hasty = asyncio.create_task(log.append(deposit("b"), deadline=0.2))
     async with asyncio.timeout(30):
@@ -174,13 +174,13 @@ async def test_a_message_bears_its_id_its_guard_and_its_trace_only(log: JetStrea
 
 def test_at_first_a_batch_is_taken_to_cost_as_much_as_some_fifteen_appends() -> None:
     """So that it has to be clearly more of them."""
-    assert not Pace().batch_pays(18)
-    assert Pace().batch_pays(24)
+    assert not CostEstimate().batch_pays(18)
+    assert CostEstimate().batch_pays(24)
 
 
 def test_a_disk_that_syncs_slowly_makes_small_batches_pay() -> None:
     """Appends take 2 ms each, batches 6 ms: six together are faster."""
-    pace = Pace()
+    pace = CostEstimate()
     for _ in range(200):
         pace.saw_singles(16, 16 * 0.002)
         pace.saw_batch(8, 0.006)
@@ -189,7 +189,7 @@ def test_a_disk_that_syncs_slowly_makes_small_batches_pay() -> None:
 
 def test_a_server_that_does_not_sync_is_not_sent_batches() -> None:
     """Appends take 30 µs each."""
-    pace = Pace()
+    pace = CostEstimate()
     for _ in range(100):
         pace.saw_singles(16, 16 * 0.00003)
     assert not pace.batch_pays(500)
@@ -197,7 +197,7 @@ def test_a_server_that_does_not_sync_is_not_sent_batches() -> None:
 
 def test_a_server_whose_batches_are_slow_is_not_sent_small_ones() -> None:
     """Batches take 30 ms, appends 200 µs."""
-    pace = Pace()
+    pace = CostEstimate()
     for _ in range(100):
         pace.saw_batch(64, 0.03)
     assert not pace.batch_pays(64)
@@ -205,7 +205,7 @@ def test_a_server_whose_batches_are_slow_is_not_sent_small_ones() -> None:
 
 def test_a_few_stalls_change_little() -> None:
     """Of appends or of batches: a second without an answer, three times."""
-    pace = Pace()
+    pace = CostEstimate()
     for _ in range(3):
         pace.saw_singles(16, 1.0)
         pace.saw_batch(64, 1.0)
@@ -215,7 +215,7 @@ def test_a_few_stalls_change_little() -> None:
 
 def test_what_was_seen_long_ago_is_forgotten() -> None:
     """Where only batches are used, single appends are tried again after a while, and the other way round."""
-    pace = Pace()
+    pace = CostEstimate()
     for _ in range(200):
         pace.saw_singles(16, 16 * 0.01)
     assert pace.batch_pays(5)
@@ -233,7 +233,7 @@ def test_what_was_seen_long_ago_is_forgotten() -> None:
 @given(st.lists(st.tuples(st.booleans(), st.floats(0, 10)), max_size=50), st.integers(0, 3))
 def test_a_few_never_share(seen: list[tuple[bool, float]], count: int) -> None:
     """Whatever was measured, three appends or fewer go alone, and a figure never becomes useless."""
-    pace = Pace()
+    pace = CostEstimate()
     for single, seconds in seen:
         if single:
             pace.saw_singles(16, seconds)

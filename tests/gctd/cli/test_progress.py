@@ -11,7 +11,7 @@ from gctd.cli import session as session_module
 from gctd.cli.root import PROGRAM
 from gctd.cli.session import Session
 from gctd.cli.tasks import progress as module
-from gctd.cli.tasks.progress import Item, progress
+from gctd.cli.tasks.progress import ProgressItem, progress
 from gctd.client.api import Client
 from terminalkit.output import Output
 from terminalkit.runtime.invocation import Invocation
@@ -21,8 +21,8 @@ from tests.support.waiting import wait_until
 NOW = datetime(2026, 11, 20, 10, 0, tzinfo=UTC)
 
 
-def item(key: str, state: str, *, ended: bool = False) -> Item:
-    return Item(key=key, name=key, state=state, phase=state, asked=NOW, changed=NOW, ended=ended)
+def item(key: str, state: str, *, ended: bool = False) -> ProgressItem:
+    return ProgressItem(key=key, name=key, state=state, phase=state, asked=NOW, changed=NOW, ended=ended)
 
 
 def output(*, quiet: bool = False, verbose: bool = False) -> Output:

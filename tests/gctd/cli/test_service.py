@@ -14,7 +14,7 @@ import pytest
 from eventlog.errors import Unavailable
 from gctd.domain.errors import BadInput, Refused
 from gctd.settings import Settings
-from httpkit.server.serving import Address
+from httpkit.server.serving import ListenAddress
 from projections.errors import MigrationError
 from terminalkit import logs
 from tests.gctd.cli.conftest import Here
@@ -42,9 +42,9 @@ def test_serve_says_where_it_listens_and_has_the_settings(
 ) -> None:
     seen: list[Settings] = []
 
-    async def serve(settings: Settings, *, on_ready: Callable[[Address], None]) -> None:
+    async def serve(settings: Settings, *, on_ready: Callable[[ListenAddress], None]) -> None:
         seen.append(settings)
-        on_ready(Address(settings.host, 4711))
+        on_ready(ListenAddress(settings.host, 4711))
 
     stand_in(monkeypatch, "gctd.serve", "serve", serve)
     reading, writing = os.pipe()

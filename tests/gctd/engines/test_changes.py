@@ -12,7 +12,7 @@ import pytest
 
 from gctd.domain.options import CrapOptions
 from gctd.engines.changes.comparison import Comparison, compare, kept_as
-from gctd.engines.changes.gate import Facts, Limits, judge
+from gctd.engines.changes.gate import GateFacts, GateLimits, judge
 from gctd.engines.changes.matching import match
 from gctd.engines.engine import EngineInput
 from gctd.engines.golang.complexity import analyse_source
@@ -133,8 +133,8 @@ def told(found: Comparison) -> set[str]:
 
 
 def verdict(found: Comparison, entries: Sequence[FunctionEntry]) -> bool:
-    limits = Limits(threshold=15.0)
-    return judge(limits, Facts(entries=entries, exceeded=0, average=0, coverage=None, uncovered=0, changes=found)).passed
+    limits = GateLimits(threshold=15.0)
+    return judge(limits, GateFacts(entries=entries, exceeded=0, average=0, coverage=None, uncovered=0, changes=found)).passed
 
 
 BOTH = PARSE + "\n" + OTHER

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from gctd.domain.options import CrapOptions
-from gctd.engines.engine import EngineFailed, EngineInput, Limits
+from gctd.engines.engine import EngineFailed, EngineInput, EngineLimits
 from gctd.engines.gocrap import differences
 from gctd.engines.gocrap.coverage import gocrap_module_path
 from gctd.engines.gocrap.walk import BadPattern, is_seen_by_gocrap, matches, select_like_gocrap
@@ -261,9 +261,9 @@ def test_a_long_pattern_of_stars_takes_no_time() -> None:
     assert not matches("*a" * 100, "a" * 99 + "b" * 150)
 
 
-def walk(directory: Path, limits: Limits | None = None) -> tuple[list[str], tuple[ReportWarning, ...]]:
+def walk(directory: Path, limits: EngineLimits | None = None) -> tuple[list[str], tuple[ReportWarning, ...]]:
     warnings = Warnings(100)
-    given = EngineInput(module_dir=directory, repository=directory, module_path=MODULE, limits=limits or Limits())
+    given = EngineInput(module_dir=directory, repository=directory, module_path=MODULE, limits=limits or EngineLimits())
     return list(select_like_gocrap(given, warnings)), warnings.all()
 
 
@@ -329,6 +329,6 @@ def test_links_that_multiply_end_at_the_limits(tmp_path: Path) -> None:
     (tmp_path / "d12").mkdir()
     (tmp_path / "d12" / "f.go").touch()
     with pytest.raises(EngineFailed, match="more than 500 directories"):
-        walk(tmp_path, Limits(directories=500))
+        walk(tmp_path, EngineLimits(directories=500))
     with pytest.raises(EngineFailed, match="more than 20 Go files"):
-        walk(tmp_path, Limits(files=20))
+        walk(tmp_path, EngineLimits(files=20))

@@ -13,7 +13,7 @@ import pytest
 from gctd.domain.errors import BadInput
 from gctd.domain.options import CrapOptions
 from gctd.engines import report
-from gctd.engines.engine import EngineFailed, EngineInput, Limits
+from gctd.engines.engine import EngineFailed, EngineInput, EngineLimits
 from gctd.engines.gocrap import differences
 from gctd.engines.gocrap.walk import select_like_gocrap
 from gctd.engines.native import NativeEngine
@@ -241,7 +241,7 @@ def test_what_is_no_regular_file_or_too_large_is_left_out_and_named(tmp_path: Pa
     write_module(tmp_path, {"f.go": F, "big.go": F + "//" + "x" * 1000, "folder.go/f.txt": ""})
     os.mkfifo(tmp_path / "pipe.go")
     (tmp_path / "link.go").symlink_to("f.go")
-    given = attrs.evolve(engine_input(tmp_path, profiled=False), limits=Limits(file_bytes=1000))
+    given = attrs.evolve(engine_input(tmp_path, profiled=False), limits=EngineLimits(file_bytes=1000))
     found = analyse(given)
     assert [entry.file for entry in found.entries] == ["f.go"]
     assert {(warning.kind, warning.path) for warning in found.warnings} == {
@@ -314,10 +314,10 @@ def test_an_empty_profile_is_named(tmp_path: Path) -> None:
 def test_limits_end_the_analysis_with_a_reason(tmp_path: Path) -> None:
     write_module(tmp_path, {f"d{n}/f.go": F for n in range(5)}, profile="mode: set\n" + f_blocks(f"{MODULE}/d0/f.go"))
     for limits, text in (
-        (Limits(files=4), "more than 4 Go files"),
-        (Limits(directories=5), "more than 5 directories"),
-        (Limits(profile_bytes=20), "more than 20 bytes"),
-        (Limits(profile_blocks=2), "more than 2 blocks"),
+        (EngineLimits(files=4), "more than 4 Go files"),
+        (EngineLimits(directories=5), "more than 5 directories"),
+        (EngineLimits(profile_bytes=20), "more than 20 bytes"),
+        (EngineLimits(profile_blocks=2), "more than 2 blocks"),
     ):
         with pytest.raises(EngineFailed, match=text):
             analyse(attrs.evolve(engine_input(tmp_path), limits=limits))
@@ -325,7 +325,7 @@ def test_limits_end_the_analysis_with_a_reason(tmp_path: Path) -> None:
 
 def test_warnings_are_bounded_and_the_rest_is_counted(tmp_path: Path) -> None:
     write_module(tmp_path, {f"f{n}.go": "package" for n in range(9)})
-    found = analyse(attrs.evolve(engine_input(tmp_path, profiled=False), limits=Limits(warnings=3)))
+    found = analyse(attrs.evolve(engine_input(tmp_path, profiled=False), limits=EngineLimits(warnings=3)))
     assert [warning.kind for warning in found.warnings] == ["syntax"] * 3 + ["more"]
     assert found.warnings[-1].reason == "6 more warnings"
 

@@ -12,8 +12,8 @@ import pytest
 import tree_sitter_go
 
 from gctd.engines import report
-from gctd.engines.__main__ import FAILED, Order
-from gctd.engines.engine import EngineInput, Limits
+from gctd.engines.__main__ import FAILED, EngineRequest
+from gctd.engines.engine import EngineInput, EngineLimits
 from gctd.engines.golang import parse_cache as parsecache
 from gctd.engines.golang import parsing
 from gctd.engines.golang.complexity import SourceFile, analyse_source
@@ -31,7 +31,7 @@ def analyse(given: EngineInput, *, compat: bool = False) -> Report:
 
 def by_command(given: EngineInput, directory: Path, engine: str = "native") -> subprocess.CompletedProcess[str]:
     """The engine as a process, as workers run it; the report is `report.json` in the directory."""
-    (directory / "order.json").write_bytes(Order(engine=engine, given=given).written())
+    (directory / "order.json").write_bytes(EngineRequest(engine=engine, given=given).written())
     command = [sys.executable, "-m", "gctd.engines", str(directory / "order.json"), str(directory / "report.json")]
     return subprocess.run(command, check=False, capture_output=True, text=True, timeout=60)
 
@@ -94,7 +94,7 @@ def test_a_file_that_is_no_go_is_told_from_the_cache_too(module: EngineInput, pa
 
 
 def test_other_limits_do_not_take_results_from_the_cache(module: EngineInput) -> None:
-    first, limits = analyse(module), Limits(nesting=10)
+    first, limits = analyse(module), EngineLimits(nesting=10)
     found = analyse(attrs.evolve(module, limits=limits))
     assert found == analyse(attrs.evolve(module, limits=limits, cache=None)) != first
 
@@ -242,7 +242,7 @@ def test_a_parsing_process_that_is_killed_ends_the_analysis_with_a_reason(tmp_pa
         "sys.exit(main(Path(sys.argv[1]), Path(sys.argv[2])))\n"
     )
     order = tmp_path / "order.json"
-    order.write_bytes(Order(engine="native", given=given).written())
+    order.write_bytes(EngineRequest(engine="native", given=given).written())
     command = [sys.executable, "-c", program, str(order), str(tmp_path / "report.json")]
     done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=60)
     assert done.returncode not in {0, FAILED}

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eventlog.broker.text_streams import Chunk
+from eventlog.broker.text_streams import TextChunk
 from gctd.domain.task import AttemptLog
 from gctd.http.tasks.attempt_logs import live_pieces, stored_pieces
 from gctd.wiring.attempt_logs import left_out
@@ -73,11 +73,11 @@ def test_a_live_log_is_put_together_whatever_comes_twice(lines: list[bytes], dat
     """Chunks that were stored though it was not known to the writer come again, longer."""
     whole = b"".join(lines)
     ends = [sum(map(len, lines[:count])) for count in range(len(lines) + 1)]
-    chunks: list[Chunk] = []
+    chunks: list[TextChunk] = []
     place = 0
     while place < len(whole):
         end = data.draw(st.sampled_from([end for end in ends if end > place]))
-        chunks.append(Chunk(len(chunks) + 1, place, whole[place:end]))
+        chunks.append(TextChunk(len(chunks) + 1, place, whole[place:end]))
         place = data.draw(st.sampled_from([at for at in ends if place < at <= end] if data.draw(st.booleans()) else [end]))
         if data.draw(st.booleans()):
             chunks.append(chunks[-1])
@@ -87,7 +87,7 @@ def test_a_live_log_is_put_together_whatever_comes_twice(lines: list[bytes], dat
 
 
 def test_what_is_missing_between_two_chunks_is_said() -> None:
-    chunks = [Chunk(1, 0, b"a\n"), Chunk(5, 10, b"b\n")]
+    chunks = [TextChunk(1, 0, b"a\n"), TextChunk(5, 10, b"b\n")]
     assert [(piece.text, piece.end) for piece in live_pieces(chunks, 0)] == [("a\n", 2), (left_out(8), 10), ("b\n", 12)]
 
 

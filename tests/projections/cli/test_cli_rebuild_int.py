@@ -14,7 +14,7 @@ import pytest_asyncio
 
 from eventlog.admin import reconcile as streams
 from eventlog.admin.declarations import load
-from eventlog.broker.requests import Desk
+from eventlog.broker.requests import RequestServer
 from eventlog.jetstream.log import JetStreamLog
 from eventlog.jetstream.transport.connection import Connection
 from gctd.domain import worker
@@ -22,9 +22,9 @@ from gctd.readmodel import MODEL
 from projections.errors import ProjectionError
 from projections.migrations import Migrations
 from projections.projector.projector import Projector
-from projections.rebuild.copies import Copies, Part
-from projections.rebuild.operations import Maintenance, subject_of
-from projections.rebuild.verify import compare, folded
+from projections.rebuild.copies import Copies, CopyPart
+from projections.rebuild.operations import AdminHandler, subject_of
+from projections.rebuild.verify import compare, replayed_copy
 from projections.stores.databases import copies_at, reader_at, store_at
 from projections.stores.postgres import PostgresStore
 from projections.stores.sqlite import SQLiteStore
@@ -61,8 +61,8 @@ async def serving(log: JetStreamLog, database_url: str) -> AsyncIterator[tuple[E
     """What a service does of it: the projector, and a desk for orders."""
     async with project(log, database_url) as store:
         projector = Projector(log, store, MODEL)
-        maintenance = Maintenance(projector, store, copies_at(database_url), log, MODEL)
-        desk = Desk(log.connection, subject_of(MODEL), maintenance.take)
+        maintenance = AdminHandler(projector, store, copies_at(database_url), log, MODEL)
+        desk = RequestServer(log.connection, subject_of(MODEL), maintenance.take)
         tasks = [asyncio.create_task(projector.run()), asyncio.create_task(desk.run())]
         await projector.wait_for((await log.head()).last, 60)
         try:
@@ -112,7 +112,7 @@ async def test_a_wrong_row_is_found_rebuilt_and_rolled_back_while_a_service_runs
         assert (ended.code, "not verified" in ended.err) == (5, True)
         assert (await run("resume", **where)).code == 0
         assert await hosts() == ["hé"]
-        async with folded(log, MODEL, until=22) as fresh:
+        async with replayed_copy(log, MODEL, until=22) as fresh:
             assert await compare(store, fresh, MODEL) is None
 
 
@@ -128,13 +128,13 @@ async def test_without_a_service_the_commands_do_it_themselves(
     assert (await run("rollback", **where)).code == 5
     assert (await run("rebuild", "nothing", **where)).code == 2
     assert (await run("rebuild", "--no-switch", **where)).code == 0
-    await change(database_url, ELSEWHERE, Part.NEW)
+    await change(database_url, ELSEWHERE, CopyPart.NEW)
     ended = await run("verify", "--copy", "new", **where)
     assert (ended.code, ended.lines) == (5, [["differs", "workers 'w1': host is 'elsewhere', should be 'hé'"]])
     ended = await run("switch", **where)
     assert (ended.code, "not what was verified" in ended.err) == (5, True)
     assert (await run("rebuild", **where)).code == 0
-    assert await copies_at(database_url).there() == [Part.OLD]
+    assert await copies_at(database_url).there() == [CopyPart.OLD]
     async with reader_at(database_url) as reader:
         assert await reader.fetch("SELECT DISTINCT host FROM workers") == [{"host": "hé"}]
     assert (await run("verify", **where)).code == 0
@@ -142,8 +142,8 @@ async def test_without_a_service_the_commands_do_it_themselves(
 
 async def begun(copies: Copies) -> bool:
     """Whether a copy has a part of its tables."""
-    if Part.NEW in await copies.there():
-        copy = copies.reader(Part.NEW)
+    if CopyPart.NEW in await copies.there():
+        copy = copies.reader(CopyPart.NEW)
         try:
             await copy.open()
             return (await copy.schema()).version > 0
@@ -170,7 +170,7 @@ async def test_a_rebuild_that_is_killed_is_gone_on_with(log: JetStreamLog, datab
             pass
     process.send_signal(signal.SIGKILL)
     await asyncio.to_thread(process.wait)
-    assert await copies.there() == [Part.NEW if process.returncode else Part.OLD]
+    assert await copies.there() == [CopyPart.NEW if process.returncode else CopyPart.OLD]
     if process.returncode != 0:
         ended = await run("resume", "--json", **where)
         assert (ended.code, ended.document["sequence"]) == (0, 40), ended.err

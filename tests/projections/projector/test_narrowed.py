@@ -14,7 +14,7 @@ from projections.store import Checkpoint, Step
 from projections.stores.sqlite.writing import write_rows
 
 WHOLE = Table("things", (Column("id"), Column("name"), Column("amount", "integer")), key=("id",))
-AMOUNTS = WHOLE.but("name")
+AMOUNTS = WHOLE.partial("name")
 
 
 def step(*changes: Change) -> Step:

@@ -12,7 +12,7 @@ from eventlog import Commit
 from pantry import readmodel as pantry
 from projections.model import Column, Projection, Put, ReadModel, Table
 from projections.parallel.parts import answer_to, derived_from, given, merged, request_of, split
-from projections.projector.derive import Derived, derive
+from projections.projector.derive import ChangeSet, derive
 from projections.projector.parking import Parking
 from projections.store import Parked, Place
 from tests.projections.projector.test_parallel_fault import troubled_log
@@ -33,7 +33,7 @@ SHARED = attrs.evolve(
 
 def in_parts(
     model: ReadModel, reached: Mapping[str, int], parked: Mapping[Place, Parked], commits: Sequence[Commit], count: int
-) -> Derived:
+) -> ChangeSet:
     requests = [request_of(part, given(reached, parked, part), NOW) for part in split(commits, count) if part]
     return merged([derived_from(answer_to(model, request)) for request in requests])
 

@@ -27,7 +27,7 @@ from projections.migrations import Migrations
 from projections.model import Change, ReadModel
 from projections.parallel import Workers
 from projections.projector.projector import Projector
-from projections.rebuild.verify import Dump, compare, dump, folded
+from projections.rebuild.verify import Dump, compare, dump, replayed_copy
 from projections.store import Parked, Store
 from projections.stores.databases import store_at
 from projections.stores.postgres import PostgresStore
@@ -109,7 +109,7 @@ async def test_the_tables_of_a_service_are_the_same(either_store: SQLiteStore | 
     """Those of the pantry, with rows that are put with fewer columns and personal fields that stay sealed."""
     log = await stocked_log(products=120, movements=20, categories=7)
     await project(log, either_store, pantry.MODEL, 2, None, batch=20)
-    async with folded(log, pantry.MODEL, until=(await log.head()).last) as alone:
+    async with replayed_copy(log, pantry.MODEL, until=(await log.head()).last) as alone:
         assert await dump(either_store, pantry.MODEL) == await dump(alone, pantry.MODEL)
         assert await compare(either_store, alone, pantry.MODEL) is None
 
@@ -134,7 +134,7 @@ async def test_processes_that_are_killed_cost_nothing(either_store: SQLiteStore 
         assert len(set(killed)) == 4
         assert not {*killed} & {*workers.pids}
         assert len(deriving(os.getpid())) == 2
-    async with folded(log, MODEL, until=3000) as alone:
+    async with replayed_copy(log, MODEL, until=3000) as alone:
         assert await compare(either_store, alone, MODEL) is None
         assert await dump(either_store, MODEL) == await dump(alone, MODEL)
     assert deriving(os.getpid()) == []
@@ -169,7 +169,7 @@ async def test_where_processes_die_of_a_commit_the_projector_says_so_and_stops_b
         reached = {checkpoint.sequence for checkpoint in (await store.checkpoints()).values()}
         assert reached <= {*range(61)}
         await Projector(log, store, MODEL).run(until=71)
-        async with folded(log, MODEL, until=71) as alone:
+        async with replayed_copy(log, MODEL, until=71) as alone:
             assert await dump(store, MODEL) == await dump(alone, MODEL)
 
 

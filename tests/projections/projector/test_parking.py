@@ -17,7 +17,7 @@ from projections.keys import CommandKeys
 from projections.migrations import Migrations
 from projections.model import Change, ReadModel
 from projections.projector.projector import Projector
-from projections.rebuild.verify import compare, dump, folded
+from projections.rebuild.verify import compare, dump, replayed_copy
 from projections.store import KeyRecord, Parked, Store
 from projections.stores.postgres import PostgresStore
 from tests.support.readside import ledger
@@ -50,7 +50,7 @@ async def project(log: MemoryLog, store: Store, model: ReadModel = MODEL, batch:
 
 
 async def assert_equals_a_fold(log: MemoryLog, store: Store, model: ReadModel) -> None:
-    async with folded(log, model, until=(await log.head()).last) as fresh:
+    async with replayed_copy(log, model, until=(await log.head()).last) as fresh:
         assert await fresh.parked() == []
         difference = await compare(store, fresh, model)
         assert difference is None, str(difference)

@@ -23,8 +23,8 @@ from projections.migrations import Migrations
 from projections.model import Put, ReadModel
 from projections.projector.projector import Projector
 from projections.projector.status import State
-from projections.rebuild.verify import compare, dump, folded
-from projections.store import KeyRecord, Outcome, Step, Store
+from projections.rebuild.verify import compare, dump, replayed_copy
+from projections.store import CheckpointOutcome, KeyRecord, Step, Store
 from projections.stores.databases import store_at
 from projections.stores.sqlite import SQLiteStore
 from tests.support.readside import ledger
@@ -68,7 +68,7 @@ class Faults:
         self._advance = store.advance
         vars(store)["advance"] = self._met  # of this one store, of whichever kind
 
-    async def _met(self, steps: Sequence[Step], *more: Any) -> Outcome:
+    async def _met(self, steps: Sequence[Step], *more: Any) -> CheckpointOutcome:
         self.tries += 1
         await self.gate.wait()
         if self.away:
@@ -127,7 +127,7 @@ async def stopped(projector: Projector) -> ProjectorStopped:
 
 
 async def equals_a_fold(log: MemoryLog, store: Store, model: ReadModel = ledger.MODEL) -> bool:
-    async with folded(log, model, until=(await log.head()).last) as fresh:
+    async with replayed_copy(log, model, until=(await log.head()).last) as fresh:
         difference = await compare(store, fresh, model)
         assert difference is None, str(difference)
         return await dump(store, model) == await dump(fresh, model)
@@ -473,7 +473,7 @@ async def test_a_lost_answer_of_the_database_is_no_second_application(log: Fault
     """The transaction is there, only nobody heard of it: trying again finds it done."""
     advance, lost = store.advance, 0
 
-    async def forgetful(*arguments: Any) -> Outcome:
+    async def forgetful(*arguments: Any) -> CheckpointOutcome:
         nonlocal lost
         outcome = await advance(*arguments)
         if not lost:

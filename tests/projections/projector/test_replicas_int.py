@@ -19,7 +19,7 @@ from projections.errors import MigrationError, NotLeading, ProjectorStopped, Sto
 from projections.keys import CommandKeys
 from projections.migrations import Migrations
 from projections.projector.projector import Projector
-from projections.rebuild.verify import compare, dump, folded
+from projections.rebuild.verify import compare, dump, replayed_copy
 from projections.store import KeyRecord, SchemaVersion
 from projections.stores.postgres import PostgresStore
 from projections.stores.postgres.server import PostgresServer
@@ -81,7 +81,7 @@ async def cut(url: str) -> None:
 
 
 async def equals_a_fold(log: MemoryLog, store: PostgresStore) -> None:
-    async with folded(log, MODEL, until=(await log.head()).last) as fresh:
+    async with replayed_copy(log, MODEL, until=(await log.head()).last) as fresh:
         assert await compare(store, fresh, MODEL) is None
         assert await dump(store, MODEL) == await dump(fresh, MODEL)
 

@@ -18,9 +18,9 @@ from projections.errors import CopyRefused, StoreInUse
 from projections.migrations import Migrations
 from projections.model import Projection, Put, ReadModel
 from projections.projector.projector import Projector
-from projections.rebuild.copies import Part
+from projections.rebuild.copies import CopyPart
 from projections.rebuild.rebuild import check_whole, confirm, fill, rollback, switch
-from projections.rebuild.verify import compare, dump, folded, verify
+from projections.rebuild.verify import compare, dump, replayed_copy, verify
 from projections.store import Checkpoint, Step
 from projections.stores.databases import copies_at, store_at
 from projections.stores.postgres import PostgresStore
@@ -72,14 +72,14 @@ async def running(projector: Projector) -> AsyncIterator[asyncio.Task[None]]:
 
 
 async def equals_a_fold(log: MemoryLog, store: EitherStore, model: ReadModel = MODEL) -> None:
-    async with folded(log, model, until=(await log.head()).last) as fresh:
+    async with replayed_copy(log, model, until=(await log.head()).last) as fresh:
         difference = await compare(store, fresh, model)
         assert difference is None, str(difference)
         assert await dump(store, model) == await dump(fresh, model)
 
 
 async def make_copy(log: MemoryLog, url: str, model: ReadModel = MODEL) -> int:
-    async with copies_at(url).store(Part.NEW) as copy:
+    async with copies_at(url).store(CopyPart.NEW) as copy:
         await fill(copy, log, model)
         return await confirm(copy, log, model)
 
@@ -124,10 +124,10 @@ async def test_under_reads_and_writes_no_read_fails_or_goes_back_in_time(
         assert await make_copy(log, url) >= 3000
         await switch(projector, store, copies, log, MODEL)
         right = not await wrong()
-        assert await copies.there() == [Part.OLD]
+        assert await copies.there() == [CopyPart.OLD]
         await projector.wait_for((await log.head()).last, 20)
         await rollback(projector, store, copies, log, MODEL)
-        assert await copies.there() == [Part.NEW]
+        assert await copies.there() == [CopyPart.NEW]
         await projector.wait_for((await log.head()).last, 20)
         done = True
         await asyncio.gather(*tasks)
@@ -146,7 +146,7 @@ async def test_a_copy_that_is_not_what_it_should_be_is_refused(log: MemoryLog, b
     copies = copies_at(url)
     with pytest.raises(CopyRefused, match="there is no copy"):
         await switch(projector, store, copies, log, MODEL)
-    async with copies.store(Part.NEW) as copy:
+    async with copies.store(CopyPart.NEW) as copy:
         await fill(copy, log, MODEL)
     with pytest.raises(CopyRefused, match="not verified"):
         await switch(projector, store, copies, log, MODEL)
@@ -156,23 +156,23 @@ async def test_a_copy_that_is_not_what_it_should_be_is_refused(log: MemoryLog, b
         "INSERT INTO owners VALUES ('zoe', 'account-77')": "should not be there",
         "UPDATE projection_checkpoints SET applied = 299 WHERE projection = 'owners'": "applied is 299, should be 300",
     }.items():
-        await copies.discard(Part.NEW)
-        async with copies.store(Part.NEW) as copy:
+        await copies.discard(CopyPart.NEW)
+        async with copies.store(CopyPart.NEW) as copy:
             await fill(copy, log, MODEL)
-            await change(url, sql, Part.NEW)
+            await change(url, sql, CopyPart.NEW)
             with pytest.raises(CopyRefused, match=said):
                 await confirm(copy, log, MODEL)
         with pytest.raises(CopyRefused, match="not verified"):
             await switch(projector, store, copies, log, MODEL)
-        await copies.discard(Part.NEW)
+        await copies.discard(CopyPart.NEW)
         await make_copy(log, url)
-        async with copies.reader(Part.NEW) as copy_again:
+        async with copies.reader(CopyPart.NEW) as copy_again:
             await check_whole(copy_again, MODEL)
-        await change(url, sql, Part.NEW)
-        async with copies.reader(Part.NEW) as copy_again:
+        await change(url, sql, CopyPart.NEW)
+        async with copies.reader(CopyPart.NEW) as copy_again:
             with pytest.raises(CopyRefused, match="not what was verified"):
                 await check_whole(copy_again, MODEL)
-    assert await copies.there() == [Part.NEW]
+    assert await copies.there() == [CopyPart.NEW]
     await equals_a_fold(log, store)
 
 
@@ -186,13 +186,13 @@ async def test_a_copy_is_gone_on_with_where_it_was_left(log: MemoryLog, book: Bo
         await projector.run(until=min(until, 200))
         raise InterruptedError
 
-    async with copies.store(Part.NEW) as copy:
+    async with copies.store(CopyPart.NEW) as copy:
         with pytest.raises(InterruptedError):
             await fill(copy, log, MODEL, run=partly)
         with pytest.raises(StoreInUse):
-            await copies.discard(Part.NEW)
+            await copies.discard(CopyPart.NEW)
         assert not await has_index(copy)
-    async with copies.store(Part.NEW) as copy:
+    async with copies.store(CopyPart.NEW) as copy:
         assert {c.sequence for c in (await copy.checkpoints()).values()} == {200}
         assert await fill(copy, log, MODEL) == 500
         assert await has_index(copy)
@@ -221,7 +221,7 @@ async def test_a_copy_with_which_somebody_began_to_go_on_has_its_indexes_when_it
     async def not_at_all(projector: Projector, until: int) -> None:
         raise InterruptedError
 
-    async with copies.store(Part.NEW) as copy:
+    async with copies.store(CopyPart.NEW) as copy:
         with pytest.raises(InterruptedError):
             await fill(copy, log, MODEL, run=not_at_all)
         assert not await has_index(copy)
@@ -312,7 +312,7 @@ async def switched_again_and_again(log: MemoryLog, book: Book, store: SQLiteStor
         assert json.loads(path.with_name(f"{path.name}.live").read_bytes()) == {"live": number, "old": number - 1}
     databases = {file.name for file in path.parent.iterdir() if not file.name.endswith(("-wal", "-shm", ".lock", ".live"))}
     assert databases == {f"{path.name}.2", f"{path.name}.3"}
-    await copies.discard(Part.OLD)
+    await copies.discard(CopyPart.OLD)
     assert await copies.there() == []
     await store.close()
     await store.open()

@@ -16,7 +16,7 @@ from eventlog.testing.memory import MemoryLog
 from projections.errors import StoreDamaged, StoreForeign
 from projections.projector.projector import Projector
 from projections.rebuild.recovery import damaged, open_sound
-from projections.rebuild.verify import compare, folded
+from projections.rebuild.verify import compare, replayed_copy
 from projections.stores.sqlite import SQLiteStore
 from servicekit.feed import CommitFrames
 from servicekit.readside import ReadSide, migrated
@@ -70,7 +70,7 @@ async def test_damage_is_noticed_at_the_start_and_made_good(tmp_path: Path, dama
         assert aside is not None
         assert aside.read_bytes() == spoilt
         await Projector(log, store, MODEL).run(until=300)
-        async with folded(log, MODEL, until=300) as fresh:
+        async with replayed_copy(log, MODEL, until=300) as fresh:
             assert await compare(store, fresh, MODEL) is None
     await made(log, path)
     assert {name.split("-")[1].split(".")[0] for name in names(tmp_path) if ".damaged-" in name} == {aside.name.split("-")[1]}
@@ -142,7 +142,7 @@ async def test_damage_under_a_running_service_is_made_good_while_it_runs(nats_ur
             await copied_whole(store)
             spoil(path, "garbage")
             with pytest.raises(StoreDamaged):
-                await store.fetch_beside("SELECT sum(length(owner)), sum(length(tags)) FROM accounts, entries")
+                await store.fetch_in_thread("SELECT sum(length(owner)), sum(length(tags)) FROM accounts, entries")
             await wait_until(lambda: store.set_aside_as is not None, timeout=20)
             await book.append("later", ledger.Opened("zoe"), Booked(1))
             await wait_until(lambda: side.projector.position == 301, timeout=20)
@@ -153,5 +153,5 @@ async def test_damage_under_a_running_service_is_made_good_while_it_runs(nats_ur
                 ("accounts", 301, 301),
                 ("owners", 301, 301),
             ]
-            async with folded(log, MODEL, until=301) as fresh:
+            async with replayed_copy(log, MODEL, until=301) as fresh:
                 assert await compare(store, fresh, MODEL) is None

@@ -15,9 +15,9 @@ from eventlog.testing.memory import MemoryLog
 from projections.errors import CopyRefused, NotLeading, StoreInUse
 from projections.migrations import Migrations
 from projections.projector.projector import Projector
-from projections.rebuild.copies import Part
+from projections.rebuild.copies import CopyPart
 from projections.rebuild.rebuild import confirm, fill, rollback, switch
-from projections.rebuild.verify import compare, dump, folded
+from projections.rebuild.verify import compare, dump, replayed_copy
 from projections.stores.postgres import PostgresCopies, PostgresReader, PostgresStore, switching
 from tests.support.readside.ledger import MODEL, REGISTRY, Book, Booked, Opened
 from tests.support.readside.tables import change, execute
@@ -47,7 +47,7 @@ async def filled(log: MemoryLog, postgres_url: str) -> AsyncIterator[PostgresSto
 
 
 async def make_copy(log: MemoryLog, url: str) -> None:
-    async with PostgresCopies(url).store(Part.NEW) as copy:
+    async with PostgresCopies(url).store(CopyPart.NEW) as copy:
         await fill(copy, log, MODEL)
         await confirm(copy, log, MODEL)
 
@@ -129,7 +129,7 @@ async def test_only_who_leads_changes_places(log: MemoryLog, postgres_url: str, 
         late = Projector(log, filled, MODEL)
         await late.load()
         assert filled.turns is not None
-        await filled.turns.give_up()
+        await filled.turns.release()
         await switch(Projector(log, other, MODEL), other, PostgresCopies(postgres_url), log, MODEL)
         with pytest.raises(NotLeading):
             await switch(late, filled, PostgresCopies(postgres_url), log, MODEL)
@@ -137,7 +137,7 @@ async def test_only_who_leads_changes_places(log: MemoryLog, postgres_url: str, 
             await filled.forget(MODEL.projections)
         await Book(log).append("more", Opened("more"))
         await Projector(log, other, MODEL).run(until=201)
-        async with folded(log, MODEL, until=201) as fresh:
+        async with replayed_copy(log, MODEL, until=201) as fresh:
             assert await compare(filled, fresh, MODEL) is None
             assert await dump(filled, MODEL) == await dump(fresh, MODEL)
 
@@ -152,13 +152,13 @@ async def test_a_long_reader_is_waited_for_and_then_left_alone(
             await filled.switch(NAMES)
         assert len(await filled.fetch("SELECT * FROM accounts")) > 10
         assert {c.sequence for c in (await snapshot.checkpoints()).values()} == {200}
-    async with PostgresCopies(postgres_url).store(Part.NEW):
+    async with PostgresCopies(postgres_url).store(CopyPart.NEW):
         with pytest.raises(StoreInUse):
             await filled.switch(NAMES)
-    assert await PostgresCopies(postgres_url).there() == [Part.NEW]
+    assert await PostgresCopies(postgres_url).there() == [CopyPart.NEW]
     monkeypatch.setattr(switching, "_PATIENCE", 30.0)
     await filled.switch(NAMES)
-    assert await PostgresCopies(postgres_url).there() == [Part.OLD]
+    assert await PostgresCopies(postgres_url).there() == [CopyPart.OLD]
 
 
 async def test_the_tables_change_places_while_postgres_vacuums_them(
@@ -179,7 +179,7 @@ async def test_the_tables_change_places_while_postgres_vacuums_them(
     finally:
         await execute(postgres_url, "ALTER SYSTEM RESET autovacuum_naptime")
         await execute(postgres_url, "SELECT pg_reload_conf()")
-    assert await PostgresCopies(postgres_url).there() == [Part.OLD]
+    assert await PostgresCopies(postgres_url).there() == [CopyPart.OLD]
 
 
 async def test_a_copy_that_is_behind_the_live_tables_is_refused(log: MemoryLog, postgres_url: str, filled: PostgresStore) -> None:
@@ -187,7 +187,7 @@ async def test_a_copy_that_is_behind_the_live_tables_is_refused(log: MemoryLog, 
     await Projector(log, filled, MODEL).run(until=201)
     with pytest.raises(CopyRefused, match="is at sequence 200, the live one at 201"):
         await filled.switch(NAMES)
-    assert await PostgresCopies(postgres_url).there() == [Part.NEW]
+    assert await PostgresCopies(postgres_url).there() == [CopyPart.NEW]
 
 
 async def test_rights_come_along_and_what_is_not_ours_stays(log: MemoryLog, postgres_url: str, filled: PostgresStore) -> None:
@@ -210,11 +210,11 @@ async def test_rights_come_along_and_what_is_not_ours_stays(log: MemoryLog, post
         with pytest.raises(CopyRefused, match=r"view rich depends on table public__old\.accounts"):
             await filled.switch(NAMES)
         with pytest.raises(CopyRefused, match="view rich"):
-            await copies.discard(Part.OLD)
-        assert set(await copies.there()) == {Part.NEW, Part.OLD}
+            await copies.discard(CopyPart.OLD)
+        assert set(await copies.there()) == {CopyPart.NEW, CopyPart.OLD}
         await execute(postgres_url, "DROP VIEW rich")
         await filled.switch(NAMES)
-        assert await copies.there() == [Part.OLD]
+        assert await copies.there() == [CopyPart.OLD]
     finally:
         await execute(postgres_url, "DROP OWNED BY onlooker; DROP ROLE onlooker")
 
@@ -223,13 +223,13 @@ async def test_a_schema_of_somebody_else_is_left_alone(postgres_url: str, filled
     """Where a copy would be, or the old tables: it is no copy, it is not removed, and nothing is put into it."""
     copies = PostgresCopies(postgres_url)
     await execute(postgres_url, "CREATE SCHEMA public__old; CREATE TABLE public__old.mine (id TEXT)")
-    assert await copies.there() == [Part.NEW]
-    await copies.discard(Part.OLD)
-    for refused in (filled.switch(NAMES), filled.rollback(NAMES), copies.reader(Part.OLD).open()):
+    assert await copies.there() == [CopyPart.NEW]
+    await copies.discard(CopyPart.OLD)
+    for refused in (filled.switch(NAMES), filled.rollback(NAMES), copies.reader(CopyPart.OLD).open()):
         with pytest.raises(CopyRefused):
             await refused
-    await copies.discard(Part.NEW)
+    await copies.discard(CopyPart.NEW)
     await execute(postgres_url, "ALTER SCHEMA public__old RENAME TO public__new")
     with pytest.raises(CopyRefused, match="not made"):
-        await copies.store(Part.NEW).open()
+        await copies.store(CopyPart.NEW).open()
     assert await execute(postgres_url, "INSERT INTO public__new.mine VALUES ('still')") == 1

@@ -18,9 +18,9 @@ from projections.migrations import Migrations
 from projections.model import Change, Put, ReadModel
 from projections.parallel import Workers
 from projections.projector.projector import Projector
-from projections.rebuild.copies import Part
+from projections.rebuild.copies import CopyPart
 from projections.rebuild.rebuild import confirm, fill, rollback
-from projections.rebuild.verify import Run, compare, folded
+from projections.rebuild.verify import Run, compare, replayed_copy
 from projections.store import SchemaVersion, Store
 from projections.stores.databases import copies_at, store_at
 from servicekit.feed import CommitFrames
@@ -88,7 +88,7 @@ async def served(log: JetStreamLog, url: str, model: ReadModel) -> AsyncIterator
 
 
 async def equals_a_fold(log: JetStreamLog, store: Store, model: ReadModel, until: int) -> None:
-    async with folded(log, model, until=until) as fresh:
+    async with replayed_copy(log, model, until=until) as fresh:
         assert await compare(store, fresh, model) is None
 
 
@@ -100,7 +100,7 @@ async def test_tables_that_were_made_for_a_new_version_are_taken_at_its_start(na
         await book.append_randomly(200, accounts=20, seed=1)
         async with served(log, database_url, OLDER) as (side, _):
             await side.projector.wait_for(200, 20)
-            async with copies.store(Part.NEW) as copy:
+            async with copies.store(CopyPart.NEW) as copy:
                 await fill(copy, log, LOUD)
                 await confirm(copy, log, LOUD)
             await book.append_randomly(50, accounts=20, seed=2)
@@ -108,7 +108,7 @@ async def test_tables_that_were_made_for_a_new_version_are_taken_at_its_start(na
         with capture_logs() as said:
             async with served(log, database_url, LOUD) as (side, store):
                 await wait_until(partial(_answers, store), timeout=30)
-                assert await copies.there() == [Part.OLD]
+                assert await copies.there() == [CopyPart.OLD]
                 assert {c.sequence for c in (await store.checkpoints()).values()} == {250}
                 await book.append_randomly(10, accounts=20, seed=3)
                 await side.projector.wait_for(260, 20)
@@ -147,7 +147,7 @@ async def test_where_tables_differ_nothing_is_shown_until_the_new_ones_are_there
             await wait_until(partial(_is_ready, side), timeout=30)
             assert side.projector.position == 200
             await equals_a_fold(log, store, MODEL, 200)
-            assert await copies.there() == [Part.OLD]
+            assert await copies.there() == [CopyPart.OLD]
 
 
 async def test_tables_of_which_an_operator_has_taken_migrations_back_are_filled_where_they_are(
@@ -177,7 +177,7 @@ async def test_the_tables_of_a_newer_program_are_left_alone(nats_url: str, datab
         with pytest.raises(MigrationError, match="it was made by a newer one"):
             async with served(log, database_url, OLDER):
                 pass
-        async with copies_at(database_url).store(Part.NEW) as copy:
+        async with copies_at(database_url).store(CopyPart.NEW) as copy:
             await fill(copy, log, OLDER)
             await confirm(copy, log, OLDER)
         async with served(log, database_url, OLDER) as (side, store):
@@ -203,7 +203,7 @@ async def test_where_only_rows_differ_the_old_ones_are_shown_until_the_new_are_t
             half_way.gate.set()
             await wait_until(lambda: side.projector.position == 250, timeout=20)
             await equals_a_fold(log, store, LOUD, 250)
-            assert await copies_at(database_url).there() == [Part.OLD]
+            assert await copies_at(database_url).there() == [CopyPart.OLD]
 
 
 @pytest.mark.parametrize("before", [MODEL, OLDER], ids=["rows differ", "tables differ"])
@@ -214,14 +214,14 @@ async def test_a_copy_that_another_process_has_begun_is_waited_for(nats_url: str
         await Book(log).append_randomly(100, accounts=20, seed=1)
         async with served(log, database_url, before) as (side, _):
             await side.projector.wait_for(100, 20)
-        async with copies.store(Part.NEW) as copy, served(log, database_url, LOUD) as (side, store):
+        async with copies.store(CopyPart.NEW) as copy, served(log, database_url, LOUD) as (side, store):
             await wait_until(partial(_says, side, "another process is waited for"), timeout=30)
             assert side.projector.position == 0
             assert {c.version for c in (await store.checkpoints()).values()} == {1}
             await fill(copy, log, LOUD)
             await copy.close()
             await wait_until(partial(_has_reached, side, 100), timeout=30)
-            assert await copies.there() == [Part.OLD]
+            assert await copies.there() == [CopyPart.OLD]
             await equals_a_fold(log, store, LOUD, 100)
 
 
@@ -249,7 +249,7 @@ async def test_on_a_shared_database_the_old_program_serves_until_it_ends(
             assert [side.projector.lead.held for side in (old, *(side for side, _ in sides))] == [True, False, False]
         for side, store in sides:
             await wait_until(partial(_has_reached, side, 120), timeout=60)
-            assert await copies.there() == [Part.OLD]
+            assert await copies.there() == [CopyPart.OLD]
             await equals_a_fold(log, store, LOUD, 120)
         assert sorted(side.projector.lead.held for side, _ in sides) == [False, True]
 

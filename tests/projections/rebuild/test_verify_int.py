@@ -12,7 +12,7 @@ from eventlog.testing.memory import MemoryLog
 from projections.errors import StoreDamaged
 from projections.migrations import Migrations
 from projections.projector.projector import Projector
-from projections.rebuild.verify import compare, dump, folded
+from projections.rebuild.verify import compare, dump, replayed_copy
 from projections.store import Store
 from projections.stores.postgres import PostgresStore
 from projections.stores.sqlite import SQLiteStore
@@ -52,14 +52,14 @@ async def either(log: MemoryLog, either_store: SQLiteStore | PostgresStore) -> S
 
 async def test_equal_models_have_equal_digests_and_no_difference(log: MemoryLog, either: Store) -> None:
     live = either
-    async with folded(log, MODEL, until=COMMITS) as fresh:
+    async with replayed_copy(log, MODEL, until=COMMITS) as fresh:
         assert await compare(live, fresh, MODEL) is None
         ours = await dump(live, MODEL)
         assert ours == await dump(fresh, MODEL)
         assert set(ours.tables) == {"accounts", "entries", "owners", "command_keys"}
         assert ours.tables["command_keys"].rows == 1
         assert ours.applied == {"accounts": COMMITS, "owners": COMMITS}
-    async with folded(log, MODEL, until=COMMITS - 1) as older:
+    async with replayed_copy(log, MODEL, until=COMMITS - 1) as older:
         assert (await dump(older, MODEL)).digest != ours.digest
 
 
@@ -84,7 +84,7 @@ async def test_equal_models_have_equal_digests_and_no_difference(log: MemoryLog,
 async def test_a_change_of_any_kind_is_found(log: MemoryLog, either: Store, database_url: str, change: str, told: str) -> None:
     before = await dump(either, MODEL)
     assert await execute(database_url, change)
-    async with folded(log, MODEL, until=COMMITS) as fresh:
+    async with replayed_copy(log, MODEL, until=COMMITS) as fresh:
         difference = await compare(either, fresh, MODEL)
         assert told in str(difference)
     assert (await dump(either, MODEL)).digest != before.digest
@@ -93,7 +93,7 @@ async def test_a_change_of_any_kind_is_found(log: MemoryLog, either: Store, data
 async def test_text_that_is_no_json_is_found(log: MemoryLog, live: SQLiteStore) -> None:
     """In SQLite, which does not look."""
     await execute(f"sqlite:{live.path}", "UPDATE accounts SET tags = '{' WHERE id = 'zed'")
-    async with folded(log, MODEL, until=COMMITS) as fresh:
+    async with replayed_copy(log, MODEL, until=COMMITS) as fresh:
         assert "tags is '{', should be {'kind': 'current'}" in str(await compare(live, fresh, MODEL))
 
 
@@ -108,7 +108,7 @@ async def test_a_flipped_bit_in_the_file_is_found(log: MemoryLog, live: SQLiteSt
     await live.close()
     live.path.with_name(f"{live.path.name}.sha256").unlink()
     await live.open()
-    async with folded(log, MODEL, until=COMMITS) as fresh:
+    async with replayed_copy(log, MODEL, until=COMMITS) as fresh:
         assert await compare(live, fresh, MODEL) is not None
         assert await dump(live, MODEL) != await dump(fresh, MODEL)
 
@@ -117,6 +117,6 @@ async def test_json_is_compared_by_what_it_means(log: MemoryLog, either: Store, 
     """A store may write it in its own way."""
     before = await dump(either, MODEL)
     await execute(database_url, """UPDATE accounts SET tags = '{ "kind" : "current" }'""")
-    async with folded(log, MODEL, until=COMMITS) as fresh:
+    async with replayed_copy(log, MODEL, until=COMMITS) as fresh:
         assert await compare(either, fresh, MODEL) is None
     assert await dump(either, MODEL) == before

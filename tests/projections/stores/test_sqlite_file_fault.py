@@ -17,7 +17,7 @@ import pytest_asyncio
 
 from projections.errors import ProjectionError, StoreDamaged, StoreInUse, StoreUnavailable
 from projections.model import Put
-from projections.store import KeyRecord, Outcome, SchemaVersion
+from projections.store import CheckpointOutcome, KeyRecord, SchemaVersion
 from projections.stores.sqlite import SQLiteReader, SQLiteStore, wal
 from projections.stores.sqlite.wal import LogCopier
 from projections.testing.conformance import MAP, PEOPLE, PLACES, checkpoint, person, step
@@ -70,7 +70,7 @@ async def test_a_full_disk_writes_nothing_and_is_over_when_it_is_over(store: SQL
         assert await store.checkpoints() == {"visitors": checkpoint(1)}
         assert await store.find_key("k") is None
     writer.execute("PRAGMA max_page_count = 1000000")
-    assert await store.advance(more, [KeyRecord("k", None, "s", 2)]) is Outcome.STORED
+    assert await store.advance(more, [KeyRecord("k", None, "s", 2)]) is CheckpointOutcome.STORED
     assert await count(store) == 4000
 
 
@@ -83,7 +83,7 @@ async def test_a_lock_of_another_program_is_waited_for_and_then_said(store: SQLi
     assert await count(store) == 0
     other.execute("ROLLBACK")
     other.close()
-    assert await store.advance([step(0, 1, person("ann"))]) is Outcome.STORED
+    assert await store.advance([step(0, 1, person("ann"))]) is CheckpointOutcome.STORED
 
 
 async def test_reads_go_on_while_a_transaction_is_open(store: SQLiteStore) -> None:

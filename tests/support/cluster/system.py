@@ -22,7 +22,7 @@ from eventlog.jetstream.api import call
 from eventlog.jetstream.log import JetStreamLog
 from eventlog.jetstream.transport.connection import Connection
 from projections.model import ReadModel
-from projections.rebuild.verify import compare, folded
+from projections.rebuild.verify import compare, replayed_copy
 from projections.stores.databases import store_at
 from tests.support import ROOT
 from tests.support.programs.supervised import Supervised, supervised
@@ -112,7 +112,7 @@ class Cluster:
                 return {checkpoint.sequence for checkpoint in (await live.checkpoints()).values()} == {until}
 
             await wait_until(applied, timeout=60, every=0.05)
-            async with folded(log, model, until=until) as fresh:
+            async with replayed_copy(log, model, until=until) as fresh:
                 found = await compare(live, fresh, model)
             return None if found is None else str(found)
 

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from eventlog import AggregateId, NewCommit, NewEvent, Proposal
-from eventlog.privacy.encryption import People
+from eventlog.privacy.encryption import PersonalDataCipher
 from eventlog.testing.memory import MemoryKeyring, MemoryLog
 from pantry.domain import category, product
 from pantry.domain.category import Category, CategoryCreated
@@ -49,7 +49,7 @@ async def stocked_log(*, products: int, movements: int, categories: int) -> Memo
 
     Names are `product <number>`, all of the same length; product n is in category n modulo `categories`, one in ten in none.
     """
-    log = MemoryLog(REGISTRY, people=People(MemoryKeyring()))
+    log = MemoryLog(REGISTRY, people=PersonalDataCipher(MemoryKeyring()))
     for number in range(categories):
         created = CategoryCreated(id=f"category-{number}", name=f"category {number:03}", description="", at=EPOCH)
         state = category.evolve(None, created)

@@ -23,7 +23,7 @@ from eventlog.jetstream.transport.connection import Connection
 from pantry.domain.registry import REGISTRY
 from pantry.readmodel import MODEL
 from projections.projector.projector import Projector
-from projections.rebuild.verify import compare, folded
+from projections.rebuild.verify import compare, replayed_copy
 from projections.stores.databases import store_at
 from tests.support import ROOT
 from tests.support.tracker.system import Program
@@ -167,7 +167,7 @@ class Server:
         async with log_of(self.nats) as log, store_at(self.environment["PANTRY_DATABASE_URL"]) as live:
             head = await log.head()
             await Projector(log, live, MODEL).run(until=head.last)
-            async with folded(log, MODEL, until=head.last) as fresh:
+            async with replayed_copy(log, MODEL, until=head.last) as fresh:
                 found = await compare(live, fresh, MODEL)
             return None if found is None else str(found)
 

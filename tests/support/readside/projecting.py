@@ -18,7 +18,7 @@ from eventlog.jetstream.transport.connection import Connection
 from projections.migrations import Migrations
 from projections.parallel import Workers
 from projections.projector.projector import Projector
-from projections.rebuild.verify import compare, dump, folded
+from projections.rebuild.verify import compare, dump, replayed_copy
 from projections.store import Reader
 from projections.stores.databases import store_at
 from tests.support import ROOT
@@ -49,7 +49,7 @@ async def assert_equals_a_fold(log: JetStreamLog, store: Reader) -> None:
     """I3: rows, keys and counts are those of a clean fold up to the end of the log, bit for bit."""
     head = await log.head()
     assert {checkpoint.sequence for checkpoint in (await store.checkpoints()).values()} == {head.last}
-    async with folded(log, MODEL, until=head.last) as fresh:
+    async with replayed_copy(log, MODEL, until=head.last) as fresh:
         assert await compare(store, fresh, MODEL) is None
         ours = await dump(store, MODEL)
         assert ours == await dump(fresh, MODEL)

@@ -23,7 +23,7 @@ from eventlog.jetstream.transport.connection import Connection
 from gctd.domain.registry import REGISTRY
 from gctd.readmodel import MODEL
 from projections.projector.projector import Projector
-from projections.rebuild.verify import compare, folded
+from projections.rebuild.verify import compare, replayed_copy
 from projections.stores.sqlite import SQLiteStore
 from tests.support import ROOT
 from tests.support.tracker import go_library as golibrary
@@ -225,7 +225,7 @@ class TrackerSystem:
         async with self.log() as log, SQLiteStore(self.database) as live:
             head = await log.head()
             await Projector(log, live, MODEL).run(until=head.last)
-            async with folded(log, MODEL, until=head.last) as fresh:
+            async with replayed_copy(log, MODEL, until=head.last) as fresh:
                 found = await compare(live, fresh, MODEL)
             return None if found is None else str(found)
 
