@@ -303,13 +303,14 @@ async def test_each_query_gives_the_same_on_both(case: Case, stores: tuple[Store
 
 
 def test_every_read_model_is_asked_by_all_its_queries() -> None:
-    """Each class in `projections.<model>` that is made from a database."""
+    """Each class of a read model's package that is made from a database."""
     assert {case.model for case in CASES} == set(models.names())
     asking = set()
     for name in models.names():
-        for module in pkgutil.iter_modules([str(ROOT / "projections" / name)]):
-            for member in vars(import_module(f"projections.{name}.{module.name}")).values():
-                ours = inspect.isclass(member) and member.__module__.startswith(f"projections.{name}.")
+        package = models.place_of(name).partition(":")[0]
+        for module in pkgutil.iter_modules([str(ROOT / package.replace(".", "/"))]):
+            for member in vars(import_module(f"{package}.{module.name}")).values():
+                ours = inspect.isclass(member) and member.__module__.startswith(f"{package}.")
                 if ours and "store" in getattr(member.__init__, "__annotations__", {}):
                     asking.add(member)
     assert asking == {case.queries for case in CASES}
