@@ -9,7 +9,9 @@ from typing import Any
 
 import structlog
 
+from gctd.control.baselines import Baselines
 from gctd.control.dispatcher import Dispatcher
+from gctd.control.judging import Judging
 from gctd.control.reaper import Reaper, Timeouts
 from gctd.control.rescoring import Rescoring
 from gctd.control.tracker import Policy, Tracker
@@ -29,6 +31,7 @@ from gctd.http.tasks.outcomes import Outcomes
 from gctd.readmodel import MODEL
 from gctd.readmodel.queries import TrackerQueries
 from gctd.scan.git.commands import Git
+from gctd.scan.git.history import Histories
 from gctd.scan.hosts.links import Links
 from gctd.settings import Settings
 from gctd.wiring.broker import Broker, open_broker
@@ -91,13 +94,20 @@ class _Plane:
             max_attempts=settings.max_attempts,
         )
         tracker = Tracker(broker.log, commands, policy)
+        git = Git(git_settings(settings))
+        baselines = Baselines(queries, git, Histories(settings.cache_directory.absolute(), git), repo_policy(settings))
+        self._judging = Judging(
+            broker.log, commands, queries, broker.blobs, tracker, baselines, caught_up=self._side.wait_for_head
+        )
         self._services = Services(
             tracker=tracker,
+            baselines=baselines,
+            judging=self._judging,
             updates=Updates(
                 broker.log,
                 queries,
                 tracker,
-                Git(git_settings(settings)),
+                git,
                 caught_up=self._side.wait_for_head,
                 git_timeout=settings.git_timeout,
             ),
@@ -134,7 +144,8 @@ class _Plane:
         """Run projector, event stream, dispatcher and reaper for as long as the block lasts."""
         head = await self._broker.log.head()
         self._outcomes.start(head.last)
-        async with self._side.running({"dispatcher": self._dispatcher.run, "reaper": self._reaper.run}):
+        background = {"dispatcher": self._dispatcher.run, "reaper": self._reaper.run, "judging": self._judging.run}
+        async with self._side.running(background):
             yield
 
     def application(self) -> Any:
