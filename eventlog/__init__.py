@@ -13,12 +13,14 @@ from eventlog.commit import (
 )
 from eventlog.decider import Decider
 from eventlog.errors import (
+    AggregateDamaged,
     BlobMissing,
     Conflict,
     EventLogError,
     IncarnationChanged,
     KeyReused,
     LogDamaged,
+    LogDiverged,
     LogTruncated,
     OutcomeUnknown,
     SequenceGap,
@@ -31,6 +33,7 @@ from eventlog.registry import Registry
 
 __all__ = [
     "DEADLINE",
+    "AggregateDamaged",
     "AggregateId",
     "Appended",
     "BlobMissing",
@@ -44,6 +47,7 @@ __all__ = [
     "IncarnationChanged",
     "KeyReused",
     "LogDamaged",
+    "LogDiverged",
     "LogTruncated",
     "NewCommit",
     "NewEvent",

@@ -34,9 +34,13 @@ class TooLarge(EventLogError):
 
 
 class Unavailable(EventLogError):
-    """The broker cannot be reached, has no leader, or refuses writes; nothing was stored."""
+    """The broker cannot be reached, has no leader, or refuses writes; nothing was stored.
+
+    `code` is the broker's own number for its refusal, None if it did not answer.
+    """
 
     status = HTTPStatus.SERVICE_UNAVAILABLE
+    code: int | None = None
 
 
 class OutcomeUnknown(Unavailable):
@@ -72,6 +76,35 @@ class IncarnationChanged(LogDamaged):
         super().__init__(f"the stream was created anew: incarnation {found}, expected {expected}")
         self.expected = expected
         self.found = found
+
+
+class LogDiverged(LogDamaged):
+    """The log has another commit at a sequence than the one that a reader has read there: it was cut, replaced or changed."""
+
+    def __init__(self, sequence: int, detail: str = "") -> None:
+        super().__init__(
+            f"the log is not the one that was read before: sequence {sequence} is another commit now{detail and f' ({detail})'}"
+        )
+        self.sequence = sequence
+
+
+class AggregateDamaged(EventLogError):
+    """The last commit of an aggregate is there and cannot be read, or is not what a writer stored.
+
+    It is not absent: its commands are refused until the log is repaired, and nothing is created in its place.
+    """
+
+    status = HTTPStatus.SERVICE_UNAVAILABLE
+
+    def __init__(self, subject: str, sequence: int, reason: str) -> None:
+        where = f" at sequence {sequence}" if sequence else ""
+        super().__init__(
+            f"{subject} is damaged in the log{where}: {reason}. Its commands are refused; other aggregates are not concerned. "
+            "Do not restart nats-server and do not delete the database: each may hold the only whole copy. Restore the stream "
+            "from a backup or a replica"
+        )
+        self.subject = subject
+        self.sequence = sequence
 
 
 class UndecodableCommit(EventLogError):

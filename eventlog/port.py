@@ -50,7 +50,8 @@ class EventLog(Protocol):
         """The aggregate's last commit: its present state. With `up_to`, its last one at or below that sequence.
 
         May be a moment old on a cluster: the guard of what is decided on it finds out. A refusal has no guard, so it is
-        decided on a `consistent` read, which the leader answers. Raises Unavailable.
+        decided on a `consistent` read, which the leader answers. None is certain: a commit that is there and cannot be read
+        raises AggregateDamaged. Raises Unavailable.
         """
 
     async def at(self, sequence: int) -> Commit | None:

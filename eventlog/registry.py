@@ -100,14 +100,17 @@ class Registry:
         """Name (or category), newest version and class of everything registered: states after events."""
         return [(t.name, t.version, t.cls) for t in (*self._events.values(), *self._states.values())]
 
-    def encode(self, commit: NewCommit, sealed: Sequence[str | None] = ()) -> bytes:
+    def encode(self, commit: NewCommit, sealed: Sequence[str | None] = (), prev: str | None = None) -> bytes:
         """The bytes of a commit; `sealed` are the personal fields of its events (`eventlog.privacy.encryption`).
+
+        `prev` is the digest of the aggregate's previous commit.
 
         Raises ValueError for an event or a state whose class is not registered, and for personal fields that are not sealed.
         """
         body = CommitBody(
             id=commit.id,
             at=commit.at,
+            prev=prev,
             events=[self._encode_event(event, text) for event, text in zip_longest(commit.events, sealed)],
             state=StateBody(self._raw(commit.state), self._type_of(commit.state).version),
         )

@@ -81,6 +81,7 @@ class _Plane:
             model=MODEL,
             frames=frames(broker.log),
             max_lag=settings.max_lag,
+            monitoring_url=settings.monitoring_url,
             on_applied=(self._logs.applied, self._outcomes.applied),
         )
         commands = self._side.commands

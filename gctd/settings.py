@@ -22,6 +22,7 @@ __all__ = ["FILE", "PREFIX", "Loaded", "Settings", "SettingsError", "describe", 
 PREFIX = "GCTD"
 FILE = ".gctd.yaml"
 
+_MONITORING = "^https?://[^ ,]+(, *https?://[^ ,]+)*$"
 _SIZE = "^[1-9][0-9]{0,15}(KiB|MiB|GiB|TiB)?$"
 _UNITS = {"KiB": 1024, "MiB": 1024**2, "GiB": 1024**3, "TiB": 1024**4}
 
@@ -40,6 +41,11 @@ class Settings:
 
     # Where things are
     nats_url: str = setting(default="nats://nats.infra.svc:4222", help="Address of the broker.")
+    monitoring_url: str | None = setting(
+        default=None,
+        pattern=_MONITORING,
+        help="Address of nats-server's monitoring port, or several with commas between: there it shows its health.",
+    )
     database_url: str = setting(default=attrs.Factory(_database), help="Database of the read model: sqlite:PATH or postgresql:.")
     cache_directory: Path = setting(default=attrs.Factory(_cache), help="Where workers keep clones, builds and their locks.")
     url: str = setting(default="http://127.0.0.1:8080", help="Address of the server that commands ask.")

@@ -129,13 +129,16 @@ class Pantry:
         *,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
         new_id: Callable[[], str] = _new_id,
+        trouble: Callable[[], str] = lambda: "",
     ) -> None:
+        """`trouble` says why appends fail, for who waits in vain; nothing if they do not."""
         self._log = log
         self._commands = commands
         self._queries = queries
         self._projector = projector
         self._now = now
         self._new_id = new_id
+        self._trouble = trouble
         self._categories: set[str] = set()
         self._deadlines = {seconds: TimeoutPool(seconds) for seconds in (PATIENCE, IMPORT_PATIENCE)}
 
@@ -344,8 +347,9 @@ class Pantry:
         except TimeoutError as error:
             if not limit.expired:
                 raise
+            trouble = self._trouble()
             text = (
-                f"the log has not answered within {patience:g} s: the command may take effect yet; "
+                f"the log has not answered within {patience:g} s{trouble and f' ({trouble})'}: the command may take effect yet; "
                 "repeating it with its key is safe"
             )
             raise OutcomeUnknown(text) from error

@@ -59,6 +59,7 @@ async def serve(settings: Settings, *, on_ready: Callable[[ListenAddress], None]
             model=MODEL,
             frames=frames(log),
             max_lag=settings.max_lag,
+            monitoring_url=settings.monitoring_url,
             on_applied=[erasures.applied],
         )
         erasures.serve(side)
@@ -110,7 +111,7 @@ def _edge(settings: Settings, side: ReadSide) -> Edge:
 
 
 def _application(side: ReadSide, edge: Edge, log: JetStreamLog, queries: PantryQueries, erasures: Erasures) -> Any:
-    pantry = Pantry(log, side.commands, queries, side.projector)
+    pantry = Pantry(log, side.commands, queries, side.projector, trouble=lambda: log.writes.now().reason)
     services = Services(pantry=pantry, queries=queries, side=side, erasures=erasures)
     app = build_application(TABLE, services, edge, health=side.health(), probes=_PROBES, pages=pages())
     app.on_shutdown.append(side.hub.close)

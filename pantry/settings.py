@@ -52,6 +52,11 @@ class Settings:
         default=30.0, duration=True, ge=1, help="Lag of the read model from which on the server is not ready."
     )
     nats_url: str = setting(default="nats://nats.infra.svc:4222", help="Address of the broker.")
+    monitoring_url: str | None = setting(
+        default=None,
+        pattern="^https?://[^ ,]+(, *https?://[^ ,]+)*$",
+        help="Address of nats-server's monitoring port, or several with commas between: there it shows its health.",
+    )
     replicas: int = setting(default=1, ge=1, le=5, help="Servers that hold the stream: 1, or 3 on a cluster.")
     event_store_max_bytes: str | None = setting(
         default=None,

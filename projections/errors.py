@@ -92,3 +92,9 @@ class MigrationError(ProjectionError):
     """A migration failed, or the schema is not what the program expects; the text says what to do."""
 
     status = HTTPStatus.CONFLICT
+
+
+class ModelUnknown(ProjectionError):
+    """No read model has that name, or none can be loaded from that place."""
+
+    status = HTTPStatus.NOT_FOUND

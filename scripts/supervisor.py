@@ -25,6 +25,7 @@ from system import DATABASES, PortInUse, System, plan
 from eventlog.embedded.nats import DataDirectoryInUse, ServerFailed
 from gctd.settings import SettingsError
 from projections.stores.postgres.server import PostgresFailed
+from servicekit.monitoring import NotSeen
 from terminalkit import logs
 
 EXIT_CODES = {
@@ -41,6 +42,9 @@ _FIRST_DELAY, _LONGEST_DELAY = 0.5, 30.0
 _SETTLED = 60.0
 """Seconds of running after which a service that ends is started again without the delay of earlier ends."""
 
+
+_LOOK_EVERY, _MEND_AT_MOST_EVERY = 2.0, 60.0
+"""Seconds between two looks at the health of a nats-server, and between two restarts for its sake."""
 
 _SAME_SIGNAL = 0.3
 """Seconds within which a second signal is the first one again: timeout(1) and others send it to a process and to its group."""
@@ -109,6 +113,7 @@ class Supervisor:
             if isinstance(result, BaseException):
                 raise result
         self._keepers += [asyncio.create_task(self._keep(each)) for each in stage]
+        self._keepers += [asyncio.create_task(self._mend(each)) for each in stage if isinstance(each, NatsServer)]
 
     async def watch(self) -> None:
         """Start again what ends, until cancelled. Raises DataDirectoryInUse where another system took over."""
@@ -145,6 +150,19 @@ class Supervisor:
             else:
                 self._on_change(self.pids)
                 self._console.say(f"{each.name} runs again")
+
+    async def _mend(self, server: NatsServer) -> None:
+        """End a nats-server that only stores again after a restart, at most once a minute; it is started again as ever."""
+        while True:
+            await asyncio.sleep(_LOOK_EVERY)
+            try:
+                reason = await server.see()
+            except (NotSeen, ServerFailed, OSError):
+                continue  # it is about to end or to begin
+            if reason is not None:
+                self._console.say(f"{server.name} {reason}: restarting it")
+                server.end()
+                await asyncio.sleep(_MEND_AT_MOST_EVERY)
 
 
 async def run(system: System, console: Console, *, ready: ReadyFile, demo: Demo | None = None) -> int:

@@ -18,7 +18,7 @@ from eventlog.embedded.ports import free_port
 from gctd.settings import load
 from projections.stores.postgres.server import PostgresServer
 
-_GCTD, _PANTRY, _GRAPHQL, _ROUTE, _NATS = 0, 1, 2, 8, 9
+_GCTD, _PANTRY, _GRAPHQL, _MONITORING, _ROUTE, _NATS = 0, 1, 2, 7, 8, 9
 """Where the first of a kind stands above the port base; in a cluster each further one is `_APART` above the one before."""
 _APART = 10
 
@@ -65,6 +65,7 @@ class _Ports:
     graphql: tuple[int, ...]
     nats: tuple[int, ...]
     routes: tuple[int, ...]
+    monitoring: tuple[int, ...]
 
 
 def plan(options: Options) -> System:
@@ -73,12 +74,15 @@ def plan(options: Options) -> System:
     postgres = PostgresServer(options.data_dir / "postgres") if options.postgres else None
     nats = [_address(port, "nats") for port in ports.nats]
     gctd, pantry, graphql = ([_address(port) for port in each] for each in (ports.gctd, ports.pantry, ports.graphql))
+    monitoring = ",".join(_address(port) for port in ports.monitoring)
     settings = {
         "GCTD_NATS_URL": ",".join(nats),
+        "GCTD_MONITORING_URL": monitoring,
         "GCTD_DATABASE_URL": _database(options, postgres, "gctd"),
         "GCTD_CACHE_DIRECTORY": str(options.data_dir / "cache"),
         "GCTD_URL": gctd[0],
         "PANTRY_NATS_URL": ",".join(nats),
+        "PANTRY_MONITORING_URL": monitoring,
         "PANTRY_DATABASE_URL": _database(options, postgres, "pantry"),
         "PANTRY_URL": pantry[0],
     }
@@ -152,10 +156,13 @@ def _workers(count: int, gctd: str, environment: Mapping[str, str]) -> list[Serv
 def _brokers(options: Options, ports: _Ports) -> tuple[EmbeddedServer, ...]:
     names = [_numbered("nats", number, ports.nats) for number in range(1, len(ports.nats) + 1)]
     if not options.cluster:
-        return (EmbeddedServer(options.data_dir / names[0], port=ports.nats[0], name="nats-server"),)
+        data = options.data_dir / names[0]
+        return (EmbeddedServer(data, port=ports.nats[0], http_port=ports.monitoring[0], name="nats-server"),)
     return tuple(
-        EmbeddedServer(options.data_dir / name, port=port, name=name, membership=Membership(route, ports.routes))
-        for name, port, route in zip(names, ports.nats, ports.routes, strict=True)
+        EmbeddedServer(
+            options.data_dir / name, port=port, http_port=http_port, name=name, membership=Membership(route, ports.routes)
+        )
+        for name, port, http_port, route in zip(names, ports.nats, ports.monitoring, ports.routes, strict=True)
     )
 
 
@@ -191,7 +198,14 @@ def _lists_the_worker(body: bytes, pid: int) -> bool:
 def _ports(options: Options) -> _Ports:
     """The ports at their places above the base, which have to be free; where the base is 0, any that are. Raises PortInUse."""
     replicas, servers, gateways = (_REPLICAS, _SERVERS, 0) if options.cluster else (1, 1, 1)
-    kinds = ((_GCTD, replicas), (_PANTRY, replicas), (_GRAPHQL, gateways), (_NATS, servers), (_ROUTE, servers))
+    kinds = (
+        (_GCTD, replicas),
+        (_PANTRY, replicas),
+        (_GRAPHQL, gateways),
+        (_NATS, servers),
+        (_ROUTE, servers),
+        (_MONITORING, servers),
+    )
     return _Ports(
         *(
             tuple(_port(options.port_base and options.port_base + first + _APART * number) for number in range(count))

@@ -89,7 +89,7 @@ class CommitFrames:
         before = None if earlier is None else earlier.state
         happened = []
         for event in events:
-            after = decider.evolve(before, event.data)
+            after = decider.fold((event.data,), before)
             happened.append(EventChange(event=event, before=before, after=after, sequence=commit.sequence))
             before = after
         return happened

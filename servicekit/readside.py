@@ -11,16 +11,17 @@ from math import inf
 from typing import Any
 
 import structlog
-from prometheus_client.core import HistogramMetricFamily, Metric
+from prometheus_client.core import GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from eventlog import Commit, Unavailable
 from eventlog.broker.requests import RequestServer
+from eventlog.broker.write_health import Room, WriteState
 from eventlog.commands import Commands
 from eventlog.jetstream.log import JetStreamLog
 from eventlog.jetstream.transport.connection import Connection
 from httpkit.errors import HttpkitError
-from httpkit.ops.health import Check, Health
+from httpkit.ops.health import Check, Concern, Health, Unknown
 from httpkit.ops.metrics import gauge, total
 from httpkit.sse.hub import Hub
 from projections.errors import Behind, ProjectorStopped, StoreDamaged
@@ -35,7 +36,9 @@ from projections.rebuild.recovery import damaged, make_again, open_sound
 from projections.rebuild.upgrade import SchemaUpgrade
 from projections.store import Store
 from projections.stores.databases import copies_of, store_at
+from servicekit.broker_watch import BrokerWatch, raise_if_failing
 from servicekit.feed import CommitFrames, Feed
+from servicekit.monitoring import addresses
 
 _log = structlog.get_logger(__name__)
 
@@ -67,6 +70,8 @@ class ReadSide(Collector):
     """Wired, and run by `running`; its figures are for `/metrics`.
 
     `max_lag`: seconds of lag from which on it is not ready. `on_applied`: who else is told what has become visible.
+    `monitoring_url`: the monitoring port of nats-server, or those of several with commas between; without it the health of the
+    broker's store is known from the results of appends only.
     """
 
     def __init__(
@@ -79,12 +84,15 @@ class ReadSide(Collector):
         frames: CommitFrames,
         max_lag: float,
         on_applied: Sequence[OnApplied] = (),
+        monitoring_url: str | None = None,
     ) -> None:
         self._connection = connection
         self._log = log
         self._store = store
         self._model = model
         self._max_lag = max_lag
+        self.broker = BrokerWatch(connection, model.stream, log.writes, addresses(monitoring_url))
+        """Looks at the broker, for the health of writes."""
         self.hub = Hub(frames.replay)
         self._feed = Feed(frames, self.hub)
         self._told = (self._feed.applied, *on_applied)
@@ -106,7 +114,7 @@ class ReadSide(Collector):
         self.projector.show_after(head.last)
         rest = {"orders": self._desk.run, **(beside or {})}
         led = {name: self._while_leading(run) for name, run in rest.items()}
-        work = {"projector": self._project(), "event stream": self._feed.run(), **led}
+        work = {"projector": self._project(), "event stream": self._feed.run(), "broker's health": self.broker.run(), **led}
         tasks = [asyncio.create_task(_kept(name, part), name=name) for name, part in work.items()]
         try:
             yield
@@ -182,7 +190,12 @@ class ReadSide(Collector):
 
     def checks(self) -> Mapping[str, Check]:
         """What has to hold for the process to be ready."""
-        return {"broker": self._check_broker, "database": self._check_database, "read model": self._check_read_model}
+        return {
+            "broker": self._check_broker,
+            "database": self._check_database,
+            "read model": self._check_read_model,
+            "writes": self._check_writes,
+        }
 
     @cached_property
     def _migrations(self) -> Migrations:
@@ -192,6 +205,14 @@ class ReadSide(Collector):
         if not self._connection.connected:
             raise Unavailable("the broker is not connected")
         await self._log.head()
+
+    async def _check_writes(self) -> Unknown | None:
+        status = self.projector.status()
+        if status.state is State.STOPPED:
+            raise ProjectorStopped(f"the projector has stopped: {status.error}")
+        writes = await self.broker.writes()
+        raise_if_failing(writes)
+        return Unknown(writes.reason) if writes.state is WriteState.UNKNOWN else None
 
     async def _check_database(self) -> None:
         await self._migrations.pending()  # a newer program may have changed the tables
@@ -206,8 +227,9 @@ class ReadSide(Collector):
             raise ProjectorStopped(f"{status.lag_events} events behind the log, {status.lag_seconds:.0f} s")
 
     def health(self) -> Health:
-        """The probes: ready where all checks hold; what is parked is told beside."""
-        return Health(self.checks(), note=self.note)
+        """The probes: ready where all checks hold, reads and writes apart; what is parked is told beside."""
+        concerns = {"broker": Concern.WRITES, "read model": Concern.READS, "writes": Concern.WRITES}
+        return Health(self.checks(), note=self.note, concerns=concerns)
 
     async def standing(self) -> ReadModelReport:
         """How the read model stands. Raises Unavailable, StoreUnavailable."""
@@ -217,7 +239,8 @@ class ReadSide(Collector):
         """What is wrong though the service goes on, None where nothing is."""
         aside = getattr(self._store, "set_aside_as", None)
         made = None if aside is None else f"database: it was damaged and is made again from the log; the damaged one is {aside}"
-        return "; ".join(note for note in (made, self._parked()) if note is not None) or None
+        broker = [f"broker: {note}" for note in self.broker.notes()]
+        return "; ".join(note for note in (made, self._parked(), *broker) if note is not None) or None
 
     def _parked(self) -> str | None:
         parked = self.projector.parked.values()
@@ -244,6 +267,11 @@ class ReadSide(Collector):
         yield gauge("projection_parked_commits", text, sum(one.waiting for one in parked))
         yield total("projection_commits_applied", "Commits applied to the read model.", status.applied)
         connection, log = self._connection, self._log
+        writes = log.writes.now()
+        known = None if writes.state is WriteState.UNKNOWN else not writes.fail
+        yield gauge("writes_ready", "1 if appends are taken, 0 if they fail, NaN if it is not known.", known)
+        yield _states(writes.state)
+        yield _used(log.writes.rooms())
         yield gauge("broker_connected", "1 where the broker answers.", connection.connected)
         yield total("broker_reconnects", "Connections made anew.", connection.counters.reconnects + connection.counters.replaced)
         yield HistogramMetricFamily(
@@ -256,6 +284,22 @@ class ReadSide(Collector):
         yield total("appends_shared", "Appends that were stored in a batch shared with others.", log.group.shared)
         text = "Appends that lost against another writer and were decided again."
         yield total("command_conflicts", text, self.commands.conflicts)
+
+
+def _states(now: WriteState) -> Metric:
+    text = "1 for the state of appends now, 0 for the others."
+    states = GaugeMetricFamily("writes_state", text, labels=["state"])
+    for state in WriteState:
+        states.add_metric([state.value], float(state is now))
+    return states
+
+
+def _used(rooms: Sequence[Room]) -> Metric:
+    text = "Share of each limit of the broker that is used, from 0 to 1; appends fail at 1."
+    used = GaugeMetricFamily("broker_limit_used_ratio", text, labels=["limit"])
+    for room in rooms:
+        used.add_metric([room.kind], room.share)
+    return used
 
 
 async def _kept(name: str, work: Coroutine[Any, Any, None]) -> None:

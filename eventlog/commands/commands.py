@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AsyncExitStack
 from datetime import UTC, datetime
@@ -17,6 +16,7 @@ from typing import Any, Generic, TypeVar
 import attrs
 
 from eventlog.commands.keys import Keys, check_request
+from eventlog.commands.loading import Loaded, Loader
 from eventlog.commit import AggregateId, Commit, Context, NewCommit, NewEvent, Proposal
 from eventlog.decider import Decider
 from eventlog.errors import Conflict, KeyReused, TooLarge, Unavailable
@@ -32,7 +32,6 @@ TRIES = 10
 loses every other time: after five tries, as DESIGN, section 4 has it, one command in a thousand was refused, after ten none of
 50,000."""
 MOST_IN_ONE_COMMIT = 200
-CACHED_STATES = 10_000
 _PENDING = -1
 
 
@@ -63,15 +62,6 @@ class CommandStep(Generic[S, C, E]):
     def aggregate(self) -> AggregateId:
         """The aggregate's id."""
         return self.decider.aggregate(self.id)
-
-
-@attrs.frozen
-class _Loaded:
-    """An aggregate as far as it is known; `fresh`: read from the log for this very decision."""
-
-    state: Any
-    sequence: int
-    fresh: bool
 
 
 @attrs.define(eq=False)
@@ -125,7 +115,7 @@ class Commands:
         self._now = now
         self._new_id = new_id
         self._lines: dict[AggregateId, _AggregateQueue] = {}
-        self._states: OrderedDict[AggregateId, tuple[Any, int]] = OrderedDict()
+        self._loader = Loader(log)
         self.conflicts = 0
         """How many appends lost against another writer, since the start."""
 
@@ -175,9 +165,7 @@ class Commands:
 
         Where it is not the last any more the guard says so. Raises UndecodableCommit.
         """
-        known = self._states.get(commit.aggregate)
-        if known is None or known[1] < commit.sequence:
-            self._remember(commit.aggregate, commit.state, commit.sequence)
+        self._loader.learn(commit)
 
     async def execute_together(
         self, steps: Sequence[CommandStep[Any, Any, Any]], context: Context | None = None, *, deadline: float = DEADLINE
@@ -228,11 +216,11 @@ class Commands:
         self, decider: Decider[Any, Any, Any], aggregate: AggregateId, taken: list[_Pending], deadline: float
     ) -> None:
         for attempt in range(1, TRIES + 1):
-            known = self._known(aggregate) if attempt == 1 else None
-            loaded = known or await self._load(aggregate, fresh=attempt > 1)
+            known = self._loader.known(aggregate) if attempt == 1 else None
+            loaded = known or await self._loader.load(aggregate, fresh=attempt > 1)
             round_ = await self._decide(decider, aggregate, taken, loaded)
             if round_.unguarded and not loaded.fresh:
-                loaded = await self._load(aggregate, fresh=True)
+                loaded = await self._loader.load(aggregate, fresh=True)
                 round_ = await self._decide(decider, aggregate, taken, loaded)
             sequence = loaded.sequence
             if round_.events:
@@ -254,20 +242,19 @@ class Commands:
                 _settle(waiting, _stored_at(answer, sequence) if isinstance(answer, Outcome) else answer)
             return
 
-    async def _append(self, aggregate: AggregateId, loaded: _Loaded, round_: _Round, deadline: float) -> int:
+    async def _append(self, aggregate: AggregateId, loaded: Loaded, round_: _Round, deadline: float) -> int:
         commit = NewCommit(id=self._new_id(), at=self._now(), events=tuple(round_.events), state=round_.state)
-        self._states.pop(aggregate, None)
-        appended = await self._log.append(
-            Proposal(aggregate=aggregate, expected=loaded.sequence, commit=commit), deadline=deadline
-        )
-        self._remember(aggregate, round_.state, appended.sequence)
+        self._loader.forget(aggregate)
+        proposal = Proposal(aggregate=aggregate, expected=loaded.sequence, commit=commit, prev=loaded.digest)
+        appended = await self._log.append(proposal, deadline=deadline)
+        self._loader.remember(aggregate, round_.state, appended.sequence, appended.digest)
         return appended.sequence
 
     async def _decide(
-        self, decider: Decider[Any, Any, Any], aggregate: AggregateId, taken: Iterable[_Pending], loaded: _Loaded
+        self, decider: Decider[Any, Any, Any], aggregate: AggregateId, taken: Iterable[_Pending], loaded: Loaded
     ) -> _Round:
         """Judge each command in order, on the state that the ones before it lead to."""
-        round_ = _Round(state=loaded.state)
+        round_ = _Round(state=decider.fold((), loaded.state))
         by_key: dict[str, tuple[_Pending, Outcome[Any, Any] | Exception]] = {}
         for waiting in taken:
             key = waiting.context.key
@@ -334,20 +321,21 @@ class Commands:
                 await self._lost()
                 continue
             sequences = {p.aggregate: a.sequence for p, a in zip(proposals, appended, strict=True)}
-            for proposal in proposals:
-                self._remember(proposal.aggregate, proposal.commit.state, sequences[proposal.aggregate])
+            for proposal, stored in zip(proposals, appended, strict=True):
+                self._loader.remember(proposal.aggregate, proposal.commit.state, stored.sequence, stored.digest)
             return [attrs.evolve(o, sequence=sequences.get(o.aggregate, o.sequence)) for o in outcomes]
         raise AssertionError("unreachable")
 
     def _propose(
-        self, steps: Sequence[CommandStep[Any, Any, Any]], loaded: Sequence[_Loaded], context: Context
+        self, steps: Sequence[CommandStep[Any, Any, Any]], loaded: Sequence[Loaded], context: Context
     ) -> tuple[list[Outcome[Any, Any]], list[Proposal]]:
         outcomes: list[Outcome[Any, Any]] = []
         proposals: list[Proposal] = []
         at = self._now()
         for index, (step, known) in enumerate(zip(steps, loaded, strict=True)):
-            events = tuple(step.decider.decide(step.command, known.state))
-            state = step.decider.fold(events, known.state)
+            before = step.decider.fold((), known.state)
+            events = tuple(step.decider.decide(step.command, before))
+            state = step.decider.fold(events, before)
             outcomes.append(Outcome(aggregate=step.aggregate, sequence=known.sequence, events=events, state=state))
             if events:
                 own = context
@@ -355,14 +343,14 @@ class Commands:
                     cause = proposals[0].commit.id if proposals else context.causation
                     own = attrs.evolve(context, key=None, fingerprint=None, causation=cause)
                 commit = NewCommit(id=self._new_id(), at=at, events=tuple(NewEvent(event, own) for event in events), state=state)
-                self._states.pop(step.aggregate, None)
-                proposals.append(Proposal(aggregate=step.aggregate, expected=known.sequence, commit=commit))
+                self._loader.forget(step.aggregate)
+                proposals.append(Proposal(aggregate=step.aggregate, expected=known.sequence, commit=commit, prev=known.digest))
         return outcomes, proposals
 
-    async def _load_step(self, step: CommandStep[Any, Any, Any], attempt: int) -> _Loaded:
+    async def _load_step(self, step: CommandStep[Any, Any, Any], attempt: int) -> Loaded:
         if step.new and attempt == 1:
-            return _Loaded(None, 0, fresh=True)
-        return await self._load(step.aggregate, fresh=True)
+            return Loaded(None, 0, None, fresh=True)
+        return await self._loader.load(step.aggregate, fresh=True)
 
     async def _replay_together(self, earlier: Outcome[Any, Any]) -> Sequence[Outcome[Any, Any]]:
         """The outcomes of the batch that an earlier use of the key stored: its commits stand in a row, the first their cause."""
@@ -418,27 +406,6 @@ class Commands:
         if commit is None:
             raise Unavailable(f"sequence {sequence} cannot be read now")
         return commit
-
-    def _known(self, aggregate: AggregateId) -> _Loaded | None:
-        found = self._states.get(aggregate)
-        if found is None:
-            return None
-        self._states.move_to_end(aggregate)
-        return _Loaded(*found, fresh=False)
-
-    async def _load(self, aggregate: AggregateId, *, fresh: bool) -> _Loaded:
-        commit = await self._log.last(aggregate, consistent=fresh)
-        if commit is None:
-            return _Loaded(None, 0, fresh=fresh)
-        state = commit.state
-        self._remember(aggregate, state, commit.sequence)
-        return _Loaded(state, commit.sequence, fresh=fresh)
-
-    def _remember(self, aggregate: AggregateId, state: Any, sequence: int) -> None:
-        self._states[aggregate] = (state, sequence)
-        self._states.move_to_end(aggregate)
-        if len(self._states) > CACHED_STATES:
-            self._states.popitem(last=False)
 
     async def _lost(self) -> None:
         self.conflicts += 1

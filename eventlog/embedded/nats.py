@@ -22,7 +22,7 @@ from collections.abc import Iterator
 from http import HTTPStatus
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 import attrs
 import nats
@@ -91,8 +91,8 @@ class DataDirectoryInUse(EventLogError):
 class EmbeddedServer:
     """A nats-server with JetStream on a data directory: `async with EmbeddedServer(path) as server: connect(server.url)`.
 
-    `port` and `http_port` (monitoring) are ports on 127.0.0.1; 0 is a free one, which is kept over restarts of this object;
-    `http_port` None: no monitoring. `max_file_store` is the most that all streams together may take on disk, in bytes, and is
+    `port` and `http_port` (monitoring: where it shows its health) are ports on 127.0.0.1; 0 is a free one, which is kept over
+    restarts of this object. `max_file_store` is the most that all streams together may take on disk, in bytes, and is
     lowered to what the disk has; `max_payload` is the most one message may have. `membership` makes it one of a cluster, each
     with a `name` of its own; `start` then waits for their leader, so start all of them together. Without `durable` messages
     outlive the server and not the machine: for data that nobody needs tomorrow. The program is `binary`, else what
@@ -104,7 +104,7 @@ class EmbeddedServer:
         data_dir: Path,
         *,
         port: int = 0,
-        http_port: int | None = None,
+        http_port: int = 0,
         max_file_store: int = 8 * GIB,
         max_payload: int = MAX_PAYLOAD,
         binary: Path | None = None,
@@ -141,9 +141,11 @@ class EmbeddedServer:
         return f"nats://127.0.0.1:{self._port}"
 
     @property
-    def monitoring_url(self) -> str | None:
-        """The address of the monitoring pages, None where none were asked for."""
-        return f"http://127.0.0.1:{self._http_port}" if self._http_port else None
+    def monitoring_url(self) -> str:
+        """The address of the monitoring pages; stays the same over restarts. Raises ServerFailed if it was never started."""
+        if not self._http_port:
+            raise ServerFailed("the embedded nats-server has not been started")
+        return f"http://127.0.0.1:{self._http_port}"
 
     @property
     def pid(self) -> int:
@@ -156,6 +158,10 @@ class EmbeddedServer:
     def log_file(self) -> Path:
         """Where the server logs to."""
         return self.data_dir / "nats-server.log"
+
+    def storage_limit(self) -> int:
+        """Bytes that its streams could have if it were started now: `max_file_store`, or what the disk has."""
+        return _storage_limit(self.data_dir, self._max_file_store)
 
     @property
     def _output_file(self) -> Path:
@@ -189,7 +195,7 @@ class EmbeddedServer:
         wanted = self._port, self._http_port
         for left in reversed(range(_TRIES)):
             self._port = wanted[0] or free_port()
-            self._http_port = free_port() if wanted[1] == 0 else wanted[1]
+            self._http_port = wanted[1] or free_port()
             self._process = self._spawn(lock)
             try:
                 await self._answer(self._process)
@@ -262,10 +268,9 @@ class EmbeddedServer:
         return process
 
     def _configuration(self, ports: Path) -> str:
-        listen = {"listen": f"127.0.0.1:{self._port}"}
-        if self._http_port is not None:
-            listen["http"] = f"127.0.0.1:{self._http_port}"
-        settings = listen | {
+        settings: dict[str, Any] = {
+            "listen": f"127.0.0.1:{self._port}",
+            "http": f"127.0.0.1:{self._http_port}",
             "server_name": self.name,
             "max_payload": self._max_payload,
             "ports_file_dir": str(ports),
@@ -277,7 +282,7 @@ class EmbeddedServer:
                 "store_dir": str(self.data_dir),
                 "sync_interval": "always" if self._durable else _SELDOM,
                 "max_memory_store": _MEMORY_STORE,
-                "max_file_store": _storage_limit(self.data_dir, self._max_file_store),
+                "max_file_store": self.storage_limit(),
                 "strict": True,
             },
         }

@@ -16,7 +16,8 @@ from typing import TypeVar
 import attrs
 import msgspec
 
-from eventlog.commit import Appended, Proposal
+from eventlog.chain import link
+from eventlog.commit import GUARD, Appended, Proposal
 from eventlog.errors import Conflict, OutcomeUnknown, TooLarge, Unavailable
 from eventlog.jetstream.message_reader import BrokerError, MessageReader
 from eventlog.jetstream.transport.connection import REQUEST_TIMEOUT, Connection
@@ -29,6 +30,8 @@ GUARD_IN_FLIGHT = 10164
 """Another message to this aggregate is on its way through the cluster; whether it is ours will show."""
 DUPLICATE_IN_FLIGHT = 10158
 STORE_FAILED = 10077
+NO_RESOURCES = 10023
+"""The server's or the account's store is full."""
 _TOO_LARGE = {10054, 10097}
 
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.01, 0.5
@@ -70,6 +73,11 @@ class Message:
         """Bytes of it in a batch."""
         return len(self.headers) + len(self.body) + _ROOM_FOR_BATCH_HEADERS
 
+    @property
+    def digest(self) -> str:
+        """The digest of the commit as it is stored."""
+        return link(self.subject, self.body)
+
 
 def encode(registry: Registry, proposal: Proposal, max_payload: int, sealed: Sequence[str | None] = ()) -> Message:
     """The message of a proposal; `sealed` are the personal fields of its events.
@@ -77,10 +85,11 @@ def encode(registry: Registry, proposal: Proposal, max_payload: int, sealed: Seq
     Raises TooLarge above `max_payload` bytes, ValueError for what no header can carry.
     """
     commit, subject = proposal.commit, proposal.aggregate.subject
-    headers = f"Nats-Msg-Id: {_value(commit.id)}\r\nNats-Expected-Last-Subject-Sequence: {proposal.expected}\r\n"
+    headers = f"Nats-Msg-Id: {_value(commit.id)}\r\n{GUARD}: {proposal.expected}\r\n"
     if (traceparent := commit.traceparent) is not None:
         headers += f"traceparent: {_value(traceparent)}\r\n"
-    message = Message(subject, proposal.expected, commit.id, headers.encode(), registry.encode(commit, sealed))
+    body = registry.encode(commit, sealed, proposal.prev)
+    message = Message(subject, proposal.expected, commit.id, headers.encode(), body)
     if message.size > max_payload:
         raise TooLarge(
             f"a commit of {len(message.body):,} bytes to {subject} is over what one message may have ({max_payload:,} bytes); "
@@ -216,11 +225,19 @@ class Appender:
 
 def refusal(error: BrokerError) -> Exception:
     """What a broker's error other than a failed guard means for an append."""
+    meant = _meaning(error)
+    if isinstance(meant, Unavailable) and error.err_code not in {GUARD_IN_FLIGHT, DUPLICATE_IN_FLIGHT}:
+        meant.code = error.err_code or None
+    return meant
+
+
+def _meaning(error: BrokerError) -> Exception:
     if error.err_code in _TOO_LARGE:
         return TooLarge(f"the stream does not take a commit of this size: {error}")
     if error.err_code == GUARD_IN_FLIGHT:
         return Unavailable(str(error))
     full = error.err_code == STORE_FAILED and "maximum" in error.description  # the stream's limit: an operator can raise it
+    full = full or error.err_code == NO_RESOURCES
     if error.err_code == DUPLICATE_IN_FLIGHT or (error.err_code == STORE_FAILED and not full):
         return OutcomeUnknown(str(error))
     if full or error.code < HTTPStatus.TOO_MANY_REQUESTS:

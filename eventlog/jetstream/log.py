@@ -12,8 +12,9 @@ from typing import Any, TypeVar
 import msgspec
 
 from eventlog.admin.reconcile import incarnation_of
+from eventlog.broker.write_health import WriteHealth
 from eventlog.commit import AggregateId, Appended, Commit, Proposal, RecordedEvent
-from eventlog.errors import OutcomeUnknown, Unavailable
+from eventlog.errors import AggregateDamaged, OutcomeUnknown, Unavailable
 from eventlog.jetstream import follower as reader
 from eventlog.jetstream.append import Appender, Message, encode
 from eventlog.jetstream.batch import MOST_MESSAGES, Batches
@@ -57,6 +58,8 @@ class JetStreamLog:
         """How long it took until the broker had stored what was appended, for metrics."""
         self.failed = 0
         """How many appends ended with an error, for metrics."""
+        self.writes = WriteHealth()
+        """Whether it takes appends."""
 
     @property
     def registry(self) -> Registry:
@@ -74,7 +77,11 @@ class JetStreamLog:
         """See `eventlog.port.EventLog.append`."""
         end = asyncio.get_running_loop().time() + deadline
         with self._timed():
-            return await self.group.append(await self._encode(proposal), end)
+            message = await self._encode(proposal)
+            self.writes.check()
+            with self.writes.appending(message.size):
+                appended = await self.group.append(message, end)
+        return Appended(appended.sequence, appended.replayed, message.digest)
 
     async def append_together(self, proposals: Sequence[Proposal], *, deadline: float = DEADLINE) -> Sequence[Appended]:
         """See `eventlog.port.EventLog.append_together`. Raises ValueError for too many proposals or an aggregate twice."""
@@ -86,7 +93,11 @@ class JetStreamLog:
             return [await self.append(proposal, deadline=deadline) for proposal in proposals]
         end = asyncio.get_running_loop().time() + deadline
         with self._timed():
-            return await self._batches.append([await self._encode(proposal) for proposal in proposals], end)
+            messages = [await self._encode(proposal) for proposal in proposals]
+            self.writes.check()
+            with self.writes.appending(sum(message.size for message in messages)):
+                stored = await self._batches.append(messages, end)
+        return [Appended(one.sequence, one.replayed, sent.digest) for one, sent in zip(stored, messages, strict=True)]
 
     async def _encode(self, proposal: Proposal) -> Message:
         sealed = () if self._people is None else await self._people.encrypt(proposal, self._registry)
@@ -107,17 +118,33 @@ class JetStreamLog:
     async def last(self, aggregate: AggregateId, *, up_to: int | None = None, consistent: bool = False) -> Commit | None:
         """See `eventlog.port.EventLog.last`."""
         subject = aggregate.subject
+        found: Stored | None = None
         if up_to is not None:
-            return self._commit(await self._persist(lambda: self._last_up_to(subject, up_to)))
-        if consistent:
-            return self._commit(await self._persist(lambda: self._reads.leader({"last_by_subj": subject})))
-        return self._commit(await self._persist(lambda: self._reads.last(subject)))
+            found = await self._persist(lambda: self._last_up_to(subject, up_to))
+        elif not consistent:
+            found = await self._persist(lambda: self._reads.last(subject))
+        if found is None and up_to is None:
+            found = await self._persist(lambda: self._last_or_absent(subject))
+        return self._commit(found)
+
+    async def _last_or_absent(self, subject: str) -> Stored | None:
+        """The leader's last message on a subject; None if there surely is none.
+
+        A message that the server cannot read it answers with "no message found", and it still counts it.
+        """
+        if (found := await self._reads.leader({"last_by_subj": subject})) is not None:
+            return found
+        if not await self._reads.count(subject):
+            return None
+        if (found := await self._reads.leader({"last_by_subj": subject})) is not None:  # it came in between
+            return found
+        raise AggregateDamaged(subject, 0, "the server counts messages of it, and cannot read the last one")
 
     async def _last_up_to(self, subject: str, up_to: int) -> Stored | None:
         # No result also means that the replica which answers, or the stream itself, has not come to `up_to`.
         if up_to > 0 and (found := await self._reads.direct({"multi_last": [subject], "up_to_seq": up_to})) is not None:
             return found
-        newest = await self._reads.leader({"last_by_subj": subject})
+        newest = await self._last_or_absent(subject)
         if newest is None or newest.seq <= up_to:
             return newest
         oldest = await self._reads.leader({"next_by_subj": subject, "seq": 1})

@@ -11,8 +11,8 @@ import bisect
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 
-from eventlog.commit import AggregateId, Appended, Commit, Proposal, RecordedEvent
-from eventlog.errors import Conflict, IncarnationChanged, LogTruncated, OutcomeUnknown, TooLarge, Unavailable
+from eventlog.commit import GUARD, AggregateId, Appended, Commit, Proposal, RecordedEvent
+from eventlog.errors import AggregateDamaged, Conflict, IncarnationChanged, LogTruncated, OutcomeUnknown, TooLarge, Unavailable
 from eventlog.port import DEADLINE, Head
 from eventlog.privacy.encryption import Key, PersonalDataCipher, revealed
 from eventlog.registry import Registry
@@ -40,6 +40,7 @@ class MemoryLog:
         self._people = people
         self._commits: list[Commit] = []
         self._by_subject: dict[str, list[Commit]] = {}
+        self._damaged: set[int] = set()
         self._news = asyncio.Condition()
 
     @property
@@ -70,9 +71,43 @@ class MemoryLog:
     async def create_anew(self) -> None:
         """Lose all commits and start again under a new incarnation, as when an operator deletes the stream."""
         async with self._news:
-            self._commits, self._by_subject = [], {}
+            self._set(())
+            self._damaged.clear()
             self.incarnation = str(uuid.uuid4())
             self._news.notify_all()
+
+    async def cut(self, sequence: int) -> None:
+        """Lose all commits above a sequence, under the same incarnation: a torn tail, or an older backup."""
+        async with self._news:
+            self._set([commit for commit in self._commits if commit.sequence <= sequence])
+
+    async def tamper(self, sequence: int, data: bytes) -> None:
+        """Have other bytes at a sequence."""
+        async with self._news:
+            self._set(
+                [
+                    Commit(c.sequence, c.subject, data, self._registry, c.headers) if c.sequence == sequence else c
+                    for c in self._commits
+                ]
+            )
+
+    async def publish(self, subject: str, data: bytes, headers: bytes | None = None) -> int:
+        """Store a message past the event log, as any client of the broker can; gives its sequence."""
+        async with self._news:
+            commit = Commit(len(self._commits) + 1, subject, data, self._registry, headers)
+            self._set([*self._commits, commit])
+            self._news.notify_all()
+        return commit.sequence
+
+    def damage(self, sequence: int) -> None:
+        """The record at a sequence cannot be read any more, as after a flipped bit on the disk."""
+        self._damaged.add(sequence)
+
+    def _set(self, commits: Sequence[Commit]) -> None:
+        self._commits, self._by_subject = [], {}
+        for commit in commits:
+            self._commits.append(commit)
+            self._by_subject.setdefault(commit.subject, []).append(commit)
 
     # Writing
 
@@ -101,7 +136,7 @@ class MemoryLog:
 
     async def _encode(self, proposal: Proposal) -> bytes:
         sealed = () if self._people is None else await self._people.encrypt(proposal, self._registry)
-        body = self._registry.encode(proposal.commit, sealed)
+        body = self._registry.encode(proposal.commit, sealed, proposal.prev)
         if len(body) > self._max_payload:
             raise TooLarge(f"a commit of {len(body):,} bytes is over what one message may have ({self._max_payload:,} bytes)")
         return body
@@ -109,7 +144,7 @@ class MemoryLog:
     def _judge(self, proposals: Sequence[Proposal], bodies: Sequence[bytes]) -> Sequence[Appended]:
         stored = [self._find(proposal) for proposal in proposals]
         if None not in stored:
-            return [Appended(commit.sequence, replayed=True) for commit in stored if commit is not None]
+            return [Appended(commit.sequence, replayed=True, digest=commit.digest) for commit in stored if commit is not None]
         for proposal in proposals:
             last = self._last(proposal.aggregate.subject)
             if last != proposal.expected:
@@ -128,11 +163,12 @@ class MemoryLog:
 
     def _store(self, proposal: Proposal, body: bytes) -> Appended:
         subject, traceparent = proposal.aggregate.subject, proposal.commit.traceparent
-        headers = None if traceparent is None else f"NATS/1.0\r\ntraceparent: {traceparent}\r\n\r\n".encode()
-        commit = Commit(len(self._commits) + 1, subject, body, self._registry, headers)
+        trace = "" if traceparent is None else f"traceparent: {traceparent}\r\n"
+        headers = f"NATS/1.0\r\n{GUARD}: {proposal.expected}\r\n{trace}\r\n"
+        commit = Commit(len(self._commits) + 1, subject, body, self._registry, headers.encode())
         self._commits.append(commit)
         self._by_subject.setdefault(subject, []).append(commit)
-        return Appended(commit.sequence)
+        return Appended(commit.sequence, digest=commit.digest)
 
     # Reading
 
@@ -140,11 +176,14 @@ class MemoryLog:
         """See `eventlog.port.EventLog.last`."""
         commits = self._by_subject.get(aggregate.subject, [])
         index = len(commits) if up_to is None else _index_after(commits, up_to)
+        if index and commits[index - 1].sequence in self._damaged:
+            raise AggregateDamaged(aggregate.subject, commits[index - 1].sequence, "its last message cannot be read")
         return commits[index - 1] if index else None
 
     async def at(self, sequence: int) -> Commit | None:
         """See `eventlog.port.EventLog.at`."""
-        return self._commits[sequence - 1] if 1 <= sequence <= len(self._commits) else None
+        there = 1 <= sequence <= len(self._commits) and sequence not in self._damaged
+        return self._commits[sequence - 1] if there else None
 
     async def decrypt(self, commit: Commit) -> Sequence[RecordedEvent]:
         """See `eventlog.port.EventLog.reveal`."""

@@ -38,10 +38,18 @@ class Client(ServiceClient):
         return parse(Repo, answer.document)
 
     async def analyze(
-        self, repo_url: str, *, project: str | None = None, ref: str | None = None, engine: str | None = None
+        self,
+        repo_url: str,
+        *,
+        project: str | None = None,
+        ref: str | None = None,
+        engine: str | None = None,
     ) -> Sequence[Task]:
-        """Schedule the analysis of a registered repository: one task per project, or one for `project`."""
-        body = only(repo_url=repo_url, project=project, ref=ref, engine=engine)
+        """Schedule the analysis of a registered repository: one task per project, or one for `project`.
+
+        `ref` is for these tasks only.
+        """
+        body: dict[str, Any] = dict(only(repo_url=repo_url, project=project, ref=ref, engine=engine))
         answer = await self._command("/api/repos/analyze", body)
         return parse_list(Task, answer.document)
 

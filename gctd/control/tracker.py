@@ -116,22 +116,28 @@ class Tracker:
         *,
         project: str | None = None,
         ref: str | None = None,
+        once: bool = False,
         engine: str | None = None,
         context: Context | None = None,
     ) -> Sequence[Outcome[Task, task.TaskEvent]]:
-        """Queue a task for a project of a repository, or for each of them; `ref` becomes the root's setting."""
+        """Queue a task for a project of a repository, or for each of them.
+
+        `ref` becomes the root's setting; with `once` it is for these tasks only, and no setting changes.
+        """
         engine = self._engine(engine)
         ref = None if ref is None else parse_ref(ref)
         project = None if project is None else parse_subdir(project)
         known = await self._ready(repo_url)
         names = self._projects(known, project)
         at = self._now()
-        if ref is not None:
+        if ref is not None and not once:
             root = known.configs.get(ROOT, ProjectConfig())
             known = attrs.evolve(known, configs={**known.configs, ROOT: attrs.evolve(root, ref=ref)})
         ids = self._task_ids(at, len(names))
         queue = [self._queue(known, name, id_, engine, at) for name, id_ in zip(names, ids, strict=True)]
-        return await self._request(known, queue, context, ref=ref)
+        if ref is not None and once:
+            queue = [attrs.evolve(one, ref=ref, config=attrs.evolve(one.config, ref=ref)) for one in queue]
+        return await self._request(known, queue, context, ref=None if once else ref)
 
     async def rescan(
         self, known: Repo, seen: Sequence[ObservedRef], context: Context | None = None

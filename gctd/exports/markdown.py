@@ -192,7 +192,7 @@ def says(check: Check, limits: Rules) -> str:
 def value_of(check: Check) -> str:
     """What was found, as a text."""
     if check.value is None:
-        return "not known" if check.passed is False else "nothing to compare with"
+        return "not known" if check.name is CheckName.MIN_COVERAGE else "nothing to compare with"
     return f"{check.value:.2f}".rstrip("0").rstrip(".")
 
 

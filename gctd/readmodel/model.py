@@ -19,7 +19,7 @@ from gctd.readmodel.tables import (
     verdict_row,
     worker_row,
 )
-from projections.model import Change, Delete, Projection, Put, ReadModel
+from projections.model import Change, Delete, Projection, Put, ReadModel, SettingNames
 
 
 def _repo(commit: Commit) -> Iterable[Change]:
@@ -66,4 +66,5 @@ MODEL = ReadModel(
         Projection("workers", 1, (WORKERS,), {worker.CATEGORY: _worker}, latest=frozenset({worker.CATEGORY})),
     ),
     migrations="gctd.readmodel.migrations",
+    settings=SettingNames(prefix="GCTD"),
 )

@@ -18,7 +18,7 @@ class ScanError(GctdError):
 
 
 class ProcessError(ScanError):
-    """A program could not be started, or its warden was lost; nothing of it runs any more."""
+    """A program could not be started, or its supervisor was lost; nothing of it runs any more."""
 
     status = HTTPStatus.INTERNAL_SERVER_ERROR
 

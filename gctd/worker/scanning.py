@@ -85,7 +85,7 @@ class Scanning:
         self._hosts = hosts
         self._sandbox = sandbox
         self._downloads = module_downloads(settings)
-        self._seeds = checkouts.seeds(toolchain)
+        self._stdlib = checkouts.stdlib(toolchain)
 
     @property
     def equipment(self) -> Equipment:
@@ -182,9 +182,9 @@ class Scanning:
     def _plan(self, task: Task, checkout: Checkout, project: Project, profile: Path, left: float) -> Plan:
         test_args, go_flags = parse_test_args(task.config.test_args or ""), parse_go_flags(task.config.go_flags or "")
 
-        async def plant(packages: Sequence[str], seconds: float) -> None:
+        async def restore(packages: Sequence[str], seconds: float) -> None:
             flags = (*go_flags, *test_args)
-            await self._seeds.plant(packages, checkout.go_cache, checkout.job, flags=flags, seconds=seconds)
+            await self._stdlib.restore(packages, checkout.go_cache, checkout.job, flags=flags, seconds=seconds)
 
         return Plan(
             module_dir=checkout.path / project.name,
@@ -199,7 +199,7 @@ class Scanning:
             downloads=self._downloads,
             sandbox=self._sandbox,
             test_network=self._settings.test_network,
-            plant=plant,
+            restore=restore,
         )
 
     async def _store(

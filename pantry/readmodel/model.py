@@ -21,7 +21,7 @@ from pantry.readmodel.tables import (
     product_row,
     version_row,
 )
-from projections.model import Change, Projection, Put, ReadModel
+from projections.model import Change, Projection, Put, ReadModel, SettingNames
 
 
 def _category(commit: Commit) -> Iterable[Change]:
@@ -72,4 +72,5 @@ MODEL = ReadModel(
         Projection("erasures", 1, (ERASURES,), {person.CATEGORY: _person}, latest=frozenset({person.CATEGORY})),
     ),
     migrations="pantry.readmodel.migrations",
+    settings=SettingNames(prefix="PANTRY", database="database.url"),
 )

@@ -23,8 +23,8 @@ _no_switch = click.option("--no-switch", is_flag=True, help="Make and verify the
 
 @click.command(
     epilog=examples(
-        "projections rebuild tracker --database sqlite:.data/gctd.db",
-        "projections rebuild tasks         the read model that this projection belongs to",
+        "projections rebuild bank --database sqlite:bank.db",
+        "projections rebuild balances      the read model that this projection belongs to",
         "projections rebuild --workers 2   with two processes that work out the rows",
         "projections rebuild --no-switch   then look at it, and: projections switch",
     )
@@ -50,7 +50,7 @@ async def rebuild(
     return await _make(invocation, model, nats_url, database, no_switch=no_switch, count=workers)
 
 
-@click.command(epilog=examples("projections resume tracker --database sqlite:.data/gctd.db"))
+@click.command(epilog=examples("projections resume bank --database sqlite:bank.db"))
 @_name
 @nats_option
 @database_option

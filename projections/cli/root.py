@@ -15,7 +15,7 @@ PROGRAM = Program(
 Examples:
   projections status                                     how far the read models are
   projections verify                                     whether the tables are what the log says
-  projections events --type TaskFailed --json            what failed, for a program to read
+  projections events --type MoneyMoved --json            what moved, for a program to read
   projections streams plan                               what differs from streams.yaml""",
     commands={
         "status": Command("projections.cli.status", "Show how far each projection has come, and whether it can go on."),
@@ -41,7 +41,7 @@ Examples:
         ExitCode.UNAVAILABLE: "unavailable: the broker or the database; try again later",
     },
     hints={
-        ExitCode.UNAVAILABLE: "is it running? say where it is with --nats-url and --database (GCTD_NATS_URL, GCTD_DATABASE_URL)",
+        ExitCode.UNAVAILABLE: "is it running? say where it is with --nats-url and --database (NATS_URL, <SERVICE>_DATABASE_URL)",
         ExitCode.TIMEOUT: "allow more time with --timeout",
     },
 )

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import attrs
 import click
 
-from projections.cli.options import connected, nats_option
+from projections.cli.options import connected, nats_option, replicas_of
 from terminalkit.command import command
 from terminalkit.exits import ExitCode
 from terminalkit.options import examples
@@ -28,7 +28,11 @@ file_option = click.option(
     help="The declarations, by default the streams.yaml that came along.",
 )
 replicas_option = click.option(
-    "--replicas", type=click.IntRange(1, 5), default=1, show_default=True, envvar="GCTD_REPLICAS", help="Servers per stream."
+    "--replicas",
+    type=click.IntRange(1, 5),
+    envvar="NATS_REPLICAS",
+    callback=replicas_of,
+    help="Servers per stream; else NATS_REPLICAS, else as the service is configured: <SERVICE>_REPLICAS.  [default: 1]",
 )
 
 
@@ -73,7 +77,7 @@ directory_argument = click.argument("directory", type=click.Path(path_type=Path,
 @streams.command(
     epilog=examples(
         "projections streams backup /backup/$(date +%F)",
-        "projections streams backup /keys/$(date +%F) --stream PANTRY_KEYS",
+        "projections streams backup /backup/bank --stream BANK",
         "projections streams backup /backup/now --json | jq '.[].last'",
     )
 )

@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import attrs
 import click
 
 from projections.cli.options import database_option, model_option, nats_option, opened_log, workers_option
 from projections.cli.working import shown
-from projections.models import load
 from terminalkit.command import command
 from terminalkit.exits import ExitCode
 from terminalkit.options import examples
 from terminalkit.runtime.invocation import Invocation
 
+if TYPE_CHECKING:
+    from projections.model import ReadModel
+
 
 @click.command(
     epilog=examples(
-        "projections verify --database sqlite:.data/gctd.db",
+        "projections verify --database sqlite:bank.db",
         "projections verify --copy new     the copy that a rebuild made",
         "projections verify --json",
     )
@@ -29,14 +31,16 @@ from terminalkit.runtime.invocation import Invocation
 @click.option("--copy", "part", type=click.Choice(["new", "old"]), help="Look at a copy, not at the live tables.")
 @workers_option
 @command(logs=True, busy=True)
-async def verify(invocation: Invocation, *, model_name: str, nats_url: str, database: str, part: str | None, workers: int) -> int:
+async def verify(
+    invocation: Invocation, *, model: ReadModel, nats_url: str, database: str, part: str | None, workers: int
+) -> int:
     """Fold the log afresh and compare with the tables row by row; also while the service runs. Exit code 5: they differ."""
     from projections.parallel import Workers  # noqa: PLC0415 - slow
     from projections.rebuild import verify as fold  # noqa: PLC0415 - slow
     from projections.rebuild.copies import CopyPart  # noqa: PLC0415 - slow
     from projections.stores.databases import copies_at, reader_at  # noqa: PLC0415 - slow
 
-    model, output = load(model_name), invocation.output
+    output = invocation.output
     reader = reader_at(database) if part is None else copies_at(database).reader(CopyPart(part))
     async with reader, opened_log(nats_url, model) as log, Workers(model, workers) as deriving:
         broken = await reader.problems(thorough=True)

@@ -14,6 +14,7 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.registry import Collector
 
 from eventlog import Position
+from eventlog.broker.write_health import WriteHealth
 from eventlog.jetstream.transport.connection import Counters
 from eventlog.support.histogram import Timings
 from gctd.cli.root import PROGRAM as GCTD
@@ -70,12 +71,12 @@ def commands(command: click.Command, name: str) -> Iterator[str]:
 def test_every_command_is_shown() -> None:
     names = [*commands(GCTD.group, "gctd"), *commands(PROJECTIONS.group, "projections")]
     assert len(names) >= 25
-    assert missing(names, text("README.md", "docs/operation.md")) == []
+    assert missing(names, text("docs/cli.md", "docs/operation.md")) == []
     assert missing(commands(PANTRY.group, "pantry"), text("docs/pantry.md")) == []
 
 
 def test_every_exit_code_is_explained() -> None:
-    table = "\n".join(line for line in text("README.md").splitlines() if re.match(r"\| \d", line))
+    table = "\n".join(line for line in text("docs/cli.md").splitlines() if re.match(r"\| \d", line))
     assert missing([str(int(code)) for code in ExitCode], table) == []
 
 
@@ -191,6 +192,7 @@ def _collectors() -> Sequence[Collector]:
         connected=True,
         counters=Counters(),
         timings=Timings(),
+        writes=WriteHealth(),
         failed=0,
         group=SimpleNamespace(shared=0),
         replay=_no_replay,

@@ -307,7 +307,7 @@ def test_every_read_model_is_asked_by_all_its_queries() -> None:
     assert {case.model for case in CASES} == set(models.names())
     asking = set()
     for name in models.names():
-        package = models.place_of(name).partition(":")[0]
+        package = models.place_of(models.load(name)).partition(":")[0]
         for module in pkgutil.iter_modules([str(ROOT / package.replace(".", "/"))]):
             for member in vars(import_module(f"{package}.{module.name}")).values():
                 ours = inspect.isclass(member) and member.__module__.startswith(f"{package}.")

@@ -2,6 +2,7 @@ import { render } from "preact";
 import "../kit/base.css";
 import "../kit/parts.css";
 import { startTheme } from "../kit/theme";
+import { nameService } from "../kit/title";
 import { startActivity } from "./activity";
 import { stream } from "./live";
 import { startRepos } from "./repos";
@@ -11,6 +12,7 @@ import { startTasks } from "./tasks";
 import { startWorkers } from "./workers";
 
 startTheme();
+nameService("gctd");
 startTasks();
 startRepos();
 startWorkers();

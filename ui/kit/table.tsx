@@ -1,6 +1,6 @@
 // A table of any length: only the rows in sight are in the document. Rows have one height.
 
-import type { ComponentChildren, RefObject } from "preact";
+import { type ComponentChildren, options, type RefObject } from "preact";
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { useKeys } from "./keys";
 
@@ -42,6 +42,8 @@ const HEIGHT = 34;
 const PHONE_HEIGHT = 60;
 const PHONE = "(max-width: 600px)";
 const AROUND = 8;
+/** On paper a table has at most so many rows. */
+const PRINTED = 500;
 
 /** Rows by a column, in the order in which they came where they are equal. */
 export function sorted<T>(rows: readonly T[], columns: readonly Column<T>[], sort: Sort | null): readonly T[] {
@@ -67,8 +69,9 @@ export function Table<T>({ label, rows, keyOf, columns, sort = null, onSort, ope
   const { top, height, onScroll } = useWindowOf(box);
   const isPhone = useMedia(PHONE);
   const rowHeight = isPhone ? PHONE_HEIGHT : HEIGHT;
-  const first = Math.max(0, Math.min(rows.length, Math.floor(top / rowHeight)) - AROUND);
-  const last = Math.min(rows.length, Math.ceil((top + height) / rowHeight) + AROUND);
+  const isPrinted = usePrinting();
+  const first = isPrinted ? 0 : Math.max(0, Math.min(rows.length, Math.floor(top / rowHeight)) - AROUND);
+  const last = isPrinted ? Math.min(rows.length, PRINTED) : Math.min(rows.length, Math.ceil((top + height) / rowHeight) + AROUND);
   useRowKeys({ box, rows, keyOf, rowHeight, onCheck, isPhone });
   useBusy(box, top > 0, onBusy);
   const shown = rows.slice(first, last);
@@ -95,7 +98,7 @@ export function Table<T>({ label, rows, keyOf, columns, sort = null, onSort, ope
           </tr>
         </thead>
         <tbody role="rowgroup">
-          <Gap height={first * rowHeight} spans={spans} />
+          {!isPrinted && <Gap height={first * rowHeight} spans={spans} />}
           {shown.map((row, index) => {
             const key = keyOf(row);
             return (
@@ -119,9 +122,10 @@ export function Table<T>({ label, rows, keyOf, columns, sort = null, onSort, ope
               </tr>
             );
           })}
-          <Gap height={(rows.length - last) * rowHeight} spans={spans} />
+          {!isPrinted && <Gap height={(rows.length - last) * rowHeight} spans={spans} />}
         </tbody>
       </table>
+      {isPrinted && last < rows.length && <p>The first {last.toLocaleString("en")} of {rows.length.toLocaleString("en")} rows.</p>}
     </div>
   );
 }
@@ -189,6 +193,27 @@ export function useMedia(query: string): boolean {
     return () => media.removeEventListener("change", change);
   }, [media]);
   return holds;
+}
+
+/** Whether the page is being printed: a browser takes what is drawn when its event is over, so it is drawn within the event. */
+function usePrinting(): boolean {
+  const [isPrinted, setPrinted] = useState(false);
+  useEffect(() => {
+    const turn = ({ type }: Event) => {
+      const usual = options.debounceRendering;
+      options.debounceRendering = (draw) => draw();
+      setPrinted(type === "beforeprint");
+      if (usual) options.debounceRendering = usual;
+      else delete options.debounceRendering;
+    };
+    addEventListener("beforeprint", turn);
+    addEventListener("afterprint", turn);
+    return () => {
+      removeEventListener("beforeprint", turn);
+      removeEventListener("afterprint", turn);
+    };
+  }, []);
+  return isPrinted;
 }
 
 interface RowKeys<T> {

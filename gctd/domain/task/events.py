@@ -27,7 +27,7 @@ class AttemptLog:
     cut_at: int
 
 
-@REGISTRY.event("TaskQueued", version=4)
+@REGISTRY.event("TaskQueued", version=5)
 @attrs.frozen(kw_only=True)
 class TaskQueued:
     """A project is to be analysed, with the settings that hold for it now.
@@ -54,6 +54,7 @@ class TaskQueued:
 REGISTRY.upcast("TaskQueued", 1)(lambda fields: fields)
 REGISTRY.upcast("TaskQueued", 2)(lambda fields: fields)
 REGISTRY.upcast("TaskQueued", 3)(lambda fields: fields)
+REGISTRY.upcast("TaskQueued", 4)(lambda fields: fields)
 
 
 @REGISTRY.event("TaskStarted")

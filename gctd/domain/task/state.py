@@ -59,7 +59,7 @@ class TaskStatus(StrEnum):
         return self in {TaskStatus.COMPLETED, TaskStatus.FAILED, TaskStatus.EXPIRED}
 
 
-@REGISTRY.state(CATEGORY, version=5)
+@REGISTRY.state(CATEGORY, version=6)
 @attrs.frozen(kw_only=True)
 class Task:
     """A task. `attempt` is 0 until a worker starts one; `waiting_since` is when it last began to wait for a worker."""
@@ -96,6 +96,7 @@ REGISTRY.upcast(CATEGORY, 1)(lambda fields: fields)
 REGISTRY.upcast(CATEGORY, 2)(lambda fields: fields)
 REGISTRY.upcast(CATEGORY, 3)(lambda fields: fields)
 REGISTRY.upcast(CATEGORY, 4)(lambda fields: fields)
+REGISTRY.upcast(CATEGORY, 5)(lambda fields: fields)
 
 
 def evolve(state: Task | None, event: TaskEvent) -> Task:

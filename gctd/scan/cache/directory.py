@@ -2,11 +2,11 @@
 
 - `clones/<repo_id>.git`: a bare mirror with the commits that were needed, each without its history.
 - `builds/<repo_id>/go`: what Go has built and downloaded for the repository. Each its own: its tests can write there.
-- `builds/std-<key>`: what Go has built of its standard library, to begin the former with (see `gctd.scan.cache.stdlib_seed`).
+- `builds/std-<key>`: what Go has built of its standard library, to begin the former with (see `gctd.scan.cache.stdlib`).
 - `jobs/<repo_id>-<n>`: the folder of one job. Beside it a file `.lock`, held by its worker; the kernel gives it back however
   the worker ends.
 
-The first three are shelves (see `gctd.scan.cache.lru`).
+The least recently used of the first three go first (see `gctd.scan.cache.lru`).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from pathlib import Path
 import attrs
 import structlog
 
-from gctd.scan.cache.lru import Item, Shelf
+from gctd.scan.cache.lru import Item, LruDirectory
 from gctd.scan.isolation.locks import FileLock
 from gctd.scan.isolation.process import MIB
 from gctd.scan.isolation.removal import remove
@@ -48,8 +48,8 @@ class Cache:
         self._limits = limits
         self._jobs = self.directory / "jobs"
         self._jobs.mkdir(parents=True, exist_ok=True, mode=0o700)
-        self.clones = Shelf(self.directory / "clones")
-        self.builds = Shelf(self.directory / "builds")
+        self.clones = LruDirectory(self.directory / "clones")
+        self.builds = LruDirectory(self.directory / "builds")
 
     @asynccontextmanager
     async def job(self, repo_id: str) -> AsyncIterator[Path]:

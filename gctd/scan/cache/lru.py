@@ -1,4 +1,4 @@
-"""A shelf of the cache: directories of one kind, of which those that were used longest ago go when they take up too much.
+"""Directories of one kind in the cache, of which those that were used longest ago go when they take up too much.
 
 Beside the directory `<name>` stands the file `<name>.use`: held shared by every job that uses it, exclusively by who removes it.
 Its time of change is that of the last use; in it stands how many bytes the directory takes up, nothing while a job may change
@@ -24,19 +24,19 @@ _LOCK = ".lock"
 
 @attrs.frozen(kw_only=True, order=True)
 class Item:
-    """A directory of a shelf; they sort by `last_use`, seconds since the epoch. `size` is in bytes."""
+    """One of them; they sort by `last_use`, seconds since the epoch. `size` is in bytes."""
 
     last_use: float
     name: str
     size: int
-    shelf: Shelf = attrs.field(order=False, repr=False)
+    parent: LruDirectory = attrs.field(order=False, repr=False)
 
     async def forget(self) -> int:
         """Remove it, unless a job uses it; how many bytes that frees."""
-        return self.size if await self.shelf.forget(self.name) else 0
+        return self.size if await self.parent.forget(self.name) else 0
 
 
-class Shelf:
+class LruDirectory:
     """The directories below one, shared by the workers of a host."""
 
     def __init__(self, directory: Path) -> None:
@@ -68,7 +68,7 @@ class Shelf:
                         held.remove()
 
     async def items(self) -> list[Item]:
-        """What is on the shelf, the one used longest ago first."""
+        """The directories, the one used longest ago first."""
         return await asyncio.to_thread(lambda: sorted(self._items()))
 
     async def forget(self, name: str) -> bool:
@@ -98,7 +98,7 @@ class Shelf:
             except FileNotFoundError:
                 last_use, text = 0.0, ""
             size = int(text) if text.isdecimal() else self._measured(path)
-            yield Item(last_use=last_use, name=path.name, size=size, shelf=self)
+            yield Item(last_use=last_use, name=path.name, size=size, parent=self)
 
     def _measured(self, path: Path) -> int:
         """The size of a directory that is in use, or whose last user was killed; in this case it is written down."""

@@ -13,7 +13,7 @@ import structlog
 
 from gctd.domain.urls import RepoUrl, parse_repo_url, repo_id
 from gctd.scan.cache.directory import DEFAULT_LIMITS, Cache, CacheLimits
-from gctd.scan.cache.stdlib_seed import Seeds
+from gctd.scan.cache.stdlib import StdlibBuildCache
 from gctd.scan.errors import LimitExceeded, MirrorDamaged
 from gctd.scan.git.commands import Git, RemoteRef
 from gctd.scan.git.links import restore_links
@@ -83,9 +83,9 @@ class Checkouts:
         self._parse_url = parse_url
         self._kept_up = -_UPKEEP_EVERY
 
-    def seeds(self, toolchain: Toolchain) -> Seeds:
+    def stdlib(self, toolchain: Toolchain) -> StdlibBuildCache:
         """What Go has built of its standard library, to begin a `go_cache` with."""
-        return Seeds(self._cache.builds, toolchain)
+        return StdlibBuildCache(self._cache.builds, toolchain)
 
     async def upkeep(self) -> None:
         """Remove what jobs left behind whose worker was killed, and what there is no room for."""

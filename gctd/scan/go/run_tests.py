@@ -23,7 +23,7 @@ from gctd.scan.isolation.process import MIB, Finished, Limits, run
 from gctd.scan.isolation.sandbox import NONE, Sandbox, View
 
 OnStage = Callable[[str], Awaitable[None]]
-Plant = Callable[[Sequence[str], float], Awaitable[None]]
+Restore = Callable[[Sequence[str], float], Awaitable[None]]
 """Called before anything is built, with the packages of the standard library that are needed and the seconds that are left."""
 
 _LOG = 64 * 1024
@@ -75,7 +75,7 @@ class Plan:
 
     `job` and `cache` are directories (see `GoPlaces`); `workspace`: the go.work above the module is active. `cgo`: None leaves
     it to Go. `downloads`: how modules are fetched. `sandbox`: where all of it runs; the tests have the network of the host where
-    there is none, or with `test_network`. `plant` may fill the cache beforehand.
+    there is none, or with `test_network`. `restore` may fill the cache beforehand.
     """
 
     module_dir: Path
@@ -90,7 +90,7 @@ class Plan:
     downloads: Downloads = attrs.field(factory=Downloads)
     sandbox: Sandbox = NONE
     test_network: bool = False
-    plant: Plant | None = None
+    restore: Restore | None = None
     limits: Limits = attrs.field(factory=lambda: Limits(memory=8192 * MIB, processes=8192))
 
 
@@ -147,9 +147,9 @@ class _Running:
         if not loaded.usable:
             raise _not_loaded(loaded)
         await self._on_stage("test")
-        if plan.plant is not None:
+        if plan.restore is not None:
             began = time.monotonic()
-            await plan.plant(loaded.standard, plan.timeout - spent)
+            await plan.restore(loaded.standard, plan.timeout - spent)
             spent += time.monotonic() - began
         platform = await self._platform(workspace=workspace)
         return attrs.evolve(await self._test(loaded, plan.timeout - spent, workspace=workspace), platform=platform)

@@ -1,4 +1,4 @@
-"""What the worker and a warden say to each other: see `gctd.scan.isolation.supervisor`."""
+"""What the worker and a supervisor say to each other: see `gctd.scan.isolation.supervisor`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Literal, TypedDict
 EndedBy = Literal["exit", "timeout", "stop", "memory", "processes", "disk"]
 
 
-class Order(TypedDict):
+class RunRequest(TypedDict):
     """What to run, and when to end it. `rlimits` are limits by their names in setrlimit(2), soft and hard."""
 
     argv: list[str]
@@ -21,7 +21,7 @@ class Order(TypedDict):
     free_space: int | None
 
 
-class Report(TypedDict):
+class RunResult(TypedDict):
     """How it ended. `left` counts the processes that would not end; `error` says why it could not be started."""
 
     exit_code: int | None

@@ -25,13 +25,13 @@ import psutil
 import structlog
 
 from gctd.scan.errors import ProcessError
-from gctd.scan.isolation import supervisor as warden
-from gctd.scan.isolation.messages import EndedBy, Order, Report
+from gctd.scan.isolation import supervisor as supervising
+from gctd.scan.isolation.messages import EndedBy, RunRequest, RunResult
 from gctd.scan.isolation.output import OnOutput, Output, Pipe
 
 MIB = 1024 * 1024
 MARK = "GCTD_RUN"
-"""Environment variable that every process of a run inherits: the second way to find them, should the warden be lost."""
+"""Environment variable that every process of a run inherits: the second way to find them, should the supervisor be lost."""
 
 _log = structlog.get_logger(__name__)
 
@@ -114,7 +114,7 @@ async def run(
     *,
     cwd: Path,
     env: Mapping[str, str],
-    timeout: float,  # noqa: ASYNC109 - the warden keeps the time, so that it holds while the worker is stopped
+    timeout: float,  # noqa: ASYNC109 - the supervisor keeps the time, so that it holds while the worker is stopped
     on_output: OnOutput | None = None,
     on_stdout: OnOutput | None = None,
     limits: Limits = Limits(),
@@ -131,7 +131,7 @@ async def run(
     program ends by itself, what it left running is killed. Raises ProcessError where it cannot be started.
     """
     mark = secrets.token_hex(16)
-    order: Order = {
+    request: RunRequest = {
         "argv": list(argv),
         "env": {**env, MARK: mark},
         "cwd": str(cwd),
@@ -142,7 +142,7 @@ async def run(
         "processes": limits.processes,
         "free_space": limits.free_space,
     }
-    program = _Program(order, Output(limits.output, limits.tail, on_output, on_stdout))
+    program = _Program(request, Output(limits.output, limits.tail, on_output, on_stdout))
     running = asyncio.create_task(program.run(), name=f"run {argv[0]}")
     forwarding = asyncio.create_task(program.stop_with(stop)) if stop is not None else None
     try:
@@ -161,10 +161,10 @@ async def run(
 
 
 class _Program:
-    """A program under its warden."""
+    """A program under its supervisor."""
 
-    def __init__(self, order: Order, output: Output) -> None:
-        self._order = order
+    def __init__(self, request: RunRequest, output: Output) -> None:
+        self._request = request
         self._output = output
         self.stopping = asyncio.Event()
 
@@ -181,50 +181,52 @@ class _Program:
             log = await Pipe.open(self._output.log)
             stdout = await Pipe.open(self._output.stdout) if self._output.separate else log
             try:
-                process = await self._start_warden(theirs, stdout, log)
+                process = await self._start_supervisor(theirs, stdout, log)
             except OSError as error:
                 ours.close()
-                raise ProcessError(f"cannot start the warden of {self._order['argv'][0]}: {error.strerror}") from error
+                raise ProcessError(f"cannot start the supervisor of {self._request['argv'][0]}: {error.strerror}") from error
             finally:
                 pumps = [asyncio.create_task(pipe.pump(self._failed)) for pipe in {log, stdout}]
-        report = await self._talk(ours)
-        if report is None:  # the warden was killed, or does not answer
+        result = await self._talk(ours)
+        if result is None:  # the supervisor was killed, or does not answer
             with suppress(ProcessLookupError):
                 process.kill()
-        if report is None or report["left"] or not warden.HAS_PROC:
-            await asyncio.to_thread(_end_marked, self._order["env"][MARK])
+        if result is None or result["left"] or not supervising.HAS_PROC:
+            await asyncio.to_thread(_end_marked, self._request["env"][MARK])
         await process.wait()
         _, late = await asyncio.wait(pumps, timeout=_AFTERWARDS)
         for pump in late:  # what cannot be killed holds the pipe
             pump.cancel()
         await asyncio.gather(*pumps, return_exceptions=True)
-        return self._finished(report, time.monotonic() - began)
+        return self._finished(result, time.monotonic() - began)
 
-    async def _start_warden(self, theirs: socket.socket, stdout: Pipe, stderr: Pipe) -> Process:
+    async def _start_supervisor(self, theirs: socket.socket, stdout: Pipe, stderr: Pipe) -> Process:
         return await asyncio.create_subprocess_exec(
-            *(sys.executable, "-I", "-S", warden.__file__, str(theirs.fileno())),
+            *(sys.executable, "-I", "-S", supervising.__file__, str(theirs.fileno())),
             stdin=asyncio.subprocess.DEVNULL,
             stdout=stdout.theirs,
             stderr=stderr.theirs,
             pass_fds=(theirs.fileno(),),
             start_new_session=True,
-            env=self._order["env"],
+            env=self._request["env"],
         )
 
     def _failed(self, error: Exception) -> None:
         self._output.failure = self._output.failure or error
         self.stopping.set()
 
-    async def _talk(self, ours: socket.socket) -> Report | None:
-        """Give the warden its order and wait for its report; None where it dies or does not keep its own time."""
+    async def _talk(self, ours: socket.socket) -> RunResult | None:
+        """Give the supervisor its request and wait for its result; None where it dies or does not keep its own time."""
         reader, writer = await asyncio.open_unix_connection(sock=ours)
-        order = marshal.dumps(cast("dict[str, Any]", self._order))
+        request = marshal.dumps(cast("dict[str, Any]", self._request))
         reading = asyncio.create_task(reader.read())
         stopping = asyncio.create_task(self.stopping.wait())
-        last_moments = self._order["grace"] + warden.KILLING + _MARGIN
+        last_moments = self._request["grace"] + supervising.KILLING + _MARGIN
         try:
-            writer.write(b"%08x" % len(order) + order)
-            await asyncio.wait([reading, stopping], timeout=self._order["timeout"] + last_moments, return_when="FIRST_COMPLETED")
+            writer.write(b"%08x" % len(request) + request)
+            await asyncio.wait(
+                [reading, stopping], timeout=self._request["timeout"] + last_moments, return_when="FIRST_COMPLETED"
+            )
             if not reading.done() and stopping.done():
                 writer.write(b"stop")
                 await asyncio.wait([reading], timeout=last_moments)
@@ -238,29 +240,29 @@ class _Program:
             with suppress(OSError):
                 await writer.wait_closed()
 
-    def _finished(self, report: Report | None, duration: float) -> Finished:
-        program = self._order["argv"][0]
+    def _finished(self, result: RunResult | None, duration: float) -> Finished:
+        program = self._request["argv"][0]
         if self._output.failure is not None:
             raise self._output.failure
-        if report is None:
-            raise ProcessError(f"the warden of {program} was lost; what it watched was ended")
-        if report["error"] is not None:
-            raise ProcessError(f"cannot start {program}: {report['error']}")
-        if report["left"]:
-            _log.error("processes could not be ended", program=program, left=report["left"])
+        if result is None:
+            raise ProcessError(f"the supervisor of {program} was lost; what it watched was ended")
+        if result["error"] is not None:
+            raise ProcessError(f"cannot start {program}: {result['error']}")
+        if result["left"]:
+            _log.error("processes could not be ended", program=program, left=result["left"])
         return Finished(
-            exit_code=report["exit_code"],
-            signal=report["signal"],
-            ended_by=report["ended_by"],
+            exit_code=result["exit_code"],
+            signal=result["signal"],
+            ended_by=result["ended_by"],
             duration=duration,
             output_tail=self._output.tail,
             truncated=self._output.truncated,
-            left=report["left"],
+            left=result["left"],
         )
 
 
-def _parsed(report: bytes) -> Report:
-    exit_code, number, ended_by, left, error = report.decode().split("\0")
+def _parsed(result: bytes) -> RunResult:
+    exit_code, number, ended_by, left, error = result.decode().split("\0")
     return {
         "exit_code": int(exit_code) if exit_code else None,
         "signal": int(number) if number else None,
@@ -272,7 +274,7 @@ def _parsed(report: bytes) -> Report:
 
 def _end_marked(mark: str) -> None:
     """Kill every process that has the mark in its environment, until there is none or the time is over."""
-    until = time.monotonic() + warden.KILLING
+    until = time.monotonic() + supervising.KILLING
     while time.monotonic() < until:
         found = False
         for process in psutil.process_iter():

@@ -27,11 +27,11 @@ import time
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from gctd.scan.isolation.messages import EndedBy, Order, Report
+    from gctd.scan.isolation.messages import EndedBy, RunRequest, RunResult
 
 PR_SET_CHILD_SUBREAPER = 36
 KILLING = 2.5
-"""Seconds for which processes are sent SIGKILL before the warden gives up on those that remain (blocked in the kernel)."""
+"""Seconds for which processes are sent SIGKILL before the supervisor gives up on those that remain (blocked in the kernel)."""
 EVERY = 1.0
 """Seconds between two looks at memory, number of processes and disk."""
 COUNTING = 0.1
@@ -55,21 +55,21 @@ class _Process:
         self.resident = int(fields[21]) * PAGE
 
 
-class _Warden:
-    def __init__(self, control: int, order: Order) -> None:
+class ProcessSupervisor:
+    def __init__(self, control: int, request: RunRequest) -> None:
         self._control = control
-        self._order = order
+        self._request = request
         self._program = 0
         self._status: int | None = None
         self._ended_by: EndedBy = "exit"
-        self._deadline = time.monotonic() + order["timeout"]
+        self._deadline = time.monotonic() + request["timeout"]
         self._kill_at: float | None = None
         self._wake, wake_write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         for number in (signal.SIGCHLD, *STOPPING):
             signal.signal(number, lambda *_: None)  # the wake-up descriptor tells which
         signal.set_wakeup_fd(wake_write, warn_on_full_buffer=False)
 
-    def watch(self) -> Report:
+    def watch(self) -> RunResult:
         """Watch the program until it ends, then end all that it started; how it ended."""
         look_at = time.monotonic() + EVERY
         usual = _count()
@@ -79,7 +79,7 @@ class _Warden:
                 self._end("timeout")
             elif self._kill_at is not None and now >= self._kill_at:
                 break
-            elif self._kill_at is None and (now >= look_at or _count() - usual > (self._order["processes"] or sys.maxsize)):
+            elif self._kill_at is None and (now >= look_at or _count() - usual > (self._request["processes"] or sys.maxsize)):
                 look_at = now + EVERY
                 self._check_limits()
             next_at = self._kill_at or min(self._deadline, look_at, now + COUNTING)
@@ -97,21 +97,21 @@ class _Warden:
 
     def start(self) -> None:
         """Start the program under its limits. Raises OSError."""
-        order = self._order
-        os.chdir(order["cwd"])
-        for name, wanted in order["rlimits"].items():
+        request = self._request
+        os.chdir(request["cwd"])
+        for name, wanted in request["rlimits"].items():
             which = getattr(resource, name)
             hard = resource.getrlimit(which)[1]
             limit = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
             resource.setrlimit(which, (limit, limit))
-        if order["processes"] is not None and os.getuid() != 0:  # it counts all threads of the user, and root's not at all
+        if request["processes"] is not None and os.getuid() != 0:  # it counts all threads of the user, and root's not at all
             running = sum(process.threads for process in _processes() if process.owner == os.getuid())
-            limit = min(running + order["processes"], resource.getrlimit(resource.RLIMIT_NPROC)[1])
+            limit = min(running + request["processes"], resource.getrlimit(resource.RLIMIT_NPROC)[1])
             resource.setrlimit(resource.RLIMIT_NPROC, (limit, limit))
         self._program = os.posix_spawnp(
-            order["argv"][0],
-            order["argv"],
-            order["env"],  # not our own: Python may have added LC_CTYPE to it (PEP 538)
+            request["argv"][0],
+            request["argv"],
+            request["env"],  # not our own: Python may have added LC_CTYPE to it (PEP 538)
             file_actions=[(os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0)],
             setsid=True,
             setsigmask=[],
@@ -133,11 +133,11 @@ class _Warden:
         self._ended_by = why
         self._kill_at = time.monotonic()
         if why in ("timeout", "stop"):  # what uses too much gets no time to go on with it
-            self._kill_at += self._order["grace"]
+            self._kill_at += self._request["grace"]
             _signal_group(self._program, signal.SIGTERM)
 
     def _check_limits(self) -> None:
-        memory, processes, free_space = self._order["memory"], self._order["processes"], self._order["free_space"]
+        memory, processes, free_space = self._request["memory"], self._request["processes"], self._request["free_space"]
         if free_space is not None:
             disk = os.statvfs(".")
             if disk.f_bavail * disk.f_frsize < free_space:
@@ -259,18 +259,18 @@ def _receive(control: int, size: int) -> bytes:
 def _main() -> None:
     control = int(sys.argv[1])
     os.set_inheritable(control, False)  # noqa: FBT003 - it takes no keyword
-    order: Order = marshal.loads(_receive(control, int(_receive(control, 8), 16)))  # noqa: S302 - it comes from our worker
+    request: RunRequest = marshal.loads(_receive(control, int(_receive(control, 8), 16)))  # noqa: S302 - it comes from our worker
     _become_subreaper()
-    warden = _Warden(control, order)
-    report: Report
+    supervisor = ProcessSupervisor(control, request)
+    result: RunResult
     try:
-        warden.start()
+        supervisor.start()
     except OSError as error:
-        what = f"{error.filename or order['argv'][0]}: {error.strerror}"
-        report = {"exit_code": None, "signal": None, "ended_by": "exit", "left": 0, "error": what}
+        what = f"{error.filename or request['argv'][0]}: {error.strerror}"
+        result = {"exit_code": None, "signal": None, "ended_by": "exit", "left": 0, "error": what}
     else:
-        report = warden.watch()
-    values = ("" if value is None else str(value) for value in report.values())
+        result = supervisor.watch()
+    values = ("" if value is None else str(value) for value in result.values())
     try:
         os.write(control, "\0".join(values).encode(errors="replace"))
     except OSError:  # the worker is gone

@@ -144,6 +144,7 @@ async def test_each_operation_answers_as_the_document_says(busy: Busy) -> None:
     assert asked >= 20
 
 
+@pytest.mark.timeout(1200)
 async def test_schemathesis_finds_nothing(busy: Busy, tmp_path: Path) -> None:
     """All checks, on sound and unsound requests and on sequences of them. Event streams, which do not end, are left out."""
     await schemathesis(

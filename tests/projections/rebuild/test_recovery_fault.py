@@ -118,7 +118,7 @@ async def test_a_look_over_all_of_it_finds_what_nobody_reads(tmp_path: Path) -> 
         done, _ = await asyncio.wait({looking}, timeout=1.5)
         assert not done
         spoil(path, "garbage")
-        assert isinstance(await asyncio.wait_for(looking, 20), StoreDamaged)
+        assert isinstance(await asyncio.wait_for(looking, 60), StoreDamaged)
 
 
 @asynccontextmanager

@@ -20,7 +20,7 @@ import attrs
 
 from tests.support import ROOT
 
-LIMIT = 30.0
+LIMIT = 60.0
 """Seconds that a run may take."""
 
 

@@ -1,4 +1,4 @@
-// The functions of an analysis: what each scores, and what would bring it below the threshold.
+// The functions of an analysis: the score of each, and the coverage with which it is not risky any more.
 
 import { useMemo } from "preact/hooks";
 import { useQuery } from "../../kit/router";
@@ -69,11 +69,11 @@ function columnsOf(threshold: number, source: string | null): readonly Column<Ro
     },
     {
       id: "needed",
-      title: "To be green",
+      title: "What helps",
       width: "140px",
       align: "right",
       by: (row) => (isOver(row) ? (row.needed ?? 101) : -1),
-      cell: (row) => (!isOver(row) ? "" : row.needed === null ? "divide it" : `${percent(Math.ceil(row.needed * 10) / 10)} covered`),
+      cell: (row) => (!isOver(row) ? "" : row.needed === null ? "split it" : `cover ${percent(Math.ceil(row.needed * 10) / 10)}`),
       phone: "hidden",
     },
     {

@@ -1,4 +1,4 @@
-// The latest analysis of each project; one that is open has the page.
+// The latest analysis of each project.
 
 import { useMemo } from "preact/hooks";
 import { readPages } from "../../kit/http";
@@ -8,9 +8,8 @@ import { Command, Empty, ErrorPanel, Skeleton } from "../../kit/states";
 import { type Column, parseSort, sorted, sortText, Table } from "../../kit/table";
 import { Ago } from "../../kit/time";
 import { count, projectName, score, shortCommit } from "../names";
-import type { ScreenProps } from "../routes";
+import { analysisAt } from "../places";
 import type { Analysis } from "../types";
-import AnalysisScreen from "./analysis";
 
 const COLUMNS: readonly Column<Analysis>[] = [
   {
@@ -18,7 +17,7 @@ const COLUMNS: readonly Column<Analysis>[] = [
     title: "Project",
     by: (one) => projectName(one.repo_info.url, one.project),
     cell: (one) => (
-      <Link to={`/analyses/${one.id}`} data-row class="name" title={one.repo_info.url}>
+      <Link to={analysisAt(one.id)} data-row class="name" title={one.repo_info.url}>
         {projectName(one.repo_info.url, one.project)}
       </Link>
     ),
@@ -30,8 +29,8 @@ const COLUMNS: readonly Column<Analysis>[] = [
   { id: "total", title: "Total", width: "96px", align: "right", by: (one) => one.summary.combined, cell: (one) => count(Math.round(one.summary.combined)), phone: "hidden" },
   {
     id: "uncovered",
-    title: "Not covered",
-    width: "120px",
+    title: "Without coverage",
+    width: "136px",
     align: "right",
     by: (one) => one.uncovered.length,
     cell: (one) => <span title="packages without coverage">{one.uncovered.length ? count(one.uncovered.length) : ""}</span>,
@@ -41,11 +40,7 @@ const COLUMNS: readonly Column<Analysis>[] = [
   { id: "age", title: "Age", width: "76px", align: "right", by: (one) => -Date.parse(one.analyzed_at), cell: (one) => <Ago at={one.analyzed_at} />, phone: "second" },
 ];
 
-export default function Analyses(props: ScreenProps) {
-  return props.params["id"] ? <AnalysisScreen key={props.params["id"]} {...props} /> : <List />;
-}
-
-function List() {
+export default function Analyses() {
   const [filter, setFilter] = useQuery("q");
   const [sortQuery, setSort] = useQuery("sort");
   const { value, error, reload } = useLoad(async (signal) => {

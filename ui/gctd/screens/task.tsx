@@ -9,8 +9,11 @@ import { Pill } from "../../kit/pill";
 import { Link } from "../../kit/router";
 import { Copy, ErrorPanel, Skeleton } from "../../kit/states";
 import { Ago, duration, Took, useNow, utc } from "../../kit/time";
+import { useTitle } from "../../kit/title";
 import { analyse, cancel, canCancel, canRetry, retry, seen } from "../actions";
 import { plural, projectName, score, shortCommit } from "../names";
+import { repoAt, resultOf, taskAt } from "../places";
+import { useRepos } from "../repos";
 import { tasks } from "../tasks";
 import type { Analysis, Attempt, Task } from "../types";
 
@@ -29,6 +32,7 @@ export function TaskDrawer({ id, close }: { id: string; close: () => void }) {
   }
   return (
     <Drawer title={projectName(task.repo_url, task.project)} close={close}>
+      <Titled task={task} />
       <Facts task={task} />
       <Attempts task={task} version={known?.sequence ?? 0} />
       {task.status === "completed" && <Result task={task} />}
@@ -36,10 +40,23 @@ export function TaskDrawer({ id, close }: { id: string; close: () => void }) {
   );
 }
 
+function Titled({ task }: { task: Task }) {
+  useTitle(`${projectName(task.repo_url, task.project)}: ${task.id} ${task.status}`, 2);
+  return null;
+}
+
 function Facts({ task }: { task: Task }) {
   const terminal = !canCancel(task);
+  const known = useRepos().repos.find((repo) => repo.URL === task.repo_url);
   return (
     <section aria-label="Task">
+      {task.status === "completed" && task.analysis_id && (
+        <p>
+          <Link to={resultOf(task)} class="to-result">
+            Open the analysis
+          </Link>
+        </p>
+      )}
       <p class="line">
         <Pill state={task.status} />
         {task.status === "running" && <span>{task.stage || "starting"}</span>}
@@ -52,7 +69,13 @@ function Facts({ task }: { task: Task }) {
       <dl class="facts">
         <dt>Repository</dt>
         <dd>
-          <code>{task.repo_url}</code>
+          {known ? (
+            <Link to={repoAt(known.ID)}>
+              <code>{task.repo_url}</code>
+            </Link>
+          ) : (
+            <code>{task.repo_url}</code>
+          )}
         </dd>
         <dt>Ref</dt>
         <dd>
@@ -63,7 +86,7 @@ function Facts({ task }: { task: Task }) {
           {task.engine}
           {task.rescored_from && (
             <>
-              , scores the run of <Link to={`/tasks/${task.rescored_from}`}>{task.rescored_from}</Link> again
+              , scores the profile of <Link to={taskAt(task.rescored_from)}>{task.rescored_from}</Link> again
             </>
           )}
         </dd>
@@ -237,9 +260,9 @@ function Result({ task }: { task: Task }) {
   const { summary } = value;
   return (
     <section aria-labelledby="result-title">
-      <h3 id="result-title">Result</h3>
+      <h3 id="result-title">Analysis</h3>
       <p>
-        Average <strong>{score(summary.average)}</strong>, {summary.exceeded} of {plural(summary.total_funcs, "function")} over the threshold
+        Average CRAP <strong>{score(summary.average)}</strong>, {summary.exceeded} of {plural(summary.total_funcs, "function")} risky
       </p>
       <p class="muted">
         {shortCommit(value.repo_info.commit_sha)}, {value.go_version}, {value.engine} {value.engine_version}, sandbox {value.sandbox || "not known"}
@@ -268,7 +291,9 @@ function Result({ task }: { task: Task }) {
                 <td class="right">{entry.cyclomatic}</td>
                 <td class="right">{entry.coverage === null ? "not known" : `${entry.coverage.toFixed(1)} %`}</td>
                 <td>
-                  <code title={`${entry.file}:${entry.line}`}>{entry.function}</code>
+                  <Link to={`${resultOf(task)}&q=${encodeURIComponent(`${entry.function} ${entry.file}`)}`} title={`${entry.file}:${entry.line}`}>
+                    <code>{entry.function}</code>
+                  </Link>
                 </td>
               </tr>
             ))}

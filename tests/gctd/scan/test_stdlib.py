@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from gctd.scan.cache.lru import Shelf
-from gctd.scan.cache.stdlib_seed import Seeds
+from gctd.scan.cache.lru import LruDirectory
+from gctd.scan.cache.stdlib import StdlibBuildCache
 from gctd.scan.git.checkout import Checkouts
 from gctd.scan.go.run_tests import GoTestRun, Plan, run_tests
 from gctd.scan.go.toolchain import Toolchain
@@ -41,9 +41,9 @@ async def scan(checkouts: Checkouts, repo: gorepo.GoRepo, toolchain: Toolchain) 
     """Run a repository's tests as a scan does; the run, and the Go cache it had."""
     async with checkouts.checkout(url_of(repo.path)) as checkout:
 
-        async def plant(packages: Sequence[str], seconds: float) -> None:
-            seeds = checkouts.seeds(toolchain)
-            await seeds.plant(packages, checkout.go_cache, checkout.job, flags=("-short",), seconds=seconds)
+        async def restore(packages: Sequence[str], seconds: float) -> None:
+            stdlib = checkouts.stdlib(toolchain)
+            await stdlib.restore(packages, checkout.go_cache, checkout.job, flags=("-short",), seconds=seconds)
 
         plan = Plan(
             module_dir=checkout.path,
@@ -51,7 +51,7 @@ async def scan(checkouts: Checkouts, repo: gorepo.GoRepo, toolchain: Toolchain) 
             job=checkout.job,
             cache=checkout.go_cache,
             timeout=300,
-            plant=plant,
+            restore=restore,
         )
 
         async def on_stage(_: str) -> None:
@@ -65,7 +65,7 @@ async def test_a_repository_begins_with_go_s_own_library_built_by_nobody_else(
 ) -> None:
     """What is built for it is built in its own cache, which has no file in common with another."""
     counted, log = counting(toolchain, tmp_path / "counting")
-    seed = checkouts._cache.builds.path(checkouts.seeds(counted).name())
+    seed = checkouts._cache.builds.path(checkouts.stdlib(counted).name())
     copy(built, seed)
     run, cache = await scan(checkouts, gorepo.make(tmp_path / "repo", files=FILES), counted)
     assert run.profile is not None
@@ -80,11 +80,11 @@ async def test_a_repository_begins_with_go_s_own_library_built_by_nobody_else(
 @pytest_asyncio.fixture
 async def built(toolchain: Toolchain, tmp_path: Path, request: pytest.FixtureRequest) -> Path:
     """Go's own library as it is built for a repository; it lasts over runs of the tests."""
-    seeds = Seeds(Shelf(Path(request.config.cache.mkdir("builds"))), toolchain)
+    stdlib = StdlibBuildCache(LruDirectory(Path(request.config.cache.mkdir("builds"))), toolchain)
     cache = tmp_path / "builds" / "go"
     cache.mkdir(parents=True)
-    await seeds.plant(["testing", "fmt"], cache, tmp_path / "job", flags=["-short"], seconds=600)
-    return seeds.shelf.path(seeds.name())
+    await stdlib.restore(["testing", "fmt"], cache, tmp_path / "job", flags=["-short"], seconds=600)
+    return stdlib.directory.path(stdlib.name())
 
 
 def copy(source: Path, target: Path) -> None:
@@ -104,23 +104,23 @@ def check_nothing_is_shared(*caches: Path) -> None:
 
 
 @pytest.fixture
-def seeds(tmp_path: Path) -> Seeds:
-    """Seeds of a go that builds one file, and notes what it was asked to."""
+def stdlib(tmp_path: Path) -> StdlibBuildCache:
+    """StdlibBuildCache of a go that builds one file, and notes what it was asked to."""
     program = tmp_path / "go"
     program.write_text(
         f'#!/bin/sh\necho "$GOFLAGS $GOPROXY $*" >> {tmp_path}/log\nmkdir -p $GOCACHE/ab\necho built > $GOCACHE/ab/x-d\n'
         f"sleep 0.2\nexit $(cat {tmp_path}/code 2>/dev/null || echo 0)\n"
     )
     program.chmod(0o755)
-    return Seeds(Shelf(tmp_path / "builds"), Toolchain(program, "go1.99"))
+    return StdlibBuildCache(LruDirectory(tmp_path / "builds"), Toolchain(program, "go1.99"))
 
 
-async def begin(seeds: Seeds, tmp_path: Path, repo: str, *packages: str, flags: Sequence[str] = ()) -> Path:
-    cache = seeds.shelf.path(repo) / "go"
+async def begin(stdlib: StdlibBuildCache, tmp_path: Path, repo: str, *packages: str, flags: Sequence[str] = ()) -> Path:
+    cache = stdlib.directory.path(repo) / "go"
     (cache / "build" / "ab").mkdir(parents=True, exist_ok=True)
-    async with seeds.shelf.using(repo):
+    async with stdlib.directory.using(repo):
         job = tmp_path / f"job-{os.urandom(4).hex()}"
-        await seeds.plant(packages, cache, job, flags=flags, seconds=60)
+        await stdlib.restore(packages, cache, job, flags=flags, seconds=60)
     return cache / "build"
 
 
@@ -128,52 +128,52 @@ def calls(tmp_path: Path) -> list[str]:
     return [line for line in (tmp_path / "log").read_text().splitlines() if " build " in line]
 
 
-async def test_only_the_first_scan_of_a_repository_is_given_something(seeds: Seeds, tmp_path: Path) -> None:
+async def test_only_the_first_scan_of_a_repository_is_given_something(stdlib: StdlibBuildCache, tmp_path: Path) -> None:
     """Later its tests have had the cache, and may have put anything there: links, say."""
-    cache = await begin(seeds, tmp_path, "one", "fmt")
+    cache = await begin(stdlib, tmp_path, "one", "fmt")
     assert (cache / "ab" / "x-d").read_text() == "built\n"
     shutil.rmtree(cache / "ab")
     (tmp_path / "outside").mkdir()
     (cache / "ab").symlink_to(tmp_path / "outside")
-    await begin(seeds, tmp_path, "one", "fmt", flags=["-race"])
+    await begin(stdlib, tmp_path, "one", "fmt", flags=["-race"])
     assert list((tmp_path / "outside").iterdir()) == []
     assert len(calls(tmp_path)) == 1
 
 
-async def test_what_go_has_in_the_cache_already_stays(seeds: Seeds, tmp_path: Path) -> None:
-    there = seeds.shelf.path("one") / "go" / "build" / "ab" / "x-d"
+async def test_what_go_has_in_the_cache_already_stays(stdlib: StdlibBuildCache, tmp_path: Path) -> None:
+    there = stdlib.directory.path("one") / "go" / "build" / "ab" / "x-d"
     there.parent.mkdir(parents=True)
     there.write_text("there\n")
-    await begin(seeds, tmp_path, "one", "fmt")
+    await begin(stdlib, tmp_path, "one", "fmt")
     assert there.read_text() == "there\n"
 
 
-async def test_only_names_of_the_library_reach_go_and_no_network(seeds: Seeds, tmp_path: Path) -> None:
+async def test_only_names_of_the_library_reach_go_and_no_network(stdlib: StdlibBuildCache, tmp_path: Path) -> None:
     bad = ["-toolexec=x", "internal/abi", "vendor/golang.org/x/net", "net/http/internal", "../x", "a.b/c", "$(x)", "net/http"]
-    await begin(seeds, tmp_path, "one", *bad, flags=["-race", "-run=X", "-tags=y"])
+    await begin(stdlib, tmp_path, "one", *bad, flags=["-race", "-run=X", "-tags=y"])
     flags, _, rest = calls(tmp_path)[0].partition(" off build -- ")
     assert rest == "net/http internal/coverage/cfile runtime/coverage testing/internal/testdeps"
     assert flags.split() == ["-buildvcs=false", "-modcacherw", "-race"]
 
 
-async def test_scans_at_the_same_moment_wait_for_one_another(seeds: Seeds, tmp_path: Path) -> None:
-    caches = await asyncio.gather(*(begin(seeds, tmp_path, repo, "fmt") for repo in ("one", "one", "two", "three")))
+async def test_scans_at_the_same_moment_wait_for_one_another(stdlib: StdlibBuildCache, tmp_path: Path) -> None:
+    caches = await asyncio.gather(*(begin(stdlib, tmp_path, repo, "fmt") for repo in ("one", "one", "two", "three")))
     assert all((cache / "ab" / "x-d").exists() for cache in caches)
     assert len(calls(tmp_path)) == 3
 
 
-async def test_a_library_that_cannot_be_built_is_left_to_the_scan(seeds: Seeds, tmp_path: Path) -> None:
+async def test_a_library_that_cannot_be_built_is_left_to_the_scan(stdlib: StdlibBuildCache, tmp_path: Path) -> None:
     (tmp_path / "code").write_text("1")
-    await begin(seeds, tmp_path, "one", "fmt")
-    seeds.toolchain.go.unlink()
-    cache = await begin(seeds, tmp_path, "two", "fmt")
+    await begin(stdlib, tmp_path, "one", "fmt")
+    stdlib.toolchain.go.unlink()
+    cache = await begin(stdlib, tmp_path, "two", "fmt")
     assert list(cache.rglob("*-d")) == []
 
 
-async def test_what_a_scan_that_was_killed_began_is_begun_again(seeds: Seeds, tmp_path: Path) -> None:
-    left = seeds.shelf.path("one") / "go" / "build.new" / "ab"
+async def test_what_a_scan_that_was_killed_began_is_begun_again(stdlib: StdlibBuildCache, tmp_path: Path) -> None:
+    left = stdlib.directory.path("one") / "go" / "build.new" / "ab"
     left.mkdir(parents=True)
     (left / "half-d").touch()
-    cache = await begin(seeds, tmp_path, "one", "fmt")
+    cache = await begin(stdlib, tmp_path, "one", "fmt")
     assert [path.name for path in cache.rglob("*-d")] == ["x-d"]
     assert not left.exists()

@@ -1,4 +1,5 @@
-// The settings of a project or of a repository's root: what holds, where it is set, and what is set here.
+// The settings of a project or of a repository's root: the values in effect, where each is set, and the fields to change them.
+// Changes that are not saved stay until they are saved or discarded, also when the page is left for another.
 
 import { useEffect, useState } from "preact/hooks";
 import { say } from "../../kit/dialogs";
@@ -19,8 +20,8 @@ const FIELDS: readonly { name: string; title: string; hint: string }[] = [
   { name: "test_args", title: "Flags of go test", hint: "-short -race -tags=e2e" },
   { name: "go_flags", title: "Flags of every go command", hint: "-tags=e2e" },
   { name: "crap_args", title: "Flags of the scoring", hint: "--threshold=20 --exclude=_gen.go" },
-  { name: "timeout", title: "Longest attempt", hint: "20m" },
-  { name: "git_timeout", title: "Longest git command", hint: "5m" },
+  { name: "timeout", title: "Time limit of an attempt", hint: "20m" },
+  { name: "git_timeout", title: "Time limit of a git command", hint: "5m" },
   { name: "submodules", title: "Submodules", hint: "" },
 ];
 
@@ -33,6 +34,9 @@ function parsed(name: string, text: string): Value {
   return name === "crap_args" ? trimmed.split(/\s+/) : trimmed;
 }
 
+/** Texts that are not saved, by the address of the settings. */
+const drafts = new Map<string, Record<string, string>>();
+
 const ORIGINS = { project: "set here", root: "from the repository", default: "default" } as const;
 
 export function Settings({ url, subdir, id }: { url: string; subdir: string; id: string }) {
@@ -43,13 +47,21 @@ export function Settings({ url, subdir, id }: { url: string; subdir: string; id:
   const [texts, setTexts] = useState<Record<string, string>>({});
   const [problems, setProblems] = useState<Record<string, string>>({});
   const [busy, setBusy] = useState(false);
+  const type = (next: Record<string, string>) => {
+    drafts.set(address, next);
+    setTexts(next);
+  };
   const take = (next: Config) => {
+    drafts.delete(address);
     setConfig(next);
     setTexts(Object.fromEntries(FIELDS.map(({ name }) => [name, shown(next.stored[name])])));
     setProblems({});
   };
   useEffect(() => {
-    if (value) take(value);
+    if (!value) return;
+    const draft = drafts.get(address);
+    take(value);
+    if (draft) type(draft);
   }, [value]);
   if (error) return <ErrorPanel error={error} retry={reload} />;
   if (!config) return <Skeleton />;
@@ -60,7 +72,7 @@ export function Settings({ url, subdir, id }: { url: string; subdir: string; id:
     try {
       const changes = Object.fromEntries(changed.map(({ name }) => [name, parsed(name, texts[name] ?? "")]));
       take((await ask<Config>("POST", "/api/repo-config", { body: { url, ...(subdir ? { subdir } : {}), ...changes } })).body);
-      say("Saved: it holds for analyses that are queued from now on.");
+      say("Saved. Tasks that are queued from now on use it.");
     } catch (reason) {
       const fields = reason instanceof Problem ? reason.fields : [];
       const found: Record<string, string> = {};
@@ -80,7 +92,7 @@ export function Settings({ url, subdir, id }: { url: string; subdir: string; id:
           <div key={name} class="setting">
             <label for={field}>{title}</label>
             {name === "submodules" ? (
-              <select id={field} aria-describedby={note} value={texts[name] ?? ""} onChange={(event) => setTexts({ ...texts, [name]: event.currentTarget.value })}>
+              <select id={field} aria-describedby={note} value={texts[name] ?? ""} onChange={(event) => type({ ...texts, [name]: event.currentTarget.value })}>
                 <option value="">not set</option>
                 <option value="true">check out</option>
                 <option value="false">leave out</option>
@@ -96,13 +108,13 @@ export function Settings({ url, subdir, id }: { url: string; subdir: string; id:
                 value={texts[name] ?? ""}
                 aria-invalid={problems[name] ? "true" : "false"}
                 aria-describedby={note}
-                onInput={(event) => setTexts({ ...texts, [name]: event.currentTarget.value })}
+                onInput={(event) => type({ ...texts, [name]: event.currentTarget.value })}
               />
             )}
             <p id={note} class={problems[name] ? "bad" : "muted"}>
               {problems[name] ?? (
                 <>
-                  holds: <code>{shown(config.effective[name]) || "none"}</code>, {subdir || origin === "default" ? ORIGINS[origin] : "set here"}
+                  in effect: <code>{shown(config.effective[name]) || "none"}</code> ({subdir || origin === "default" ? ORIGINS[origin] : "set here"})
                 </>
               )}
             </p>
@@ -121,6 +133,7 @@ export function Settings({ url, subdir, id }: { url: string; subdir: string; id:
         <button type="button" disabled={changed.length === 0} onClick={() => take(config)}>
           Discard
         </button>
+        {changed.length > 0 && <span class="muted">not saved</span>}
       </p>
     </form>
   );

@@ -19,7 +19,7 @@ from pathlib import Path
 import attrs
 import structlog
 
-from gctd.scan.cache.lru import Shelf
+from gctd.scan.cache.lru import LruDirectory
 from gctd.scan.errors import ScanError
 from gctd.scan.go.toolchain import GoPlaces, Toolchain, go_environment
 from gctd.scan.isolation.locks import locked
@@ -37,41 +37,41 @@ _log = structlog.get_logger(__name__)
 
 
 @attrs.frozen
-class Seeds:
-    """The built standard library of a toolchain, on the shelf of builds; one for each set of flags that matters."""
+class StdlibBuildCache:
+    """The built standard library of a toolchain, in the directory of builds; one for each set of flags that matters."""
 
-    shelf: Shelf
+    directory: LruDirectory
     toolchain: Toolchain
 
-    async def plant(self, packages: Iterable[str], into: Path, job: Path, *, flags: Sequence[str], seconds: float) -> None:
+    async def restore(self, packages: Iterable[str], into: Path, job: Path, *, flags: Sequence[str], seconds: float) -> None:
         """Begin a Go cache with these packages of the standard library, built; at its first scan, before its tests run.
 
         `into` is the cache (see `GoPlaces`), the directory above it that of the repository, where no test can write; `job` the
         job's folder; `flags` those that go is given. Where that does not work out, Go builds what it needs by itself.
         """
-        planted = into.with_name("planted")
-        async with locked(self.shelf.lock(into.parent.name)):
-            if planted.exists():
+        restored = into.with_name("restored")
+        async with locked(self.directory.lock(into.parent.name)):
+            if restored.exists():
                 return
             try:
-                await self._plant(sorted(set(packages)), into, job, flags, seconds)
+                await self._restore(sorted(set(packages)), into, job, flags, seconds)
             except (ScanError, OSError) as error:
                 _log.warning("a build cache was not begun with the standard library", reason=str(error))
-            planted.touch()
+            restored.touch()
 
     def name(self, flags: Iterable[str] = ()) -> str:
-        """What is built with these flags has this name on the shelf."""
+        """What is built with these flags has this name there."""
         described = f"{self.toolchain.go}\n{self.toolchain.version}\n{' '.join(flags)}"
         return f"std-{sha256(described.encode()).hexdigest()[:16]}"
 
-    async def _plant(self, packages: Sequence[str], into: Path, job: Path, flags: Sequence[str], seconds: float) -> None:
+    async def _restore(self, packages: Sequence[str], into: Path, job: Path, flags: Sequence[str], seconds: float) -> None:
         flags = [flag for flag in flags if flag in _MATTER]
         name, copy = self.name(flags), into / "build.new"
         await remove(copy)
-        async with self.shelf.using(name) as seed:
-            async with locked(self.shelf.lock(name)):
+        async with self.directory.using(name) as seed:
+            async with locked(self.directory.lock(name)):
                 await self._build(packages, seed, job / "std", flags, min(seconds / 2, _LONGEST))
-            async with locked(self.shelf.lock(name), shared=True):
+            async with locked(self.directory.lock(name), shared=True):
                 command = ["cp", "-R", "--", str(seed / "build"), str(copy)]
                 copied = await run(command, cwd=into, env=_NOTHING_LEFT, timeout=_LONGEST)
         if copied.ok:
