@@ -1,5 +1,6 @@
 """The write side: append to and read from an event log on JetStream."""
 
+from eventlog.commands import Commands, CommandStep, Outcome
 from eventlog.commit import (
     AggregateId,
     Appended,
@@ -37,6 +38,8 @@ __all__ = [
     "AggregateId",
     "Appended",
     "BlobMissing",
+    "CommandStep",
+    "Commands",
     "Commit",
     "Conflict",
     "Context",
@@ -51,6 +54,7 @@ __all__ = [
     "LogTruncated",
     "NewCommit",
     "NewEvent",
+    "Outcome",
     "OutcomeUnknown",
     "Position",
     "Proposal",

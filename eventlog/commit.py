@@ -1,7 +1,7 @@
 """Values of the log: aggregates, commits to be written, commits as they were stored.
 
 A message on the stream is a *commit*: one or more events of one aggregate, in order, with the state of the aggregate after
-them. The last message on an aggregate's subject is therefore the aggregate (DESIGN, section 3).
+them. The last message on an aggregate's subject is therefore the aggregate (docs/event-log.md).
 """
 
 from __future__ import annotations
@@ -9,16 +9,13 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import attrs
 import msgspec
 
 from eventlog.chain import link
 from eventlog.support.trace import Trace
-
-if TYPE_CHECKING:
-    from eventlog.registry import Registry
 
 _CATEGORY = re.compile(r"[a-z][a-z0-9_]*\.[a-z][a-z0-9_]*")
 _TOKEN = re.compile(r"[A-Za-z0-9_-]{1,128}")
@@ -197,6 +194,19 @@ class RecordedEvent:
     sealed: str | None = None
 
 
+class CommitDecoder(Protocol):
+    """Reads the parts of a stored commit: the registry of its types (`eventlog.registry.Registry`)."""
+
+    def decode_body(self, commit: Commit) -> CommitBody:
+        """The envelope. Raises UndecodableCommit."""
+
+    def decode_events(self, commit: Commit) -> Sequence[RecordedEvent]:
+        """The events. Raises UndecodableCommit."""
+
+    def decode_state(self, commit: Commit) -> Any:
+        """The state. Raises UndecodableCommit."""
+
+
 class Commit(msgspec.Struct, gc=False, eq=False):
     """A commit as it was stored, at one sequence of the stream.
 
@@ -207,7 +217,7 @@ class Commit(msgspec.Struct, gc=False, eq=False):
     sequence: int
     subject: str
     data: bytes
-    registry: Registry
+    registry: CommitDecoder
     headers: bytes | None = None
     _body: CommitBody | None = None
     _state: Any = _NOT_READ

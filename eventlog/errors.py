@@ -59,8 +59,10 @@ class LogDamaged(EventLogError):
 class SequenceGap(LogDamaged):
     """A sequence number is missing from a log in which none may be missing."""
 
-    def __init__(self, expected: int, found: int) -> None:
-        super().__init__(f"the log has a hole: expected sequence {expected}, found {found}")
+    def __init__(self, expected: int, found: int | None) -> None:
+        """`found` is the sequence that came instead, None if none came."""
+        what = f"expected sequence {expected}, found {found}" if found else f"sequence {expected} cannot be read"
+        super().__init__(f"the log has a hole: {what}")
         self.expected = expected
         self.found = found
 
@@ -81,11 +83,14 @@ class IncarnationChanged(LogDamaged):
 class LogDiverged(LogDamaged):
     """The log has another commit at a sequence than the one that a reader has read there: it was cut, replaced or changed."""
 
-    def __init__(self, sequence: int, detail: str = "") -> None:
-        super().__init__(
-            f"the log is not the one that was read before: sequence {sequence} is another commit now{detail and f' ({detail})'}"
-        )
+    def __init__(self, sequence: int, begin: int | None = None) -> None:
+        """`sequence` has another commit, or, with `begin`, one from there on up to it."""
+        which = f"sequence {sequence} is another commit now"
+        if begin is not None and begin < sequence:
+            which = f"one of the sequences {begin} to {sequence} is another commit now"
+        super().__init__(f"the log is not the one that was read before: {which}")
         self.sequence = sequence
+        self.begin = begin
 
 
 class AggregateDamaged(EventLogError):

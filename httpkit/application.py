@@ -100,7 +100,8 @@ def build_application(
     for operation in operations:
         route = operation.route
         policy = _STREAM if route.is_stream else EdgePolicy(open=route.open, streams=route.streams)
-        found.add(route.method, route.path, operation.handle, policy, head=not route.is_stream)
+        for path in (route.path, f"{route.path}/") if edge.trailing_slash else (route.path,):
+            found.add(route.method, path, operation.handle, policy, head=not route.is_stream)
     for path, probe in (probes or {"/livez": "live", "/health": "live", "/readyz": "ready"}).items():
         found.add("GET", path, health.live if probe == "live" else health.ready, _PROBE)
     found.add("GET", edge.metrics_path, edge.metrics.answer, EdgePolicy(capped=False, quiet=True))

@@ -117,7 +117,7 @@ def _new_id() -> str:
 class Pantry:
     """The write side. Errors: those of `Commands.execute`, and those of the domain.
 
-    `now` and `new_id` (UUID v4, specification, section 2) are the clock and the source of ids.
+    `now` and `new_id` (UUID v4) are the clock and the source of ids.
     """
 
     def __init__(

@@ -1,20 +1,13 @@
-"""The settings of the pantry: flag over environment (`PANTRY_*`) over `.pantry.yaml` over default (specification, section 8)."""
+"""The settings of the pantry: flag over environment (`PANTRY_*`) over `.pantry.yaml` over default."""
 
 from __future__ import annotations
 
-import os
-from collections.abc import Mapping
-from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import attrs
 from platformdirs import user_data_path
 
-from terminalkit.config import loading as layers
-from terminalkit.config.loading import LoadedSettings, SettingInfo, setting, settings
-
-PREFIX = "PANTRY"
-FILE = ".pantry.yaml"
+from terminalkit.config.loading import SettingsSource, setting, settings
 
 
 def _database() -> str:
@@ -64,7 +57,7 @@ class Settings:
         help="Size that the event stream may have, as in 20GiB, where not what streams.yaml says.",
     )
     url: str = setting(default="http://127.0.0.1:8080", help="Address of the server that commands ask.")
-    log_level: Literal["debug", "info", "warning", "error"] = setting(
+    log_level: Literal["debug", "info", "warn", "warning", "error"] = setting(
         default="info", key="loglevel", env="PANTRY_LOG_LEVEL", help="Least level that is logged."
     )
     log_format: Literal["auto", "json", "text"] = setting(
@@ -75,20 +68,5 @@ class Settings:
 _OTHER_SPELLINGS = {"PANTRY_LOGLEVEL": "PANTRY_LOG_LEVEL", "PANTRY_LOGFORMAT": "PANTRY_LOG_FORMAT"}
 
 
-def load(flags: Mapping[str, Any] | None = None, *, file: Path | None = None) -> LoadedSettings[Settings]:
-    """The settings of this process: `flags` by name (None: not given), environment, `file` or the one that is found, defaults.
-
-    Raises terminalkit.config.loading.SettingsError, which names every value that cannot be right and where it stands.
-    """
-    env = {_OTHER_SPELLINGS[name]: value for name, value in os.environ.items() if name in _OTHER_SPELLINGS} | dict(os.environ)
-    return layers.load(Settings, prefix=PREFIX, flags=flags or {}, env=env, file=file or _found())
-
-
-def _found() -> Path | None:
-    """The settings file of the working directory, else of the home directory, where there is one."""
-    return next((place for place in (Path(FILE), Path.home() / FILE) if place.is_file()), None)
-
-
-def describe(name: str) -> SettingInfo:
-    """What is to be said of a setting in the help of a command."""
-    return layers.describe(Settings, name, prefix=PREFIX)
+SETTINGS = SettingsSource(Settings, "PANTRY", ".pantry.yaml", spellings=_OTHER_SPELLINGS)
+"""Where the settings come from: flags, variables, the file, defaults."""

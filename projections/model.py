@@ -156,6 +156,8 @@ class ReadModel:
     ones are filled from the log.
 
     `settings` are the names under which the service is configured; by default `<NAME>_…` and `.<name>.yaml`.
+
+    `folds` are `Decider.fold` by category of aggregate: an audit folds the events with them and compares the states.
     """
 
     name: str
@@ -166,6 +168,7 @@ class ReadModel:
     settings: SettingNames = attrs.field(
         default=attrs.Factory(lambda self: SettingNames(prefix=self.name.upper().replace("-", "_")), takes_self=True)
     )
+    folds: Mapping[str, Callable[[Iterable[Any], Any], Any]] = attrs.field(factory=dict)
 
     @property
     def tables(self) -> Iterable[Table]:

@@ -24,6 +24,8 @@ GROUP = "projections.models"
 DEFAULT_GROUP = "projections.default"
 """The entry point of the model that commands take if several are installed and none is named."""
 
+_given: list[ReadModel] = []
+"""The model of the program that runs, which need not be installed: see `give`."""
 _loaded: list[tuple[ReadModel, str]] = []
 """The models that were loaded, each with its place."""
 
@@ -45,13 +47,20 @@ def unique(found: Sequence[EntryPoint]) -> Mapping[str, str]:
     return places
 
 
+def give(model: ReadModel) -> None:
+    """Make the commands take this model, under its name and if none is named: for the program of a service."""
+    _given[:] = [model]
+
+
 def names() -> tuple[str, ...]:
     """The names of the installed read models, sorted."""
-    return tuple(_installed())
+    return tuple(sorted({*_installed(), *(model.name for model in _given)}))
 
 
 def default_name() -> str | None:
     """The model that commands take if none is named: the only one installed, else the one in DEFAULT_GROUP, else None."""
+    if _given:
+        return _given[0].name
     known = names()
     if len(known) == 1:
         return known[0]
@@ -63,6 +72,9 @@ def load(name: str) -> ReadModel:
     """A read model by the name that it is installed under, or by its place. Raises ModelUnknown."""
     if ":" in name:
         return at(name)
+    for model in _given:
+        if model.name == name:
+            return model
     try:
         place = _installed()[name]
     except KeyError:

@@ -23,10 +23,10 @@ from service import NatsServer, Postgres, Process, StartFailed, Supervised, desc
 from system import DATABASES, PortInUse, System, plan
 
 from eventlog.embedded.nats import DataDirectoryInUse, ServerFailed
-from gctd.settings import SettingsError
 from projections.stores.postgres.server import PostgresFailed
 from servicekit.monitoring import NotSeen
 from terminalkit import logs
+from terminalkit.config.loading import SettingsError
 
 EXIT_CODES = {
     StartFailed: 1,

@@ -15,7 +15,7 @@ from service import Ready, Service
 
 from eventlog.embedded.nats import EmbeddedServer, Membership
 from eventlog.embedded.ports import free_port
-from gctd.settings import load
+from gctd.settings import SETTINGS
 from projections.stores.postgres.server import PostgresServer
 
 _GCTD, _PANTRY, _GRAPHQL, _MONITORING, _ROUTE, _NATS = 0, 1, 2, 7, 8, 9
@@ -137,7 +137,7 @@ def _servers(name: str, module: str, variable: str, ports: Sequence[int], enviro
 
 
 def _workers(count: int, gctd: str, environment: Mapping[str, str]) -> list[Service]:
-    token = load().settings.auth_token
+    token = SETTINGS.load().values.auth_token
     announced = Ready(
         url=f"{gctd}/api/workers", headers={"Authorization": f"Bearer {token}"} if token else {}, is_right=_lists_the_worker
     )

@@ -42,6 +42,8 @@ from servicekit.monitoring import addresses
 
 _log = structlog.get_logger(__name__)
 
+_HEARTBEATS_MISSED = 2.5
+"""Seconds without a heartbeat of the process that applies events after which what is behind is not put down to load."""
 READ_YOUR_WRITES = 5.0
 """Seconds for which the answer to a command waits for the read model."""
 
@@ -69,7 +71,7 @@ async def migrated(url: str, model: ReadModel) -> AsyncIterator[Store]:
 class ReadSide(Collector):
     """Wired, and run by `running`; its figures are for `/metrics`.
 
-    `max_lag`: seconds of lag from which on it is not ready. `on_applied`: who else is told what has become visible.
+    `max_lag`: seconds of lag from which on it is not ready.
     `monitoring_url`: the monitoring port of nats-server, or those of several with commas between; without it the health of the
     broker's store is known from the results of appends only.
     """
@@ -83,7 +85,6 @@ class ReadSide(Collector):
         model: ReadModel,
         frames: CommitFrames,
         max_lag: float,
-        on_applied: Sequence[OnApplied] = (),
         monitoring_url: str | None = None,
     ) -> None:
         self._connection = connection
@@ -95,16 +96,20 @@ class ReadSide(Collector):
         """Looks at the broker, for the health of writes."""
         self.hub = Hub(frames.replay)
         self._feed = Feed(frames, self.hub)
-        self._told = (self._feed.applied, *on_applied)
+        self._listeners: list[OnApplied] = [self._feed.applied]
         self.projector = Projector(log, store, model, on_applied=self._applied)
         self._handover = SchemaUpgrade(store, copies_of(store), log, model)
         self.maintenance = AdminHandler(self.projector, store, copies_of(store), log, model)
         self._desk = RequestServer(connection, subject_of(model), self.maintenance.take)
-        self.commands = Commands(log, keys=CommandKeys(self.projector, store))
+        self.commands = Commands(log, keys=CommandKeys(self.projector, store), check_writable=self.projector.check_running)
+
+    def on_applied(self, listener: OnApplied) -> None:
+        """Call `listener` with the commits of each transaction, once they are visible. Before `running`."""
+        self._listeners.append(listener)
 
     def _applied(self, commits: Sequence[Commit]) -> None:
-        for tell in self._told:
-            tell(commits)
+        for listener in self._listeners:
+            listener(commits)
 
     @asynccontextmanager
     async def running(self, beside: Mapping[str, Callable[[], Coroutine[Any, Any, None]]] | None = None) -> AsyncIterator[None]:
@@ -166,13 +171,13 @@ class ReadSide(Collector):
     async def wait_visible(self, sequence: int) -> int:
         """Wait until the read model has what a command wrote, and give that sequence.
 
-        The command took effect, whether or not the read model keeps up: then the answer is sent all the same, and a reader
-        who must not be behind asks with `min_seq`.
+        The command took effect, whether or not the read model keeps up, or stops at that moment: then the answer is sent all the
+        same, and a reader who must not be behind asks with `min_seq`. What comes later is refused before it is stored.
         """
         try:
             await self.projector.wait_for(sequence, READ_YOUR_WRITES)
-        except Behind as behind:
-            _log.warning("answer sent before the read model has it", sequence=sequence, reason=str(behind))
+        except (Behind, ProjectorStopped) as reason:
+            _log.warning("answer sent before the read model has it", sequence=sequence, reason=str(reason))
         return sequence
 
     async def wait_for(self, sequence: int) -> None:
@@ -225,6 +230,11 @@ class ReadSide(Collector):
             raise ProjectorStopped(status.error or f"the projector is {status.state}")
         if status.lag_seconds is not None and status.lag_seconds > self._max_lag:
             raise ProjectorStopped(f"{status.lag_events} events behind the log, {status.lag_seconds:.0f} s")
+        silent = None if self._store.turns is None else self._store.turns.silent
+        if status.lag_events and silent is not None and silent > _HEARTBEATS_MISSED:
+            raise ProjectorStopped(
+                f"{status.lag_events} events behind the log: the process that applies them was not heard of for {silent:.0f} s"
+            )
 
     def health(self) -> Health:
         """The probes: ready where all checks hold, reads and writes apart; what is parked is told beside."""

@@ -10,3 +10,55 @@ async def list_(invocation: Invocation) -> int:
     invocation.output.table([Column("NAME", "id")], rows)
     return ExitCode.OK
 """
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from eventlog.support.facade import facade
+
+if TYPE_CHECKING:
+    from terminalkit.config.flags import SettingFlags, SettingSources
+    from terminalkit.config.loading import LoadedSettings, SettingsError, SettingsSource, setting, settings
+    from terminalkit.exits import ExitCode
+    from terminalkit.failure import Failure
+    from terminalkit.options import examples
+    from terminalkit.output import Column, Output
+    from terminalkit.program import Command, Program
+    from terminalkit.runtime.invocation import Invocation
+    from terminalkit.service_commands import config_command, serve_command
+
+__all__ = [
+    "Column",
+    "Command",
+    "ExitCode",
+    "Failure",
+    "Invocation",
+    "LoadedSettings",
+    "Output",
+    "Program",
+    "SettingFlags",
+    "SettingSources",
+    "SettingsError",
+    "SettingsSource",
+    "config_command",
+    "examples",
+    "serve_command",
+    "setting",
+    "settings",
+]
+
+__getattr__ = facade(
+    __name__,
+    {
+        "terminalkit.program": "Command Program",
+        "terminalkit.runtime.invocation": "Invocation",
+        "terminalkit.exits": "ExitCode",
+        "terminalkit.output": "Column Output",
+        "terminalkit.options": "examples",
+        "terminalkit.failure": "Failure",
+        "terminalkit.config.loading": "LoadedSettings SettingsError SettingsSource setting settings",
+        "terminalkit.config.flags": "SettingFlags SettingSources",
+        "terminalkit.service_commands": "config_command serve_command",
+    },
+)

@@ -9,8 +9,10 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import os
-from collections.abc import Iterable, Iterator, Mapping
+import tempfile
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, BinaryIO
 
 import attrs
@@ -41,7 +43,10 @@ class StreamNotThere(EventLogError):
 
 @attrs.frozen(kw_only=True)
 class Copied:
-    """What a copy of a stream has: the stream's name, its last sequence, messages, and the file's bytes and sha-256."""
+    """What a copy of a stream has: the stream's name, its last sequence, messages, and the file's bytes and sha-256.
+
+    `verified`: it was restored and read when it was made; then `digest` is the running digest of its records, in hexadecimal.
+    """
 
     stream: str
     last: int
@@ -50,6 +55,8 @@ class Copied:
     sha256: str
     config: Mapping[str, Any]
     state: Mapping[str, Any]
+    verified: bool = False
+    digest: str | None = None
 
 
 def copies(directory: Path) -> list[Path]:
@@ -57,17 +64,22 @@ def copies(directory: Path) -> list[Path]:
     return sorted(directory.glob("*.json"))
 
 
-async def back_up(connection: Connection, stream: str, directory: Path) -> Copied:
+Check = Callable[[Path], Awaitable[str]]
+"""Gives the running digest of the records of a copy, by its description, or raises."""
+
+
+async def back_up(connection: Connection, stream: str, directory: Path, *, check: Check | None = None) -> Copied:
     """Copy a stream as it is now into `directory`, while it is written to. The files are there whole, or not at all.
 
-    Raises StreamNotThere, FileExistsError where a copy of it is there already, Unavailable.
+    The copy is checked by `check` (see `eventlog.admin.copy_check`) before it is there; None: it is not. Raises StreamNotThere,
+    FileExistsError if a copy of it is there already, Unavailable, and what `check` raises.
     """
-    target, described = directory / f"{stream}.snapshot", directory / f"{stream}.json"
-    for file in (target, described):
-        if file.exists():
-            raise FileExistsError(f"{file} is there already: each copy has a directory of its own")
-    partial = directory / f"{stream}.partial"
-    try:
+    names = (f"{stream}.snapshot", f"{stream}.json")
+    for name in names:
+        if (directory / name).exists():
+            raise FileExistsError(f"{directory / name} is there already: each copy has a directory of its own")
+    with tempfile.TemporaryDirectory(prefix=f".{stream}-", dir=directory) as unfinished:
+        partial, described_in = (Path(unfinished) / name for name in names)
         with partial.open("xb") as output:
             answer, digest = await _receive(connection, stream, output)
             output.flush()
@@ -83,11 +95,17 @@ async def back_up(connection: Connection, stream: str, directory: Path) -> Copie
             config=answer["config"],
             state=state,
         )
-        partial.rename(target)
-        described.write_bytes(msgspec.json.format(msgspec.json.encode(copied), indent=2) + b"\n")
+        described_in.write_bytes(_encoded(copied))
+        if check is not None:
+            copied = attrs.evolve(copied, verified=True, digest=await check(described_in))
+            described_in.write_bytes(_encoded(copied))
+        for file in (partial, described_in):
+            file.rename(directory / file.name)
         return copied
-    finally:
-        partial.unlink(missing_ok=True)
+
+
+def _encoded(copied: Copied) -> bytes:
+    return msgspec.json.format(msgspec.json.encode(copied), indent=2) + b"\n"
 
 
 async def _receive(connection: Connection, stream: str, output: BinaryIO) -> tuple[dict[str, Any], str]:
@@ -150,14 +168,18 @@ async def check_free(connection: Connection, streams: Iterable[str]) -> None:
             raise StreamThere(f"there is a stream {stream} already: a copy never replaces one")
 
 
-async def restore(connection: Connection, file: Path, *, replicas: int = 1) -> Copied:
+async def restore(
+    connection: Connection, file: Path, *, replicas: int = 1, changes: Mapping[str, Any] = MappingProxyType({})
+) -> Copied:
     """Make the stream of a copy (by its description) again, held by so many servers; its name must be free.
+
+    `changes`: what its configuration has otherwise than when it was copied.
 
     Raises BackupInvalid, StreamThere, Unavailable, OutcomeUnknown.
     """
     copied = described(file)
     await check_free(connection, [copied.stream])
-    config = {**copied.config, "num_replicas": replicas}
+    config = {**copied.config, "num_replicas": replicas, **changes}
     request = {"config": config, "state": copied.state}
     try:
         answer = await call(connection, f"STREAM.RESTORE.{copied.stream}", request, timeout=_TIMEOUT)
@@ -190,4 +212,15 @@ def _parts(file: Path) -> Iterator[bytes]:
             yield part
 
 
-__all__ = ["BackupInvalid", "Copied", "StreamNotThere", "StreamThere", "back_up", "check_free", "copies", "described", "restore"]
+__all__ = [
+    "BackupInvalid",
+    "Check",
+    "Copied",
+    "StreamNotThere",
+    "StreamThere",
+    "back_up",
+    "check_free",
+    "copies",
+    "described",
+    "restore",
+]

@@ -1,7 +1,7 @@
 """Commands: load an aggregate, decide, append under its guard, and decide again when another writer was first.
 
 Commands for one aggregate wait in line inside the process. What waits while a commit is on its way is decided in order, each
-command judged on its own, and stored with one commit: a busy aggregate costs one write for many commands (DESIGN, section 3).
+command judged on its own, and stored with one commit: a busy aggregate costs one write for many commands (docs/event-log.md).
 """
 
 from __future__ import annotations
@@ -29,8 +29,7 @@ E = TypeVar("E")
 
 TRIES = 10
 """How often a command is decided before its conflict is the caller's. Of two processes that are both busy with one aggregate each
-loses every other time: after five tries, as DESIGN, section 4 has it, one command in a thousand was refused, after ten none of
-50,000."""
+loses every other time: after five tries one command in a thousand was refused, after ten tries not one of 50,000."""
 MOST_IN_ONE_COMMIT = 200
 _PENDING = -1
 
@@ -99,7 +98,8 @@ class Commands:
     """Executes commands on the aggregates of one log.
 
     `keys` finds idempotency keys; without it commands with a key raise ValueError. `now` and `new_id` are the clock (aware,
-    UTC) and the source of commit ids.
+    UTC) and the source of commit ids. `check_writable` is called before commands are decided and before their events are stored;
+    it raises where nothing may be stored now, and that is their answer.
     """
 
     def __init__(
@@ -107,11 +107,13 @@ class Commands:
         log: EventLog,
         *,
         keys: Keys | None = None,
+        check_writable: Callable[[], None] = lambda: None,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
         new_id: Callable[[], str] = hex_digits,
     ) -> None:
         self._log = log
         self._keys = keys
+        self._check_writable = check_writable
         self._now = now
         self._new_id = new_id
         self._lines: dict[AggregateId, _AggregateQueue] = {}
@@ -173,8 +175,10 @@ class Commands:
         """Decide a command on several aggregates and store all events or none, in one atomic batch.
 
         An idempotency key belongs to the first aggregate: its step must lead to events, and a repetition must name the same
-        one. Errors as in `execute`.
+        one. Errors as in `execute`. Raises ValueError for steps of which two are on one aggregate.
         """
+        if len({step.aggregate for step in steps}) < len(steps):
+            raise ValueError("two steps are on one aggregate: decide them as one command")
         # A task of its own: what a caller that gives up has set going is finished, under the locks, all the same.
         task = asyncio.create_task(self._together(steps, context or Context(), deadline))
         return await asyncio.shield(task)
@@ -216,6 +220,7 @@ class Commands:
         self, decider: Decider[Any, Any, Any], aggregate: AggregateId, taken: list[_Pending], deadline: float
     ) -> None:
         for attempt in range(1, TRIES + 1):
+            self._check_writable()
             known = self._loader.known(aggregate) if attempt == 1 else None
             loaded = known or await self._loader.load(aggregate, fresh=attempt > 1)
             round_ = await self._decide(decider, aggregate, taken, loaded)
@@ -245,6 +250,7 @@ class Commands:
     async def _append(self, aggregate: AggregateId, loaded: Loaded, round_: _Round, deadline: float) -> int:
         commit = NewCommit(id=self._new_id(), at=self._now(), events=tuple(round_.events), state=round_.state)
         self._loader.forget(aggregate)
+        self._check_writable()
         proposal = Proposal(aggregate=aggregate, expected=loaded.sequence, commit=commit, prev=loaded.digest)
         appended = await self._log.append(proposal, deadline=deadline)
         self._loader.remember(aggregate, round_.state, appended.sequence, appended.digest)
@@ -306,6 +312,7 @@ class Commands:
         self, steps: Sequence[CommandStep[Any, Any, Any]], context: Context, deadline: float
     ) -> Sequence[Outcome[Any, Any]]:
         for attempt in range(1, TRIES + 1):
+            self._check_writable()
             loaded = await asyncio.gather(*(self._load_step(step, attempt) for step in steps))
             first = steps[0]
             if earlier := await self._replay(first.decider, first.aggregate, context, loaded[0].sequence):
@@ -313,6 +320,7 @@ class Commands:
             outcomes, proposals = self._propose(steps, loaded, context)
             if not proposals:
                 return outcomes
+            self._check_writable()
             try:
                 appended = await self._log.append_together(proposals, deadline=deadline)
             except Conflict:

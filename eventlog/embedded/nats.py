@@ -1,9 +1,10 @@
 """A nats-server of our own: a child process with its own data directory, for one machine and nothing installed but Python.
 
 The server syncs each message before it acknowledges the message (`sync_interval: always`; nats-server's own default may lose
-two minutes). It listens on loopback only, and ends with the process that started it. On Linux the kernel ends it even after
-kill -9 of its parent (see `eventlog.embedded.die_with_parent`). Elsewhere it keeps running after such a kill, and the lock on the
-data directory names its pid.
+two minutes). After an unclean stop the last blocks of each stream are copied aside before it starts (see
+`eventlog.embedded.black_box`). It listens on loopback only, and ends with the process that started it. On Linux the kernel ends
+it even after kill -9 of its parent (see `eventlog.embedded.die_with_parent`). Elsewhere it keeps running after such a kill, and
+the lock on the data directory names its pid.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ import psutil
 import structlog
 
 from eventlog.embedded import die_with_parent as launch
+from eventlog.embedded.black_box import BlackBox
 from eventlog.embedded.ports import free_port
 from eventlog.errors import EventLogError
 
@@ -125,6 +127,7 @@ class EmbeddedServer:
         self._start_timeout = start_timeout
         self._lock: _Lock | None = None
         self._process: subprocess.Popen[bytes] | None = None
+        self._black_box = BlackBox(data_dir)
 
     async def __aenter__(self) -> Self:
         await self.start()
@@ -178,6 +181,7 @@ class EmbeddedServer:
             self.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
             if self._lock is None:
                 self._lock = await _Lock.take(self.data_dir)
+            await asyncio.to_thread(self._black_box.before_start)
             async with asyncio.timeout(self._start_timeout):
                 await self._begin(self._lock)
         except BaseException as error:
@@ -239,6 +243,7 @@ class EmbeddedServer:
             try:
                 async with asyncio.timeout(_STOP_TIMEOUT):
                     await self.wait()
+                self._black_box.after_stop()
             except TimeoutError:
                 log.warning("nats-server did not stop, killing it", pid=self._process.pid)
         await self.kill()

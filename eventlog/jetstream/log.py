@@ -18,6 +18,7 @@ from eventlog.errors import AggregateDamaged, OutcomeUnknown, Unavailable
 from eventlog.jetstream import follower as reader
 from eventlog.jetstream.append import Appender, Message, encode
 from eventlog.jetstream.batch import MOST_MESSAGES, Batches
+from eventlog.jetstream.fence import Fence
 from eventlog.jetstream.group_commit import GroupCommit
 from eventlog.jetstream.message_reader import MessageReader, Stored
 from eventlog.jetstream.transport.connection import Connection
@@ -50,6 +51,7 @@ class JetStreamLog:
         self._registry = registry
         self._people = people
         self._reads = MessageReader(connection, stream)
+        self._fence = Fence(connection, stream)
         self._appends = Appender(connection, self._reads)
         self._batches = Batches(connection, self._appends)
         self.group = GroupCommit(self._appends, self._batches)
@@ -77,10 +79,12 @@ class JetStreamLog:
         """See `eventlog.port.EventLog.append`."""
         end = asyncio.get_running_loop().time() + deadline
         with self._timed():
-            message = await self._encode(proposal)
+            await self._fence.check()
+            message, before = await self._encode(proposal), self._fence.acknowledged
             self.writes.check()
             with self.writes.appending(message.size):
                 appended = await self.group.append(message, end)
+            self._fence.stored(appended, before)
         return Appended(appended.sequence, appended.replayed, message.digest)
 
     async def append_together(self, proposals: Sequence[Proposal], *, deadline: float = DEADLINE) -> Sequence[Appended]:
@@ -93,10 +97,13 @@ class JetStreamLog:
             return [await self.append(proposal, deadline=deadline) for proposal in proposals]
         end = asyncio.get_running_loop().time() + deadline
         with self._timed():
-            messages = [await self._encode(proposal) for proposal in proposals]
+            await self._fence.check()
+            messages, before = [await self._encode(proposal) for proposal in proposals], self._fence.acknowledged
             self.writes.check()
             with self.writes.appending(sum(message.size for message in messages)):
                 stored = await self._batches.append(messages, end)
+            for one in stored:
+                self._fence.stored(one, before)
         return [Appended(one.sequence, one.replayed, sent.digest) for one, sent in zip(stored, messages, strict=True)]
 
     async def _encode(self, proposal: Proposal) -> Message:
@@ -134,7 +141,9 @@ class JetStreamLog:
         """
         if (found := await self._reads.leader({"last_by_subj": subject})) is not None:
             return found
-        if not await self._reads.count(subject):
+        info = await self._info({"subjects_filter": subject})
+        self._fence.check_seen()
+        if not (info["state"].get("subjects") or {}).get(subject):
             return None
         if (found := await self._reads.leader({"last_by_subj": subject})) is not None:  # it came in between
             return found
@@ -193,6 +202,7 @@ class JetStreamLog:
         aggregate: AggregateId | None = None,
         batch: int = 1000,
         incarnation: str | None = None,
+        proof: str | None = None,
     ) -> AsyncIterator[Sequence[Commit]]:
         """See `eventlog.port.EventLog.follow`."""
         return reader.follow(
@@ -204,22 +214,25 @@ class JetStreamLog:
             aggregate=aggregate,
             batch=batch,
             incarnation=incarnation,
+            proof=proof,
         )
 
     async def head(self) -> Head:
         """See `eventlog.port.EventLog.head`."""
-
-        async def attempt() -> dict[str, Any]:
-            reply = await self._connection.ask(f"$JS.API.STREAM.INFO.{self._stream}")
-            answer: dict[str, Any] = msgspec.json.decode(reply.data)
-            if "error" in answer:
-                raise Unavailable(f"no information on the stream {self._stream}: {answer['error']['description']}")
-            return answer
-
-        info = await self._persist(attempt)
+        info = await self._persist(self._info)
         state = info["state"]
         first = state["first_seq"] if state["messages"] else state["last_seq"] + 1
         return Head(incarnation_of(info), first, state["last_seq"])
+
+    async def _info(self, request: dict[str, Any] | None = None) -> dict[str, Any]:
+        """What the leader says of the stream: once, and noted by the fence. Raises Unavailable."""
+        body = msgspec.json.encode(request) if request else b""
+        reply = await self._connection.ask(f"$JS.API.STREAM.INFO.{self._stream}", body)
+        answer: dict[str, Any] = msgspec.json.decode(reply.data)
+        if "error" in answer:
+            raise Unavailable(f"no information on the stream {self._stream}: {answer['error']['description']}")
+        self._fence.saw(answer)
+        return answer
 
     async def _persist(self, attempt: Callable[[], Awaitable[T]]) -> T:
         """What a read gives, tried for a moment: reading twice does no harm."""

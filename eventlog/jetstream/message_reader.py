@@ -40,15 +40,6 @@ class _Answer(msgspec.Struct):
     error: BrokerError | None = None
 
 
-class _Subjects(msgspec.Struct):
-    subjects: dict[str, int] | None = None
-
-
-class _Counts(msgspec.Struct):
-    state: _Subjects | None = None
-    error: BrokerError | None = None
-
-
 class MessageReader:
     """Reads of one stream, each tried once. All raise Unavailable (OutcomeUnknown where no answer came)."""
 
@@ -56,7 +47,6 @@ class MessageReader:
         self._connection = connection
         self._stream = stream
         self._decoder = msgspec.json.Decoder(_Answer)
-        self._counts = msgspec.json.Decoder(_Counts)
 
     async def leader(self, request: Mapping[str, Any], timeout: float = REQUEST_TIMEOUT) -> Stored | None:  # noqa: ASYNC109 - passed on
         """A message as the leader has it: nothing newer is acknowledged. None where there is none."""
@@ -69,18 +59,6 @@ class MessageReader:
         if answer.message is None and (answer.error is None or answer.error.err_code != NO_MESSAGE):
             raise Unavailable(f"the stream {self._stream} cannot be read: {answer.error}")
         return answer.message
-
-    async def count(self, subject: str) -> int:
-        """How many messages the leader counts on one subject, those among them that it cannot read."""
-        request = msgspec.json.encode({"subjects_filter": subject})
-        reply = await self._connection.ask(f"$JS.API.STREAM.INFO.{self._stream}", request)
-        try:
-            answer = self._counts.decode(reply.data)
-        except msgspec.DecodeError as error:
-            raise Unavailable(f"the stream {self._stream} cannot be read: {error}") from error
-        if answer.state is None:
-            raise Unavailable(f"the stream {self._stream} cannot be read: {answer.error}")
-        return (answer.state.subjects or {}).get(subject, 0)
 
     async def last(self, subject: str) -> Stored | None:
         """A subject's last message as some replica has it (direct get, ADR-31): it may be a moment old. None: it has none."""

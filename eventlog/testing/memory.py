@@ -8,11 +8,22 @@ from __future__ import annotations
 
 import asyncio
 import bisect
+import itertools
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 
 from eventlog.commit import GUARD, AggregateId, Appended, Commit, Proposal, RecordedEvent
-from eventlog.errors import AggregateDamaged, Conflict, IncarnationChanged, LogTruncated, OutcomeUnknown, TooLarge, Unavailable
+from eventlog.errors import (
+    AggregateDamaged,
+    Conflict,
+    IncarnationChanged,
+    LogDiverged,
+    LogTruncated,
+    OutcomeUnknown,
+    SequenceGap,
+    TooLarge,
+    Unavailable,
+)
 from eventlog.port import DEADLINE, Head
 from eventlog.privacy.encryption import Key, PersonalDataCipher, revealed
 from eventlog.registry import Registry
@@ -203,24 +214,40 @@ class MemoryLog:
         aggregate: AggregateId | None = None,
         batch: int = 1000,
         incarnation: str | None = None,
+        proof: str | None = None,
     ) -> AsyncIterator[Sequence[Commit]]:
         """See `eventlog.port.EventLog.follow`."""
         incarnation = incarnation or self.incarnation
-        if self.incarnation != incarnation:
-            raise IncarnationChanged(incarnation, self.incarnation)
-        if aggregate is None and after > len(self._commits):
-            raise LogTruncated(f"the log ends at sequence {len(self._commits)}, before {after}")
+        if aggregate is not None:
+            proof = None
+        self._check(after, incarnation, proof, whole=aggregate is None)
         while until is None or after < until:
             async with self._news:
                 while self.incarnation == incarnation and len(self._commits) <= after:
                     await self._news.wait()
-            if self.incarnation != incarnation:
-                raise IncarnationChanged(incarnation, self.incarnation)
+            self._check(after, incarnation, proof, whole=aggregate is None)
             some = self._commits[after : min(after + batch, until or len(self._commits))]
+            if aggregate is None:
+                some = self._up_to_damage(some)
+                proof = some[-1].digest
             after = some[-1].sequence
             wanted = [commit for commit in some if aggregate is None or commit.subject == aggregate.subject]
             if wanted:
                 yield wanted
+
+    def _check(self, after: int, incarnation: str, proof: str | None, *, whole: bool) -> None:
+        if self.incarnation != incarnation:
+            raise IncarnationChanged(incarnation, self.incarnation)
+        if whole and after > len(self._commits):
+            raise LogTruncated(f"the log ends at sequence {len(self._commits)}, before {after}")
+        if proof is not None and after and self._commits[after - 1].digest != proof:
+            raise LogDiverged(after)
+
+    def _up_to_damage(self, commits: Sequence[Commit]) -> list[Commit]:
+        found = list(itertools.takewhile(lambda commit: commit.sequence not in self._damaged, commits))
+        if not found:
+            raise SequenceGap(commits[0].sequence, None)
+        return found
 
     async def head(self) -> Head:
         """See `eventlog.port.EventLog.head`."""

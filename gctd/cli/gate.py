@@ -51,18 +51,18 @@ _WORDS: dict[bool | None, Cell] = {True: Painted("ok", "green"), False: Painted(
     "--threshold", type=click.FloatRange(min=0), help="Value above which a function is risky.  [default: the project's]"
 )
 @click.option("--max-crap", type=click.FloatRange(min=0), help="Most that the value of any function may be.")
-@click.option("--max-exceeded", type=click.IntRange(min=0), help="Most functions over the threshold.")
+@click.option("--max-exceeded", type=click.IntRange(min=0), help="Most risky functions.")
 @click.option("--max-average", type=click.FloatRange(min=0), help="Most that the average may be.")
 @click.option("--min-coverage", type=click.FloatRange(0, 100), help="Least share of covered statements, in per cent.")
 @click.option("--max-uncovered", type=click.IntRange(min=0), help="Most packages without coverage.")
-@click.option("--max-new", type=click.IntRange(min=0), default=0, show_default=True, help="Most new ones over the threshold.")
+@click.option("--max-new", type=click.IntRange(min=0), default=0, show_default=True, help="Most new risky functions.")
 @click.option("--max-worse", type=click.IntRange(min=0), default=0, show_default=True, help="Most functions whose value rose.")
 @click.option(
     "--worse",
     type=click.Choice(["any", "risky"]),
     default="any",
     show_default=True,
-    help="Which count for --max-worse: any, or those that are over the threshold now.",
+    help="Which count for --max-worse: any, or those that are risky now.",
 )
 @click.option("--require-measured", is_flag=True, help="Fail also where functions are not measured any more.")
 @click.option("--wait", type=DURATION, help="Longest to wait for the analysis of the base, as 10m.  [default: do not wait]")
@@ -153,7 +153,7 @@ def _show(output: Output, found: Gate, *, apart: bool) -> None:
             ("to", point_text(found.after)),
             ("threshold", f"{found.threshold:g}"),
             ("partial", "a report was shortened (--min, --top)" if found.partial else ""),
-            ("measured otherwise", Painted(breaks_text(found.breaks), "yellow") if found.breaks else ""),
+            ("measured differently", Painted(breaks_text(found.breaks), "yellow") if found.breaks else ""),
             ("gate", _RESULTS[found.result]),
             ("reason", found.reason),
             ("verdict", found.verdict or ""),

@@ -10,7 +10,7 @@ from terminalkit.output import Cell, Column, Output, Painted
 from terminalkit.text import NOT_MEASURED, duration, moment, percent, size
 
 THRESHOLD = 30.0
-"""The CRAP value above which a function counts as exceeded."""
+"""The CRAP value above which a function is shown as risky."""
 
 PHASE_COLOURS = {
     "completed": "green",
@@ -297,7 +297,7 @@ SUMMARY = (
     Column("FUNCTIONS", "number"),
     Column("AVERAGE", "number"),
     Column("TOTAL", "number"),
-    Column(f"OVER {THRESHOLD:.0f}", "number"),
+    Column("RISKY", "number"),
 )
 
 

@@ -28,7 +28,7 @@ Settings come from flags, then GCTD_* in the environment, then .gctd.yaml: see `
             "gctd.cli.gate",
             "Judge the latest analyses of the repository at URL by limits, and by what was added since a base.",
         ),
-        "config": Command("gctd.cli.configuration", "Show the settings and where each comes from."),
+        "config": Command("gctd.cli.service", "Show the settings and where each comes from."),
         "doctor": Command(
             "gctd.cli.doctor.command",
             "Look at server, broker, tables, disks and the programs that workers run; say what to do where something is wrong.",

@@ -213,6 +213,11 @@ class Client(ServiceClient):
 
     # Events
 
+    async def standing(self) -> Mapping[str, Any]:
+        """How the read model stands: its name, stream and incarnation, and what else `GET /api/projections` says."""
+        answer = await self._transport.request("GET", "/api/projections")
+        return answer.document if isinstance(answer.document, dict) else {}
+
     def feed(self, *, after: str | None = None) -> AsyncGenerator[Signal, None]:
         """The events `task`, `repo` and `worker` behind an event id (None: from now on), as in `terminalkit.client.feed.follow`.
 

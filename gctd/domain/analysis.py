@@ -1,4 +1,4 @@
-"""What a completed task leaves behind: the summary, and what made the numbers (DESIGN, section 6)."""
+"""The result of a completed task: its summary, and the inputs of its numbers."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import attrs
 
 @attrs.frozen(kw_only=True)
 class Summary:
-    """The four figures of a report (specification, section 2)."""
+    """The four figures of a report."""
 
     average: float
     combined: float
@@ -101,10 +101,10 @@ class Measurement:
 
 
 def analysis_id(repo_id: str, project: str) -> str:
-    """The id of a project's analysis: 32 hex digits, the same for every run (specification, section 1)."""
+    """The id of a project's analysis: 32 hex digits, the same for every run."""
     return sha256(f"{repo_id}\n{project}".encode()).hexdigest()[:32]
 
 
 def profile_path(repo_id: str, project: str, commit_sha: str) -> str:
-    """Where a coverage profile is kept: `coverage/<repo_id>/<project>/<commit_sha>.out` (specification, section 1)."""
+    """The path of a coverage profile: `coverage/<repo_id>/<project>/<commit_sha>.out`."""
     return f"coverage/{repo_id}/{project}/{commit_sha}.out"

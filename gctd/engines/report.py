@@ -162,7 +162,7 @@ class RawEntry(msgspec.Struct, frozen=True):
 
 
 class RawOutput(msgspec.Struct, frozen=True):
-    """The report as go-crap writes it (specification, Analysis: `raw_output`). `version` is the report format's."""
+    """The report as go-crap writes it: `raw_output` of an analysis. `version` is the version of the report format."""
 
     version: str
     summary: Mapping[str, float]

@@ -176,16 +176,16 @@ _MARKS = {True: "✅", False: "❌", None: "n/a"}
 
 def says(check: Check, limits: Rules) -> str:
     """What a check looks at, in words."""
-    risky = f"over {limits.threshold:g}"
+    over = f"CRAP over {limits.threshold:g}"
     return {
         CheckName.MAX_CRAP: "highest CRAP value of a function",
-        CheckName.MAX_EXCEEDED: f"functions {risky}",
+        CheckName.MAX_EXCEEDED: f"risky functions ({over})",
         CheckName.MAX_AVERAGE: "average CRAP value",
         CheckName.MIN_COVERAGE: "covered statements, at least",
         CheckName.MAX_UNCOVERED: "packages without coverage",
-        CheckName.MAX_NEW: f"new functions {risky}",
+        CheckName.MAX_NEW: f"new risky functions ({over})",
         CheckName.MEASURED: "functions that are not measured any more",
-        CheckName.MAX_WORSE: f"functions that are worse and {risky}" if limits.worse == "risky" else "functions that are worse",
+        CheckName.MAX_WORSE: f"functions that are worse{f' and risky ({over})' if limits.worse == 'risky' else ''}",
     }[check.name]
 
 

@@ -1,4 +1,4 @@
-"""What the tracker's API answers with: the resources of the specification, section 2, and what we add to them."""
+"""The bodies of the answers of the tracker's API (docs/api.md)."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class ProfileBody:
 
 @message
 class RepoBody:
-    """A repository; its members are capitalised as in the specification."""
+    """A repository. Clients rely on the capital letters of some members."""
 
     ID: str = member()
     URL: str = member()

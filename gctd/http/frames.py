@@ -7,26 +7,20 @@ from typing import Any
 
 import msgspec
 
-from eventlog import EventLog
 from gctd.domain.repo import Repo
 from gctd.domain.task import Task, TaskLogStored, TaskStageReached
 from gctd.domain.verdict import Verdict
 from gctd.domain.worker import Worker
 from gctd.http.bodies import RepoBody, TaskBody
-from gctd.readmodel.changes import DECIDERS
 from gctd.readmodel.views import RepoView, TaskView
 from httpkit.messages.encoding import encode
 from httpkit.sse.frames import Frame
 from projections.model import timestamp_text
-from servicekit.feed import CommitFrames, EventChange
+from servicekit.feed import EventChange
 
 
-def frames(log: EventLog) -> CommitFrames:
-    """The frames of the tracker's commits."""
-    return CommitFrames(log, DECIDERS, _frames)
-
-
-def _frames(happened: EventChange) -> Iterable[Frame]:
+def show(happened: EventChange) -> Iterable[Frame]:
+    """The frame of an event."""
     name, body = _shown(happened.event.data, happened.after, happened.sequence)
     return (Frame(happened.event.position, name, body),)
 

@@ -1,4 +1,4 @@
-"""Routes of repositories and of their analyses (specification, section 4)."""
+"""Routes of repositories and of their analyses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Routes of workers (specification, section 4)."""
+"""Routes of workers."""
 
 from __future__ import annotations
 

@@ -66,5 +66,6 @@ MODEL = ReadModel(
         Projection("workers", 1, (WORKERS,), {worker.CATEGORY: _worker}, latest=frozenset({worker.CATEGORY})),
     ),
     migrations="gctd.readmodel.migrations",
+    folds={decider.category: decider.fold for decider in (repo.REPO, task.TASK, worker.WORKER)},
     settings=SettingNames(prefix="GCTD"),
 )

@@ -23,6 +23,10 @@ class ProcessError(ScanError):
     status = HTTPStatus.INTERNAL_SERVER_ERROR
 
 
+class UnsafeFile(ScanError):
+    """A file or directory that untrusted code could write is not what it has to be: the text says why it is not read."""
+
+
 class GitError(ScanError):
     """The remote repository cannot be read: the text says why. It has no credentials in it."""
 

@@ -60,14 +60,20 @@ async def open_broker(settings: Settings, *, name: str) -> AsyncIterator[Broker]
         for drift in await streams.apply(connection, declared):
             _log.warning("stream differs from its declaration", drift=str(drift))
 
-        async def repair() -> None:
-            await streams.apply(connection, declared)
+        yield broker_on(connection, JetStreamLog(connection, EVENTS, REGISTRY), declared)
 
-        yield Broker(
-            connection=connection,
-            log=JetStreamLog(connection, EVENTS, REGISTRY),
-            queue=WorkQueue(connection, JOBS, CONSUMER, repair=repair),
-            presence=Presence(connection, WORKERS),
-            blobs=BlobStore(connection, BLOBS),
-            logs=TextStreams(connection, logs.STREAM, prefix=logs.PREFIX),
-        )
+
+def broker_on(connection: Connection, log: JetStreamLog, declared: Declarations) -> Broker:
+    """The streams and buckets on a connection, which are there as they are declared."""
+
+    async def repair() -> None:
+        await streams.apply(connection, declared)
+
+    return Broker(
+        connection=connection,
+        log=log,
+        queue=WorkQueue(connection, JOBS, CONSUMER, repair=repair),
+        presence=Presence(connection, WORKERS),
+        blobs=BlobStore(connection, BLOBS),
+        logs=TextStreams(connection, logs.STREAM, prefix=logs.PREFIX),
+    )

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-from pathlib import Path
-
 import attrs
 
 from eventlog import BlobMissing
@@ -18,12 +15,12 @@ from gctd.worker.work import WorkFailed
 
 @attrs.frozen(kw_only=True)
 class Measured:
-    """A test run. `profile` is its coverage profile as a file, None where there is none; `sandbox` what it ran in.
+    """A test run. `profile` is the text of its coverage profile, None if there is none; `sandbox` is the kind of its sandbox.
 
-    `tests` says what became of each package, None where that is not known.
+    `tests` has the result of each package, None if it is not known.
     """
 
-    profile: Path | None
+    profile: bytes | None
     go_version: str
     flags: tuple[str, ...]
     uncovered: tuple[PackageProblem, ...]
@@ -49,25 +46,24 @@ def measured_now(run: GoTestRun, sandbox: str) -> Measured:
     )
 
 
-async def measured_before(measurement: Measurement, blobs: Blobs, profile: Path) -> Measured:
-    """The run of an earlier task; its profile is written to the file `profile`. Raises WorkFailed where that is gone."""
-    stored = measurement.profile
+async def measured_before(measurement: Measurement, blobs: Blobs) -> Measured:
+    """The run of an earlier task. Raises WorkFailed if its profile is gone."""
+    stored, body = measurement.profile, None
     if stored is not None:
         try:
             body = await blobs.get(stored.digest)
         except BlobMissing as missing:
             reason = f"the coverage profile of {measurement.task} is gone: {missing}; analyse that commit anew"
             raise WorkFailed(reason, permanent=True) from missing
-        await asyncio.to_thread(profile.write_bytes, body)
     tests = None
     if measurement.tests is not None:
         try:
             tests = decode_facts(await blobs.get(measurement.tests.digest))
         except BlobMissing as missing:
-            reason = f"what became of the tests of {measurement.task} is gone: {missing}; analyse that commit again"
+            reason = f"the test results of {measurement.task} are gone: {missing}; analyse that commit again"
             raise WorkFailed(reason, permanent=True) from missing
     return Measured(
-        profile=None if stored is None else profile,
+        profile=body,
         go_version=measurement.go_version,
         flags=tuple(flag for flag in measurement.flags if not flag.startswith("--")),  # those of `go`, not of the scoring
         uncovered=measurement.uncovered,

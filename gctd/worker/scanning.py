@@ -8,7 +8,6 @@ import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
-from pathlib import Path
 
 import msgspec
 
@@ -33,8 +32,9 @@ from gctd.scan.git.commands import Git
 from gctd.scan.go.discovery import discover, nested_modules
 from gctd.scan.go.run_tests import Plan, run_tests
 from gctd.scan.go.staging import staged
-from gctd.scan.go.toolchain import Toolchain, find_toolchain
+from gctd.scan.go.toolchain import GoCaches, Toolchain, find_toolchain
 from gctd.scan.hosts.asking import Hosts
+from gctd.scan.isolation.files import Directory
 from gctd.scan.isolation.output import OnLog
 from gctd.scan.isolation.sandbox import Sandbox, find_sandbox
 from gctd.settings import Settings, size
@@ -149,28 +149,29 @@ class Scanning:
             module_dir = checkout.path / project.name
             before = task.rescores
             metadata = before.metadata if before else await metadata_of(self._hosts, url, checkout.path)
-            with staged(module_dir) as profile:
+            with Directory.open(checkout.path) as source:
                 left = limit - (time.monotonic() - started)
                 on_log(f"project {project.name}: module {project.module_path}, {self._toolchain.version}")
                 if before is not None:
                     on_log("scoring the coverage profile of an earlier task again")
-                    run = await measured_before(before, self._blobs, profile)
+                    run = await measured_before(before, self._blobs)
                 else:
-                    plan = self._plan(task, checkout, project, profile, left)
+                    plan = self._plan(task, checkout, project, left)
                     run = measured_now(await run_tests(self._toolchain, plan, on_stage, on_log), self._sandbox.kind)
                 await on_stage("analyse")
-                given = EngineInput(
-                    module_dir=module_dir,
-                    repository=checkout.path,
-                    module_path=project.module_path,
-                    profile=run.profile,
-                    nested=nested_modules(project.name, tuple(other.name for other in projects)),
-                    options=options,
-                    tests=run.tests,
-                    cache=parse_cache(self._settings.cache_directory, task.repo_id, task.project),
-                )
-                left = limit - (time.monotonic() - started)
-                report = await score(engine, given, checkout.job, left, self._sandbox, on_log)
+                with staged(source, checkout.path, project.name, run.profile) as profile:
+                    given = EngineInput(
+                        module_dir=module_dir,
+                        repository=checkout.path,
+                        module_path=project.module_path,
+                        profile=profile,
+                        nested=nested_modules(project.name, tuple(other.name for other in projects)),
+                        options=options,
+                        tests=run.tests,
+                        cache=parse_cache(self._settings.cache_directory, task.repo_id, task.project),
+                    )
+                    left = limit - (time.monotonic() - started)
+                    report = await score(engine, given, checkout.job, left, self._sandbox, on_log)
                 summary = report.summary
                 on_log(f"{engine.name}: {summary.total_funcs} functions, {summary.exceeded} of them over the threshold")
                 on_log(
@@ -179,18 +180,19 @@ class Scanning:
                 await on_stage("store")
                 return await self._store(task, checkout, project, run, report, metadata, started)
 
-    def _plan(self, task: Task, checkout: Checkout, project: Project, profile: Path, left: float) -> Plan:
+    def _plan(self, task: Task, checkout: Checkout, project: Project, left: float) -> Plan:
         test_args, go_flags = parse_test_args(task.config.test_args or ""), parse_go_flags(task.config.go_flags or "")
 
         async def restore(packages: Sequence[str], seconds: float) -> None:
             flags = (*go_flags, *test_args)
-            await self._stdlib.restore(packages, checkout.go_cache, checkout.job, flags=flags, seconds=seconds)
+            await self._stdlib.restore(packages, checkout.go_caches, checkout.job, flags=flags, seconds=seconds)
 
         return Plan(
-            module_dir=checkout.path / project.name,
-            profile=profile,
+            source=checkout.path,
+            project=project.name,
+            commit=checkout.commit_sha,
             job=checkout.job,
-            cache=checkout.go_cache,
+            caches=GoCaches.below(checkout.go_caches),
             timeout=left,
             test_args=test_args,
             go_flags=go_flags,
@@ -261,7 +263,7 @@ class Scanning:
         if run.profile is None:
             return None, None
         path = profile_path(task.repo_id, task.project, checkout.commit_sha)
-        stored = await self._blobs.put(await asyncio.to_thread(run.profile.read_bytes))
+        stored = await self._blobs.put(run.profile)
         await self._blobs.link(path, stored)
         return Blob(digest=stored.digest, size=stored.size), path
 

@@ -27,11 +27,17 @@ def decode_cursor(text: str, kind: type[T]) -> T:
         padded = text + "=" * (-len(text) % 4)
         key = msgspec.json.decode(base64.b64decode(padded, altchars=b"-_", validate=True), type=kind)
     except (ValueError, binascii.Error, msgspec.MsgspecError):
-        raise _not_a_cursor() from None
-    if any(_TEXT.broken(part) for part in cast("tuple[Any, ...]", key)):
-        raise _not_a_cursor()
+        raise not_a_cursor() from None
+    if any(_TEXT.broken(part) or _too_large(part) for part in cast("tuple[Any, ...]", key)):
+        raise not_a_cursor()
     return key
 
 
-def _not_a_cursor() -> Invalid:
+def _too_large(part: Any) -> bool:
+    """Whether a database has no such number."""
+    return isinstance(part, int) and not -(2**63) <= part < 2**63
+
+
+def not_a_cursor() -> Invalid:
+    """The error for a text that cannot be a cursor of the list."""
     return Invalid([FieldError("is not a cursor of this list", parameter="cursor")])

@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator
 from importlib.resources import files
 from importlib.resources.abc import Traversable
+from pathlib import Path
 
 import attrs
 from aiohttp import web
@@ -66,7 +67,7 @@ class Asset:
 
 
 class Pages:
-    """The files of one directory of a package, by their path in it.
+    """The files of one directory of a package, or of a directory in the file system, by their path in it.
 
     `index` is the file that is served at each of `paths` (`/`, and the deep links of a page that does its own routing); every
     file is served at `prefix` followed by its path. With `answers_all` a browser gets the index, with status 404, at any path
@@ -75,7 +76,7 @@ class Pages:
 
     def __init__(
         self,
-        package: str,
+        package: str | Path,
         directory: str,
         *,
         prefix: str = "/",
@@ -83,7 +84,8 @@ class Pages:
         paths: tuple[str, ...] = ("/",),
         answers_all: bool = False,
     ) -> None:
-        assets = {name: Asset.of(name, body) for name, body in _files(files(package).joinpath(directory))}
+        root = files(package).joinpath(directory) if isinstance(package, str) else package.joinpath(directory)
+        assets = {name: Asset.of(name, body) for name, body in _files(root)}
         if index not in assets:
             raise FileNotFoundError(f"{package}/{directory} has no {index}")
         self.by_path = dict.fromkeys(paths, assets[index]) | {f"{prefix}{name}": asset for name, asset in assets.items()}

@@ -1,4 +1,4 @@
-"""`pantry migrate up | down | version | force` (specification, section 8)."""
+"""`pantry migrate up | down | version | force`."""
 
 from __future__ import annotations
 

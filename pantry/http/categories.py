@@ -1,4 +1,4 @@
-"""Routes of categories (specification, section 4)."""
+"""Routes of categories."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class NewCategory:
     """A category to be."""
 
     name: str = naming(NAME_LENGTH, description="unique", example="Baking")
-    description: str = member(default="", max_length=LONGEST_TEXT, multiline=True)
+    description: str | None = member(default=None, max_length=LONGEST_TEXT, multiline=True)
 
 
 @message
@@ -51,7 +51,7 @@ class EditedCategory:
 
     id: str = path(pattern=_ID)
     name: str = naming(NAME_LENGTH, description="unique", example="Baking")
-    description: str = member(default="", max_length=LONGEST_TEXT, multiline=True)
+    description: str | None = member(default=None, max_length=LONGEST_TEXT, multiline=True)
 
 
 async def list_categories(request: ListCategories, call: Call[Services]) -> Answer[Sequence[CategoryBody]]:
@@ -66,7 +66,7 @@ async def list_categories(request: ListCategories, call: Call[Services]) -> Answ
 
 async def create_category(request: NewCategory, call: Call[Services]) -> Answer[CategoryBody]:
     """Create a category. Its name must be free."""
-    outcome = await call.services.pantry.create_category(request.name, request.description, context(call))
+    outcome = await call.services.pantry.create_category(request.name, request.description or "", context(call))
     return await _answer(outcome, call, {"Location": f"/api/v1/categories/{outcome.state.id}"})
 
 
@@ -81,7 +81,7 @@ async def get_category(request: OneCategory, call: Call[Services]) -> Answer[Cat
 async def edit_category(request: EditedCategory, call: Call[Services]) -> Answer[CategoryBody]:
     """Replace name and description. The old name is free then."""
     outcome = await call.services.pantry.edit_category(
-        request.id, request.name, request.description, version=version_wanted(call), context=context(call)
+        request.id, request.name, request.description or "", version=version_wanted(call), context=context(call)
     )
     return await _answer(outcome, call, {})
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import Any
 
-from httpkit.messages.fields import UNSET, member
+from httpkit.messages.fields import UNSET, member, query
 from pantry.domain import ean13
 from pantry.domain.quantity import LARGEST, number, thousandths
 
@@ -40,10 +40,31 @@ def quantity(**how: Any) -> Any:
     return member(parse=_positive, schema=schema, **how)
 
 
-def amount(**how: Any) -> Any:
-    """A member that is a quantity of 0 or more, in thousandths inside."""
-    schema = {"type": "number", "minimum": 0, "maximum": _LARGEST, "multipleOf": SMALLEST}
-    return member(parse=_not_negative, schema=schema, **how)
+def amount(*, null: int | None = None, **how: Any) -> Any:
+    """A member that is a quantity of 0 or more, in thousandths inside. `null`: the quantity that null means, if it is taken."""
+    schema: dict[str, Any] = {"type": "number", "minimum": 0, "maximum": _LARGEST, "multipleOf": SMALLEST}
+    if null is None:
+        return member(parse=_not_negative, schema=schema, **how)
+    schema["type"] = ["number", "null"]
+    return member(parse=lambda value: null if value is None else _not_negative(value), schema=schema, **how)
+
+
+_FLAGS = {
+    **dict.fromkeys(("1", "t", "T", "true", "True", "TRUE"), True),
+    **dict.fromkeys(("0", "f", "F", "false", "False", "FALSE"), False),
+}
+"""The spellings that clients of the first program use."""
+
+
+def _flag(text: str) -> bool:
+    if text not in _FLAGS:
+        raise ValueError("must be true or false")
+    return _FLAGS[text]
+
+
+def flag(description: str) -> Any:
+    """A query parameter that is true or false, or empty for a parameter that is left out."""
+    return query(default=None, parse=_flag, schema={"type": "string", "enum": list(_FLAGS)}, description=description, empty=True)
 
 
 def _named(value: Any) -> str:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from projections.cli.options import database_option, model_named, nats_option, opened_log, workers_option
-from projections.cli.working import ordered, shown
+from projections.cli.working import ordered, parked_line, shown
 from terminalkit.command import command
 from terminalkit.exits import ExitCode
 from terminalkit.options import examples
@@ -41,6 +41,7 @@ async def rebuild(
     """Make the read model NAME again beside the live tables, verify it, and switch to it. Reads and writes go on meanwhile.
 
     A read model is made whole: its projections are read together. Interrupted, it is gone on with by `projections resume`.
+    Exit code 5: something in the log is not sound, or an aggregate is parked; it is named.
     """
     from projections.rebuild.copies import CopyPart  # noqa: PLC0415 - slow
     from projections.stores.databases import copies_at  # noqa: PLC0415 - slow
@@ -70,6 +71,7 @@ async def resume(invocation: Invocation, *, name: str | None, nats_url: str, dat
 
 async def _make(invocation: Invocation, model: ReadModel, nats_url: str, database: str, *, no_switch: bool, count: int) -> int:
     from projections.parallel import Workers  # noqa: PLC0415 - slow
+    from projections.rebuild.audit import audit  # noqa: PLC0415 - slow
     from projections.rebuild.copies import CopyPart  # noqa: PLC0415 - slow
     from projections.rebuild.operations import Operation  # noqa: PLC0415 - slow
     from projections.rebuild.rebuild import confirm, fill  # noqa: PLC0415 - slow
@@ -81,10 +83,19 @@ async def _make(invocation: Invocation, model: ReadModel, nats_url: str, databas
         async with copies_at(database).store(CopyPart.NEW) as copy:
             await fill(copy, log, model, run=shown(output, "filling", workers))
             sequence = await confirm(copy, log, model, run=shown(output, "verifying", workers))
+            problems = (await audit(log, model, until=sequence)).problems
+            parked = await copy.parked()
         output.note(f"the copy equals a fold of the log up to sequence {sequence}")
         if not no_switch:
             sequence = (await ordered(Operation.SWITCH, database, log, model)).sequence
             output.note("switched; `projections rollback` goes back")
+    lines = [parked_line(one) for one in parked]
     if output.json:
-        output.document({"read_model": model.name, "sequence": sequence, "switched": not no_switch})
-    return ExitCode.OK
+        document = {"read_model": model.name, "sequence": sequence, "switched": not no_switch, "log": list(problems)}
+        output.document(document | {"parked": lines})
+    else:
+        for problem in problems:
+            output.row(["log", problem])
+        for line in lines:
+            output.row(["parked", line])
+    return ExitCode.CONFLICT if problems or parked else ExitCode.OK

@@ -38,8 +38,8 @@ class Workers:
     """
 
     def __init__(self, model: ReadModel, count: int, *, place: str | None = None) -> None:
-        place = place or place_of(model)
-        if at(place) is not model:
+        place = place or (place_of(model) if count else "")
+        if place and at(place) is not model:
             raise ValueError(f"{place} is not the read model {model.name!r} that is to be derived")
         self._workers = [_Worker(place) for _ in range(count)]
 

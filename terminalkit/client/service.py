@@ -47,6 +47,11 @@ class ServiceClient:
         """See that the server can do its work. Raises Unavailable, which says what it lacks."""
         await self._transport.request("GET", "/readyz")
 
+    async def readiness(self, concern: str) -> Mapping[str, object]:
+        """What the server says of its readiness for `reads` or `writes`. Raises Unavailable, which says what it lacks."""
+        answer = await self._transport.request("GET", "/readyz", query={"for": concern})
+        return answer.document if isinstance(answer.document, dict) else {}
+
     async def _command(
         self,
         path: str,

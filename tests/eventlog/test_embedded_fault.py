@@ -17,6 +17,7 @@ import pytest
 
 from eventlog.embedded.nats import DataDirectoryInUse, EmbeddedServer, ServerFailed
 from eventlog.embedded.ports import free_port
+from tests.support.log.damage import flip
 from tests.support.log.nats import plain_client
 from tests.support.waiting import wait_until
 
@@ -204,3 +205,35 @@ async def test_a_data_directory_that_cannot_be_used_is_refused(tmp_path: Path) -
     (tmp_path / "file").write_text("")
     with pytest.raises(ServerFailed, match="file"):
         await EmbeddedServer(tmp_path / "file" / "data").start()
+
+
+async def test_after_a_kill_the_last_blocks_are_copied_aside_before_the_server_can_cut_them(tmp_path: Path) -> None:
+    """A flipped bit and a kill: the server cuts the stream at the start; the copy has the records behind it."""
+    async with EmbeddedServer(tmp_path / "nats") as server:
+        async with plain_client(server.url) as client:
+            await client.jetstream().add_stream(name="S", subjects=["s.*"])
+            for number in range(1, 31):
+                await client.jetstream().publish(f"s.{number}", b"record %d." % number)
+        await server.kill()
+        flip(tmp_path / "nats", "S", b"record 8.")
+        await server.start()
+        async with plain_client(server.url) as client:
+            left = (await client.jetstream().stream_info("S")).state.messages
+        assert left < 30, "the server cuts"
+        [copy] = (tmp_path / "nats" / "before-recovery").glob("*/S/*.blk")
+        content = copy.read_bytes()
+        assert all(b"record %d." % number in content for number in range(9, 31))
+        for _ in range(3):
+            await server.kill()
+            await server.start()
+        assert len(list((tmp_path / "nats" / "before-recovery").iterdir())) == 2
+
+
+async def test_after_a_stop_in_good_order_nothing_is_copied(tmp_path: Path) -> None:
+    async with EmbeddedServer(tmp_path / "nats") as server:
+        async with plain_client(server.url) as client:
+            await client.jetstream().add_stream(name="S", subjects=["s"])
+            await client.jetstream().publish("s", b"one")
+        await server.restart()
+    async with EmbeddedServer(tmp_path / "nats"):
+        assert not (tmp_path / "nats" / "before-recovery").exists()

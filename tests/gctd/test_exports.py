@@ -245,7 +245,7 @@ def test_a_comment_has_the_verdict_of_the_gate() -> None:
     assert "**The gate is not passed: 2 of 4 checks failed.**" in text
     assert "| ✅ | average CRAP value | 50 | 100 |" in text
     assert "| n/a | covered statements, at least | not known | 50 |" in text
-    assert "| ❌ | new functions over 30 | 3 | 0 |" in text
+    assert "| ❌ | new risky functions (CRAP over 30) | 3 | 0 |" in text
 
 
 def test_a_comment_without_an_analysis_before_says_so() -> None:

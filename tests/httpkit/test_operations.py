@@ -30,7 +30,7 @@ from tests.support.pace import within
 async def fine() -> None: ...
 
 
-async def test_alive_and_ready_are_as_the_specification_says() -> None:
+async def test_alive_and_ready_have_their_bodies() -> None:
     async with open_shop(health=Health({"database": fine, "broker": fine})) as shop:
         for path in "/livez", "/health", "/readyz":
             reply = await ask(shop.port, f"GET {path}")

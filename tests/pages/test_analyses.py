@@ -93,7 +93,7 @@ async def test_an_analysis_names_the_worst_functions_and_what_would_help(shown: 
     coverage = page.get_by_role("region", name="Coverage", exact=True)
     await expect(coverage).to_contain_text("build failed: undefined: x")
     gate = page.get_by_role("region", name="Gate")
-    await expect(gate).to_contain_text("1 new functions over 30, the limit is 0")
+    await expect(gate).to_contain_text("1 new risky functions (CRAP over 30), the limit is 0")
     await expect(gate).to_contain_text("not passed")
 
 

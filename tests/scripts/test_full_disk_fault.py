@@ -95,8 +95,10 @@ async def fill_and_free(server: Server, disk: SmallDisk, supervisor: Supervised)
     acknowledged: list[str] = []
     unknown: list[int] = []
 
+    enough = asyncio.Event()
+
     async def load() -> None:
-        while True:
+        while not enough.is_set():
             answer = await server.move("in", 1)
             if answer.status == 201:
                 acknowledged.append(answer.body["id"])
@@ -120,9 +122,8 @@ async def fill_and_free(server: Server, disk: SmallDisk, supervisor: Supervised)
     before = len(acknowledged)
     await server.ready(timeout=10 + 20)
     await wait_until(lambda: len(acknowledged) > before + 20)
-    for task in loading:
-        task.cancel()
-    await asyncio.gather(*loading, return_exceptions=True)
+    enough.set()
+    await asyncio.gather(*loading)
     assert "nats-server has closed a stream after a write error" in supervisor.said
     stock = await server.stock()
     assert len(acknowledged) <= stock <= len(acknowledged) + len(unknown)

@@ -42,10 +42,11 @@ function valueText(value: number, increment: number): string {
 }
 
 /** Half a step of room at both ends, so that bars are whole and one point stands in the middle. */
-function rangeAlong(data: ArrayLike<number>, from: number, to: number, isTime: boolean): [number, number] {
-  const [first, second] = [data[0], data[1]];
-  const room = first !== undefined && second !== undefined ? (second - first) / 2 : isTime ? HOUR : 0.5;
-  return [from - (isTime ? Math.min(room, DAY) : 0.5), to + (isTime ? Math.min(room, DAY) : 0.5)];
+function rangeAlong(data: ArrayLike<number>, isTime: boolean): [number, number] {
+  const [first = 0, second] = [data[0], data[1]];
+  const last = data[data.length - 1] ?? first;
+  const room = !isTime ? 0.5 : second === undefined ? HOUR : Math.min((second - first) / 2, DAY);
+  return [first - room, last + room];
 }
 
 /** The indexes of the points that are marked. */
@@ -119,7 +120,7 @@ export function optionsOf(Plot: typeof uPlot, { width, height, columns, along, b
     padding: [8, 16, 0, 0],
     tzDate: (second) => Plot.tzDate(new Date(second * 1000), "Etc/UTC"),
     scales: {
-      x: { time: isTime, range: (plot, from, to) => rangeAlong(plot.data[0], from, to, isTime) },
+      x: { time: isTime, range: (plot) => rangeAlong(plot.data[0], isTime) },
       y: { range: (_, __, most) => [0, Math.max(1, most * 1.1)] },
     },
     hooks: { drawAxes: [(plot) => drawBreaks(plot, breaks(), muted)], setCursor: [(plot) => pointed(plot, onPoint)] },

@@ -18,6 +18,8 @@ class CheckStatus(StrEnum):
     OK = "ok"
     WARN = "warn"
     FAIL = "fail"
+    UNKNOWN = "unknown"
+    """It could not be looked at."""
 
 
 @attrs.frozen
@@ -30,7 +32,7 @@ class Finding:
 
 
 Check = Callable[[], Awaitable[Finding | None]]
-"""Gives None where there is nothing to be known."""
+"""Gives None where there is no such thing, as a disk of a database that is not a file."""
 
 
 def ok(detail: str) -> Finding:
@@ -46,6 +48,11 @@ def warn(detail: str, fix: str) -> Finding:
 def fail(detail: str, fix: str) -> Finding:
     """It does not work."""
     return Finding(CheckStatus.FAIL, detail, fix)
+
+
+def unknown(detail: str, fix: str) -> Finding:
+    """It could not be looked at: `detail` says why."""
+    return Finding(CheckStatus.UNKNOWN, detail, fix)
 
 
 async def examine(checks: Mapping[str, Check]) -> Sequence[tuple[str, Finding]]:

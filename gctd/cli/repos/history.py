@@ -88,7 +88,7 @@ async def diff(
 ) -> int:
     """Show which functions of a project changed between two analyses, the largest change first.
 
-    A commit is named by at least 7 of its digits. `fixed`: the value was over the threshold and is no more.
+    A commit is named by at least 7 of its digits. `fixed`: the function was risky and is not any more.
     """
     id_ = await analyses_of(session, url, project)
     wanted = (0 if session.output.json else LISTED) if limit is None else limit
@@ -139,11 +139,11 @@ def _show_diff(output: Output, found: Diff) -> None:
             ("functions", f"{old.total_funcs} -> {new.total_funcs}"),
             ("average", f"{score(old.average)} -> {score(new.average)}"),
             ("total", f"{score(old.combined)} -> {score(new.combined)}"),
-            (f"over {found.threshold:g}", f"{old.exceeded} -> {new.exceeded}"),
+            ("risky", f"{old.exceeded} -> {new.exceeded}"),
             ("changes", ", ".join(f"{found.counts.get(status, 0)} {status}" for status in STATUSES)),
             ("measurement", _measurement(found)),
             ("partial", "a report was shortened (--min, --top)" if found.partial else ""),
-            ("measured otherwise", Painted(breaks_text(found.breaks), "yellow") if found.breaks else ""),
+            ("measured differently", Painted(breaks_text(found.breaks), "yellow") if found.breaks else ""),
         ]
     )
     if found.functions:

@@ -27,7 +27,7 @@ class AttemptLog:
     cut_at: int
 
 
-@REGISTRY.event("TaskQueued", version=5)
+@REGISTRY.event("TaskQueued", version=5, reads=[1, 2, 3, 4])
 @attrs.frozen(kw_only=True)
 class TaskQueued:
     """A project is to be analysed, with the settings that hold for it now.
@@ -49,12 +49,6 @@ class TaskQueued:
     commit_sha: str | None = None
     rescores: Measurement | None = None
     baseline: bool = False
-
-
-REGISTRY.upcast("TaskQueued", 1)(lambda fields: fields)
-REGISTRY.upcast("TaskQueued", 2)(lambda fields: fields)
-REGISTRY.upcast("TaskQueued", 3)(lambda fields: fields)
-REGISTRY.upcast("TaskQueued", 4)(lambda fields: fields)
 
 
 @REGISTRY.event("TaskStarted")
@@ -109,7 +103,7 @@ class TaskAttemptLost:
     at: datetime
 
 
-@REGISTRY.event("TaskCompleted", version=3)
+@REGISTRY.event("TaskCompleted", version=3, reads=[1, 2])
 @attrs.frozen(kw_only=True)
 class TaskCompleted:
     """An attempt succeeded."""
@@ -117,10 +111,6 @@ class TaskCompleted:
     attempt: int
     analysis: Analysis
     at: datetime
-
-
-REGISTRY.upcast("TaskCompleted", 1)(lambda fields: fields)
-REGISTRY.upcast("TaskCompleted", 2)(lambda fields: fields)
 
 
 @REGISTRY.event("TaskFailed")

@@ -20,7 +20,7 @@ from gctd.engines.state import State
 
 NAME = "go-crap"
 STAGED = ".go-crap-cover.out"
-"""The profile's name in the module's directory, from which go-crap tells the module (specification, section 1)."""
+"""The profile's name in the module's directory, from which go-crap derives the module."""
 LARGEST = 512 << 20
 """Bytes that its report may have."""
 _VERSION = re.compile(r"v?([0-9]+\.[0-9]+\.[0-9]+)[\w.+-]*")

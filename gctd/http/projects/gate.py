@@ -29,7 +29,7 @@ _FROM = f"what it is compared with: {POINT}, of another commit; such a verdict i
 _USUAL = f"{BASE}; the last commit that was analysed before on the same ref"
 _TO = f"what is judged: {POINT}; the latest"
 _THRESHOLD = "above it a function is risky; the project's own"
-_WORSE = "which count for `max_worse`: any, or those over the threshold now"
+_WORSE = "which count for `max_worse`: any, or those that are risky now"
 _MEASURED = "whether functions that lost their measurement fail the gate"
 _TIME_LIMIT = 150.0
 
@@ -44,11 +44,11 @@ class Judge:
     to: str | None = query(default=None, schema=formats.POINT, description=_TO)
     threshold: float | None = query(default=None, ge=0, le=_MOST, description=_THRESHOLD)
     max_crap: float | None = query(default=None, ge=0, le=_MOST, description="most that the value of any function may be")
-    max_exceeded: int | None = query(default=None, ge=0, le=1_000_000, description="most functions over the threshold")
+    max_exceeded: int | None = query(default=None, ge=0, le=1_000_000, description="most risky functions")
     max_average: float | None = query(default=None, ge=0, le=_MOST, description="most that the average may be")
     min_coverage: float | None = query(default=None, ge=0, le=100, description="least share of covered statements, per cent")
     max_uncovered: int | None = query(default=None, ge=0, le=1_000_000, description="most packages without coverage")
-    max_new: int = query(default=0, ge=0, le=1_000_000, description="most new functions over the threshold")
+    max_new: int = query(default=0, ge=0, le=1_000_000, description="most new risky functions")
     max_worse: int = query(default=0, ge=0, le=1_000_000, description="most functions whose value rose")
     worse: Worse = query(default="any", description=_WORSE)
     new_risk: bool = query(default=True, description="whether `max_new` and `max_worse` are checked")
@@ -65,11 +65,11 @@ class AskForVerdict:
     to: str | None = member(default=None, schema=formats.POINT, description=_TO)
     threshold: float | None = member(default=None, ge=0, le=_MOST, description=_THRESHOLD)
     max_crap: float | None = member(default=None, ge=0, le=_MOST, description="most that the value of any function may be")
-    max_exceeded: int | None = member(default=None, ge=0, le=1_000_000, description="most functions over the threshold")
+    max_exceeded: int | None = member(default=None, ge=0, le=1_000_000, description="most risky functions")
     max_average: float | None = member(default=None, ge=0, le=_MOST, description="most that the average may be")
     min_coverage: float | None = member(default=None, ge=0, le=100, description="least share of covered statements, per cent")
     max_uncovered: int | None = member(default=None, ge=0, le=1_000_000, description="most packages without coverage")
-    max_new: int = member(default=0, ge=0, le=1_000_000, description="most new functions over the threshold")
+    max_new: int = member(default=0, ge=0, le=1_000_000, description="most new risky functions")
     max_worse: int = member(default=0, ge=0, le=1_000_000, description="most functions whose value rose")
     worse: Worse = member(default="any", description=_WORSE)
     new_risk: bool = member(default=True, description="whether `max_new` and `max_worse` are checked")

@@ -1,4 +1,4 @@
-"""Routes of tasks: schedule, list, look at, remove (specification, section 4)."""
+"""Routes of tasks: schedule, list, look at, remove."""
 
 from __future__ import annotations
 

@@ -1,16 +1,15 @@
 """What Go has built of its standard library, to begin the build cache of a repository with.
 
-A repository has a build cache of its own, because its tests can write there: nothing that one repository left is ever used for
-another. Most of what Go builds for a first scan is its own library, though. That is built here, in a cache that only this module
-writes to and that no sandbox shows, from nothing but Go's installation; each scan that begins adds what is still missing. A new
-cache gets a copy, and no hard links: tests run as the owner of the files and could change what other repositories have. Where the
-file system can, the copies share their blocks.
+A repository has a build cache of its own: Go does not check what it finds there, and building reads the repository's input to a
+C compiler. Nothing that one repository left is ever used for another. Most of what Go builds for a first scan is its own library,
+though. That is built here, in a cache that only this module writes to and that no sandbox shows, from nothing but Go's
+installation; each scan that begins adds what is still missing. A new cache gets a copy, and no hard links. If the file system
+can, the copies share their blocks.
 """
 
 from __future__ import annotations
 
 import asyncio
-import os
 import re
 from collections.abc import Iterable, Sequence
 from hashlib import sha256
@@ -44,13 +43,13 @@ class StdlibBuildCache:
     toolchain: Toolchain
 
     async def restore(self, packages: Iterable[str], into: Path, job: Path, *, flags: Sequence[str], seconds: float) -> None:
-        """Begin a Go cache with these packages of the standard library, built; at its first scan, before its tests run.
+        """Begin the caches of a repository with these packages of the standard library, built; at its first scan.
 
-        `into` is the cache (see `GoPlaces`), the directory above it that of the repository, where no test can write; `job` the
-        job's folder; `flags` those that go is given. Where that does not work out, Go builds what it needs by itself.
+        `into` is the directory of the repository's caches (see `GoCaches`); `job` the job's folder; `flags` those that go is
+        given. If that does not work out, Go builds what it needs by itself.
         """
-        restored = into.with_name("restored")
-        async with locked(self.directory.lock(into.parent.name)):
+        restored = into / "restored"
+        async with locked(self.directory.lock(into.name)):
             if restored.exists():
                 return
             try:
@@ -81,7 +80,8 @@ class StdlibBuildCache:
     async def _build(self, packages: Sequence[str], seed: Path, job: Path, flags: Sequence[str], seconds: float) -> None:
         """Build what is missing: packages, and the program that reports on packages without tests."""
         named = [path for path in packages if _NAME.fullmatch(path) and not {"internal", "vendor"} & set(path.split("/"))]
-        environment = go_environment(self.toolchain, GoPlaces(job=job, cache=seed), flags=flags, network=False)
+        places = GoPlaces(own=job, build=seed / "build", modules=seed / "modules")
+        environment = go_environment(self.toolchain, places, flags=flags, network=False)
         here = job / "module"
         here.mkdir()
         (here / "go.mod").write_text("module std.invalid\n")
@@ -94,10 +94,21 @@ class StdlibBuildCache:
 
 
 def _merge(copy: Path, target: Path) -> None:
-    """Move the files of one build cache into another, each as a whole, where there is none; Go may be at work there."""
-    for folder, _, files in os.walk(copy):
-        there = target / os.path.relpath(folder, copy)
-        there.mkdir(parents=True, exist_ok=True)
-        for name in files:
-            if not (there / name).exists():
-                (Path(folder) / name).rename(there / name)
+    """Move the files of one build cache into another, each as a whole, if there is none; Go may be at work there.
+
+    A build cache has one level of directories.
+    """
+    target.mkdir(parents=True, exist_ok=True)
+    for entry in list(copy.iterdir()):
+        there = target / entry.name
+        if not entry.is_dir():
+            _move(entry, there)
+            continue
+        there.mkdir(exist_ok=True)
+        for file in list(entry.iterdir()):
+            _move(file, there / file.name)
+
+
+def _move(file: Path, to: Path) -> None:
+    if not to.exists():
+        file.rename(to)

@@ -10,7 +10,7 @@ import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -68,6 +68,7 @@ class View:
 
     `cwd`: its working directory; `readable`, `writable`: files and directories beside the system's. `network`: the host's, where
     it otherwise has a loopback interface of its own. `scratch` is a directory in which the run's `/tmp` is made.
+    `writable_as` and `readable_as` show files or directories at other places: the place in the sandbox to the place outside.
     """
 
     cwd: Path
@@ -75,6 +76,8 @@ class View:
     readable: Sequence[Path] = ()
     writable: Sequence[Path] = ()
     network: bool = False
+    readable_as: Mapping[Path, Path] = attrs.field(factory=dict)
+    writable_as: Mapping[Path, Path] = attrs.field(factory=dict)
 
 
 @attrs.frozen(kw_only=True)
@@ -92,6 +95,7 @@ class Sandbox:
         options = [*self.program, *_system()]
         options += ["--bind", tempfile.mkdtemp(prefix="tmp-", dir=view.scratch), "/tmp"]  # noqa: S108 - inside
         options += [*_mounts(view.readable, "--ro-bind"), *_mounts(view.writable, "--bind")]
+        options += [*_mounts_as(view.readable_as, "--ro-bind"), *_mounts_as(view.writable_as, "--bind")]
         for place in ("/dev", "/proc", "/"):  # root outside owns what is in /proc/sys, whatever it is called inside
             options += ["--remount-ro", place]
         if not view.network:
@@ -181,6 +185,15 @@ def _mounts(paths: Iterable[Path], how: str) -> list[str]:
     places = {place for path in paths if path.exists() for place in (path.absolute(), path.resolve())}
     wanted = [place for place in sorted(places, key=lambda place: (len(place.parts), place)) if not _is_system(place)]
     return [word for place in wanted for word in (how, str(place.resolve()), str(place))]
+
+
+def _mounts_as(places: Mapping[Path, Path], how: str) -> list[str]:
+    """Each file or directory at another place, and where that really is, as the paths of a program may be either."""
+    words = []
+    for shown, source in places.items():
+        for place in dict.fromkeys((shown.absolute(), shown.resolve())):
+            words += [how, str(source.resolve()), str(place)]
+    return words
 
 
 def _is_system(path: Path) -> bool:

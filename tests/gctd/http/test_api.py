@@ -1,4 +1,4 @@
-"""The tracker's API on the running system: statuses, fields and moves of the specification, and our own rulings."""
+"""The tracker's API on the running system: statuses, fields and transitions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Each row of the specification's table of endpoints (section 4), and of our own: what it is answered with, in which shape."""
+"""Each endpoint of the tracker's API: the status and the shape of its answer."""
 
 from __future__ import annotations
 
@@ -141,7 +141,7 @@ async def test_every_row(system: TrackerSystem, names: dict[str, str]) -> None:
                 assert misfit(await answer.json(), shape) is None, where
 
 
-async def test_a_route_of_the_specification_s_is_a_row(system: TrackerSystem) -> None:
+async def test_a_documented_route_is_a_row(system: TrackerSystem) -> None:
     described = {(route.method, route.path) for route in TABLE if not route.is_stream}
     rows = {(method, path.partition("?")[0]) for method, path, *_ in ROWS}
 

@@ -134,7 +134,7 @@ async def test_the_gate_judges_what_is_there_and_what_was_added(project: Project
     assert (verdict["from"]["commit_sha"], verdict["to"]["commit_sha"]) == (FIRST.commit_sha, SECOND.commit_sha)
     assert [one["what"] for one in verdict["break"]] == ["sandbox"]
     assert verdict["checks"] == [
-        {"name": "max_new", "passed": False, "limit": 0, "value": 1, "text": "new functions over 30"},
+        {"name": "max_new", "passed": False, "limit": 0, "value": 1, "text": "new risky functions (CRAP over 30)"},
         {"name": "max_worse", "passed": False, "limit": 0, "value": 1, "text": "functions that are worse"},
     ]
     assert [(one["function"], one["checks"], one["before"] and one["before"]["crap"]) for one in verdict["functions"]] == [
@@ -170,7 +170,7 @@ async def test_the_command_line_ends_with_1_where_the_gate_is_not_passed(project
     failed = await run()
     assert (failed.code, "gate: the gate is not passed: .: max_new, max_worse" in failed.err) == (1, True)
     assert failed.rows[-6:] == [
-        ["new functions over 30", "1", "0", "failed"],
+        ["new risky functions (CRAP over 30)", "1", "0", "failed"],
         ["functions that are worse", "1", "0", "failed"],
         [""],
         ["BEFORE", "NOW", "FUNCTION", "LOCATION", "FAILED"],

@@ -216,7 +216,7 @@ async def test_the_command_line_shows_a_difference(project: Project, tmp_path: P
         ["functions", "7 -> 7"],
         ["average", "23.00 -> 11.79"],
         ["total", "161.00 -> 82.50"],
-        ["over 30", "2 -> 1"],
+        ["risky", "2 -> 1"],
         ["changes", "1 new, 1 fixed, 2 worse, 1 better, 1 gone, 2 unchanged"],
         [""],
         ["STATUS", "BEFORE", "AFTER", "CHANGE", "FUNCTION", "LOCATION"],

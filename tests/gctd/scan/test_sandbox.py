@@ -16,7 +16,7 @@ from gctd.engines.engine import EngineInput
 from gctd.engines.native import NativeEngine
 from gctd.scan.errors import NoSandbox
 from gctd.scan.go.run_tests import GoTestRun, Plan, run_tests
-from gctd.scan.go.toolchain import Downloads, Toolchain
+from gctd.scan.go.toolchain import Downloads, GoCaches, Toolchain
 from gctd.scan.isolation.process import Finished, Limits, run
 from gctd.scan.isolation.sandbox import Sandbox, View, candidates, find_sandbox
 from gctd.worker.scoring import score
@@ -230,7 +230,7 @@ async def go(files: dict[str, str], job: Path, cache: Path, toolchain: Toolchain
     async def stage(_: str) -> None:
         pass
 
-    plan = Plan(module_dir=source, profile=source / "profile", job=job, cache=cache, timeout=100.0, sandbox=sandbox, **options)
+    plan = Plan(source=source, project=".", job=job, caches=GoCaches.below(cache), timeout=100.0, sandbox=sandbox, **options)
     result: GoTestRun = await run_tests(toolchain, plan, stage, lines.append)
     return result, lines
 
@@ -245,7 +245,7 @@ async def test_tests_are_run_with_coverage_as_without_it(
     result, _ = await go(dict(gorepo.KINDS["single"]), job, go_cache, toolchain, sandbox)
     assert [package.outcome for package in result.packages] == ["ok"]
     assert result.profile is not None
-    assert "single.go" in result.profile.read_text()
+    assert "single.go" in result.profile.decode()
 
 
 async def test_a_test_that_wants_the_network_fails_as_any_other_and_breaks_nothing(

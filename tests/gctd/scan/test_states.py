@@ -12,7 +12,9 @@ from gctd.engines.engine import EngineInput
 from gctd.engines.native import NativeEngine
 from gctd.engines.report import FunctionEntry, Report
 from gctd.scan.go.run_tests import Plan, run_tests
-from gctd.scan.go.toolchain import Toolchain
+from gctd.scan.go.staging import staged
+from gctd.scan.go.toolchain import GoCaches, Toolchain
+from gctd.scan.isolation.files import Directory
 from gctd.worker.measuring import measured_now
 
 LOOP = "for i := 0; i < x; i++ {\n\t\tif i > 3 && x > 5 || i == 2 {\n\t\t\treturn i\n\t\t}\n\t}\n\treturn x\n"
@@ -80,7 +82,7 @@ def analyse(tmp_path: Path, go_cache: Path, toolchain: Toolchain) -> Any:
             (module / name).parent.mkdir(parents=True, exist_ok=True)
             (module / name).write_text(text)
         plan = Plan(
-            module_dir=module, profile=job / "cover.out", job=job, cache=go_cache, timeout=200.0, test_args=test_args, cgo=False
+            source=module, project=".", job=job, caches=GoCaches.below(go_cache), timeout=200.0, test_args=test_args, cgo=False
         )
 
         async def on_stage(_: str) -> None:
@@ -88,15 +90,16 @@ def analyse(tmp_path: Path, go_cache: Path, toolchain: Toolchain) -> Any:
 
         run = measured_now(await run_tests(toolchain, plan, on_stage), "none")
         options = CrapOptions(exclude=("Skipped",))
-        given = EngineInput(
-            module_dir=module,
-            repository=module,
-            module_path="example.com/m",
-            profile=run.profile,
-            options=options,
-            tests=run.tests,
-        )
-        return NativeEngine(compat=compat).analyse(given)
+        with Directory.open(module) as source, staged(source, module, ".", run.profile) as profile:
+            given = EngineInput(
+                module_dir=module,
+                repository=module,
+                module_path="example.com/m",
+                profile=profile,
+                options=options,
+                tests=run.tests,
+            )
+            return NativeEngine(compat=compat).analyse(given)
 
     return analysed
 

@@ -16,7 +16,7 @@ from gctd.scan.cache.lru import LruDirectory
 from gctd.scan.cache.stdlib import StdlibBuildCache
 from gctd.scan.git.checkout import Checkouts
 from gctd.scan.go.run_tests import GoTestRun, Plan, run_tests
-from gctd.scan.go.toolchain import Toolchain
+from gctd.scan.go.toolchain import GoCaches, Toolchain
 from tests.gctd.scan.conftest import url_of
 from tests.support.tracker import go_repo as gorepo
 
@@ -43,13 +43,13 @@ async def scan(checkouts: Checkouts, repo: gorepo.GoRepo, toolchain: Toolchain) 
 
         async def restore(packages: Sequence[str], seconds: float) -> None:
             stdlib = checkouts.stdlib(toolchain)
-            await stdlib.restore(packages, checkout.go_cache, checkout.job, flags=("-short",), seconds=seconds)
+            await stdlib.restore(packages, checkout.go_caches, checkout.job, flags=("-short",), seconds=seconds)
 
         plan = Plan(
-            module_dir=checkout.path,
-            profile=checkout.job / "cover.out",
+            source=checkout.path,
+            project=".",
             job=checkout.job,
-            cache=checkout.go_cache,
+            caches=GoCaches.below(checkout.go_caches),
             timeout=300,
             restore=restore,
         )
@@ -57,7 +57,7 @@ async def scan(checkouts: Checkouts, repo: gorepo.GoRepo, toolchain: Toolchain) 
         async def on_stage(_: str) -> None:
             """Nobody watches."""
 
-        return await run_tests(toolchain, plan, on_stage), checkout.go_cache
+        return await run_tests(toolchain, plan, on_stage), checkout.go_caches
 
 
 async def test_a_repository_begins_with_go_s_own_library_built_by_nobody_else(
@@ -81,7 +81,7 @@ async def test_a_repository_begins_with_go_s_own_library_built_by_nobody_else(
 async def built(toolchain: Toolchain, tmp_path: Path, request: pytest.FixtureRequest) -> Path:
     """Go's own library as it is built for a repository; it lasts over runs of the tests."""
     stdlib = StdlibBuildCache(LruDirectory(Path(request.config.cache.mkdir("builds"))), toolchain)
-    cache = tmp_path / "builds" / "go"
+    cache = tmp_path / "builds" / "one"
     cache.mkdir(parents=True)
     await stdlib.restore(["testing", "fmt"], cache, tmp_path / "job", flags=["-short"], seconds=600)
     return stdlib.directory.path(stdlib.name())
@@ -116,7 +116,7 @@ def stdlib(tmp_path: Path) -> StdlibBuildCache:
 
 
 async def begin(stdlib: StdlibBuildCache, tmp_path: Path, repo: str, *packages: str, flags: Sequence[str] = ()) -> Path:
-    cache = stdlib.directory.path(repo) / "go"
+    cache = stdlib.directory.path(repo)
     (cache / "build" / "ab").mkdir(parents=True, exist_ok=True)
     async with stdlib.directory.using(repo):
         job = tmp_path / f"job-{os.urandom(4).hex()}"
@@ -141,7 +141,7 @@ async def test_only_the_first_scan_of_a_repository_is_given_something(stdlib: St
 
 
 async def test_what_go_has_in_the_cache_already_stays(stdlib: StdlibBuildCache, tmp_path: Path) -> None:
-    there = stdlib.directory.path("one") / "go" / "build" / "ab" / "x-d"
+    there = stdlib.directory.path("one") / "build" / "ab" / "x-d"
     there.parent.mkdir(parents=True)
     there.write_text("there\n")
     await begin(stdlib, tmp_path, "one", "fmt")
@@ -171,7 +171,7 @@ async def test_a_library_that_cannot_be_built_is_left_to_the_scan(stdlib: Stdlib
 
 
 async def test_what_a_scan_that_was_killed_began_is_begun_again(stdlib: StdlibBuildCache, tmp_path: Path) -> None:
-    left = stdlib.directory.path("one") / "go" / "build.new" / "ab"
+    left = stdlib.directory.path("one") / "build.new" / "ab"
     left.mkdir(parents=True)
     (left / "half-d").touch()
     cache = await begin(stdlib, tmp_path, "one", "fmt")

@@ -327,7 +327,7 @@ async def test_a_file_of_declarations_that_is_not_there_is_said(nats_url: str, t
 
 
 async def test_migrations_go_up_and_down(database_url: str) -> None:
-    """The version is printed in the words of the specification; a dirty one is a conflict until it is forced."""
+    """The version is printed as `Current migration version: N`; a dirty one is a conflict until it is forced."""
     database = ("--database", database_url)
     assert (await run("migrate", "version", *database)).code == 6
     up = await run("migrate", "up", *database)

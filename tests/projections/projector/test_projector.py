@@ -280,7 +280,7 @@ async def test_a_stream_that_was_created_anew_is_refused(log: FaultyLog, book: B
         error = await stopped(Projector(log, store, ledger.MODEL))
         assert isinstance(error.__cause__, IncarnationChanged)
         assert "stream LEDGER: the stream was created anew" in str(error)
-        assert "remove the database" in str(error)
+        assert "set the database aside" in str(error)
     assert await dump(store, ledger.MODEL) == before
 
 

@@ -135,6 +135,7 @@ MODEL = ReadModel(
     registry=REGISTRY,
     projections=PROJECTIONS,
     migrations="tests.support.readside.ledger_migrations",
+    folds={CATEGORY: ACCOUNT.fold},
 )
 PLACE = f"{__name__}:MODEL"
 FIXED = attrs.evolve(

@@ -82,11 +82,12 @@ function Reasons({ caption, items }: { caption: string; items: readonly { path: 
 }
 
 const FORMATS = { json: "JSON", csv: "CSV", sarif: "SARIF", markdown: "Markdown comment", "go-crap": "go-crap report" };
-const METRICS = ["average", "exceeded", "coverage", "grade", "total", "functions"];
+/** What a badge can show, by its name in the address. */
+const METRICS = { average: "average CRAP", exceeded: "risky functions", coverage: "coverage", grade: "grade", total: "total CRAP", functions: "functions" } as const;
 
 /** The analysis as files, and a badge of the project for pages elsewhere. */
 export function Exports({ analysis }: { analysis: Whole }) {
-  const [metric, setMetric] = useState("average");
+  const [metric, setMetric] = useState<keyof typeof METRICS>("average");
   const badge = `/api/repos/${analysis.id}/badge.svg?metric=${metric}`;
   const snippet = `[![CRAP](${location.origin}${badge})](${location.origin}/analyses/${analysis.id})`;
   return (
@@ -110,13 +111,15 @@ export function Exports({ analysis }: { analysis: Whole }) {
       <p class="line">
         <label class="line">
           Badge
-          <select value={metric} onChange={(event) => setMetric(event.currentTarget.value)}>
-            {METRICS.map((name) => (
-              <option key={name}>{name}</option>
+          <select value={metric} onChange={(event) => setMetric(event.currentTarget.value as keyof typeof METRICS)}>
+            {Object.entries(METRICS).map(([name, shown]) => (
+              <option key={name} value={name}>
+                {shown}
+              </option>
             ))}
           </select>
         </label>
-        <img src={badge} alt={`Badge: ${metric}`} height={20} />
+        <img src={badge} alt={`Badge: ${METRICS[metric]}`} height={20} />
         <Copy text={snippet} what="Markdown" />
       </p>
       <p>

@@ -1,0 +1,71 @@
+"""Checks of the server that the settings point at: that it is a tracker, takes the token, and is on the same log."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from eventlog.errors import Unavailable
+from eventlog.jetstream.log import JetStreamLog
+from eventlog.jetstream.transport.connection import Connection
+from gctd.cli.doctor.finding import Check, Finding, fail, ok, unknown
+from gctd.client.api import Client
+from gctd.domain.registry import REGISTRY
+from gctd.settings import Settings
+from gctd.wiring.broker import EVENTS
+from terminalkit.client.errors import ClientError, NotAllowed
+from terminalkit.client.errors import Unavailable as ServerUnavailable
+
+_READ_MODEL = "tracker"
+_START = "start it with: gctd serve; or say where it is with --url or GCTD_URL"
+
+
+def server_checks(settings: Settings, broker: Connection | Unavailable) -> Mapping[str, Check]:
+    """The checks by name."""
+    return {
+        "server": lambda: _server(settings, broker),
+        "reads": lambda: _readiness(settings, "reads"),
+        "writes": lambda: _readiness(settings, "writes"),
+    }
+
+
+async def _server(settings: Settings, broker: Connection | Unavailable) -> Finding:
+    try:
+        async with Client(settings.url, token=settings.auth_token) as client:
+            standing = await client.standing()
+    except NotAllowed as error:
+        return fail(f"{settings.url}: {error}", "set auth_token (GCTD_AUTH_TOKEN) to the token that the server was given")
+    except ServerUnavailable as error:
+        return fail(str(error), "see `gctd serve`'s log and the other checks here" if error.status else _START)
+    except ClientError as error:
+        return fail(f"{settings.url} is no tracker: {error}", _START)
+    if standing.get("read_model") != _READ_MODEL or standing.get("stream") != EVENTS:
+        return fail(f"{settings.url} is another service, of read model {standing.get('read_model')!r}", _START)
+    if isinstance(broker, Unavailable):
+        return unknown(
+            f"{settings.url} is a tracker; whether it works on the log at nats_url is not known, since the broker is away",
+            "see the check of the broker",
+        )
+    head = await JetStreamLog(broker, EVENTS, REGISTRY).head()
+    if standing.get("incarnation") != head.incarnation:
+        return fail(
+            f"{settings.url} works on another event stream than the broker at nats_url has",
+            "give --url and --nats-url of one system; if they are, see docs/operation.md: the stream was made again",
+        )
+    return ok(f"{settings.url} is a tracker on this event stream")
+
+
+async def _readiness(settings: Settings, concern: str) -> Finding:
+    fix = "see docs/operation.md, section Health, for the reason"
+    try:
+        async with Client(settings.url, token=settings.auth_token) as client:
+            said = await client.readiness(concern)
+    except ServerUnavailable as error:
+        if error.status is None:
+            return unknown(f"the server cannot be asked: {error}", "see the check of the server")
+        return fail(str(error), fix)
+    except ClientError as error:
+        return unknown(f"the server does not say: {error}", "see the check of the server")
+    found = said.get(concern)
+    if found == "ok":
+        return ok(f"the server is ready for {concern}")
+    return unknown(str(found or f"{settings.url} does not tell its {concern} apart"), "set monitoring_url of the server")
