@@ -31,6 +31,7 @@ import nats.errors
 import psutil
 import structlog
 
+from eventlog.embedded.access import BrokerAccess, write_private
 from eventlog.embedded.black_box import BlackBox
 from eventlog.embedded.child import ChildServer
 from eventlog.embedded.ports import free_port
@@ -96,7 +97,8 @@ class EmbeddedServer(ChildServer):
     lowered to what the disk has; `max_payload` is the most one message may have. `membership` makes it one of a cluster, each
     with a `name` of its own; `start` then waits for their leader, so start all of them together. Without `durable` messages
     outlive the server and not the machine: for data that nobody needs tomorrow. The program is `binary`, else what
-    EVENTLOG_NATS_SERVER in the environment names, else the one beside this Python, else the one on the PATH.
+    EVENTLOG_NATS_SERVER in the environment names, else the one beside this Python, else the one on the PATH. `access` are the
+    users that may connect; None: every process of this machine may connect, without a password.
 
     `start` raises DataDirectoryInUse, ServerFailed; `stop` releases the data directory, `kill` does not.
     """
@@ -117,6 +119,7 @@ class EmbeddedServer(ChildServer):
         name: str = "embedded",
         membership: Membership | None = None,
         durable: bool = True,
+        access: BrokerAccess | None = None,
         start_timeout: float = 30.0,
     ) -> None:
         super().__init__(data_dir, start_timeout=start_timeout)
@@ -128,6 +131,7 @@ class EmbeddedServer(ChildServer):
         self.name = name
         self._membership = membership
         self._durable = durable
+        self._access = access
         self._lock: _Lock | None = None
         self._black_box = BlackBox(data_dir)
 
@@ -194,7 +198,7 @@ class EmbeddedServer(ChildServer):
         shutil.rmtree(ports, ignore_errors=True)
         ports.mkdir()
         config = self.data_dir / "nats-server.conf"
-        config.write_text(self._configuration(ports), encoding="utf-8")
+        write_private(config, self._configuration(ports))
         process = self._spawn([str(binary), "--config", str(config)], self._output_file, "wb", pass_fds=(lock.fd,))
         lock.name(process.pid)
         return process
@@ -218,12 +222,16 @@ class EmbeddedServer(ChildServer):
                 "strict": True,
             },
         }
+        if self._access is not None:
+            settings["authorization"] = self._access.configuration()
         if self._membership is not None:
+            route = self._access.route if self._access is not None else "nats://127.0.0.1:{}".format
             settings["cluster"] = {
                 "name": _CLUSTER,
                 "listen": f"127.0.0.1:{self._membership.port}",
-                "routes": [f"nats://127.0.0.1:{port}" for port in self._membership.ports],
+                "routes": [route(port) for port in self._membership.ports],
                 "no_advertise": not self._membership.advertise,
+                **({"authorization": self._access.route_configuration()} if self._access is not None else {}),
             }
         return json.dumps(settings, indent=2) + "\n"  # the server's configuration language is a superset of JSON
 
@@ -234,7 +242,11 @@ class EmbeddedServer(ChildServer):
             await asyncio.sleep(_POLL)
         try:
             client = await nats.connect(
-                self.url, allow_reconnect=False, connect_timeout=5, error_cb=_quiet, name="embedded-start"
+                self.url if self._access is None else self._access.address(self._access.operator, self._port),
+                allow_reconnect=False,
+                connect_timeout=5,
+                error_cb=_quiet,
+                name="embedded-start",
             )
         except (OSError, nats.errors.Error) as error:
             raise self._failure(f"refuses connections: {error!r}") from error

@@ -84,7 +84,7 @@ async def test_axe_finds_nothing_on_these_screens_and_the_console_is_silent(show
 
 async def test_an_analysis_names_the_worst_functions_and_what_would_help(shown: Shown, user: Visitor) -> None:
     page = await user.open("/analyses")
-    await page.locator(f'tr[data-key="{await shown.project.id}"]').get_by_role("link").click()
+    await page.locator(f'tr[data-key="{await shown.project.id}"]').locator("[data-row]").click()
     await expect(page).to_have_url(re.compile(await shown.address() + "$"))
     await expect(page.get_by_role("list", name="Figures")).to_contain_text("2 risky functions")
     rows = page.get_by_role("table", name="Functions", exact=True).locator("tbody tr[data-key]")

@@ -237,3 +237,20 @@ async def test_each_chart_has_a_table_of_the_same_values(measured: Measured, rea
     await page.locator("details.as-table summary").first.click()
     await page.get_by_role("table", name=re.compile("^Packages by risk")).get_by_role("button", name="pricing").click()
     await expect(page).to_have_url(re.compile("in=pricing"))
+
+
+async def test_the_use_of_a_worker_says_its_values(measured: Measured, reader: Visitor) -> None:
+    page = await reader.open("/workers")
+    spark = page.get_by_role("group", name=re.compile("^Cores used in the last ten minutes"))
+    await spark.focus()
+    await page.keyboard.press("End")
+    await expect(tip(spark)).to_have_text([re.compile(r"^\d+\.\d\d cores$"), re.compile(r"^\d\d:\d\d:\d\d UTC$")])
+    box = await spark.bounding_box()
+    assert box is not None
+    await page.keyboard.press("Escape")
+    await expect(tip(spark)).to_have_count(0)
+    await page.mouse.move(box["x"] + box["width"] - 4, box["y"] + 20)
+    await expect(tip(spark).first).to_contain_text("cores")
+    await page.locator("details.as-table summary").click()
+    await expect(page.get_by_role("table", name=re.compile("^Cores used"))).to_contain_text("UTC")
+    assert await found_by_axe(page) == []

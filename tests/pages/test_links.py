@@ -76,7 +76,7 @@ async def test_the_scores_of_a_repository_lead_to_its_analysis(measured: Measure
     await leads(page, row.get_by_role("link", name=re.compile("shop")), await measured.repository())
     await page.goto(measured.system.url + await measured.repository())
     await leads(page, page.get_by_role("link", name=re.compile("^average CRAP")), analysis)
-    await leads(page, page.get_by_role("link", name=re.compile(r"of \d+ functions risky")), f"{analysis}?crap=30-")
+    await leads(page, page.get_by_role("link", name=re.compile(r"of \d+ functions risky")), f"{analysis}?only=risky")
     worst = page.get_by_role("list", name="Worst functions").get_by_role("link").first
     await worst.click()
     await expect(page.get_by_role("table", name="Functions", exact=True).locator("tbody tr[data-key]")).to_have_count(1)
@@ -94,6 +94,23 @@ async def test_the_figures_and_bars_of_an_analysis_lead_to_functions(measured: M
     await expect(names).to_have_text(["Huge"])
     await page.get_by_role("link", name=re.compile("average CRAP")).click()
     await expect(page).to_have_url(re.compile("/history$"))
+
+
+async def test_what_could_not_be_measured_is_not_risky_and_says_why(measured: Measured, reader: Visitor) -> None:
+    broken = {"order/order.go:Order.Check": ("build_failed", "undefined: x")}
+    await measured.single.analyze(attrs.evolve(FIRST, commit_sha="7" * 40, states=broken))
+    page = await reader.open(f"/analyses/{await measured.single.id}")
+    figures = page.get_by_role("list", name="Figures")
+    await expect(figures).to_contain_text("1 risky function")
+    await expect(page.locator('g[data-tile="order"]')).to_have_class("risk-1")
+    await figures.get_by_role("link", name="1 not measured").click()
+    rows = page.get_by_role("table", name="Functions", exact=True).locator("tbody tr[data-key]")
+    await expect(rows).to_have_count(1)
+    await expect(rows).to_contain_text(re.compile(r"Order\.Check.*not measured.*build failed"))
+    await expect(rows.get_by_title("build failed: undefined: x")).to_be_visible()
+    await figures.get_by_role("link", name="1 risky function").click()
+    await expect(rows).to_have_count(1)
+    await expect(rows).to_contain_text("Huge")
 
 
 async def test_each_page_has_a_title_that_tells_it_apart_and_a_way_back(measured: Measured, reader: Visitor) -> None:

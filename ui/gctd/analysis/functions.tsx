@@ -4,6 +4,7 @@ import { useMemo } from "preact/hooks";
 import { useQuery } from "../../kit/router";
 import { type Column, parseSort, sorted, sortText, Table } from "../../kit/table";
 import { score } from "../names";
+import { isMeasured, isRisky, stateText } from "../risky";
 import type { FunctionEntry } from "../types";
 import { coverageNeeded, sourceOf } from "./risk";
 
@@ -39,7 +40,7 @@ export function Functions({ entries, threshold, source }: Props) {
 }
 
 function columnsOf(threshold: number, source: string | null): readonly Column<Row>[] {
-  const isOver = ({ entry }: Row) => entry.crap > threshold;
+  const isOver = ({ entry }: Row) => isRisky(entry, threshold);
   return [
     {
       id: "function",
@@ -63,8 +64,9 @@ function columnsOf(threshold: number, source: string | null): readonly Column<Ro
       title: "Coverage",
       width: "100px",
       align: "right",
-      by: ({ entry }) => entry.coverage ?? -1,
-      cell: ({ entry }) => (entry.coverage === null ? "not known" : percent(entry.coverage)),
+      by: ({ entry }) => (isMeasured(entry) ? (entry.coverage ?? -1) : -2),
+      cell: ({ entry }) =>
+        isMeasured(entry) ? entry.coverage === null ? "not known" : percent(entry.coverage) : <span title={`${stateText(entry.state)}: ${entry.reason ?? ""}`}>not measured</span>,
       phone: "second",
     },
     {
@@ -73,7 +75,7 @@ function columnsOf(threshold: number, source: string | null): readonly Column<Ro
       width: "140px",
       align: "right",
       by: (row) => (isOver(row) ? (row.needed ?? 101) : -1),
-      cell: (row) => (!isOver(row) ? "" : row.needed === null ? "split it" : `cover ${percent(Math.ceil(row.needed * 10) / 10)}`),
+      cell: (row) => (!isMeasured(row.entry) ? stateText(row.entry.state) : !isOver(row) ? "" : row.needed === null ? "split it" : `cover ${percent(Math.ceil(row.needed * 10) / 10)}`),
       phone: "hidden",
     },
     {

@@ -55,7 +55,7 @@ export function Gaps({ analysis: { uncovered, warnings } }: { analysis: Whole })
   if (uncovered.length === 0 && warnings.length === 0) return <p class="good">Every package has coverage, and no file was left out.</p>;
   return (
     <>
-      {uncovered.length > 0 && <Reasons caption={`${plural(uncovered.length, "package")} without coverage; their functions count as not covered`} items={uncovered} />}
+      {uncovered.length > 0 && <Reasons caption={`${plural(uncovered.length, "package")} without coverage`} items={uncovered} />}
       {warnings.length > 0 && <Reasons caption="Left out of the numbers" items={warnings} />}
     </>
   );

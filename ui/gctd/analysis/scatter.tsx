@@ -6,6 +6,7 @@ import { AsTable } from "../../kit/astable";
 import { ValueLegend, valueStep } from "../../kit/scale";
 import { Spoken, Tip } from "../../kit/tip";
 import { count, plural } from "../names";
+import { isRisky } from "../risky";
 import type { FunctionEntry } from "../types";
 import { BOTTOM, circles, dotsOf, type Dot, HEIGHT, LEFT, linesOf, nearest, type Point, RIGHT, radiusOf, type Scales, scales, TOP } from "./dots";
 import type { Range } from "./risk";
@@ -32,7 +33,7 @@ export function Scatter({ entries, threshold, complexity, coverage, onChoose }: 
   const most = useMemo(() => dots.reduce((largest, dot) => Math.max(largest, dot.cyclomatic), 10), [dots]);
   const at = useMemo(() => scales(width, most), [width, most]);
   const paths = useMemo(() => [1, 2, 3, 4, 5].map((step) => circles(dots.filter((dot) => valueStep(dot.crap, threshold) === step), at)), [dots, at, threshold]);
-  const risky = useMemo(() => entries.filter((entry) => entry.crap > threshold).length, [entries, threshold]);
+  const risky = useMemo(() => entries.filter((entry) => isRisky(entry, threshold)).length, [entries, threshold]);
   useEffect(() => setCurrent(null), [dots]);
   const place = (event: PointerEvent | MouseEvent): Point => {
     const rect = (event.currentTarget as Element).getBoundingClientRect();
@@ -186,7 +187,7 @@ function Curve({ crap, isThreshold, most, at }: { crap: number; isThreshold: boo
   return highest <= least ? null : (
     <g class={isThreshold ? "iso limit" : "iso"}>
       <path d={points.map(([x, y], index) => `${index ? "L" : "M"}${x.toFixed(1)} ${y.toFixed(1)}`).join("")} />
-      <text x={left + 4} y={Math.max(TOP + 10, top - 5)}>
+      <text x={left + 4} y={Math.max(TOP + 10, top - 8)}>
         CRAP {crap}
       </text>
     </g>

@@ -8,11 +8,11 @@ import { Link } from "../../kit/router";
 import { ErrorPanel } from "../../kit/states";
 import { Ago, Took } from "../../kit/time";
 import { analyse } from "../actions";
-import { thresholdOf } from "../analysis/risk";
 import type { Whole } from "../analysis/types";
 import { count, plural, score, shortCommit } from "../names";
 import { analysisAt, historyAt, taskAt } from "../places";
 import { useProgress } from "../progress";
+import { riskyOf } from "../risky";
 import { tasks } from "../tasks";
 import type { Analysis, Project, Repo, Task } from "../types";
 import { Settings } from "./settings";
@@ -92,15 +92,16 @@ export function ProjectNode({ repo, project, analysis, update, isDetailed, isOpe
 
 const nameOf = (project: Project): string => (project.name === "." ? "root" : project.name);
 
-function Score({ analysis: { id, summary, flags } }: { analysis: Analysis }) {
+function Score({ analysis }: { analysis: Analysis }) {
+  const { id, summary } = analysis;
   return (
     <>
       <Link to={analysisAt(id)} title="the latest analysis">
         average CRAP {score(summary.average)}
       </Link>
       <br />
-      <Link to={`${analysisAt(id)}?crap=${thresholdOf(flags)}-`} class="muted">
-        {count(summary.exceeded)} of {plural(summary.total_funcs, "function")} risky
+      <Link to={`${analysisAt(id)}?only=risky`} class="muted">
+        {count(riskyOf(analysis))} of {plural(summary.total_funcs, "function")} risky
       </Link>
     </>
   );

@@ -9,6 +9,7 @@ import { type Column, parseSort, sorted, sortText, Table } from "../../kit/table
 import { Ago } from "../../kit/time";
 import { count, projectName, score, shortCommit } from "../names";
 import { analysisAt } from "../places";
+import { riskyOf } from "../risky";
 import type { Analysis } from "../types";
 
 const COLUMNS: readonly Column<Analysis>[] = [
@@ -24,7 +25,7 @@ const COLUMNS: readonly Column<Analysis>[] = [
     phone: "first",
   },
   { id: "average", title: "Average", width: "92px", align: "right", by: (one) => one.summary.average, cell: (one) => score(one.summary.average), phone: "first" },
-  { id: "exceeded", title: "Risky", width: "84px", align: "right", by: (one) => one.summary.exceeded, cell: (one) => count(one.summary.exceeded), phone: "hidden" },
+  { id: "exceeded", title: "Risky", width: "84px", align: "right", by: riskyOf, cell: (one) => <Link to={`${analysisAt(one.id)}?only=risky`}>{count(riskyOf(one))}</Link>, phone: "hidden" },
   { id: "functions", title: "Functions", width: "104px", align: "right", by: (one) => one.summary.total_funcs, cell: (one) => count(one.summary.total_funcs), phone: "hidden" },
   { id: "total", title: "Total", width: "96px", align: "right", by: (one) => one.summary.combined, cell: (one) => count(Math.round(one.summary.combined)), phone: "hidden" },
   {

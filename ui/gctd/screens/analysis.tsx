@@ -18,6 +18,7 @@ import { EVERY, directoryOf, isChosen, isMissing, parseRange, type Range, rangeT
 import { Scatter } from "../analysis/scatter";
 import type { Whole } from "../analysis/types";
 import { count, plural, projectName, repoName, score, shortCommit } from "../names";
+import { isMeasured, isRisky, riskyOf, unmeasuredOf } from "../risky";
 import { analysisAt, historyAt, repoAt, taskAt } from "../places";
 import type { ScreenProps } from "../routes";
 import type { FunctionEntry } from "../types";
@@ -54,6 +55,7 @@ function above({ repo_id: repo, repo_info: { url } }: Whole): readonly Crumb[] {
 function Shown({ analysis, isLatest }: { analysis: Whole; isLatest: boolean }) {
   const { summary, repo_info: info, entries } = analysis;
   const threshold = thresholdOf(analysis.flags);
+  const [risky, unmeasured] = [riskyOf(analysis), unmeasuredOf(analysis)];
   const left = summary.total_funcs - entries.length;
   const name = projectName(info.url, analysis.project);
   const commit = shortCommit(info.commit_sha);
@@ -84,7 +86,8 @@ function Shown({ analysis, isLatest }: { analysis: Whole; isLatest: boolean }) {
       </header>
       <ul class="figures" aria-label="Figures">
         <Figure name="average CRAP" value={score(summary.average)} to={history} />
-        <Figure name={summary.exceeded === 1 ? "risky function" : "risky functions"} value={count(summary.exceeded)} bad={summary.exceeded > 0} to={withQuery({ crap: rangeText([threshold, Infinity]) })} />
+        <Figure name={risky === 1 ? "risky function" : "risky functions"} value={count(risky)} bad={risky > 0} to={withQuery({ ...NO_CHOICE, only: "risky" })} />
+        {unmeasured !== null && unmeasured > 0 && <Figure name="not measured" value={count(unmeasured)} bad to={withQuery({ ...NO_CHOICE, only: "unmeasured" })} />}
         <Figure name={summary.total_funcs === 1 ? "function" : "functions"} value={count(summary.total_funcs)} to={withQuery(NO_CHOICE)} />
         <Figure name="total CRAP" value={count(Math.round(summary.combined))} to={`${history}?metric=combined`} />
         <Figure
@@ -94,6 +97,9 @@ function Shown({ analysis, isLatest }: { analysis: Whole; isLatest: boolean }) {
           to="#coverage"
         />
       </ul>
+      {unmeasured !== null && unmeasured > 0 && (
+        <p class="muted">{plural(unmeasured, "function")} could not be measured. They are not risky; average and total count them with the coverage that is known of them, if any.</p>
+      )}
       {left > 0 && <p class="muted">{plural(left, "function")} not shown: flags of the project shorten its report (--min, --top).</p>}
       {entries.length === 0 ? <Empty title="No function was found" /> : <Risk analysis={analysis} threshold={threshold} />}
       <div class="panels">
@@ -114,7 +120,13 @@ function Shown({ analysis, isLatest }: { analysis: Whole; isLatest: boolean }) {
   );
 }
 
-const NO_CHOICE = { q: null, in: null, complexity: null, coverage: null, crap: null };
+/** `only` of the address: risky functions, or those that could not be measured. */
+function isOnly(only: string, threshold: number): (entry: FunctionEntry) => boolean {
+  if (only === "risky") return (entry) => isRisky(entry, threshold);
+  return only === "unmeasured" ? (entry) => !isMeasured(entry) : () => true;
+}
+
+const NO_CHOICE = { q: null, in: null, complexity: null, coverage: null, crap: null, only: null };
 
 function Risk({ analysis, threshold }: { analysis: Whole; threshold: number }) {
   const [text, setText] = useQuery("q");
@@ -122,13 +134,14 @@ function Risk({ analysis, threshold }: { analysis: Whole; threshold: number }) {
   const [complexityText] = useQuery("complexity");
   const [coverageText] = useQuery("coverage");
   const [crapText] = useQuery("crap");
+  const [only] = useQuery("only");
   const directories = useMemo(() => new Set(analysis.entries.map(directoryOf)), [analysis]);
   const directory = directories.size === 1 ? ([...directories][0] ?? "") : given; // one package only: its files say more
   const [complexity, coverage, crap] = [parseRange(complexityText), parseRange(coverageText), parseRange(crapText)];
   const inDirectory = useMemo(() => analysis.entries.filter(isChosen({ ...EVERY, directory })), [analysis, directory]);
   const chosen = useMemo(
-    () => inDirectory.filter(isChosen({ text, directory: "", complexity, coverage, crap })),
-    [inDirectory, text, complexityText, coverageText, crapText],
+    () => inDirectory.filter(isChosen({ text, directory: "", complexity, coverage, crap })).filter(isOnly(only, threshold)),
+    [inDirectory, text, complexityText, coverageText, crapText, only],
   );
   const tiles = useMemo(() => tilesOf(inDirectory, threshold, directory ? (entry) => entry.file : directoryOf), [inDirectory, directory, threshold]);
   const choose = (one: Range | null, other: Range | null) => go(withQuery({ complexity: rangeText(one), coverage: rangeText(other) }));
@@ -173,6 +186,7 @@ function Risk({ analysis, threshold }: { analysis: Whole; threshold: number }) {
           <span class="muted" role="status">
             {isAll ? `all ${count(chosen.length)}` : `${count(chosen.length)} of ${count(analysis.entries.length)}`}
             {crap && `, CRAP over ${crap[0]}${crap[1] === Infinity ? "" : `, at most ${crap[1]}`}`}
+            {only && `, only ${only === "risky" ? "risky ones" : "those not measured"}`}
           </span>
           <button type="button" disabled={isAll && !given} onClick={() => go(withQuery(NO_CHOICE))}>
             Show all
@@ -255,7 +269,7 @@ function Panel({ title, note, id, noPrint = false, children }: PanelProps) {
     <section class={`panel${noPrint ? " no-print" : ""}`} aria-label={title} id={id}>
       <header>
         <h2>{title}</h2>
-        {note && <span class="muted">{note}</span>}
+        {note && <span class="muted no-print">{note}</span>}
       </header>
       {children}
     </section>
@@ -271,7 +285,7 @@ function tilesOf(entries: readonly FunctionEntry[], threshold: number, placeOf: 
     tile.size += entry.cyclomatic;
     tile.worst = Math.max(tile.worst, entry.crap);
     tile.functions += 1;
-    tile.risky += entry.crap > threshold ? 1 : 0;
+    tile.risky += isRisky(entry, threshold) ? 1 : 0;
     found.set(key, tile);
   }
   return [...found]

@@ -16,6 +16,7 @@ import { brokenText, isMissing, sourceOf } from "../analysis/risk";
 import type { Change, Diff, Whole } from "../analysis/types";
 import { count, plural, projectName, repoName, score, shortCommit } from "../names";
 import { analysisAt, repoAt } from "../places";
+import { riskyOf } from "../risky";
 import type { ScreenProps } from "../routes";
 import type { HistoryEntry } from "../types";
 import "../analysis/analysis.css";
@@ -91,7 +92,7 @@ function Trend({ id, history }: { id: string; history: readonly HistoryEntry[] }
   const series = useMemo(() => stretchesOf(points, metric), [points, metric]);
   const breaks = useMemo(() => points.flatMap((entry, index) => (entry.break.length > 0 ? [index] : [])), [points]);
   const [first, last] = [points[0], points.at(-1)];
-  const text = (entry: HistoryEntry | undefined) => (entry ? shownAs(metric, entry.summary[metric]) : "–");
+  const text = (entry: HistoryEntry | undefined) => (entry ? shownAs(metric, valueOf(entry, metric)) : "–");
   const said =
     points.length === 1
       ? `${METRICS[metric]}: one analysis, ${text(last)}.`
@@ -138,6 +139,8 @@ function Trend({ id, history }: { id: string; history: readonly HistoryEntry[] }
   );
 }
 
+const valueOf = (entry: HistoryEntry, metric: Metric): number => (metric === "exceeded" ? riskyOf(entry) : entry.summary[metric]);
+
 const shownAs = (metric: Metric, value: number): string => (metric === "exceeded" || metric === "total_funcs" ? count(value) : score(value));
 
 /** A line for each stretch that was measured in one way, so that none leads over a break. */
@@ -152,7 +155,7 @@ function stretchesOf(points: readonly HistoryEntry[], metric: Metric): Series[] 
     return {
       label: starts.length === 1 ? METRICS[metric] : times === 1 ? made : `${made} (${times})`,
       colour: number % 2 ? "expired" : "accent",
-      values: points.map((entry, index) => (index >= start && index < end ? entry.summary[metric] : null)),
+      values: points.map((entry, index) => (index >= start && index < end ? valueOf(entry, metric) : null)),
       fill: true,
       dashed: number % 2 === 1,
       show: (value) => shownAs(metric, value),
@@ -197,7 +200,7 @@ function Choices({ id, history, from, to }: { id: string; history: readonly Hist
     },
     { id: "commit", title: "Commit", width: "124px", cell: (entry) => <code>{shortCommit(entry.commit_sha)}</code>, phone: "second" },
     { id: "average", title: "Average", width: "88px", align: "right", cell: (entry) => score(entry.summary.average), phone: "second" },
-    { id: "exceeded", title: "Risky", width: "72px", align: "right", cell: (entry) => count(entry.summary.exceeded), phone: "hidden" },
+    { id: "exceeded", title: "Risky", width: "72px", align: "right", cell: (entry) => count(riskyOf(entry)), phone: "hidden" },
     { id: "functions", title: "Functions", width: "92px", align: "right", cell: (entry) => count(entry.summary.total_funcs), phone: "hidden" },
     { id: "break", title: "Measured differently", cell: (entry) => <span title={brokenText(entry.break)}>{brokenText(entry.break)}</span>, phone: "hidden" },
   ];
@@ -208,8 +211,10 @@ function Choices({ id, history, from, to }: { id: string; history: readonly Hist
   );
 }
 
-const STATUSES = ["new", "worse", "fixed", "better", "gone"] as const;
-const TONES: Record<Change["status"], string> = { new: "queued", worse: "failed", fixed: "completed", better: "completed", gone: "pending" };
+const STATUSES = ["new", "worse", "fixed", "better", "gone", "unmeasured", "measured"] as const;
+/** States that are shown only if there are such functions. */
+const RARE: readonly Change["status"][] = ["unmeasured", "measured"];
+const TONES: Record<Change["status"], string> = { new: "queued", worse: "failed", fixed: "completed", better: "completed", gone: "pending", unmeasured: "expired", measured: "queued" };
 
 function Comparison({ id, latest, from, to }: { id: string; latest: Whole; from: string; to: string }) {
   const [status, setStatus] = useQuery("status");
@@ -234,12 +239,12 @@ function Comparison({ id, latest, from, to }: { id: string; latest: Whole; from:
           <button type="button" class="small" aria-pressed={status === ""} onClick={() => setStatus("")}>
             all {count(value.functions.length)}
           </button>
-          {STATUSES.map((name) => (
+          {STATUSES.filter((name) => value.counts[name] || !RARE.includes(name)).map((name) => (
             <button key={name} type="button" class="small" aria-pressed={status === name} onClick={() => setStatus(status === name ? "" : name)}>
-              {name} {count(value.counts[name])}
+              {name} {count(value.counts[name] ?? 0)}
             </button>
           ))}
-          <span class="muted">{count(value.counts.unchanged)} unchanged</span>
+          <span class="muted">{count(value.counts.unchanged ?? 0)} unchanged</span>
         </div>
       </div>
       {value.break.length > 0 && <p class="muted">Measured differently: {brokenText(value.break)}.</p>}

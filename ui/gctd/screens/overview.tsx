@@ -15,6 +15,7 @@ import { analysisAt, repoAt, taskAt } from "../places";
 import { regressions, type Change } from "../regressions";
 import { Register } from "../repo/register";
 import { outdated, useRepos } from "../repos";
+import { riskyOf } from "../risky";
 import { tasks } from "../tasks";
 import type { Analysis, Repo, Task } from "../types";
 import { workers } from "../workers";
@@ -90,7 +91,7 @@ function Tiles({ analyses, read }: { analyses: readonly Analysis[]; read: boolea
   const present = useNow();
   const functions = analyses.reduce((sum, { summary }) => sum + summary.total_funcs, 0);
   const combined = analyses.reduce((sum, { summary }) => sum + summary.combined, 0);
-  const exceeded = analyses.reduce((sum, { summary }) => sum + summary.exceeded, 0);
+  const exceeded = analyses.reduce((sum, analysis) => sum + riskyOf(analysis), 0);
   let failed = 0;
   for (const { task } of byId.values()) if (isFailed(task) && present - Date.parse(task.updated_at) < DAY) failed += 1;
   const here = list.filter((worker) => worker.status !== "gone");
@@ -130,7 +131,7 @@ function RiskMap({ analyses }: { analyses: readonly Analysis[] }) {
     group: analysis.repo_id,
     size: analysis.summary.total_funcs,
     functions: analysis.summary.total_funcs,
-    risky: analysis.summary.exceeded,
+    risky: riskyOf(analysis),
     about: [`average CRAP ${score(analysis.summary.average)}`],
   }));
   return <Treemap label="Projects by size and risk" tileName="Project" sizeName="Area" tiles={tiles} height={220} onOpen={(id) => go(analysisAt(id))} />;

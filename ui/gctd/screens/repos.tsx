@@ -13,6 +13,7 @@ import { count, repoName, score, shortCommit } from "../names";
 import { repoAt, scoreAt } from "../places";
 import { Register } from "../repo/register";
 import { outdated, useRepos } from "../repos";
+import { riskyOf } from "../risky";
 import type { Analysis, Repo } from "../types";
 
 interface Row {
@@ -70,8 +71,8 @@ const COLUMNS: readonly Column<Row>[] = [
     title: "Risky",
     width: "68px",
     align: "right",
-    by: (row) => sumOf(row, ({ summary }) => summary.exceeded),
-    cell: (row) => (row.analyses.length ? <Link to={scoreAt(row.repo.URL, row.analyses)}>{count(sumOf(row, ({ summary }) => summary.exceeded))}</Link> : ""),
+    by: (row) => sumOf(row, riskyOf),
+    cell: (row) => (row.analyses.length ? <Link to={scoreAt(row.repo.URL, row.analyses)}>{count(sumOf(row, riskyOf))}</Link> : ""),
     phone: "hidden",
   },
   {

@@ -14,6 +14,7 @@ import { analyse, cancel, canCancel, canRetry, retry, seen } from "../actions";
 import { plural, projectName, score, shortCommit } from "../names";
 import { repoAt, resultOf, taskAt } from "../places";
 import { useRepos } from "../repos";
+import { riskyOf } from "../risky";
 import { tasks } from "../tasks";
 import type { Analysis, Attempt, Task } from "../types";
 
@@ -262,7 +263,7 @@ function Result({ task }: { task: Task }) {
     <section aria-labelledby="result-title">
       <h3 id="result-title">Analysis</h3>
       <p>
-        Average CRAP <strong>{score(summary.average)}</strong>, {summary.exceeded} of {plural(summary.total_funcs, "function")} risky
+        Average CRAP <strong>{score(summary.average)}</strong>, {riskyOf(value)} of {plural(summary.total_funcs, "function")} risky
       </p>
       <p class="muted">
         {shortCommit(value.repo_info.commit_sha)}, {value.go_version}, {value.engine} {value.engine_version}, sandbox {value.sandbox || "not known"}

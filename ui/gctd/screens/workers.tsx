@@ -79,6 +79,7 @@ function Card({ worker }: { worker: Worker }) {
         <Spark
           points={points}
           most={most}
+          unit="cores"
           span={SPAN}
           until={at}
           label={`Cores used in the last ten minutes: ${cores.toFixed(1)} now, at most ${Math.max(0, ...points.map(([, value]) => value)).toFixed(1)}`}
