@@ -42,6 +42,8 @@ Restore = Callable[[Sequence[str], float], Awaitable[None]]
 
 _LOG = 64 * 1024
 _BRIEF = 60.0
+_OF_THE_RUN = frozenset({"-count", "-failfast", "-parallel", "-run", "-short", "-shuffle", "-skip", "-timeout", "-v"})
+"""Flags of go test that change nothing of what is built."""
 _SPARE = 30.0
 _MARGIN = 15.0
 _OUTPUT = 4096 * MIB
@@ -273,7 +275,7 @@ class _Running:
         """
         if self._plan.sandbox.kind == "none":  # the caches can be written by tests in any case
             return 0.0
-        flags, _ = _split_timeout(self._plan.test_args, seconds)
+        flags = [flag for flag in self._plan.test_args if flag.partition("=")[0] not in _OF_THE_RUN]
         arguments = ["test", "-exec=true", "-vet=off", *flags, "-coverprofile=/dev/null", "./..."]
         built = self._built(arguments, workspace=workspace)
         if built is not None and is_recent(built):
