@@ -99,13 +99,15 @@ class Proposal:
     """A commit, the aggregate it belongs to, and the guard: there is no way to write without one.
 
     `expected` is the sequence of the aggregate's last commit, 0 where it must not exist yet; `prev` is the digest of that
-    commit (`Commit.digest`, `Appended.digest`), None if there is none or if it is not known.
+    commit (`Commit.digest`, `Appended.digest`), None if there is none or if it is not known. Of several proposals with one `key`
+    within the stream's `duplicate_window` one is stored, whatever their aggregates.
     """
 
     aggregate: AggregateId
     expected: int = attrs.field(validator=attrs.validators.ge(0))
     commit: NewCommit
     prev: str | None = None
+    key: str | None = None
 
 
 @attrs.frozen

@@ -23,7 +23,7 @@ class Decider(Generic[S, C, E]):
     the service's domain error. `evolve(state, event)` gives the state after an event.
 
     `initial` is the state of an aggregate without events: then `decide` and `evolve` always get a state. Without `initial` they
-    get None for such an aggregate, so that a rule can say that it must exist. Only states after events are stored.
+    get None for such an aggregate, so that a rule can demand that it exists. Only states after events are stored.
 
     `confirm(command, state)` gives the event for a command that changes nothing. It is stored if the command has an idempotency
     key: if the command is repeated in another state, its effect (none) is known.

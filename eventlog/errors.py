@@ -27,6 +27,16 @@ class KeyReused(EventLogError):
     status = HTTPStatus.UNPROCESSABLE_ENTITY
 
 
+class KeyTaken(EventLogError):
+    """A commit with the same unique key was stored a moment ago, at `sequence`: nothing was stored now."""
+
+    status = HTTPStatus.CONFLICT
+
+    def __init__(self, sequence: int) -> None:
+        super().__init__(f"the key took effect a moment ago, at sequence {sequence}")
+        self.sequence = sequence
+
+
 class TooLarge(EventLogError):
     """A commit is over the size that one message may have; large bodies belong in the blob store."""
 
@@ -46,7 +56,7 @@ class Unavailable(EventLogError):
 class OutcomeUnknown(Unavailable):
     """The broker did not say whether the commit was stored before the deadline.
 
-    Repeating the command with the same idempotency key is safe.
+    A command with an idempotency key may be repeated with it; without one it may take effect twice.
     """
 
 

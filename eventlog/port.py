@@ -38,7 +38,8 @@ class EventLog(Protocol):
 
         Appending the same commit (by its id) again gives the same answer, `replayed`, however much later.
         Raises Conflict, TooLarge, Unavailable (not stored), OutcomeUnknown (after `deadline` seconds without an answer),
-        LogDamaged where the stream is not the one that was read and written before.
+        KeyTaken where another commit with the proposal's `key` was stored a moment ago, LogDamaged where the stream is not the
+        one that was read and written before.
         """
 
     async def append_together(self, proposals: Sequence[Proposal], *, deadline: float = DEADLINE) -> Sequence[Appended]:

@@ -7,7 +7,9 @@ from importlib.metadata import version
 
 import attrs
 
+from gctd.control.baselines import Baselines
 from gctd.control.dispatcher import Dispatcher
+from gctd.control.judging import Judging
 from gctd.control.reaper import Reaper, Timeouts
 from gctd.control.rescoring import Rescoring
 from gctd.control.tracker import Policy, Tracker
@@ -28,6 +30,7 @@ from gctd.readmodel import MODEL
 from gctd.readmodel.changes import DECIDERS
 from gctd.readmodel.queries import TrackerQueries
 from gctd.scan.git.commands import Git
+from gctd.scan.git.history import Histories
 from gctd.scan.hosts.links import Links
 from gctd.settings import Settings
 from gctd.wiring.broker import broker_on, declarations
@@ -54,13 +57,18 @@ def _parts(running: Running, settings: Settings) -> Parts:
         max_attempts=settings.max_attempts,
     )
     tracker = Tracker(broker.log, side.commands, policy)
+    git = Git(git_settings(settings))
+    baselines = Baselines(queries, git, Histories(settings.cache_directory.absolute(), git), repo_policy(settings))
+    judging = Judging(broker.log, side.commands, queries, broker.blobs, tracker, baselines, caught_up=side.wait_for_head)
     services = Services(
         tracker=tracker,
+        baselines=baselines,
+        judging=judging,
         updates=Updates(
             broker.log,
             queries,
             tracker,
-            Git(git_settings(settings)),
+            git,
             caught_up=side.wait_for_head,
             git_timeout=settings.git_timeout,
         ),
@@ -79,7 +87,7 @@ def _parts(running: Running, settings: Settings) -> Parts:
     figures = Figures(broker, dispatcher, queries)
     return Parts(
         services=services,
-        background={"dispatcher": dispatcher.run, "reaper": reaper.run},
+        background={"dispatcher": dispatcher.run, "reaper": reaper.run, "judging": judging.run},
         on_applied=[logs.applied, outcomes.applied],
         collectors=[figures, outcomes],
         measure=figures.ask,

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from httpkit.errors import FieldError, HttpkitError
     from httpkit.messages.encoding import encode
     from httpkit.messages.fields import UNSET, Unset, header, member, message, path, payload, query
-    from httpkit.messages.paging import decode_cursor, encode_cursor
+    from httpkit.messages.paging import decode_cursor, encode_cursor, page_of
     from httpkit.ops.health import Health
     from httpkit.problems import Invalid
     from httpkit.routes import Answer, Call, Nothing, Route
@@ -45,6 +45,7 @@ __all__ = [
     "header",
     "member",
     "message",
+    "page_of",
     "path",
     "payload",
     "query",
@@ -58,7 +59,7 @@ __getattr__ = facade(
         "httpkit.routes": "Answer Call Nothing Route",
         "httpkit.messages.fields": "UNSET Unset header member message path payload query",
         "httpkit.messages.encoding": "encode",
-        "httpkit.messages.paging": "decode_cursor encode_cursor",
+        "httpkit.messages.paging": "decode_cursor encode_cursor page_of",
         "httpkit.errors": "FieldError HttpkitError",
         "httpkit.problems": "Invalid",
         "httpkit.edge": "Edge",

@@ -41,7 +41,7 @@ _KEY = re.compile(KEY_PATTERN)
 
 
 class TimedOut(Busy):
-    """The handler did not answer in time; a command may have taken effect, and repeating it with the same key is safe."""
+    """The handler did not answer in time; a command may have taken effect; with a key it may be repeated."""
 
 
 class Operation(Generic[S]):

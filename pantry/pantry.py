@@ -349,7 +349,7 @@ class Pantry:
                 raise
             trouble = self._trouble()
             text = (
-                f"the log has not answered within {patience:g} s{trouble and f' ({trouble})'}: the command may take effect yet; "
-                "repeating it with its key is safe"
+                f"the log has not answered within {patience:g} s{trouble and f' ({trouble})'}: the command may take effect yet. "
+                "With an idempotency key it may be repeated; without one, look first whether it took effect"
             )
             raise OutcomeUnknown(text) from error

@@ -211,7 +211,7 @@ def declared_tables(tables: Iterable[Table]) -> Iterable[tuple[str, str]]:
     made = list(tables)
     for dialect, types in _SQL_TYPES.items():
         up = "".join(_create(table, types) for table in made)
-        down = "".join(f'DROP TABLE "{table.name}";\n' for table in reversed(made))
+        down = "".join(f'DROP TABLE IF EXISTS "{table.name}";\n' for table in reversed(made))
         yield f"000001_declared_tables.up.{dialect}.sql", up
         yield f"000001_declared_tables.down.{dialect}.sql", down
 

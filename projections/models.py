@@ -80,7 +80,7 @@ def load(name: str) -> ReadModel:
     except KeyError:
         known = ", ".join(names()) or "none"
         raise ModelUnknown(
-            f"no read model {name!r} is installed; installed: {known}; module:NAME names one that is not installed"
+            f"no read model {name!r} is installed (installed: {known}); module:NAME names one that is not installed"
         ) from None
     return at(place)
 

@@ -116,7 +116,7 @@ def reference(package: str) -> str:
 
 
 def _shown(text: str) -> str:
-    """A docstring as Markdown: an indented example is code there, too."""
+    """A docstring as Markdown: an indented example is code in both."""
     return text.replace("\t", "    ")
 
 

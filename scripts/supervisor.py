@@ -10,6 +10,7 @@ import asyncio
 import contextlib
 import json
 import os
+import shlex
 import signal
 import sys
 import time
@@ -22,11 +23,15 @@ from options import parse
 from service import NatsServer, Postgres, Process, StartFailed, Supervised, describe
 from system import DATABASES, PortInUse, System, plan
 
+from eventlog.admin import reconcile
+from eventlog.embedded.access import CredentialsDamaged, write_private
 from eventlog.embedded.nats import DataDirectoryInUse, ServerFailed
+from eventlog.jetstream.transport.connection import Connection
 from projections.stores.postgres.server import PostgresFailed
 from servicekit.monitoring import NotSeen
 from terminalkit import logs
 from terminalkit.config.loading import SettingsError
+from terminalkit.runtime.serving import PRIVATE
 
 EXIT_CODES = {
     StartFailed: 1,
@@ -35,6 +40,7 @@ EXIT_CODES = {
     PortInUse: 5,
     DataDirectoryInUse: 5,
     ServerFailed: 6,
+    CredentialsDamaged: 6,
     PostgresFailed: 6,
 }
 
@@ -79,9 +85,7 @@ class ReadyFile:
             return
         content = {**self._system.addresses, "pids": dict(pids), "env": dict(self._system.environment)}
         self._path.parent.mkdir(parents=True, exist_ok=True)
-        draft = self._path.with_name(f".{self._path.name}.{os.getpid()}")
-        draft.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
-        draft.replace(self._path)
+        write_private(self._path, json.dumps(content, indent=2) + "\n")
 
     def remove(self) -> None:
         """Remove it, also one that a killed system left."""
@@ -199,11 +203,29 @@ async def run(system: System, console: Console, *, ready: ReadyFile, demo: Demo 
     return EXIT_CODES[type(error)]
 
 
+def close_to_others(directory: Path, *, passable: bool) -> None:
+    """Make a directory that others cannot look into; with `passable`, Postgres can be in it, which does not run as root."""
+    directory.mkdir(parents=True, exist_ok=True)
+    directory.chmod(0o711 if passable and os.geteuid() == 0 else 0o700)
+
+
+def _write_environment(system: System) -> None:
+    """Write the file `env` in the data directory: what a shell needs to reach the system, for `. .data/env`."""
+    lines = (f"export {name}={shlex.quote(value)}\n" for name, value in system.environment.items())
+    write_private(system.directory / "env", "".join(lines))
+
+
 async def _work(supervisor: Supervisor, system: System, console: Console, ready: ReadyFile, demo: Demo | None) -> None:
     first: list[Supervised] = [NatsServer(broker) for broker in system.brokers]
     if system.postgres is not None:
         first.append(Postgres(system.postgres, DATABASES))
     await supervisor.start(first)
+    if system.operator is not None:
+        async with Connection.open(system.operator, name="scripts/up") as connection:
+            for declared in system.declarations:
+                for drift in await reconcile.apply(connection, declared):
+                    console.say(f"a stream differs from its declaration: {drift}")
+    _write_environment(system)
     ready.remove()  # not before: until the data directory is ours, it may be that of another system
     for stage in system.stages:
         await supervisor.start([Process(service, system.directory / "logs", console) for service in stage])
@@ -222,9 +244,11 @@ def main(arguments: Sequence[str]) -> int:
     options = parse(program, rest)
     console = Console(verbose=options.verbose)
     logs.configure(level="info" if options.verbose else "warning", style="text")
+    os.umask(PRIVATE)
     try:
+        close_to_others(options.data_dir, passable=options.postgres)
         system = plan(options)
-    except (PortInUse, SettingsError) as error:
+    except (PortInUse, SettingsError, CredentialsDamaged) as error:
         console.say(f"error: {error}")
         return EXIT_CODES[type(error)]
     return asyncio.run(run(system, console, ready=ReadyFile(options.ready_file), demo=demonstrate if options.demo else None))

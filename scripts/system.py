@@ -12,10 +12,16 @@ from pathlib import Path
 import attrs
 from options import Options
 from service import Ready, Service
+from users import OPERATOR, PANTRY, TRACKER, USERS
 
+from eventlog.admin.declarations import Declarations
+from eventlog.embedded.access import BrokerAccess
 from eventlog.embedded.nats import EmbeddedServer, Membership
 from eventlog.embedded.ports import free_port
 from gctd.settings import SETTINGS
+from gctd.wiring.broker import declarations as tracker_declarations
+from pantry.serve import SERVICE as LEDGER
+from pantry.settings import SETTINGS as LEDGER_SETTINGS
 from projections.stores.postgres.server import PostgresServer
 
 _GCTD, _PANTRY, _GRAPHQL, _MONITORING, _ROUTE, _NATS = 0, 1, 2, 7, 8, 9
@@ -28,6 +34,9 @@ _SERVERS, _REPLICAS = 3, 2
 _DRAIN = 40.0
 """Seconds for a worker to finish or hand back its job: somewhat more than it takes by default (`drain_timeout`)."""
 
+
+CREDENTIALS = "credentials.json"
+"""The file in the data directory with the passwords of the broker."""
 
 DATABASES = ("gctd", "pantry")
 """The databases of the services, where they are not files."""
@@ -44,7 +53,8 @@ class System:
     The services of one stage start together, when those of the stage before are ready; before all the `brokers`, and Postgres
     where there is one, with the databases `DATABASES`.
     `addresses` are shown and written to the ready file, `environment` is what a command needs to reach this system, `welcome`
-    tells the user what to do with it.
+    tells the user what to do with it. `declarations` are applied before the services start, by way of the address `operator`:
+    the services may not create streams.
     """
 
     directory: Path
@@ -54,6 +64,8 @@ class System:
     addresses: Mapping[str, str | Sequence[str]]
     environment: Mapping[str, str]
     welcome: str
+    operator: str | None = attrs.field(default=None, repr=False)
+    declarations: tuple[Declarations, ...] = ()
 
 
 @attrs.frozen
@@ -73,21 +85,25 @@ def plan(options: Options) -> System:
     ports = _ports(options)
     postgres = PostgresServer(options.data_dir / "postgres") if options.postgres else None
     nats = [_address(port, "nats") for port in ports.nats]
+    access = BrokerAccess.kept_in(options.data_dir / CREDENTIALS, USERS)
+    addresses_of = {user.name: ",".join(access.address(user.name, port) for port in ports.nats) for user in USERS}
+    operator, tracker = addresses_of[OPERATOR.name], addresses_of[TRACKER.name]
     gctd, pantry, graphql = ([_address(port) for port in each] for each in (ports.gctd, ports.pantry, ports.graphql))
     monitoring = ",".join(_address(port) for port in ports.monitoring)
     settings = {
-        "GCTD_NATS_URL": ",".join(nats),
+        "GCTD_NATS_URL": operator,
         "GCTD_MONITORING_URL": monitoring,
         "GCTD_DATABASE_URL": _database(options, postgres, "gctd"),
         "GCTD_CACHE_DIRECTORY": str(options.data_dir / "cache"),
         "GCTD_URL": gctd[0],
-        "PANTRY_NATS_URL": ",".join(nats),
+        "PANTRY_NATS_URL": operator,
         "PANTRY_MONITORING_URL": monitoring,
         "PANTRY_DATABASE_URL": _database(options, postgres, "pantry"),
         "PANTRY_URL": pantry[0],
     }
     inside = {
-        **settings,
+        **{name: value for name, value in settings.items() if name != "PANTRY_NATS_URL"},
+        "GCTD_NATS_URL": tracker,
         "GCTD_HOST": "127.0.0.1",
         "GCTD_LOG_FORMAT": "json",  # which the console understands
         "PANTRY_SERVER_HOST": "127.0.0.1",
@@ -96,20 +112,24 @@ def plan(options: Options) -> System:
         "GRAPHQL_LOG_FORMAT": "json",
         "GRAPHQL_TRACKER_DATABASE": settings["GCTD_DATABASE_URL"],
         "GRAPHQL_PANTRY_DATABASE": settings["PANTRY_DATABASE_URL"],
-        "GRAPHQL_NATS_URL": settings["GCTD_NATS_URL"],
+        "GRAPHQL_NATS_URL": tracker,
         **({"GCTD_ALLOW_LOCAL": "true"} if options.allow_local else {}),
         **({"GCTD_REPLICAS": str(_SERVERS), "PANTRY_REPLICAS": str(_SERVERS)} if options.cluster else {}),
     }
+    ledger = {name: value for name, value in inside.items() if not name.endswith("_NATS_URL")}
+    ledger["PANTRY_NATS_URL"] = addresses_of[PANTRY.name]
     everywhere = {"gctd": gctd, "pantry": pantry, "graphql": graphql, "nats": nats}
     addresses = {name: urls if options.cluster else urls[0] for name, urls in everywhere.items() if urls}
     return System(
         directory=options.data_dir,
-        brokers=_brokers(options, ports),
+        brokers=_brokers(options, ports, access),
+        operator=operator,
+        declarations=_declarations(options),
         postgres=postgres,
         stages=(  # the gateway looks at the tables of the others
             (
                 *_servers("serve", "gctd", "GCTD_PORT", ports.gctd, inside),
-                *_servers("pantry", "pantry", "PANTRY_SERVER_PORT", ports.pantry, inside),
+                *_servers("pantry", "pantry", "PANTRY_SERVER_PORT", ports.pantry, ledger),
             ),
             (
                 *_servers("graphql", "graphql_fn", "GRAPHQL_PORT", ports.graphql, inside),
@@ -153,14 +173,26 @@ def _workers(count: int, gctd: str, environment: Mapping[str, str]) -> list[Serv
     ]
 
 
-def _brokers(options: Options, ports: _Ports) -> tuple[EmbeddedServer, ...]:
+def _declarations(options: Options) -> tuple[Declarations, ...]:
+    """The streams as the services declare them, which may not create any. Raises SettingsError, DeclarationInvalid."""
+    replicas = {"replicas": _SERVERS} if options.cluster else {}
+    tracker, ledger = SETTINGS.load(replicas).values, LEDGER_SETTINGS.load(replicas).values
+    return tracker_declarations(tracker), LEDGER.declarations(ledger)
+
+
+def _brokers(options: Options, ports: _Ports, access: BrokerAccess) -> tuple[EmbeddedServer, ...]:
     names = [_numbered("nats", number, ports.nats) for number in range(1, len(ports.nats) + 1)]
     if not options.cluster:
         data = options.data_dir / names[0]
-        return (EmbeddedServer(data, port=ports.nats[0], http_port=ports.monitoring[0], name="nats-server"),)
+        return (EmbeddedServer(data, port=ports.nats[0], http_port=ports.monitoring[0], name="nats-server", access=access),)
     return tuple(
         EmbeddedServer(
-            options.data_dir / name, port=port, http_port=http_port, name=name, membership=Membership(route, ports.routes)
+            options.data_dir / name,
+            port=port,
+            http_port=http_port,
+            name=name,
+            membership=Membership(route, ports.routes),
+            access=access,
         )
         for name, port, http_port, route in zip(names, ports.nats, ports.monitoring, ports.routes, strict=True)
     )

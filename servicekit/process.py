@@ -18,12 +18,12 @@ _log = structlog.get_logger(__name__)
 Application: TypeAlias = tuple[web.Application, Edge]
 """An application and its edge."""
 Opened: TypeAlias = AbstractAsyncContextManager[Application]
-"""An application with all that it needs, for as long as a block lasts."""
+"""An application with all that it needs, while a block runs."""
 
 
 @asynccontextmanager
 async def listening(settings: Listening, opened: Opened) -> AsyncIterator[ListenAddress]:
-    """Answer requests for as long as the block lasts; the block gets the address. Raises OSError for one that is taken."""
+    """Answer requests while the block runs, which gets the address. Raises OSError for one that is taken."""
     async with (
         opened as (app, edge),
         serving(app, edge, host=settings.host, port=settings.port, limits=limits_of(settings)) as address,

@@ -1,4 +1,4 @@
-"""The program of a service that has no commands besides those of every service."""
+"""The program of a service without commands beyond the common ones."""
 
 from __future__ import annotations
 

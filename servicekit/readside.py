@@ -15,16 +15,18 @@ from prometheus_client.core import GaugeMetricFamily, HistogramMetricFamily, Met
 from prometheus_client.registry import Collector
 
 from eventlog import Commit, Unavailable
+from eventlog.admin.scrub import LogScrubber
 from eventlog.broker.requests import RequestServer
 from eventlog.broker.write_health import Room, WriteState
 from eventlog.commands import Commands
 from eventlog.jetstream.log import JetStreamLog
+from eventlog.jetstream.message_reader import MessageReader
 from eventlog.jetstream.transport.connection import Connection
 from httpkit.errors import HttpkitError
 from httpkit.ops.health import Check, Concern, Health, Unknown
 from httpkit.ops.metrics import gauge, total
 from httpkit.sse.hub import Hub
-from projections.errors import Behind, ProjectorStopped, StoreDamaged
+from projections.errors import AggregateParked, Behind, ProjectorStopped, StoreDamaged
 from projections.keys import CommandKeys
 from projections.migrations import Migrations
 from projections.model import ReadModel
@@ -34,7 +36,7 @@ from projections.projector.status import State
 from projections.rebuild.operations import AdminHandler, subject_of
 from projections.rebuild.recovery import damaged, make_again, open_sound
 from projections.rebuild.upgrade import SchemaUpgrade
-from projections.store import Store
+from projections.store import KEYS, Store
 from projections.stores.databases import copies_of, store_at
 from servicekit.broker_watch import BrokerWatch, raise_if_failing
 from servicekit.feed import CommitFrames, Feed
@@ -94,6 +96,8 @@ class ReadSide(Collector):
         self._max_lag = max_lag
         self.broker = BrokerWatch(connection, model.stream, log.writes, addresses(monitoring_url))
         """Looks at the broker, for the health of writes."""
+        self.scrubber = LogScrubber(MessageReader(connection, model.stream), model.registry, log.head)
+        """Reads the log over and over, while this process leads."""
         self.hub = Hub(frames.replay)
         self._feed = Feed(frames, self.hub)
         self._listeners: list[OnApplied] = [self._feed.applied]
@@ -117,7 +121,8 @@ class ReadSide(Collector):
         head = await self._log.head()
         self.hub.start(head.last)
         self.projector.show_after(head.last)
-        rest = {"orders": self._desk.run, **(beside or {})}
+        await self.projector.load()  # answers name the position from the first one on
+        rest = {"orders": self._desk.run, "scrubbing": self.scrubber.run, **(beside or {})}
         led = {name: self._while_leading(run) for name, run in rest.items()}
         work = {"projector": self._project(), "event stream": self._feed.run(), "broker's health": self.broker.run(), **led}
         tasks = [asyncio.create_task(_kept(name, part), name=name) for name, part in work.items()]
@@ -181,12 +186,29 @@ class ReadSide(Collector):
         return sequence
 
     async def wait_for(self, sequence: int) -> None:
-        """For `min_seq`. Raises NotWritten at once for what the log does not have, Behind where the tables are late."""
+        """For `min_seq`. Raises NotWritten at once for what the log does not have, Behind where the tables are late.
+
+        Raises AggregateParked at once for a commit that is not in the tables, since its aggregate is parked.
+        """
         if sequence > self.projector.position:
             head = await self._log.head()
             if sequence > head.last:
                 raise NotWritten(f"the log ends at sequence {head.last}; {sequence} was asked for")
             await self.projector.wait_for(sequence, READ_YOUR_WRITES)
+        await self._check_applied(sequence)
+
+    async def _check_applied(self, sequence: int) -> None:
+        waiting = [
+            one for one in self.projector.parked.values() if one.projection != KEYS.name and one.sequence <= sequence <= one.last
+        ]
+        commit = await self._log.at(sequence) if waiting else None
+        for one in waiting:
+            if commit is None or commit.subject == one.subject:
+                raise AggregateParked(
+                    f"sequence {sequence} is stored and not in the tables: {one.subject} is parked by projection "
+                    f"{one.projection!r} since sequence {one.sequence}: {one.error}. `projections parked` lists it, "
+                    "`projections unpark` applies what waits"
+                )
 
     async def wait_for_head(self) -> None:
         """Wait until the read model has all that is in the log now. Raises Behind, Unavailable."""
@@ -250,7 +272,16 @@ class ReadSide(Collector):
         aside = getattr(self._store, "set_aside_as", None)
         made = None if aside is None else f"database: it was damaged and is made again from the log; the damaged one is {aside}"
         broker = [f"broker: {note}" for note in self.broker.notes()]
-        return "; ".join(note for note in (made, self._parked(), *broker) if note is not None) or None
+        return "; ".join(note for note in (made, self._damaged(), self._parked(), *broker) if note is not None) or None
+
+    def _damaged(self) -> str | None:
+        found = self.scrubber.found
+        if found is None or not found.count:
+            return None
+        return (
+            f"log: {found.count} records of {self._model.stream} are damaged, the first: {found.found[0]}. Do not delete the "
+            "tables, and do not restart nats-server, which may cut the log there: see docs/operation.md, A damaged log"
+        )
 
     def _parked(self) -> str | None:
         parked = self.projector.parked.values()
@@ -282,6 +313,7 @@ class ReadSide(Collector):
         yield gauge("writes_ready", "1 if appends are taken, 0 if they fail, NaN if it is not known.", known)
         yield _states(writes.state)
         yield _used(log.writes.rooms())
+        yield from _scrubbed(self.scrubber)
         yield gauge("broker_connected", "1 where the broker answers.", connection.connected)
         yield total("broker_reconnects", "Connections made anew.", connection.counters.reconnects + connection.counters.replaced)
         yield HistogramMetricFamily(
@@ -294,6 +326,17 @@ class ReadSide(Collector):
         yield total("appends_shared", "Appends that were stored in a batch shared with others.", log.group.shared)
         text = "Appends that lost against another writer and were decided again."
         yield total("command_conflicts", text, self.commands.conflicts)
+
+
+def _scrubbed(scrubber: LogScrubber) -> Iterator[Metric]:
+    current, complete, found = scrubber.current, scrubber.complete, scrubber.found
+    text = "Sequence that the pass over the log has reached which runs, or ran last."
+    yield gauge("log_scrub_position", text, None if current is None else current.position)
+    text = "When the last complete pass over the log ended, in seconds since 1970."
+    ended = None if complete is None or complete.ended is None else complete.ended.timestamp()
+    yield gauge("log_scrub_completed_timestamp_seconds", text, ended)
+    text = "Records of the log that are damaged, as far as a pass of this process has found."
+    yield gauge("log_damaged_records", text, None if found is None else found.count)
 
 
 def _states(now: WriteState) -> Metric:

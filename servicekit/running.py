@@ -43,7 +43,7 @@ class Running:
     async def execute(self, decider: Decider[S, C, E], id_: str, command: C, call: Call[Any]) -> Outcome[S, E]:
         """Execute the command of a request on one aggregate, and wait until the tables show its events.
 
-        The request's idempotency key and trace go with it. Errors as those of `eventlog.commands.Commands.execute`.
+        The request's idempotency key and trace go with it. Raises the errors of `eventlog.commands.Commands.execute`.
         """
         outcome = await self.side.commands.execute(decider, id_, command, context(call))
         await self.side.wait_visible(outcome.sequence)
@@ -64,7 +64,7 @@ class Running:
         return await self.store.fetch_one(sql, *arguments)
 
     async def follow(self, call: Call[Any], *, only: frozenset[str] | None = None) -> web.StreamResponse:
-        """Answer with the event stream: all events, or those with these names; `Last-Event-ID` resumes after an event."""
+        """Answer with the event stream: all events, or the ones with these names; `Last-Event-ID` resumes after an event."""
         return await self.side.hub.stream(call.http, only=only)
 
 

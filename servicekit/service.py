@@ -6,8 +6,8 @@
         sys.exit(BANK.main())
 
 It has commands that read their own writes, an event stream that resumes, health, metrics, an OpenAPI document, migrations, the
-commands of `projections`, and it ends in order. A larger service gives `parts`: what its handlers work with, and what runs in the
-background.
+commands of `projections`, and it ends in order. A larger service gives `parts`: the services for its handlers, and coroutines for
+the background.
 """
 
 from __future__ import annotations
@@ -66,13 +66,13 @@ class Service:
 
     `deciders` are the rules of its aggregates, `routes` its API. `show` gives the frames of an event for the event stream;
     `events` are the names and data classes of these frames. With `events` there is a route at `events_path`.
-    `needs_previous_state` says whether `show` needs the state before the events of a commit, which may cost a read of the log.
+    `show` gets the state before the events of a commit that `needs_previous_state`, which may cost a read of the log.
     `pages` are served besides the API.
 
-    `settings` is its settings class. `edge` says how the API answers; guard, position and limits come from settings and read
-    model. `declared` gives the streams that have to be on the broker: by default the model's stream, as `streams_file` declares
-    it, else with the categories of the registry. `people` makes the cipher for personal fields. `probes` maps paths to `live` or
-    `ready`. `parts` puts a larger service together.
+    `settings` is its settings class. `edge` is the form of the API's answers; guard, position and limits come from settings and
+    read model. `declared` gives the streams that have to be on the broker: by default the model's stream, as `streams_file`
+    declares it, else with the categories of the registry. `people` makes the cipher for personal fields. `probes` maps paths to
+    `live` or `ready`. `parts` puts a larger service together.
     """
 
     model: ReadModel
@@ -110,7 +110,7 @@ class Service:
         return SettingsSource(self.settings, self.model.settings.prefix, self.model.settings.file)
 
     def main(self, argv: Sequence[str] | None = None) -> int:
-        """Run its program with these arguments (None: those of the process), and give the exit code."""
+        """Run its program with these arguments (None: the arguments of the process), and give the exit code."""
         from servicekit.program import program_of  # noqa: PLC0415 - a service that is only served needs no commands
 
         return program_of(self).run(argv)
@@ -123,7 +123,7 @@ class Service:
         await process.serve(settings, self._opened(settings), on_ready=on_ready)
 
     def listening(self, settings: Serving) -> AbstractAsyncContextManager[ListenAddress]:
-        """Serve for as long as a block lasts, which gets the address: for tests."""
+        """Serve while a block runs, which gets the address: for tests."""
         return process.listening(settings, self._opened(settings))
 
     def declarations(self, settings: Serving) -> Declarations:
@@ -139,7 +139,7 @@ class Service:
         )
 
     def database(self, settings: Any) -> str:
-        """The address of its database: that of the settings, else a file in the user's data directory."""
+        """The address of its database: from the settings, else a file in the user's data directory."""
         return settings.database_url or f"sqlite:{user_data_path(self.name) / self.name}.db"
 
     @asynccontextmanager
@@ -197,7 +197,7 @@ class Service:
 
     @property
     def table(self) -> Sequence[Route[Any]]:
-        """Its routes, with those of the event stream and of the state of the read model."""
+        """Its routes, with the routes of the event stream and of the read model's state."""
         more: list[Route[Any]] = []
         if self.events:
             summary = "Follow the events"

@@ -43,7 +43,7 @@ def serve_command(
         epilog=examples(*shows),
         help=f"""Run {does}.
 
-One line on standard output says where it listens, once it answers requests. SIGINT and SIGTERM end it in order; a second one
+One line on standard output has its address, once it answers requests. SIGINT and SIGTERM end it in order; a second one
 at once. A token is set with {token} or in the settings file.""",
     )
     @flags.options(*settings)
@@ -63,7 +63,7 @@ def config_command(flags: SettingFlags[C], program: str, *, shows: Sequence[str]
 
     @click.group("config", help="Show the settings and where each comes from.")
     def config() -> None:
-        """Nothing is done without a command."""
+        """It only has commands."""
 
     @config.command(
         "show",

@@ -43,7 +43,7 @@ class StreamNotThere(EventLogError):
 
 @attrs.frozen(kw_only=True)
 class Copied:
-    """What a copy of a stream has: the stream's name, its last sequence, messages, and the file's bytes and sha-256.
+    """A copy of a stream: the stream's name, its last sequence, messages, and the file's bytes and sha-256.
 
     `verified`: it was restored and read when it was made; then `digest` is the running digest of its records, in hexadecimal.
     """
@@ -72,7 +72,7 @@ async def back_up(connection: Connection, stream: str, directory: Path, *, check
     """Copy a stream as it is now into `directory`, while it is written to. The files are there whole, or not at all.
 
     The copy is checked by `check` (see `eventlog.admin.copy_check`) before it is there; None: it is not. Raises StreamNotThere,
-    FileExistsError if a copy of it is there already, Unavailable, and what `check` raises.
+    FileExistsError if a copy of it is there already, Unavailable, and the errors of `check`.
     """
     names = (f"{stream}.snapshot", f"{stream}.json")
     for name in names:
@@ -173,7 +173,7 @@ async def restore(
 ) -> Copied:
     """Make the stream of a copy (by its description) again, held by so many servers; its name must be free.
 
-    `changes`: what its configuration has otherwise than when it was copied.
+    `changes`: members of its configuration that replace the copied ones.
 
     Raises BackupInvalid, StreamThere, Unavailable, OutcomeUnknown.
     """

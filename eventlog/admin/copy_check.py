@@ -1,6 +1,6 @@
 """Whether a copy of a stream can be restored and read: it is restored on a throw-away server, and every record is read back.
 
-The server that makes a snapshot copies files, damaged ones too: it says nothing of records that it cannot read.
+The server that makes a snapshot copies files, also damaged ones, and does not report records that it cannot read.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class _Record:
 
 
 async def check_copy(file: Path) -> str:
-    """Restore a copy (by its description) on a server of its own beside it and read all: the running digest of its records.
+    """Restore a copy (by its description) on a throw-away server and read all: the running digest of its records.
 
     Raises BackupInvalid, CopyDamaged, ServerFailed if no server can be started here.
     """
@@ -80,7 +80,7 @@ async def _read(connection: Connection, copied: Copied) -> str:
 
 
 class _Reading:
-    """What was read of a copy so far."""
+    """The records of a copy that were read so far."""
 
     def __init__(self, copied: Copied) -> None:
         self._copied = copied
@@ -119,7 +119,7 @@ class _Reading:
             said.insert(0, f"{copied.messages - self._count} of {copied.messages} records cannot be read{places}")
         if said:
             raise CopyDamaged(
-                f"the copy of {copied.stream} is damaged: {'; '.join(said)}. The stream on the server is then damaged, too. "
+                f"the copy of {copied.stream} is damaged: {'; '.join(said)}. The stream on the server is then damaged as well. "
                 "Keep the tables and older copies: they may be the only place that has what cannot be read. Do not restart that "
                 "nats-server before a copy is made with --unverified: it may cut the stream there"
             )

@@ -135,9 +135,9 @@ EVENT_STREAM: Mapping[str, Any] = {
 def event_stream(
     name: str, categories: Iterable[str], *, file: Path | None = None, replicas: int = 1, max_bytes: str | None = None
 ) -> Declarations:
-    """The declaration of a stream of events: that of the file if it has one of that name, else one for these categories.
+    """The declaration of a stream of events: from the file if it has that name, else for these categories.
 
-    `categories` are those of the aggregates (`bank.account`). `file` is by default the one that this package came with, if any.
+    `categories` name kinds of aggregates (`bank.account`). `file` is by default the one that this package came with, if any.
     `max_bytes` is the size that the stream may have, as in `1GiB`, where not what the file says; without both 1 GiB. Raises
     DeclarationInvalid.
     """
@@ -155,7 +155,7 @@ def default_file() -> Path:
     Raises DeclarationInvalid without one.
     """
     if (file := _default_file()) is None:
-        raise DeclarationInvalid(f"{FILE} is neither beside the package nor installed with it")
+        raise DeclarationInvalid(f"{FILE} is neither next to the package nor installed with it")
     return file
 
 

@@ -15,11 +15,11 @@ from typing import Any, Generic, TypeVar
 
 import attrs
 
-from eventlog.commands.keys import Keys, check_request
+from eventlog.commands.keys import Keys, check_request, use_in
 from eventlog.commands.loading import Loaded, Loader
 from eventlog.commit import AggregateId, Commit, Context, NewCommit, NewEvent, Proposal
 from eventlog.decider import Decider
-from eventlog.errors import Conflict, KeyReused, TooLarge, Unavailable
+from eventlog.errors import Conflict, KeyReused, KeyTaken, TooLarge, Unavailable
 from eventlog.port import DEADLINE, EventLog
 from eventlog.support.ids import hex_digits
 
@@ -117,7 +117,7 @@ class Commands:
         self._now = now
         self._new_id = new_id
         self._lines: dict[AggregateId, _AggregateQueue] = {}
-        self._loader = Loader(log)
+        self._loader = Loader(log, now)
         self.conflicts = 0
         """How many appends lost against another writer, since the start."""
 
@@ -219,21 +219,23 @@ class Commands:
     async def _answer(
         self, decider: Decider[Any, Any, Any], aggregate: AggregateId, taken: list[_Pending], deadline: float
     ) -> None:
+        spent: int | None = None
         for attempt in range(1, TRIES + 1):
             self._check_writable()
             known = self._loader.known(aggregate) if attempt == 1 else None
             loaded = known or await self._loader.load(aggregate, fresh=attempt > 1)
-            round_ = await self._decide(decider, aggregate, taken, loaded)
+            round_ = await self._decide(decider, aggregate, taken, loaded, spent)
             if round_.unguarded and not loaded.fresh:
                 loaded = await self._loader.load(aggregate, fresh=True)
-                round_ = await self._decide(decider, aggregate, taken, loaded)
+                round_ = await self._decide(decider, aggregate, taken, loaded, spent)
             sequence = loaded.sequence
             if round_.events:
                 try:
                     sequence = await self._append(aggregate, loaded, round_, deadline)
-                except Conflict:
+                except (Conflict, KeyTaken) as error:
                     if attempt == TRIES:
                         raise
+                    spent = error.sequence if isinstance(error, KeyTaken) else spent
                     await self._lost()
                     continue
                 except TooLarge:
@@ -251,15 +253,24 @@ class Commands:
         commit = NewCommit(id=self._new_id(), at=self._now(), events=tuple(round_.events), state=round_.state)
         self._loader.forget(aggregate)
         self._check_writable()
-        proposal = Proposal(aggregate=aggregate, expected=loaded.sequence, commit=commit, prev=loaded.digest)
+        key = next((event.context.key for event in round_.events if event.context.key is not None), None)
+        proposal = Proposal(aggregate=aggregate, expected=loaded.sequence, commit=commit, prev=loaded.digest, key=key)
         appended = await self._log.append(proposal, deadline=deadline)
         self._loader.remember(aggregate, round_.state, appended.sequence, appended.digest)
         return appended.sequence
 
     async def _decide(
-        self, decider: Decider[Any, Any, Any], aggregate: AggregateId, taken: Iterable[_Pending], loaded: Loaded
+        self,
+        decider: Decider[Any, Any, Any],
+        aggregate: AggregateId,
+        taken: Iterable[_Pending],
+        loaded: Loaded,
+        spent: int | None,
     ) -> _Round:
-        """Judge each command in order, on the state that the ones before it lead to."""
+        """Judge each command in order, on the state that the ones before it lead to.
+
+        `spent` is the sequence of a commit that bears the key of one of them.
+        """
         round_ = _Round(state=decider.fold((), loaded.state))
         by_key: dict[str, tuple[_Pending, Outcome[Any, Any] | Exception]] = {}
         for waiting in taken:
@@ -273,7 +284,7 @@ class Commands:
                     if isinstance(answer, Outcome):
                         answer = attrs.evolve(answer, replayed=True)
                 else:
-                    replayed = None if key is None else await self._replay(decider, aggregate, waiting.context, loaded.sequence)
+                    replayed = await self._replay(decider, aggregate, waiting.context, loaded.sequence, spent)
                     answer = replayed or self._judge(decider, aggregate, waiting, round_)
             except (KeyReused, Unavailable) as error:
                 answer = error
@@ -323,7 +334,7 @@ class Commands:
             self._check_writable()
             try:
                 appended = await self._log.append_together(proposals, deadline=deadline)
-            except Conflict:
+            except (Conflict, KeyTaken):
                 if attempt == TRIES:
                     raise
                 await self._lost()
@@ -352,7 +363,9 @@ class Commands:
                     own = attrs.evolve(context, key=None, fingerprint=None, causation=cause)
                 commit = NewCommit(id=self._new_id(), at=at, events=tuple(NewEvent(event, own) for event in events), state=state)
                 self._loader.forget(step.aggregate)
-                proposals.append(Proposal(aggregate=step.aggregate, expected=known.sequence, commit=commit, prev=known.digest))
+                proposals.append(
+                    Proposal(aggregate=step.aggregate, expected=known.sequence, commit=commit, prev=known.digest, key=own.key)
+                )
         return outcomes, proposals
 
     async def _load_step(self, step: CommandStep[Any, Any, Any], attempt: int) -> Loaded:
@@ -373,14 +386,24 @@ class Commands:
     # Both
 
     async def _replay(
-        self, decider: Decider[Any, Any, Any], aggregate: AggregateId, context: Context, reached: int
+        self,
+        decider: Decider[Any, Any, Any],
+        aggregate: AggregateId,
+        context: Context,
+        reached: int,
+        spent: int | None = None,
     ) -> Outcome[Any, Any] | None:
-        """What the command led to when its key took effect before, or None where it has not."""
+        """What the command led to when its key took effect before, or None where it has not.
+
+        `spent` is the sequence of a commit that may bear the key: it counts, whatever the read model says.
+        """
         if context.key is None:
             return None
         if self._keys is None:
             raise ValueError("this executor was given no read model to find idempotency keys in")
-        use = await self._keys.find(context.key, aggregate.subject, reached)
+        use = None if spent is None else use_in(await self._read(spent), context.key)
+        if use is None:
+            use = await self._keys.find(context.key, aggregate.subject, reached)
         if use is None:
             return None
         check_request(context, use.fingerprint)

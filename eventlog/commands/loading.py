@@ -6,15 +6,22 @@ The last commit of an aggregate is its state, so it is believed only where it is
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Callable
+from datetime import datetime, timedelta
 from typing import Any
 
 import attrs
+import structlog
 
 from eventlog.commit import AggregateId, Commit
 from eventlog.errors import AggregateDamaged, Unavailable, UndecodableCommit
 from eventlog.port import EventLog
 
+log = structlog.get_logger(__name__)
+
 CACHED_STATES = 10_000
+AHEAD = timedelta(minutes=1)
+"""How far a commit may be ahead of this process's clock before that is said."""
 
 
 @attrs.frozen
@@ -33,8 +40,9 @@ class Loaded:
 class Loader:
     """Loads the aggregates of one log, and keeps the states of the last CACHED_STATES of them."""
 
-    def __init__(self, log: EventLog) -> None:
+    def __init__(self, log: EventLog, now: Callable[[], datetime]) -> None:
         self._log = log
+        self._now = now
         self._kept: OrderedDict[AggregateId, tuple[Any, int, str | None]] = OrderedDict()
 
     def known(self, aggregate: AggregateId) -> Loaded | None:
@@ -65,8 +73,21 @@ class Loader:
             state = commit.state
         except UndecodableCommit as error:
             raise AggregateDamaged(commit.subject, commit.sequence, str(error)) from error
+        self._compare_clocks(commit)
         self.remember(aggregate, state, commit.sequence, digest)
         return Loaded(state, commit.sequence, digest, fresh=fresh)
+
+    def _compare_clocks(self, commit: Commit) -> None:
+        """Say that the clock of a writer was ahead, or that this one's is behind: rules that look at the time go by it."""
+        ahead = commit.at - self._now()
+        if ahead > AHEAD:
+            log.warning(
+                "a commit is from the future: compare the clocks of the machines",
+                aggregate=commit.subject,
+                sequence=commit.sequence,
+                at=commit.at.isoformat(),
+                seconds_ahead=round(ahead.total_seconds()),
+            )
 
     def learn(self, commit: Commit) -> None:
         """Take a commit for its aggregate's last, unless a later one is known. Raises UndecodableCommit."""

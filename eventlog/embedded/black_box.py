@@ -1,7 +1,7 @@
 """The last blocks of each stream, copied aside before a start after an unclean stop.
 
-After a crash nats-server scans the blocks when it starts, and cuts a file at the first record that it cannot read: what came
-after it is gone, also if it was whole. The copies are the only other place that has it.
+After a crash nats-server scans the blocks when it starts, and cuts a file at the first record that it cannot read: the
+records after it are gone, also whole ones. The copies are the only other place that has it.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ _KEPT = 2
 _RUNNING = "running"
 _BLOCKS = "**/streams/*/msgs"
 _MOST_BYTES = 8 * 1024**2
-"""Bytes of blocks that are copied of one stream at least, if there are as many: its last ones."""
+"""Bytes of blocks that are copied of each stream at least, from its end."""
 
 
 class BlackBox:
-    """Keeps the copies of one data directory. A file in it says that a server was started and has not ended in good order."""
+    """Keeps the copies of one data directory. A marker file is in it from each start to a stop in good order."""
 
     def __init__(self, data_dir: Path) -> None:
         self._data_dir = data_dir
         self._running = data_dir / _RUNNING
 
     def before_start(self) -> Path | None:
-        """Copy the last blocks aside if the last stop was unclean: where they are, or None. Raises OSError."""
+        """Copy the last blocks aside if the last stop was unclean: their directory, or None. Raises OSError."""
         aside = self._copied() if self._running.exists() else None
         self._running.touch()
         return aside

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Awaitable, Callable, Sequence
+from hashlib import sha256
 from http import HTTPStatus
 from typing import TypeVar
 
@@ -18,7 +19,7 @@ import msgspec
 
 from eventlog.chain import link
 from eventlog.commit import GUARD, Appended, Proposal
-from eventlog.errors import Conflict, OutcomeUnknown, TooLarge, Unavailable
+from eventlog.errors import Conflict, KeyTaken, OutcomeUnknown, TooLarge, Unavailable
 from eventlog.jetstream.message_reader import BrokerError, MessageReader
 from eventlog.jetstream.transport.connection import REQUEST_TIMEOUT, Connection
 from eventlog.registry import Registry
@@ -60,13 +61,17 @@ class Refused(Unavailable):
 
 @attrs.frozen(eq=False)
 class Message:
-    """A proposal as it goes to the broker. `headers` are lines on the wire: message id, guard, trace context."""
+    """A proposal as it goes to the broker. `headers` are lines on the wire: message id, guard, trace context.
+
+    Of two messages with one `unique` (empty: none) the broker stores one; they must not be in one batch.
+    """
 
     subject: str
     expected: int
     id: str
     headers: bytes
     body: bytes
+    unique: str = ""
 
     @property
     def size(self) -> int:
@@ -85,11 +90,12 @@ def encode(registry: Registry, proposal: Proposal, max_payload: int, sealed: Seq
     Raises TooLarge above `max_payload` bytes, ValueError for what no header can carry.
     """
     commit, subject = proposal.commit, proposal.aggregate.subject
-    headers = f"Nats-Msg-Id: {_value(commit.id)}\r\n{GUARD}: {proposal.expected}\r\n"
+    unique = commit.id if proposal.key is None else f"key-{sha256(proposal.key.encode()).hexdigest()[:32]}"
+    headers = f"Nats-Msg-Id: {_value(unique)}\r\n{GUARD}: {proposal.expected}\r\n"
     if (traceparent := commit.traceparent) is not None:
         headers += f"traceparent: {_value(traceparent)}\r\n"
     body = registry.encode(commit, sealed, proposal.prev)
-    message = Message(subject, proposal.expected, commit.id, headers.encode(), body)
+    message = Message(subject, proposal.expected, commit.id, headers.encode(), body, unique)
     if message.size > max_payload:
         raise TooLarge(
             f"a commit of {len(message.body):,} bytes to {subject} is over what one message may have ({max_payload:,} bytes); "
@@ -146,8 +152,8 @@ def given_up(subject: str, reason: Unavailable, *, unknown: bool) -> Unavailable
     """The error for a caller whose append came to no end: OutcomeUnknown, or Unavailable where surely nothing was stored."""
     if unknown:
         return OutcomeUnknown(
-            f"it is not known whether the commit to {subject} was stored ({reason}); repeat the command with the same "
-            "idempotency key: it takes effect once"
+            f"it is not known whether the commit to {subject} was stored ({reason}). A command with an idempotency key "
+            "may be repeated with it: it takes effect once. Without one, look whether it took effect before repeating it"
         )
     return Unavailable(f"the commit to {subject} was not stored: {reason}")
 
@@ -182,7 +188,7 @@ class Appender:
                 raise refusal(ack.error)
             if ack.error is None and not ack.duplicate:
                 return Appended(ack.seq)
-            found = await self.find(message, left)
+            found = await self._find_or_taken(message, ack, left)
             if found is not None:
                 return found
             looks += 1
@@ -196,6 +202,20 @@ class Appender:
         """One try. Raises OutcomeUnknown, Unavailable (not sent, or no leader)."""
         reply = await self._connection.request(message.subject, message.body, headers=message.headers, timeout=timeout)
         return self.decode(reply.data)
+
+    async def _find_or_taken(self, message: Message, ack: Ack, left: float) -> Appended | None:
+        """As `find`; raises KeyTaken where the broker has dropped the message for another commit with its key."""
+        if not ack.duplicate:
+            return await self.find(message, left)
+        try:
+            found = await self._reads.leader({"seq": ack.seq}, min(left, REQUEST_TIMEOUT))
+        except Unavailable as error:
+            raise OutcomeUnknown(f"cannot read back from the leader: {error}") from error
+        if found is None:
+            return None
+        if self._id_of(found.data) != message.id:
+            raise KeyTaken(ack.seq)
+        return Appended(ack.seq, replayed=True)
 
     async def find(self, message: Message, timeout: float) -> Appended | None:  # noqa: ASYNC109 - passed on
         """Where the message is stored, read from the leader; None where nothing follows its guard.

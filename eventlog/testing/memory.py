@@ -17,6 +17,7 @@ from eventlog.errors import (
     AggregateDamaged,
     Conflict,
     IncarnationChanged,
+    KeyTaken,
     LogDiverged,
     LogTruncated,
     OutcomeUnknown,
@@ -52,6 +53,7 @@ class MemoryLog:
         self._commits: list[Commit] = []
         self._by_subject: dict[str, list[Commit]] = {}
         self._damaged: set[int] = set()
+        self._keys: dict[str, int] = {}
         self._news = asyncio.Condition()
 
     @property
@@ -84,6 +86,7 @@ class MemoryLog:
         async with self._news:
             self._set(())
             self._damaged.clear()
+            self._keys.clear()
             self.incarnation = str(uuid.uuid4())
             self._news.notify_all()
 
@@ -160,6 +163,9 @@ class MemoryLog:
             last = self._last(proposal.aggregate.subject)
             if last != proposal.expected:
                 raise Conflict(f"{proposal.aggregate.subject} is at sequence {last}, not at {proposal.expected}")
+        for proposal in proposals:
+            if proposal.key is not None and (taken := self._keys.get(proposal.key)) is not None:
+                raise KeyTaken(taken)
         return [self._store(proposal, body) for proposal, body in zip(proposals, bodies, strict=True)]
 
     def _find(self, proposal: Proposal) -> Commit | None:
@@ -179,6 +185,8 @@ class MemoryLog:
         commit = Commit(len(self._commits) + 1, subject, body, self._registry, headers.encode())
         self._commits.append(commit)
         self._by_subject.setdefault(subject, []).append(commit)
+        if proposal.key is not None:
+            self._keys[proposal.key] = commit.sequence
         return Appended(commit.sequence, digest=commit.digest)
 
     # Reading

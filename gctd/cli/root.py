@@ -26,7 +26,7 @@ Settings come from flags, then GCTD_* in the environment, then .gctd.yaml: see `
         "task": Command("gctd.cli.tasks.commands", "List, show, watch, cancel, retry and delete tasks, and show their results."),
         "gate": Command(
             "gctd.cli.gate",
-            "Judge the latest analyses of the repository at URL by limits, and by what was added since those before.",
+            "Judge the latest analyses of the repository at URL by limits, and by what was added since a base.",
         ),
         "config": Command("gctd.cli.service", "Show the settings and where each comes from."),
         "doctor": Command(

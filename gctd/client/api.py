@@ -43,16 +43,13 @@ class Client(ServiceClient):
         *,
         project: str | None = None,
         ref: str | None = None,
-        once: bool = False,
         engine: str | None = None,
     ) -> Sequence[Task]:
         """Schedule the analysis of a registered repository: one task per project, or one for `project`.
 
-        `ref` becomes the repository's setting; with `once` it is for these tasks only.
+        `ref` is for these tasks only.
         """
         body: dict[str, Any] = dict(only(repo_url=repo_url, project=project, ref=ref, engine=engine))
-        if once:
-            body["once"] = True
         answer = await self._command("/api/repos/analyze", body)
         return parse_list(Task, answer.document)
 
@@ -95,15 +92,24 @@ class Client(ServiceClient):
         """The analyses of a project, newest first, `limit` at most (None: however many there are)."""
         return await self._list(Point, f"/api/repos/{segment(id_)}/history", {}, limit)
 
-    async def diff(self, id_: str, *, from_: str | None = None, to: str | None = None, limit: int = 0) -> Diff:
+    async def diff(
+        self, id_: str, *, base: str | None = None, from_: str | None = None, to: str | None = None, limit: int = 0
+    ) -> Diff:
         """The difference of two analyses of a project, of `limit` functions at most (0: of all that changed)."""
-        query = only(to=to, limit=limit or LARGEST_DIFF) | ({} if from_ is None else {"from": from_})
+        query = only(base=base, to=to, limit=limit or LARGEST_DIFF) | ({} if from_ is None else {"from": from_})
         return parse(Diff, (await self._transport.request("GET", f"/api/repos/{segment(id_)}/diff", query=query)).document)
 
     async def gate(self, id_: str, query: Mapping[str, Any], *, limit: int = 0) -> Gate:
         """What the gate says of a project, by the limits in `query`, with at most `limit` functions (0: all)."""
         given = only(**query, limit=limit or LARGEST_DIFF)
         return parse(Gate, (await self._transport.request("GET", f"/api/repos/{segment(id_)}/gate", query=given)).document)
+
+    async def ask_for_verdict(self, id_: str, body: Mapping[str, Any], *, limit: int = 0) -> Gate:
+        """As `gate`, and kept: the same question has the same answer. A base that was not analysed yet is analysed."""
+        answer = await self._transport.request(
+            "POST", f"/api/repos/{segment(id_)}/gate", query=only(limit=limit or LARGEST_DIFF), body=body
+        )
+        return parse(Gate, answer.document)
 
     async def gate_comment(self, id_: str, query: Mapping[str, Any]) -> bytes:
         """The same as a comment for a pull request, with what changed."""
@@ -208,7 +214,7 @@ class Client(ServiceClient):
     # Events
 
     async def standing(self) -> Mapping[str, Any]:
-        """How the read model stands: its name, stream and incarnation, and what else `GET /api/projections` says."""
+        """The state of the read model, as `GET /api/projections` reports it: name, stream, incarnation and more."""
         answer = await self._transport.request("GET", "/api/projections")
         return answer.document if isinstance(answer.document, dict) else {}
 

@@ -47,11 +47,13 @@ class Point(Resource, frozen=True, kw_only=True, rename={"breaks": "break"}):
 
 
 class Values(msgspec.Struct, frozen=True, kw_only=True):
-    """Where a function stands, and its CRAP value."""
+    """Where a function is, its CRAP value, and how far its coverage is known."""
 
     file: str
     line: int
     crap: float
+    state: str = ""
+    reason: str = ""
 
 
 class Change(msgspec.Struct, frozen=True, kw_only=True):
@@ -102,10 +104,35 @@ class Offender(msgspec.Struct, frozen=True, kw_only=True):
     after: Values
 
 
-class Gate(Resource, frozen=True, kw_only=True, rename={"before": "from", "after": "to", "breaks": "break"}):
-    """What the gate says of an analysis; `offending` functions are behind it, of which `functions` are some."""
+class Base(msgspec.Struct, frozen=True, kw_only=True):
+    """With what a commit is compared; `task_id` is the task that analyses it, None where it has been analysed."""
 
-    passed: bool
+    kind: str
+    commit_sha: str
+    task_id: str | None = None
+
+
+class Unmeasured(msgspec.Struct, frozen=True, kw_only=True):
+    """A function that lost its measurement; `before` is what was measured last."""
+
+    function: str
+    before: Values
+    after: Values
+
+
+class Gate(Resource, frozen=True, kw_only=True, rename={"before": "from", "after": "to", "breaks": "break"}):
+    """What the gate says of an analysis; `offending` functions are behind it, of which `functions` are some.
+
+    `result` is `passed`, `failed` or `unknown`, then with the `reason`; `lost` functions are not measured any more, of which
+    `unmeasured` are some.
+    """
+
+    result: str
+    reason: str = ""
+    verdict: str | None = None
+    base: Base
+    lost: int = 0
+    unmeasured: tuple[Unmeasured, ...] = ()
     project: str
     before: Point | None
     after: Point

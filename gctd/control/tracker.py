@@ -124,8 +124,6 @@ class Tracker:
 
         `ref` becomes the root's setting; with `once` it is for these tasks only, and no setting changes.
         """
-        if once and ref is None:
-            raise BadInput("once", "needs a ref")
         engine = self._engine(engine)
         ref = None if ref is None else parse_ref(ref)
         project = None if project is None else parse_subdir(project)
@@ -155,6 +153,31 @@ class Tracker:
         ]
         commits = {one.project: one.commit_sha for one in seen}
         return await self._request(known, queue, context, commits=commits, requests=known.requests)
+
+    async def analyze_base(
+        self, known: Repo, head: Task, commit_sha: str, context: Context | None = None
+    ) -> Outcome[Task, task.TaskEvent]:
+        """Queue a task for another commit of a project, to be analysed as `head` was, for that to be compared with.
+
+        Raises Overtaken where another analysis was asked for since the repository was as `known` has it.
+        """
+        at = self._now()
+        (id_,) = self._task_ids(at, 1)
+        queue = task.QueueTask(
+            id=id_,
+            repo_id=known.id,
+            repo_url=known.url,
+            project=head.project,
+            ref=head.ref,
+            engine=head.engine,
+            max_attempts=self._policy.max_attempts,
+            config=head.config,
+            at=at,
+            commit_sha=commit_sha,
+            baseline=True,
+        )
+        (outcome,) = await self._request(known, [queue], context, requests=known.requests)
+        return outcome
 
     async def rescore(
         self, known: Repo, measured: Sequence[Measured], *, engine: str | None = None, context: Context | None = None

@@ -31,6 +31,7 @@ class EventCategory(StrEnum):
 
     REPO = "repo"
     TASK = "task"
+    VERDICT = "verdict"
     WORKER = "worker"
 
 

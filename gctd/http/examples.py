@@ -209,7 +209,13 @@ _DIFF = {
     ],
 }
 _GATE = {
+    "result": "failed",
     "passed": False,
+    "reason": "",
+    "verdict": "0f3c9a5e7d21b846a1c0d9e8f7b6a594",
+    "base": {"kind": "merge base", "commit_sha": "f0f651bfacd0c04c8893fa7b47656957db88ceee", "task_id": None},
+    "lost": 0,
+    "unmeasured": [],
     "id": "5f96c0f1da0d10873a959c573bb8deeb",
     "repo_url": "https://github.com/example/sums",
     "project": ".",
@@ -333,6 +339,7 @@ EXAMPLES: Mapping[str, Any] = {
     "project_history": [_NEW | {"break": []}, _OLD | {"break": []}],
     "project_diff": _DIFF,
     "judge_analysis": _GATE,
+    "ask_for_verdict": _GATE,
     "export_analysis": _WHOLE_ANALYSIS,
     "get_repo_config": _CONFIG,
     "set_repo_config": _CONFIG,

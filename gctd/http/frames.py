@@ -9,6 +9,7 @@ import msgspec
 
 from gctd.domain.repo import Repo
 from gctd.domain.task import Task, TaskLogStored, TaskStageReached
+from gctd.domain.verdict import Verdict
 from gctd.domain.worker import Worker
 from gctd.http.bodies import RepoBody, TaskBody
 from gctd.readmodel.views import RepoView, TaskView
@@ -42,5 +43,16 @@ def _shown(event: Any, state: Any, sequence: int) -> tuple[str, bytes]:
         return "task", task_body[:-1] + b',"deleted":true}' if state.deleted else task_body
     if isinstance(state, Repo):
         return "repo", encode(RepoBody.of(RepoView.of_state(state, sequence)))
+    if isinstance(state, Verdict):
+        return "verdict", msgspec.json.encode(
+            {
+                "id": state.id,
+                "analysis_id": state.analysis_id,
+                "commit_sha": state.commit_sha,
+                "base": state.base,
+                "base_commit": state.base_commit,
+                "result": state.result,
+            }
+        )
     assert isinstance(state, Worker)
     return "worker", msgspec.json.encode(state)

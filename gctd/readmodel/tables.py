@@ -9,6 +9,7 @@ import msgspec
 from gctd.domain.analysis import Analysis
 from gctd.domain.repo import Repo
 from gctd.domain.task import Task
+from gctd.domain.verdict import Verdict
 from gctd.domain.worker import Worker
 from projections.model import Column, Table
 
@@ -106,8 +107,31 @@ ANALYSES = Table(
         Column("states", "json"),
         Column("platform"),
         Column("source"),
+        Column("baseline", "boolean"),
     ),
     key=("task_id",),
+)
+
+VERDICTS = Table(
+    "verdicts",
+    (
+        Column("id"),
+        Column("repo_id"),
+        Column("analysis_id"),
+        Column("head_task"),
+        Column("commit_sha"),
+        Column("base"),
+        Column("kind"),
+        Column("base_commit"),
+        Column("rules", "json"),
+        Column("result"),
+        Column("base_task"),
+        Column("checks", "json"),
+        Column("asked_at", "timestamp"),
+        Column("given_at", "timestamp"),
+        Column("sequence", "integer"),
+    ),
+    key=("id",),
 )
 
 WORKERS = Table(
@@ -220,6 +244,28 @@ def analysis_row(task: Task, analysis: Analysis, sequence: int) -> tuple[Any, ..
         _text(analysis.states),
         analysis.platform,
         analysis.source,
+        task.baseline,
+    )
+
+
+def verdict_row(verdict: Verdict, sequence: int) -> tuple[Any, ...]:
+    """A verdict as a row of `verdicts`."""
+    return (
+        verdict.id,
+        verdict.repo_id,
+        verdict.analysis_id,
+        verdict.head_task,
+        verdict.commit_sha,
+        verdict.base,
+        verdict.kind,
+        verdict.base_commit,
+        _text(verdict.rules),
+        verdict.result.value,
+        verdict.base_task,
+        _text(verdict.checks),
+        verdict.asked_at,
+        verdict.given_at,
+        sequence,
     )
 
 

@@ -17,7 +17,7 @@ from eventlog.broker.text_streams import TextStreams
 from eventlog.jetstream.log import JetStreamLog
 from eventlog.jetstream.transport.connection import Connection
 from gctd.control.jobs import CONSUMER, STREAM
-from gctd.domain import repo, task, worker  # noqa: F401 - importing them registers their events
+from gctd.domain import repo, task, verdict, worker  # noqa: F401 - importing them registers their events
 from gctd.domain.registry import REGISTRY
 from gctd.settings import Settings
 from gctd.wiring import attempt_logs as logs

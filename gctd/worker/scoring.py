@@ -66,6 +66,7 @@ async def score(engine: Engine, given: EngineInput, job: Path, seconds: float, s
             },
             timeout=max(seconds, 1.0),
             limits=_LIMITS,
+            inputs=sandbox.inputs,
             on_output=lines.feed,
         )
         lines.end()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar, cast
 
 import msgspec
@@ -13,6 +14,7 @@ from httpkit.messages.fields import Rule
 from httpkit.problems import Invalid
 
 T = TypeVar("T")
+R = TypeVar("R")
 _TEXT = Rule()
 
 
@@ -31,6 +33,15 @@ def decode_cursor(text: str, kind: type[T]) -> T:
     if any(_TEXT.broken(part) or _too_large(part) for part in cast("tuple[Any, ...]", key)):
         raise not_a_cursor()
     return key
+
+
+def page_of(rows: Sequence[R], limit: int, key: Callable[[R], tuple[Any, ...]]) -> tuple[Sequence[R], str | None]:
+    """The first `limit` of rows of which one more was read, and the cursor of the next page: None if these are all.
+
+    `key` gives the strings and numbers that a row is found by, for `decode_cursor`.
+    """
+    page = rows[:limit]
+    return page, encode_cursor(key(page[-1])) if len(rows) > len(page) and page else None
 
 
 def _too_large(part: Any) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from httpkit.messages.fields import member, message, path, query
-from httpkit.messages.paging import decode_cursor, encode_cursor
+from httpkit.messages.paging import decode_cursor, page_of
 from httpkit.routes import Answer, Call, Route
 from pantry.domain.category import NAME_LENGTH
 from pantry.domain.errors import NotFound
@@ -59,8 +59,7 @@ async def list_categories(request: ListCategories, call: Call[Services]) -> Answ
     found = await call.services.queries.categories(
         after=decode_cursor(request.cursor, tuple[str, str]) if request.cursor is not None else None, limit=request.limit + 1
     )
-    page = found[: request.limit]
-    more = encode_cursor((page[-1].name_key, page[-1].id)) if len(found) > len(page) else None
+    page, more = page_of(found, request.limit, lambda category: (category.name_key, category.id))
     return Answer([CategoryBody.of(category) for category in page], cursor=more)
 
 

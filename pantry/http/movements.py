@@ -7,7 +7,7 @@ from datetime import datetime
 
 from httpkit.messages.decoding import parse_time
 from httpkit.messages.fields import UNSET, Unset, member, message, path, query
-from httpkit.messages.paging import decode_cursor, encode_cursor, not_a_cursor
+from httpkit.messages.paging import decode_cursor, not_a_cursor, page_of
 from httpkit.messages.times import moment
 from httpkit.routes import Answer, Call, Route
 from pantry.domain.errors import NotFound
@@ -139,9 +139,7 @@ async def _list(
         before=None if request.cursor is None else _before(request.cursor),
         limit=request.limit + 1,
     )
-    page = found[: request.limit]
-    last = page[-1] if len(found) > len(page) else None
-    more = None if last is None else encode_cursor((last.created_at, last.sequence, last.position))
+    page, more = page_of(found, request.limit, lambda one: (one.created_at, one.sequence, one.position))
     return Answer([MovementBody.of(movement) for movement in page], cursor=more)
 
 

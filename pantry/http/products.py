@@ -7,7 +7,7 @@ from datetime import datetime
 from http import HTTPStatus
 
 from httpkit.messages.fields import member, message, path, query
-from httpkit.messages.paging import decode_cursor, encode_cursor
+from httpkit.messages.paging import decode_cursor, page_of
 from httpkit.messages.times import moment
 from httpkit.routes import Answer, Call, Route
 from pantry.domain.errors import NotFound
@@ -88,8 +88,7 @@ async def list_products(request: ListProducts, call: Call[Services]) -> Answer[S
         after=decode_cursor(request.cursor, tuple[str, str]) if request.cursor is not None else None,
         limit=request.limit + 1,
     )
-    page = found[: request.limit]
-    more = encode_cursor((page[-1].name_key, page[-1].ean13)) if len(found) > len(page) else None
+    page, more = page_of(found, request.limit, lambda product: (product.name_key, product.ean13))
     return Answer([ProductBody.of(product) for product in page], cursor=more)
 
 

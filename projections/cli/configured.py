@@ -13,7 +13,10 @@ from projections.model import SettingNames
 
 
 def address_of(settings: SettingNames, key: str) -> str | None:
-    """The address that the service has under a key; None if it has none. Raises click.UsageError for a file that is none."""
+    """The address that the service has under a key; None if it has none.
+
+    Raises click.UsageError for a file that cannot be read.
+    """
     if given := os.environ.get(settings.variable(key)):
         return given
     for file in (Path(settings.file), Path.home() / settings.file):

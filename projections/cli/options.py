@@ -146,7 +146,7 @@ def model_named(name: str | None) -> ReadModel:
         if any(projection.name == name for projection in model.projections):
             return model
     every = ", ".join(f"{model.name} ({', '.join(p.name for p in model.projections)})" for model in known)
-    raise click.UsageError(f"{name!r} is neither a read model nor a projection; there are {every}; or module:NAME", context)
+    raise click.UsageError(f"{name!r} is neither a read model nor a projection; there are {every}, or module:NAME", context)
 
 
 @asynccontextmanager

@@ -27,6 +27,7 @@ Examples:
         "parked": Command("projections.cli.parked", "List the aggregates that wait behind an event that cannot be applied."),
         "unpark": Command("projections.cli.parked", "After a fix: apply what waits, in order."),
         "events": Command("projections.cli.events", "Search the log and print events; follow it."),
+        "scrub": Command("projections.cli.scrub", "Read every record of the log once, and name damaged records."),
         "streams": Command(
             "projections.cli.streams", "Compare streams with their declarations, bring them there; copy and restore them."
         ),
@@ -36,7 +37,7 @@ Examples:
     meanings={
         ExitCode.CONFLICT: (
             "conflict: tables differ from the log, streams from their declarations, a projection cannot go on, a schema is "
-            "dirty, something stays parked, a copy is refused"
+            "dirty, something stays parked, a copy is refused or damaged, records of the log are damaged"
         ),
         ExitCode.UNAVAILABLE: "unavailable: the broker or the database; try again later",
     },

@@ -101,8 +101,8 @@ async def backup(
 ) -> int:
     """Copy the event streams and the blobs of a running server into DIRECTORY.
 
-    Each copy is restored on a throw-away server and read; one that is damaged is not kept: exit code 5. That takes as much room
-    again, for the time being.
+    Each copy is restored on a throw-away server and read; one that is damaged is not kept: exit code 5. That needs the same disk
+    space once more.
 
 
     The keys of persons are left out: they are copied by their name, to another place, and kept for a short time. Queue, presence

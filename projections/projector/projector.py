@@ -73,6 +73,8 @@ class Projector:
         self._shown_before: int | None = None
         self._workers: Workers | None = None
         self._stopped: ProjectorStopped | None = None
+        self.end_seen = 0
+        """The last sequence of the log, as it was asked about a second ago at most while the log answers."""
         self.lead = Leadership()
         """Whether it is this process that writes; where it is another one, what that writes is shown here."""
 
@@ -104,8 +106,9 @@ class Projector:
         self._shown_before = sequence
 
     async def load(self) -> None:
-        """Look where the projections stand, to work on them while nothing runs."""
+        """Look where the projections are, before `run`: `position` is true from then on."""
         await self._advancing.load()
+        self._waiters.advance(self._advancing.lowest)
 
     @asynccontextmanager
     async def held(self) -> AsyncIterator[int]:
@@ -316,6 +319,7 @@ class Projector:
             else:
                 self._progress.trouble("the log", None)
                 self._progress.seen(head.last)
+                self.end_seen = head.last
 
     # Showing
 

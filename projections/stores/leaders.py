@@ -1,4 +1,4 @@
-"""Who writes to the database at an address, as others see it."""
+"""The process that writes to the database at an address, as others see it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class DatabaseLeader:
 
 
 async def leader_at(url: str) -> DatabaseLeader | None:
-    """Who has a lease on the database at an address; None if there is none. Raises StoreUnavailable."""
+    """The process with the lease on the database at an address; None if there is none. Raises StoreUnavailable."""
     file = path_of(url)
     if file is not None:
         return _of_file(file)

@@ -48,7 +48,7 @@ class ServiceClient:
         await self._transport.request("GET", "/readyz")
 
     async def readiness(self, concern: str) -> Mapping[str, object]:
-        """What the server says of its readiness for `reads` or `writes`. Raises Unavailable, which says what it lacks."""
+        """The readiness of the server for `reads` or `writes`, in its own words. Raises Unavailable with the reason."""
         answer = await self._transport.request("GET", "/readyz", query={"for": concern})
         return answer.document if isinstance(answer.document, dict) else {}
 

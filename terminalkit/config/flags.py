@@ -29,7 +29,7 @@ _PREFIX = "setting_"
 
 @attrs.frozen
 class SettingSources(Generic[C]):
-    """Where a command's settings come from besides the environment: its flags, and the file that it names."""
+    """The sources of a command's settings besides the environment: its flags, and the file that it names."""
 
     flags: Mapping[str, Any]
     file: Path | None
@@ -76,7 +76,7 @@ class SettingFlags(Generic[C]):
         )
 
     def describe(self, name: str) -> SettingInfo:
-        """What the help of a command says of a setting."""
+        """The text, variable and default of a setting, for the help of a command."""
         return self.source().describe(name)
 
     def options(self, *names: str) -> Callable[[Function], Function]:

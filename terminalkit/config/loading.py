@@ -300,12 +300,12 @@ class SettingsSource(Generic[C]):
         return load(self.cls, prefix=self.prefix, flags=flags or {}, env=env, file=file or self._found())
 
     def describe(self, name: str) -> SettingInfo:
-        """What the help of a command says of a setting."""
+        """The text, variable and default of a setting, for the help of a command."""
         return describe(self.cls, name, prefix=self.prefix)
 
     @property
     def types(self) -> Mapping[str, Any]:
-        """The types of the settings that commands may have flags for, by name: those that are no secret."""
+        """The types of the settings that commands may have flags for, by name: all but the secrets."""
         return {f.name: f.attribute.type for f in _fields(self.cls, self.prefix) if not f.about.secret}
 
     def _found(self) -> Path | None:

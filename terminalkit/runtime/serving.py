@@ -22,6 +22,10 @@ ready_option = click.option(
 """Gives a command the number of an open file, `ready_fd`, for `announce`; None where it is not named."""
 
 
+PRIVATE = 0o077
+"""The umask of programs that keep data: nothing for the group, nothing for others."""
+
+
 class Logged(Protocol):
     """The settings that say how a program logs."""
 
@@ -32,13 +36,20 @@ class Logged(Protocol):
 
 
 def run_program(program: Coroutine[Any, Any, None], settings: Logged) -> int:
-    """Run a program that serves, with its log on standard error, until it has ended in order."""
+    """Run a program that serves, with its log on standard error, until it has ended in order.
+
+    What it writes meanwhile only its own user can read, whatever the umask was.
+    """
     from terminalkit import logs  # noqa: PLC0415 - as above
     from terminalkit.runtime.event_loop import run_busy  # noqa: PLC0415 - help and completion do without it
 
     style = settings.log_format
     logs.configure(level=settings.log_level, style=("text" if sys.stderr.isatty() else "json") if style == "auto" else style)
-    run_busy(program)
+    before = os.umask(PRIVATE)
+    try:
+        run_busy(program)
+    finally:
+        os.umask(before)
     return ExitCode.OK
 
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import pytest
+from structlog.testing import capture_logs
 
 from eventlog import AggregateDamaged, AggregateId, Commit, NewCommit, NewEvent, Proposal
 from eventlog.chain import beginning, link, rolled, step
@@ -114,6 +115,16 @@ async def test_damage_of_one_aggregate_leaves_the_others_alone(log: MemoryLog) -
     log.damage(1)
     await add(log, 1, id_="two")
     assert (await log.head()).last == 2
+
+
+@pytest.mark.parametrize(("days", "said"), [(3, True), (0, False)])
+async def test_a_clock_that_was_ahead_is_said_when_the_aggregate_is_loaded(log: MemoryLog, days: int, *, said: bool) -> None:
+    ahead = Commands(log, now=lambda: datetime.now(UTC) + timedelta(days=days))
+    await ahead.execute(COUNTER, "one", Add(amount=1))
+    with capture_logs() as lines:
+        await add(log, 1)
+    warnings = [line for line in lines if "from the future" in line["event"]]
+    assert [(line["aggregate"], line["log_level"]) for line in warnings] == ([(ONE.subject, "warning")] if said else [])
 
 
 @pytest.fixture

@@ -391,3 +391,9 @@ class TestInitialState:
     def test_it_is_what_no_events_lead_to(self) -> None:
         assert self.decider.fold(()) == Counter(total=7)
         assert given(self.decider).when(Add(amount=1)).then(Added(amount=1, total=8)) == Counter(total=8, changes=1)
+
+
+async def test_two_steps_on_one_aggregate_are_refused_at_once(commands: Commands, log: Slow) -> None:
+    with pytest.raises(ValueError, match="two steps are on one aggregate"):
+        await commands.execute_together([CommandStep(COUNTER, "one", Add(amount=1)), CommandStep(COUNTER, "one", Add(amount=2))])
+    assert log.appends == 0

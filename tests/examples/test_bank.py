@@ -1,4 +1,4 @@
-"""The bank of `examples/`: what a service has that is built on the packages with 80 lines."""
+"""The bank of `examples/`: a service of 80 lines has all that a service needs."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ async def test_clients_follow_the_balances_and_resume(bank: Bank) -> None:
         await bank.deposit("anna", 500)
         event = await anext(stream.events())
     assert (event.name, json.loads(event.data), event.id) == ("balance", {"id": "anna", "cents": 500}, "1")
-    await bank.transfer("anna", "bob", 200)  # while nobody listens
+    await bank.transfer("anna", "bob", 200)  # without a listener
     async with stream.connected():
         missed = stream.events()
         found = [json.loads((await anext(missed)).data) for _ in range(2)]

@@ -29,7 +29,7 @@ FILES = {"html": "index.html", "js": "bank.js"}
 
 @attrs.frozen
 class Block:
-    """A block of the page: its language, the rest of its first line, its text, the line before which it stands."""
+    """A block of the page: its language, the rest of its first line, its text, its line."""
 
     language: str
     use: str
@@ -58,7 +58,7 @@ def code(until: int | None = None) -> str:
 
 
 def statements(source: str) -> tuple[set[str], list[str]]:
-    """What is imported, and the other statements in order."""
+    """The imports, and the other statements in order."""
     imports: set[str] = set()
     others = []
     for node in ast.parse(source).body:
@@ -87,7 +87,7 @@ def test_each_step_can_be_imported(step: Block, tmp_path: Path) -> None:
 
 
 def load(source: str, directory: Path) -> dict[str, object]:
-    """The names of a module with this source and the page beside it."""
+    """The names of a module with this source and the page next to it."""
     package = write(source, directory)
     names: dict[str, object] = {"__name__": "bank_of_the_tutorial", "__file__": str(package / "service.py")}
     module = type(sys)("bank_of_the_tutorial")
@@ -154,7 +154,7 @@ async def started(command: str, directory: Path, environment: Mapping[str, str],
 
 
 async def printed_by(command: str, directory: Path, environment: Mapping[str, str]) -> str:
-    """What a line prints; with a line break at the end, as a terminal shows it."""
+    """The output of a line, with a line break at the end, as a terminal shows it."""
     process = await asyncio.create_subprocess_exec(
         "bash", "-c", command, cwd=directory, env=environment, stdout=asyncio.subprocess.PIPE
     )

@@ -9,6 +9,7 @@ import pytest
 
 from gctd.scan.cache.directory import Cache, CacheLimits
 from gctd.scan.isolation.files import Directory
+from gctd.scan.isolation.removal import remove
 
 
 def nest(directory: Path, levels: int) -> None:
@@ -28,13 +29,16 @@ def nest(directory: Path, levels: int) -> None:
 
 @pytest.mark.parametrize("levels", [1_500, 30_000])
 async def test_a_deep_tree_is_measured_and_removed(tmp_path: Path, levels: int) -> None:
-    nest(tmp_path / "builds" / "deep", levels)
-    cache = Cache(tmp_path, CacheLimits(keep_free=0))
-    (item,) = await cache.builds.items()
-    assert item.size is not None
-    assert item.size >= 8192
-    await Cache(tmp_path, CacheLimits(builds=1, keep_free=0)).make_room()
-    assert await cache.builds.items() == []
+    try:
+        nest(tmp_path / "builds" / "deep", levels)
+        cache = Cache(tmp_path, CacheLimits(keep_free=0))
+        (item,) = await cache.builds.items()
+        assert item.size is not None
+        assert item.size >= 8192
+        await Cache(tmp_path, CacheLimits(builds=1, keep_free=0)).make_room()
+        assert await cache.builds.items() == []
+    finally:
+        await remove(tmp_path / "builds")  # pytest itself could not
 
 
 async def test_a_directory_that_cannot_be_measured_goes_and_the_others_stay(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -12,6 +13,7 @@ from contextlib import AsyncExitStack, suppress
 
 import pytest
 import structlog.testing
+import uvloop
 
 from httpkit.edge import Edge
 from httpkit.server.serving import ListenAddress, ServerLimits
@@ -50,6 +52,26 @@ async def test_a_head_that_comes_slowly_is_cut_off_at_the_read_limit() -> None:
         lines = [b"GET /things HTTP/1.1\r\n", *(b"X-%d: y\r\n" % number for number in range(80))]
         with within(1):
             assert await closed_after(shop.port, *lines, pause=0.05) > 0.25
+
+
+@pytest.mark.parametrize("part", [b"G", b"GET /things HTT", b"GET /things HTTP/1.1\r\nHost: x\r\n"])
+@pytest.mark.parametrize("loop", ["uvloop", "asyncio"])
+def test_half_a_head_that_comes_with_the_connection_is_cut_off_at_the_read_limit(part: bytes, loop: str) -> None:
+    """The bytes are there before the server has begun to wait for them."""
+
+    async def half() -> None:
+        async with open_shop(limits=ServerLimits(idle=30, read=0.3)) as shop:
+            with socket.create_connection(("127.0.0.1", shop.port)) as client:
+                client.sendall(part)  # before this loop has accepted the connection
+                client.setblocking(False)
+                started = time.monotonic()
+                async with asyncio.timeout(20):
+                    with suppress(ConnectionResetError):
+                        assert await asyncio.get_running_loop().sock_recv(client, 1) == b""
+                assert 0.25 < time.monotonic() - started < 5
+
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop if loop == "uvloop" else None) as runner:
+        runner.run(half())
 
 
 @on_uvloop

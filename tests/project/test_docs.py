@@ -211,6 +211,7 @@ def _collectors() -> Sequence[Collector]:
         failed=0,
         group=SimpleNamespace(shared=0),
         replay=_no_replay,
+        head=_no_replay,
         dispatched=0,
     )
     side = ReadSide(connection=parts, log=parts, store=parts, model=MODEL, frames=parts, max_lag=1)

@@ -17,7 +17,7 @@ from tests.support import ROOT
 
 NEWS = "CHANGELOG.md"
 KITS = re.compile(r"eventlog\.testing\b|projections\.testing\b|eventlog\.embedded\b")
-"""For the tests of whoever builds on the packages: public, too."""
+"""Also public: kits for the tests of services."""
 
 
 @pytest.mark.parametrize("package", PACKAGES)
@@ -53,7 +53,7 @@ def test_the_reference_is_that_of_the_code(package: str) -> None:
 
 
 def test_a_change_of_the_public_surface_is_noted_for_users() -> None:
-    """The list is that of the last release: names that came, went or take other parameters since then are in the CHANGELOG."""
+    """The list is from the last release. Names that came, went or take other parameters since then are in the CHANGELOG."""
     unreleased = (ROOT / NEWS).read_text(encoding="utf-8").partition("## [Unreleased]")[2].partition("\n## [")[0]
     assert _not_noted(LIST.read_text(encoding="utf-8"), public_api.listed(), unreleased) == []
 

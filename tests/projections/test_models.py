@@ -39,7 +39,7 @@ def test_any_other_model_is_found_by_its_place_and_known_by_it_from_then_on() ->
 @pytest.mark.parametrize(
     ("name", "text"),
     [
-        ("bank", "no read model 'bank' is installed; installed: pantry, tracker"),
+        ("bank", "no read model 'bank' is installed (installed: pantry, tracker)"),
         ("nowhere:MODEL", "No module named 'nowhere'"),
         ("tests.support.readside.ledger:NONE", "has no attribute 'NONE'"),
         (":MODEL", "cannot be loaded"),

@@ -11,7 +11,7 @@ import pytest
 
 from eventlog.jetstream.api import call
 from eventlog.jetstream.log import JetStreamLog
-from projections.errors import ProjectorStopped
+from projections.errors import AggregateParked, ProjectorStopped
 from projections.projector.status import State
 from servicekit.feed import CommitFrames
 from servicekit.readside import ReadSide, migrated
@@ -46,3 +46,30 @@ async def test_writes_are_refused_and_nothing_of_them_is_stored(nats_url: str, t
                         await side.commands.execute(ACCOUNT, name, Booked(1) if name == "b" else Opened("eve"))
             assert (await log.head()).last == 3
             assert await asyncio.wait_for(side.wait_visible(3), 1) == 3  # what was stored a moment before it stopped is answered
+
+
+async def test_what_is_parked_is_said_to_who_asks_for_its_sequence_and_at_once(nats_url: str, tmp_path: Path) -> None:
+    """A write to the aggregate is answered, since it is stored; a read that names it does not say that it is not there."""
+    async with ledger_log(nats_url) as log, served(log, tmp_path / "read.db") as side:
+        for event in (Opened("ann"), Booked(1, "poison"), Booked(2)):
+            outcome = await side.commands.execute(ACCOUNT, "bad", event)
+            assert await side.wait_visible(outcome.sequence) == outcome.sequence
+        await side.commands.execute(ACCOUNT, "good", Opened("gus"))
+        await side.projector.wait_for(4, 20)
+        for sequence in (2, 3):
+            with pytest.raises(AggregateParked, match=f"sequence {sequence} is stored and not in the tables") as raised:
+                await asyncio.wait_for(side.wait_for(sequence), 2)
+            assert raised.value.status == 503
+        for sequence in (1, 4):
+            await side.wait_for(sequence)
+
+
+async def test_the_position_is_known_before_the_first_answer_after_a_restart(nats_url: str, tmp_path: Path) -> None:
+    async with ledger_log(nats_url) as log:
+        async with served(log, tmp_path / "read.db") as side:
+            assert side.projector.position == 0
+            outcome = await side.commands.execute(ACCOUNT, "a", Opened("ann"))
+            await side.wait_visible(outcome.sequence)
+        async with served(log, tmp_path / "read.db") as side:
+            assert side.projector.position == 1
+            await wait_until(lambda: side.projector.status().state is State.LIVE, timeout=30)

@@ -26,7 +26,7 @@ COLOURS = {"ok": "green", "warn": "yellow", "fail": "red", "unknown": "magenta"}
 async def doctor(invocation: Invocation, *, sources: Sources) -> int:
     """Look at server, broker, tables, disks and the programs that workers run; say what to do where something is wrong.
 
-    Works while nothing runs. The exit code is 1 where something fails; a warning is none, nor is what is unknown.
+    Works while nothing runs. The exit code is 1 if something fails, and 0 for warnings and unknown findings.
     """
     from gctd.cli.doctor import CheckStatus, broker_at, examine, host_checks, system_checks  # noqa: PLC0415 - slow
 

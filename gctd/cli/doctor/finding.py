@@ -32,7 +32,7 @@ class Finding:
 
 
 Check = Callable[[], Awaitable[Finding | None]]
-"""Gives None where there is no such thing, as a disk of a database that is not a file."""
+"""Gives None if there is no such thing, as a disk of a database that is not a file."""
 
 
 def ok(detail: str) -> Finding:
@@ -51,7 +51,7 @@ def fail(detail: str, fix: str) -> Finding:
 
 
 def unknown(detail: str, fix: str) -> Finding:
-    """It could not be looked at: `detail` says why."""
+    """It could not be looked at, for the reason in `detail`."""
     return Finding(CheckStatus.UNKNOWN, detail, fix)
 
 

@@ -16,7 +16,8 @@ from terminalkit.client.errors import ClientError, NotAllowed
 from terminalkit.client.errors import Unavailable as ServerUnavailable
 
 _READ_MODEL = "tracker"
-_START = "start it with: gctd serve; or say where it is with --url or GCTD_URL"
+_SHOWN = 3
+_START = "start it with: gctd serve; or set its address with --url or GCTD_URL"
 
 
 def server_checks(settings: Settings, broker: Connection | Unavailable) -> Mapping[str, Check]:
@@ -25,6 +26,7 @@ def server_checks(settings: Settings, broker: Connection | Unavailable) -> Mappi
         "server": lambda: _server(settings, broker),
         "reads": lambda: _readiness(settings, "reads"),
         "writes": lambda: _readiness(settings, "writes"),
+        "log": lambda: _log(settings),
     }
 
 
@@ -49,7 +51,7 @@ async def _server(settings: Settings, broker: Connection | Unavailable) -> Findi
     if standing.get("incarnation") != head.incarnation:
         return fail(
             f"{settings.url} works on another event stream than the broker at nats_url has",
-            "give --url and --nats-url of one system; if they are, see docs/operation.md: the stream was made again",
+            "give --url and --nats-url of one system; if they are, see docs/operation.md: the stream was replaced",
         )
     return ok(f"{settings.url} is a tracker on this event stream")
 
@@ -69,3 +71,18 @@ async def _readiness(settings: Settings, concern: str) -> Finding:
     if found == "ok":
         return ok(f"the server is ready for {concern}")
     return unknown(str(found or f"{settings.url} does not tell its {concern} apart"), "set monitoring_url of the server")
+
+
+async def _log(settings: Settings) -> Finding:
+    """The findings of the server in its passes over the log."""
+    try:
+        async with Client(settings.url, token=settings.auth_token) as client:
+            scrub = (await client.standing()).get("scrub") or {}
+    except ClientError as error:
+        return unknown(f"the server does not tell: {error}", "see the check of the server")
+    if scrub.get("damaged"):
+        first = "; ".join(scrub.get("found", [])[:_SHOWN])
+        return fail(f"{scrub['damaged']} records are damaged: {first}", "see docs/operation.md, A damaged log; delete nothing")
+    if scrub.get("completed") is None:
+        return unknown("the server has not read the whole log yet", "wait; or run: projections scrub")
+    return ok(f"the server found no damage in it; the last pass ended at {scrub['completed']}")

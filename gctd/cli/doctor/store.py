@@ -1,4 +1,4 @@
-"""Checks of the broker's store: its health, its limits, how it syncs, and who writes the tables."""
+"""Checks of the broker's store: its health, its limits, how it syncs, and the leader of the tables."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ async def _limits(settings: Settings, broker: Connection | Unavailable) -> Findi
     if isinstance(broker, Unavailable):
         return unknown("the broker is away: how full its streams are is not known", "see the check of the broker")
     if not seen_store:
-        return unknown("the streams have room; that of the server's store and disk is not seen", _SET)
+        return unknown("the streams have room; the room of the server's store and disk is not seen", _SET)
     most = max(rooms, key=lambda room: room.share)
     return ok(f"{most.share:.0%} at most is used, of {most.name}")
 
@@ -73,7 +73,7 @@ async def _streams(settings: Settings, broker: Connection) -> Sequence[Room]:
         try:
             info = await ask(broker, f"STREAM.INFO.{stream.name}")
         except Refused:
-            continue  # the check of the streams says that it is missing
+            continue  # the check of the streams reports it
         config, limit = info["config"], info["config"].get("max_bytes", -1)
         if limit > 0 and config.get("discard") == "new":
             used = info["state"]["bytes"]

@@ -42,7 +42,7 @@ async def broker_at(settings: Settings) -> AsyncIterator[Connection | Unavailabl
 
 
 def system_checks(settings: Settings, broker: Connection | Unavailable) -> Mapping[str, Check]:
-    """The checks by name; those that need the broker find nothing if it is away."""
+    """The checks by name; checks that need the broker are unknown if it is away."""
     return {
         **server_checks(settings, broker),
         "broker": lambda: _broker(broker),

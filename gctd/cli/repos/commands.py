@@ -120,14 +120,12 @@ async def list_repos(session: Session) -> int:
     epilog=examples(
         "gctd repo analyze https://github.com/owner/name",
         "gctd repo analyze https://github.com/owner/name --project cmd/tool --top 50",
-        "gctd repo analyze https://github.com/owner/name --ref feature --once",
         "gctd repo analyze https://github.com/owner/name --ref v1.2.0 --json | jq '.analyses[].summary'",
     ),
 )
 @click.argument("url", shell_complete=repo_urls)
 @click.option("--project", help="Analyse this project only: its path in the repository, `.` for the root.")
-@click.option("--ref", help="Branch, tag or commit to analyse, now and later.")
-@click.option("--once", is_flag=True, help="Analyse --ref now, and keep the setting as it is.")
+@click.option("--ref", help="Branch, tag or commit to analyse now; `gctd repo config set` sets it for later.")
 @click.option("--engine", help="Analysis engine.  [default: the server's]")
 @top_option
 @no_wait_option
@@ -138,7 +136,6 @@ async def analyze(
     url: str,
     project: str | None,
     ref: str | None,
-    once: bool,
     engine: str | None,
     top: int,
     no_wait: bool,
@@ -148,9 +145,7 @@ async def analyze(
     Progress is shown while the tasks run, then the worst functions of all projects together and the figures of each. The exit
     code is 1 where a task did not complete. Interrupted, the tasks go on.
     """
-    if once and ref is None:
-        raise click.UsageError("--once needs --ref")
-    tasks = await session.client.analyze(url, project=project, ref=ref, once=once, engine=engine)
+    tasks = await session.client.analyze(url, project=project, ref=ref, engine=engine)
     return await see_through(session, url, tasks, top=top, no_wait=no_wait)
 
 

@@ -69,20 +69,30 @@ async def history(session: Session, *, url: str, project: str | None, limit: int
 )
 @click.argument("url", shell_complete=repo_urls)
 @project_option
-@click.option("--from", "from_", help="Task or commit to begin with.  [default: the analysis before the other]")
+@click.option("--base", help="Branch, tag or commit to begin with: with a branch the commit at which the other left it.")
+@click.option("--from", "from_", help="Task or commit to begin with.  [default: the commit analysed before on the same ref]")
 @click.option("--to", help="Task or commit to end with.  [default: the latest analysis]")
 @click.option(
     "--limit", type=click.IntRange(min=0), help=f"At most so many functions; 0 for all.  [default: {LISTED}; all with --json]"
 )
 @client_command(not_found="gctd repo history {url}")
-async def diff(session: Session, *, url: str, project: str | None, from_: str | None, to: str | None, limit: int | None) -> int:
+async def diff(
+    session: Session,
+    *,
+    url: str,
+    project: str | None,
+    base: str | None,
+    from_: str | None,
+    to: str | None,
+    limit: int | None,
+) -> int:
     """Show which functions of a project changed between two analyses, the largest change first.
 
     A commit is named by at least 7 of its digits. `fixed`: the function was risky and is not any more.
     """
     id_ = await analyses_of(session, url, project)
     wanted = (0 if session.output.json else LISTED) if limit is None else limit
-    found = await session.client.diff(id_, from_=from_, to=to, limit=wanted)
+    found = await session.client.diff(id_, base=base, from_=from_, to=to, limit=wanted)
     if session.output.json:
         session.output.document(found.document)
         return ExitCode.OK

@@ -27,13 +27,14 @@ class AttemptLog:
     cut_at: int
 
 
-@REGISTRY.event("TaskQueued", version=4, reads=[1, 2, 3])
+@REGISTRY.event("TaskQueued", version=5, reads=[1, 2, 3, 4])
 @attrs.frozen(kw_only=True)
 class TaskQueued:
     """A project is to be analysed, with the settings that hold for it now.
 
     `commit_sha` where it is bound to a commit (None: to whatever the ref leads to when a worker takes it up); `rescores` where
-    the profile of an earlier test run is scored again and no test is run.
+    the profile of an earlier test run is scored again and no test is run; `baseline` where it is only analysed for others to be
+    compared with.
     """
 
     id: str
@@ -47,6 +48,7 @@ class TaskQueued:
     at: datetime
     commit_sha: str | None = None
     rescores: Measurement | None = None
+    baseline: bool = False
 
 
 @REGISTRY.event("TaskStarted")

@@ -59,7 +59,7 @@ class TaskStatus(StrEnum):
         return self in {TaskStatus.COMPLETED, TaskStatus.FAILED, TaskStatus.EXPIRED}
 
 
-@REGISTRY.state(CATEGORY, version=5, reads=[1, 2, 3, 4])
+@REGISTRY.state(CATEGORY, version=6, reads=[1, 2, 3, 4, 5])
 @attrs.frozen(kw_only=True)
 class Task:
     """A task. `attempt` is 0 until a worker starts one; `waiting_since` is when it last began to wait for a worker."""
@@ -89,6 +89,7 @@ class Task:
     commit_sha: str | None = None
     rescores: Measurement | None = None
     attempts: tuple[Attempt, ...] = ()
+    baseline: bool = False
 
 
 def evolve(state: Task | None, event: TaskEvent) -> Task:
@@ -109,6 +110,7 @@ def evolve(state: Task | None, event: TaskEvent) -> Task:
             waiting_since=event.at,
             commit_sha=event.commit_sha,
             rescores=event.rescores,
+            baseline=event.baseline,
         )
     assert state is not None, "a task begins with TaskQueued"
     task = attrs.evolve(state, updated_at=event.at, attempts=attempts_after(state.attempts, event))

@@ -8,10 +8,13 @@ from typing import Literal
 
 import attrs
 
-from gctd.engines.changes.comparison import TOLERANCE, Comparison
+from gctd.domain.verdict import Result, Rules
+from gctd.engines.changes.comparison import TOLERANCE, Change, Comparison, Status
 from gctd.engines.report import FunctionEntry
+from gctd.engines.state import State
 
 Worse = Literal["any", "risky"]
+"""Which functions count as worse: all whose value rose, or those that are risky now."""
 
 
 class CheckName(StrEnum):
@@ -24,34 +27,15 @@ class CheckName(StrEnum):
     MAX_UNCOVERED = "max_uncovered"
     MAX_NEW = "max_new"
     MAX_WORSE = "max_worse"
-
-
-@attrs.frozen(kw_only=True)
-class GateLimits:
-    """What an analysis has to keep to; None: that is not checked.
-
-    `threshold` is the value above which a function is risky. `max_crap` bounds the value of every function, `max_exceeded` the
-    number of risky ones, `max_average` the mean of all values, `min_coverage` the covered statements (per cent), `max_uncovered`
-    the packages without coverage. `max_new`: risky functions that were not there before; `max_worse`: functions whose value rose,
-    `worse` says whether any or only those that are risky now.
-    """
-
-    threshold: float
-    max_crap: float | None = None
-    max_exceeded: int | None = None
-    max_average: float | None = None
-    min_coverage: float | None = None
-    max_uncovered: int | None = None
-    max_new: int | None = 0
-    max_worse: int | None = 0
-    worse: Worse = "any"
+    MEASURED = "require_measured"
 
 
 @attrs.frozen(kw_only=True)
 class GateFacts:
     """What is judged.
 
-    `exceeded` at the limits' threshold; `coverage` None where it is not known; `changes` None where there is no analysis before.
+    `exceeded` at the limits' threshold; `coverage` None where it is not known, `lower_bound`: it may be more, since tests of some
+    packages did not come to their end; `changes` None where there is nothing to compare with.
     """
 
     entries: Sequence[FunctionEntry]
@@ -60,11 +44,12 @@ class GateFacts:
     coverage: float | None
     uncovered: int
     changes: Comparison | None
+    lower_bound: bool = False
 
 
 @attrs.frozen(kw_only=True)
 class Check:
-    """One limit, and what was found. `passed` is None where there is nothing to compare with; `value` None: it is not known."""
+    """One limit, and what was found. `passed` is None where that is not known; `value` None: there is none."""
 
     name: CheckName
     passed: bool | None
@@ -83,21 +68,33 @@ class Offender:
 
 @attrs.frozen(kw_only=True)
 class Verdict:
-    """Whether no check failed; each check; the functions behind those that did, the highest value first."""
+    """What the gate says; each check; the functions behind those that failed, the highest value first.
 
-    passed: bool
+    `unmeasured` are the functions that lost their measurement, with the last value that was measured.
+    """
+
+    result: Result
     checks: tuple[Check, ...]
     offenders: tuple[Offender, ...]
+    unmeasured: tuple[Change, ...] = ()
+
+    @property
+    def passed(self) -> bool:
+        """Whether it is known that all checks hold."""
+        return self.result is Result.PASSED
 
 
-def judge(limits: GateLimits, facts: GateFacts) -> Verdict:
+def judge(limits: Rules, facts: GateFacts) -> Verdict:
     """What the gate says."""
     checks = tuple(_checks(limits, facts))
     failed = {check.name for check in checks if check.passed is False}
-    return Verdict(passed=not failed, checks=checks, offenders=_offenders(limits, facts, failed))
+    known = all(check.passed is not None for check in checks)
+    result = Result.FAILED if failed else Result.PASSED if known else Result.UNKNOWN
+    lost = _unmeasured(facts.changes)
+    return Verdict(result=result, checks=checks, offenders=_offenders(limits, facts, failed), unmeasured=tuple(lost or ()))
 
 
-def _checks(limits: GateLimits, facts: GateFacts) -> Iterable[Check]:
+def _checks(limits: Rules, facts: GateFacts) -> Iterable[Check]:
     highest = max((entry.crap for entry in facts.entries if entry.state.known), default=0.0)
     at_most = (
         (CheckName.MAX_CRAP, limits.max_crap, highest),
@@ -109,11 +106,13 @@ def _checks(limits: GateLimits, facts: GateFacts) -> Iterable[Check]:
         if limit is not None:
             yield Check(name=name, passed=value <= limit, limit=limit, value=value)
     if limits.min_coverage is not None:
-        passed = facts.coverage is not None and facts.coverage >= limits.min_coverage
+        enough = facts.coverage is not None and facts.coverage >= limits.min_coverage
+        passed = True if enough else None if facts.coverage is None or facts.lower_bound else False
         yield Check(name=CheckName.MIN_COVERAGE, passed=passed, limit=limits.min_coverage, value=facts.coverage)
     for name, limit, found in (
         (CheckName.MAX_NEW, limits.max_new, _new(limits, facts.changes)),
         (CheckName.MAX_WORSE, limits.max_worse, _worse(limits, facts.changes)),
+        (CheckName.MEASURED, 0 if limits.require_measured else None, _unmeasured(facts.changes)),
     ):
         if limit is not None:
             count = None if found is None else len(found)
@@ -123,7 +122,7 @@ def _checks(limits: GateLimits, facts: GateFacts) -> Iterable[Check]:
 _Pair = tuple[FunctionEntry | None, FunctionEntry]
 
 
-def _new(limits: GateLimits, changes: Comparison | None) -> Sequence[_Pair] | None:
+def _new(limits: Rules, changes: Comparison | None) -> Sequence[_Pair] | None:
     if changes is None:
         return None
     return [
@@ -133,7 +132,7 @@ def _new(limits: GateLimits, changes: Comparison | None) -> Sequence[_Pair] | No
     ]
 
 
-def _worse(limits: GateLimits, changes: Comparison | None) -> Sequence[_Pair] | None:
+def _worse(limits: Rules, changes: Comparison | None) -> Sequence[_Pair] | None:
     if changes is None:
         return None
     least = limits.threshold if limits.worse == "risky" else 0.0
@@ -149,11 +148,22 @@ def _worse(limits: GateLimits, changes: Comparison | None) -> Sequence[_Pair] | 
     ]
 
 
+def _unmeasured(changes: Comparison | None) -> Sequence[Change] | None:
+    """What lost its measurement; a file that a program writes now is outside of the gate."""
+    if changes is None:
+        return None
+    return [
+        change
+        for change in changes.changes
+        if change.status is Status.UNMEASURED and change.after is not None and change.after.state is not State.GENERATED
+    ]
+
+
 def _rose(before: FunctionEntry, after: FunctionEntry, threshold: float) -> bool:
     return after.crap - before.crap >= TOLERANCE or before.crap <= threshold < after.crap
 
 
-def _offenders(limits: GateLimits, facts: GateFacts, failed: set[CheckName]) -> tuple[Offender, ...]:
+def _offenders(limits: Rules, facts: GateFacts, failed: set[CheckName]) -> tuple[Offender, ...]:
     over = limits.threshold
     absolute: list[tuple[CheckName, float | None]] = [(CheckName.MAX_CRAP, limits.max_crap), (CheckName.MAX_EXCEEDED, over)]
     behind: dict[CheckName, Sequence[_Pair]] = {

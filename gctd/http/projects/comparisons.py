@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any, Self
 
+from gctd.control.pairs import Pair
 from gctd.domain.analysis import Summary
 from gctd.domain.options import threshold_of
 from gctd.engines.changes.comparison import Change, Kept, Status, kept_as
 from gctd.engines.changes.matching import Match
 from gctd.engines.report import FunctionEntry
 from gctd.engines.state import State
-from gctd.http.projects.points import Pair
 from gctd.readmodel.views import AnalysisView
 from httpkit.messages.fields import member, message
 

@@ -314,6 +314,7 @@ class _Running:
             on_stdout=on_stdout,
             on_output=lines.feed if logged else None,
             limits=attrs.evolve(plan.limits, output=_OUTPUT),
+            inputs=plan.sandbox.inputs,
         )
         lines.end()
         return finished

@@ -8,7 +8,10 @@ EndedBy = Literal["exit", "timeout", "stop", "memory", "processes", "disk"]
 
 
 class RunRequest(TypedDict):
-    """What to run, and when to end it. `rlimits` are limits by their names in setrlimit(2), soft and hard."""
+    """What to run, and when to end it. `rlimits` are limits by their names in setrlimit(2), soft and hard.
+
+    `inputs` are contents that the program can read from these descriptors; it has no other but 0, 1 and 2.
+    """
 
     argv: list[str]
     env: dict[str, str]
@@ -19,6 +22,7 @@ class RunRequest(TypedDict):
     memory: int | None
     processes: int | None
     free_space: int | None
+    inputs: dict[int, bytes]
 
 
 class RunResult(TypedDict):

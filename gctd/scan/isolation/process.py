@@ -120,8 +120,11 @@ async def run(
     limits: Limits = Limits(),
     stop: asyncio.Event | None = None,
     grace: float = 2.0,
+    inputs: Mapping[int, bytes] | None = None,
 ) -> Finished:
     """Run a program to its end, with exactly this environment, in a session of its own, its standard input empty.
+
+    It has the descriptors 0, 1 and 2, and those of `inputs`, from which it can read these contents, some thousand bytes each.
 
     What it writes goes to `on_output` as it comes, up to `limits.output` bytes; with `on_stdout` its standard output goes there
     instead, and does not count for `output_tail`. An exception from either ends the program and is raised here.
@@ -141,6 +144,7 @@ async def run(
         "memory": limits.memory,
         "processes": limits.processes,
         "free_space": limits.free_space,
+        "inputs": dict(inputs or {}),
     }
     program = _Program(request, Output(limits.output, limits.tail, on_output, on_stdout))
     running = asyncio.create_task(program.run(), name=f"run {argv[0]}")

@@ -12,11 +12,12 @@ The program gets its own session. The supervisor is a child subreaper (prctl(2))
 session, or whose parent ended, becomes a child of the supervisor, so each process that the program started can be found.
 """
 
-# ruff: noqa: PTH112, PTH123, PTH208 - pathlib would double the time that it takes to start
+# ruff: noqa: PTH112, PTH115, PTH116, PTH123, PTH208 - pathlib would double the time that it takes to start
 
 from __future__ import annotations
 
 import ctypes
+import fcntl
 import marshal
 import os
 import resource
@@ -32,13 +33,17 @@ if TYPE_CHECKING:
 PR_SET_CHILD_SUBREAPER = 36
 KILLING = 2.5
 """Seconds for which processes are sent SIGKILL before the supervisor gives up on those that remain (blocked in the kernel)."""
-EVERY = 1.0
+EVERY = 0.5
 """Seconds between two looks at memory, number of processes and disk."""
 COUNTING = 0.1
 """Seconds between two looks at how many processes the host has: more than these can start in a second."""
 STOPPING = frozenset({signal.SIGTERM, signal.SIGINT, signal.SIGHUP})
 HAS_PROC = os.path.isdir("/proc/self")
+USUAL_UMASK = 0o022
+"""The umask of the program: tests look at the modes of files. The folder of a job is closed to other users by its own mode."""
 PAGE = os.sysconf("SC_PAGE_SIZE")
+IN_MEMORY = ("/memfd:", "/dev/shm/", "/dev/zero", "/SYSV")  # noqa: S108 - as the links in /proc begin
+"""How the names of files begin that are kept in memory."""
 
 
 class _Process:
@@ -108,15 +113,23 @@ class ProcessSupervisor:
             running = sum(process.threads for process in _processes() if process.owner == os.getuid())
             limit = min(running + request["processes"], resource.getrlimit(resource.RLIMIT_NPROC)[1])
             resource.setrlimit(resource.RLIMIT_NPROC, (limit, limit))
+        _close_at_start()
+        os.umask(USUAL_UMASK)
+        readable = [(_readable(content), number) for number, content in request["inputs"].items()]
         self._program = os.posix_spawnp(
             request["argv"][0],
             request["argv"],
             request["env"],  # not our own: Python may have added LC_CTYPE to it (PEP 538)
-            file_actions=[(os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0)],
+            file_actions=[
+                (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
+                *((os.POSIX_SPAWN_DUP2, descriptor, number) for descriptor, number in readable),
+            ],
             setsid=True,
             setsigmask=[],
             setsigdef=[signal.SIGPIPE],  # Python ignores it, and SIGXFSZ: so that who writes too much is told, and can say so
         )
+        for descriptor, _ in readable:
+            os.close(descriptor)
 
     def _wait(self, seconds: float) -> None:
         readable, _, _ = select.select([self._control, self._wake], [], [], seconds)
@@ -146,7 +159,7 @@ class ProcessSupervisor:
         if memory is None and processes is None:
             return
         family = _descendants()
-        if memory is not None and sum(process.resident for process in family) > memory:
+        if memory is not None and sum(process.resident for process in family) + _unmapped(family) > memory:
             self._end("memory")
         elif processes is not None and sum(process.threads for process in family) > processes:
             self._end("processes")
@@ -224,6 +237,45 @@ def _descendants() -> list[_Process]:
             found.append(child)
             waiting.append(child.pid)
     return [process for process in found if process.state not in (b"Z", b"X")]
+
+
+def _unmapped(family: list[_Process]) -> int:
+    """The bytes in files that are kept in memory and that these processes have open: no process needs to map them."""
+    found: dict[tuple[int, int], int] = {}
+    for process in family:
+        folder = f"/proc/{process.pid}/fd"
+        try:
+            names = os.listdir(folder)
+        except OSError:  # it has ended meanwhile
+            continue
+        for name in names:
+            try:
+                if os.readlink(f"{folder}/{name}").startswith(IN_MEMORY):
+                    file = os.stat(f"{folder}/{name}")
+                    found[file.st_dev, file.st_ino] = file.st_blocks * 512
+            except OSError:  # closed meanwhile
+                continue
+    return sum(found.values())
+
+
+def _close_at_start() -> None:
+    """Keep every descriptor but 0, 1 and 2 from the program."""
+    for name in os.listdir("/proc/self/fd") if HAS_PROC else map(str, range(3, 256)):
+        try:
+            if int(name) > 2:
+                os.set_inheritable(int(name), False)  # noqa: FBT003 - it takes no keyword
+        except OSError:  # that of the listing itself
+            continue
+
+
+def _readable(content: bytes) -> int:
+    """A descriptor from which this can be read, with a number that no input has."""
+    ours, theirs = os.pipe()
+    os.write(theirs, content)
+    os.close(theirs)
+    descriptor = fcntl.fcntl(ours, fcntl.F_DUPFD_CLOEXEC, 64)
+    os.close(ours)
+    return descriptor
 
 
 def _signal_group(group: int, number: signal.Signals) -> None:

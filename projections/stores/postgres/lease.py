@@ -1,7 +1,7 @@
 """The lease of the process that leads: a row with a fencing token, which is compared in the transaction of each checkpoint.
 
-The lock alone lives as long as its session, and the session of a process that hangs lives on. So who leads renews the row by the
-database's clock, and who stands by ends the session of a leader whose lease has run out, takes the lock, and counts the token up.
+The lock alone lives as long as its session, and the session of a process that hangs lives on. So the leader renews the row by
+the database's clock. A standby ends the session of a leader whose lease has run out, takes the lock, and increments the token.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _END = f"SELECT pg_terminate_backend(pid) FROM {LEASE} WHERE until < clock_times
 
 @attrs.frozen
 class Leader:
-    """Who leads: `holder` names the process, `silent` are the seconds since its last heartbeat."""
+    """The leader: `holder` names the process, `silent` are the seconds since its last heartbeat."""
 
     holder: str
     silent: float
@@ -78,12 +78,12 @@ async def check(connection: Any, token: int) -> None:
 
 
 def fenced() -> NotLeading:
-    """The error of who led before."""
+    """The error of a former leader."""
     return NotLeading("another process leads by now: nothing was written")
 
 
 async def leader(connection: Any, key: str, what: str) -> Leader | None:
-    """Who leads, if that process keeps a lease; None for a process of an older version. `key`, `what`: the lock it holds."""
+    """The leader, if it keeps a lease; None for a process of an older version. `key`, `what`: the lock it holds."""
     row = await connection.fetchrow(_LOOK.format(key=key), what, timeout=QUERY_TIMEOUT)
     return None if row is None else Leader(row["holder"], row["over"] + SECONDS)
 

@@ -1,8 +1,8 @@
 """How several processes share one database: who holds a lock of its session writes, the others listen to what was written.
 
 The lock is on the session (https://www.postgresql.org/docs/current/explicit-locking.html, 13.3.5) of the very connection that
-writes: if that ends, for whatever reason, the lock is free, and nothing can be written on it any more. If the process hangs its
-lease runs out (`projections.stores.postgres.lease`), and who stands by ends that session. Whoever leads next begins with the
+writes: if that ends, the lock is free, and nothing can be written on it any more. If the process hangs its
+lease runs out (`projections.stores.postgres.lease`), and a standby ends that session. The next leader begins with the
 checkpoints that are stored then.
 """
 
@@ -82,7 +82,7 @@ class PostgresTurns:
             return True
 
     async def _locks(self, candidate: Any) -> bool:
-        """Take the lock, also that of a leader that hangs, whose session is ended."""
+        """Take the lock. The session of a leader that hangs is ended first."""
         if await candidate.fetchval(_TRY, LEADER, timeout=QUERY_TIMEOUT):
             return True
         leader = await lease.leader(candidate, KEY, LEADER)
@@ -194,7 +194,7 @@ class PostgresTurns:
 
 
 async def leader_at(url: str) -> lease.Leader | None:
-    """Who leads on the database at an address; None if no process does. Raises StoreUnavailable."""
+    """The leader on the database at an address; None if there is none. Raises StoreUnavailable."""
     address = DatabaseAddress(url)
     with translated(address):
         connection = await connect(address, command_timeout=QUERY_TIMEOUT)

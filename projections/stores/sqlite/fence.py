@@ -1,7 +1,6 @@
-"""The fencing token of a database file: counted up by whoever opens it to write, and compared in each transaction that writes.
+"""The fencing token of a database file: incremented by each process that opens it to write, compared in each transaction.
 
-The lock on the file keeps others away while it is there. The token holds also if it was removed, or the process that had it was
-held up and goes on.
+The lock on the file keeps others away while it is there. The token protects also if the lock file was removed.
 """
 
 from __future__ import annotations

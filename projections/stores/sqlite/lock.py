@@ -17,7 +17,7 @@ from projections.errors import StoreInUse
 log = structlog.get_logger(__name__)
 
 BEAT_EVERY = 1.0
-"""Seconds between two heartbeats of who has the lock."""
+"""Seconds between two heartbeats of the owner."""
 LEASE = 5.0
 """Seconds without a heartbeat after which a process that was stopped loses the lock."""
 LONG_LEASE = 30.0
@@ -33,9 +33,9 @@ class DatabaseLock:
     """Held from `take` to `release`, or until the process ends, however it ends.
 
     A file of its own, `<database>.lock`: closing a descriptor of the database itself would drop the locks that SQLite has on it
-    (https://www.sqlite.org/howtocorrupt.html, 2.2). Who keeps it for long calls `beat` every second: the file then names the
-    process by pid and start, and its time is that of the last heartbeat. A lock cannot be taken from a process, so one that hangs
-    is killed by who waits for the lock.
+    (https://www.sqlite.org/howtocorrupt.html, 2.2). An owner that keeps it for long calls `beat` every second: the file then
+    names the process by pid and start, and its modification time is the last heartbeat. A lock cannot be taken from a process, so
+    a process that waits for the lock kills an owner that hangs.
     """
 
     def __init__(self, fd: int) -> None:
@@ -46,8 +46,8 @@ class DatabaseLock:
     def take(cls, database: Path, *, patience: float, on_waiting: Callable[[str], object] | None = None) -> DatabaseLock:
         """Lock it, waiting at most `patience` seconds. Raises StoreInUse, OSError.
 
-        `on_waiting` is told once, after a second, who has it. If no heartbeat comes meanwhile it is waited for as long as a lease
-        lasts; then the process that hangs is killed.
+        `on_waiting` is told once, after a second, who has it. If no heartbeat comes in this time, it waits until
+        the lease has run out, then kills the process that hangs.
         """
         fd = os.open(_lock_file(database), os.O_RDWR | os.O_CREAT, 0o600)
         began = time.monotonic()
@@ -126,7 +126,7 @@ class LockOwner:
 
 
 class _Silence:
-    """For how long a lock file has shown no heartbeat, by the monotonic clock of who looks."""
+    """For how long a lock file has shown no heartbeat, by the monotonic clock of this process."""
 
     def __init__(self, fd: int) -> None:
         self._fd = fd
@@ -145,7 +145,7 @@ class _Silence:
 
 
 def read_owner(content: bytes) -> LockOwner | None:
-    """Who a lock file names as a process that keeps it by heartbeats; None if it names none such."""
+    """The process that keeps a lock by heartbeats, as its file names it; None if it names no such process."""
     words = content.split()
     try:
         return LockOwner(int(words[0]), float(words[1]))

@@ -92,9 +92,9 @@ class SQLiteStore(SQLiteReader):
             self._thread = None
 
     async def _beat(self) -> None:
-        """Show that the event loop of this process goes on."""
+        """Show that the event loop of this process is alive."""
         while self._lock is not None:
-            with suppress(OSError):  # of a disk that fails: it is noticed by what is written
+            with suppress(OSError):  # of a disk that fails: writes notice it
                 self._lock.beat()
             await asyncio.sleep(BEAT_EVERY)
 

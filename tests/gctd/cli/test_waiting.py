@@ -103,16 +103,6 @@ async def test_analyze_json_is_one_document_and_no_progress(api: FakeApi, tmp_pa
     assert request.body == {"repo_url": REPO_URL, "project": "p", "ref": "v1", "engine": "native"}
 
 
-async def test_analyze_once_asks_for_these_tasks_only_and_needs_a_ref(api: FakeApi, tmp_path: Path) -> None:
-    schedule(api)
-    arguments = ("repo", "analyze", REPO_URL, "--once", "--no-wait")
-    refused = await gctd(*arguments, url=api.url, home=tmp_path)
-    assert (refused.code, "--once needs --ref" in refused.err) == (2, True)
-    assert (await gctd(*arguments, "--ref", "v1", url=api.url, home=tmp_path)).code == 0
-    [request] = api.seen("POST", "/api/repos/analyze")
-    assert request.body == {"repo_url": REPO_URL, "ref": "v1", "once": True}
-
-
 async def test_analyze_with_a_failed_task_shows_the_others_and_is_1(api: FakeApi, tmp_path: Path) -> None:
     schedule(api)
     failed = task_document(2, "failed", second=3, project="cmd/tool", attempt=3, reason="build failed")

@@ -11,8 +11,9 @@ import msgspec
 import pytest
 
 from gctd.domain.options import CrapOptions
+from gctd.domain.verdict import Rules
 from gctd.engines.changes.comparison import Comparison, compare, kept_as
-from gctd.engines.changes.gate import GateFacts, GateLimits, judge
+from gctd.engines.changes.gate import GateFacts, judge
 from gctd.engines.changes.matching import match
 from gctd.engines.engine import EngineInput
 from gctd.engines.golang.complexity import analyse_source
@@ -133,7 +134,7 @@ def told(found: Comparison) -> set[str]:
 
 
 def verdict(found: Comparison, entries: Sequence[FunctionEntry]) -> bool:
-    limits = GateLimits(threshold=15.0)
+    limits = Rules(threshold=15.0)
     return judge(limits, GateFacts(entries=entries, exceeded=0, average=0, coverage=None, uncovered=0, changes=found)).passed
 
 

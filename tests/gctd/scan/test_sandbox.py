@@ -47,7 +47,7 @@ def job(tmp_path: Path) -> Path:
 async def shell(sandbox: Sandbox, script: str, job: Path, *, network: bool = False, **options: Any) -> Finished:
     view = View(cwd=job, scratch=job, writable=[job], network=network)
     argv = sandbox.around(["sh", "-c", script], view)
-    return await run(argv, cwd=job, env=PATH, **{"timeout": 20, **options})
+    return await run(argv, cwd=job, env=PATH, inputs=sandbox.inputs, **{"timeout": 20, **options})
 
 
 @pytest.fixture
@@ -178,7 +178,11 @@ async def test_a_signal_is_told_as_one(job: Path) -> None:
 
 async def test_what_cannot_be_started_is_said(sandbox: Sandbox, job: Path) -> None:
     done = await run(
-        sandbox.around(["no-such-program"], View(cwd=job, scratch=job, writable=[job])), cwd=job, env=PATH, timeout=5
+        sandbox.around(["no-such-program"], View(cwd=job, scratch=job, writable=[job])),
+        cwd=job,
+        env=PATH,
+        timeout=5,
+        inputs=sandbox.inputs,
     )
     assert not done.ok
     assert "no-such-program" in done.output_tail

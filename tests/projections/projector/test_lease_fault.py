@@ -1,4 +1,4 @@
-"""The lease of the projector: a process that hangs is replaced, and can do nothing when it goes on."""
+"""The lease of the projector: a process that hangs is replaced, and can do nothing when it continues."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ pytestmark = pytest.mark.fault
 WITHIN = 10.0
 """Seconds within which a leader that hangs is replaced."""
 SLACK = 10.0
-"""What a busy machine adds."""
+"""Seconds that a busy machine adds."""
 
 
 @contextmanager
 def other_process(nats: EmbeddedServer, database: str) -> Iterator[subprocess.Popen[bytes]]:
-    """A projector on the database in a process of its own."""
+    """A projector on the database in another process."""
     process = start_projector(nats.url, database, 100)
     try:
         yield process
@@ -143,7 +143,7 @@ async def test_a_healthy_leader_is_not_replaced_for_being_idle(nats_server: Embe
 
 
 async def test_a_process_that_hangs_loses_its_sqlite_file_to_one_that_waits(nats_server: EmbeddedServer, tmp_path: Path) -> None:
-    """One that is healthy keeps it, whoever waits; what the other does after SIGCONT changes nothing."""
+    """A healthy owner keeps it; the killed one changes nothing after SIGCONT."""
     file = tmp_path / "read.db"
     async with ledger_log(nats_server.url) as log:
         book = Book(log)
@@ -170,7 +170,7 @@ async def test_a_process_that_hangs_loses_its_sqlite_file_to_one_that_waits(nats
 
 
 async def test_who_lost_a_sqlite_file_without_noticing_changes_nothing(tmp_path: Path) -> None:
-    """Its lock file was removed, say, and another process has opened the database meanwhile."""
+    """Its lock file was removed, say, and another process has opened the database since."""
     file = tmp_path / "read.db"
     log = MemoryLog(REGISTRY)
     await Book(log).append_randomly(20, accounts=3, seed=1)

@@ -86,7 +86,7 @@ class FakeWork:
         if task.attempt <= self._fails:
             raise WorkFailed(f"attempt {task.attempt} fails on purpose")
         await on_stage("store")
-        if (made_up := MadeUp.read(self._analyses, task.ref)) is not None:
+        if (made_up := MadeUp.read(self._analyses, task.commit_sha or task.ref)) is not None:
             async with open_broker(self._settings, name="made-up analyses") as broker:
                 return await made_up.reported(task, broker.blobs)
         return Analysis(

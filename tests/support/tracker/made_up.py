@@ -20,7 +20,7 @@ from gctd.engines.state import State
 
 @attrs.frozen(kw_only=True)
 class MadeUp:
-    """An analysis: `functions` maps `file:Name` or `file:Type.Name` to a CRAP value. Its ref is the name it is written under.
+    """An analysis: `functions` maps `file:Name` or `file:Type.Name` to a CRAP value. It is written under the ref of the task.
 
     `measured` maps such names to complexity and coverage, from which the value follows. `more` functions are counted and not
     shown; `profile` is the text of its coverage profile. `states` maps names to state and reason; others are measured.
@@ -38,6 +38,7 @@ class MadeUp:
     uncovered: tuple[PackageProblem, ...] = ()
     measured: Mapping[str, tuple[int, float]] = {}
     states: Mapping[str, tuple[str, str]] = {}
+    ref: str = "main"
 
     def write(self, directory: Path, ref: str) -> None:
         """Put it where the worker finds it (FAKE_ANALYSES) when a task has this ref."""
@@ -76,7 +77,7 @@ class MadeUp:
         profile = await blobs.put(self.profile.encode()) if self.profile else None
         return Analysis(
             id=analysis_id(task.repo_id, task.project),
-            ref=task.ref,
+            ref=self.ref,
             commit_sha=self.commit_sha,
             summary=Summary(**msgspec.structs.asdict(summary)),
             engine=self.engine,
