@@ -98,7 +98,10 @@ async def test_a_wrong_row_is_found_rebuilt_and_rolled_back_while_a_service_runs
         assert ended.document["difference"]["text"] == "workers 'w1': host is 'elsewhere', should be 'hé'"
         assert await hosts() == ["elsewhere", "hé"]
         ended = await run("rebuild", "workers", "--json", **where)
-        assert (ended.code, ended.document) == (0, {"read_model": "tracker", "sequence": 20, "switched": True}), ended.err
+        assert (ended.code, ended.document) == (
+            0,
+            {"read_model": "tracker", "sequence": 20, "switched": True, "log": [], "parked": []},
+        ), ended.err
         assert await hosts() == ["hé"]
         await append(log, "w9", 99)
         await projector.wait_for(21, 60)
