@@ -147,7 +147,7 @@ async def test_damage_under_a_running_service_is_made_good_while_it_runs(nats_ur
             await book.append("later", ledger.Opened("zoe"), Booked(1))
             await wait_until(lambda: side.projector.position == 301, timeout=20)
             assert "it was damaged and is made again" in (side.note() or "")
-            body = ReadModelBody.of(await side.standing(), side.projector.status(), side.note())
+            body = ReadModelBody.of(await side.standing(), side.projector.status(), side.note(), side.scrubber)
             assert (body.read_model, body.head, body.error, body.copies) == ("ledger", 301, None, [])
             assert [(one.name, one.position, one.applied) for one in body.projections] == [
                 ("accounts", 301, 301),
