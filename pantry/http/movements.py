@@ -16,9 +16,9 @@ from pantry.domain.quantity import number
 from pantry.http.bodies import MovementBody
 from pantry.http.categories import LONGEST_TEXT, PAGE
 from pantry.http.services import Services
-from pantry.http.values import EAN13_SCHEMA, EXAMPLE, MOVEMENT_CURSOR, amount, checked_ean13, quantity
+from pantry.http.values import EAN13_SCHEMA, EXAMPLE, MOVEMENT_CURSOR, amount, checked_ean13, period, quantity
 from pantry.pantry import NewMovement, ProductOutcome, Remarks
-from pantry.readmodel.views import MovementView, period_of
+from pantry.readmodel.views import MovementView
 from servicekit.command_context import context, replayed
 
 
@@ -130,7 +130,7 @@ async def _list(
     request: ListMovements | ListMovementsOfProduct, ean13: str | None, call: Call[Services]
 ) -> Answer[Sequence[MovementBody]]:
     if request.since is not None and request.until is not None:
-        period_of(request.since, request.until)
+        period(request.since, request.until)
     found = await call.services.queries.movements(
         ean13=ean13,
         type=request.type.value if request.type else None,

@@ -13,6 +13,7 @@ from pantry.domain.product import CATEGORY_ID_LENGTH
 from pantry.domain.quantity import number
 from pantry.http.bodies import ProductBody
 from pantry.http.services import Services
+from pantry.http.values import period
 from pantry.readmodel.views import ConsumptionView, ProductView, days_of, period_of
 
 MOST_PRODUCTS = 100_000
@@ -112,7 +113,7 @@ async def low_stock_report(request: StockReportAt, call: Call[Services]) -> Sequ
 
 async def consumption_report(request: Period, call: Call[Services]) -> Sequence[ConsumptionItem]:
     """What went in and out of each product that is kept, and how long it lasts at that rate."""
-    since, until = period_of(request.since, request.until)
+    since, until = period(request.since, request.until)
     found = await call.services.queries.consumption(since=since, until=until, ean13=request.ean13, category=request.category)
     days = days_of(since, until)
     return [_consumption(item, days) for item in found]

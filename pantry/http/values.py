@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from decimal import Decimal
 from typing import Any
 
+from httpkit.errors import FieldError
 from httpkit.messages.fields import UNSET, member, query
+from httpkit.problems import Invalid
 from pantry.domain import ean13
+from pantry.domain.errors import BadInput
 from pantry.domain.quantity import LARGEST, number, thousandths
+from pantry.readmodel.views import period_of
 
 SMALLEST = 0.001
 _LARGEST = number(LARGEST)
@@ -97,6 +102,14 @@ MOVEMENT_CURSOR = {"type": "string", "format": "movement-cursor", "maxLength": 4
 """The same, of a list of movements."""
 CATEGORY_ID = {"type": ["string", "null"], "format": "category-id"}
 """A category that there is; empty or null for none."""
+
+
+def period(since: datetime | None, until: datetime | None) -> tuple[datetime, datetime]:
+    """The period that the parameters `from` and `to` name. Raises Invalid if it ends before it begins."""
+    try:
+        return period_of(since, until)
+    except BadInput as error:
+        raise Invalid([FieldError(str(error), parameter="from")]) from None
 
 
 def or_unset(text: str | None) -> Any:

@@ -489,7 +489,7 @@ async def test_a_period_may_begin_at_the_first_day_of_the_calendar_and_must_not_
     for path in ("/movements", "/reports/consumption"):
         assert (await server.ask("GET", f"{API}{path}?to=0001-01-02T00:00:00Z")).status == 200
         turned = f"{API}{path}?from=2026-02-01T00:00:00Z&to=2026-01-01T00:00:00Z"
-        problem(await server.ask("GET", turned), 422, "must not be after")
+        problem(await server.ask("GET", turned), 400, "must not be after")
 
 
 @pytest.mark.parametrize("key", [["x", 1, 1], ["2026-01-01T00:00:00Z", 2**63, 1], ["0001-01-01T00:00:00+14:00", 1, 1]])
