@@ -26,7 +26,7 @@ from httpkit.errors import HttpkitError
 from httpkit.ops.health import Check, Concern, Health, Unknown
 from httpkit.ops.metrics import gauge, total
 from httpkit.sse.hub import Hub
-from projections.errors import AggregateParked, Behind, ProjectorStopped, StoreDamaged
+from projections.errors import AggregateParked, Behind, ProjectionError, ProjectorStopped, StoreDamaged
 from projections.keys import CommandKeys
 from projections.migrations import Migrations
 from projections.model import ReadModel
@@ -121,7 +121,7 @@ class ReadSide(Collector):
         head = await self._log.head()
         self.hub.start(head.last)
         self.projector.show_after(head.last)
-        await self.projector.load()  # answers name the position from the first one on
+        await self._know_position()
         rest = {"orders": self._desk.run, "scrubbing": self.scrubber.run, **(beside or {})}
         led = {name: self._while_leading(run) for name, run in rest.items()}
         work = {"projector": self._project(), "event stream": self._feed.run(), "broker's health": self.broker.run(), **led}
@@ -146,6 +146,15 @@ class ReadSide(Collector):
                 await asyncio.wait({working, lost})
             if not working.cancelled():
                 working.result()
+
+    async def _know_position(self) -> None:
+        """Have answers name the position from the first one on, unless the tables are those of another version."""
+        try:
+            stored = await self._store.checkpoints()
+            if all(stored[one.name].version == one.version for one in self._model.projections if one.name in stored):
+                await self.projector.load()
+        except ProjectionError as error:  # the projector meets it too, and sees to it
+            _log.debug("the position is not known yet", reason=str(error))
 
     async def _project(self) -> None:
         """See that the tables are this program's, and run the projector.

@@ -214,6 +214,9 @@ class Appender:
         if found is None:
             return None
         if self._id_of(found.data) != message.id:
+            earlier = await self.find(message, left)  # it may be stored for long, and its id be remembered for another message
+            if earlier is not None:
+                return earlier
             raise KeyTaken(ack.seq)
         return Appended(ack.seq, replayed=True)
 

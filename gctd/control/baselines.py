@@ -118,7 +118,7 @@ class Baselines:
 
     async def _previous(self, after: AnalysisView) -> Baseline:
         """The last commit that was analysed on the ref before this one was for the first time."""
-        candidates = await self._queries.commits_before(after, limit=NEAREST)
+        candidates = await self._queries.commits_before(after.analysis_id, after.ref, after.commit_sha, limit=NEAREST)
         if not candidates:
             return Baseline(reason=f"no analysis of another commit on {after.ref} is older: name a base")
         for candidate in candidates:

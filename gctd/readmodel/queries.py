@@ -174,17 +174,17 @@ class TrackerQueries:
         )
         return [AnalysisView.of(row) for row in rows]
 
-    async def commits_before(self, analysis: AnalysisView, *, limit: int) -> Sequence[str]:
-        """The commits of the same ref that were analysed before the analysis's own was for the first time, the last first."""
+    async def commits_before(self, analysis_id: str, ref: str, commit_sha: str, *, limit: int) -> Sequence[str]:
+        """The commits of a ref that were analysed before this commit was for the first time, the last first."""
         rows = await self._store.fetch(
             """
             SELECT commit_sha, max(sequence) AS latest FROM analyses
             WHERE analysis_id = $1 AND ref = $2 AND commit_sha <> $3 AND NOT baseline AND sequence < (
                 SELECT min(sequence) FROM analyses WHERE analysis_id = $1 AND ref = $2 AND commit_sha = $3
             ) GROUP BY commit_sha ORDER BY latest DESC LIMIT $4""",
-            analysis.analysis_id,
-            analysis.ref,
-            analysis.commit_sha,
+            analysis_id,
+            ref,
+            commit_sha,
             limit,
         )
         return [row["commit_sha"] for row in rows]

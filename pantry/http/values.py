@@ -109,7 +109,7 @@ def period(since: datetime | None, until: datetime | None) -> tuple[datetime, da
     try:
         return period_of(since, until)
     except BadInput as error:
-        raise Invalid([FieldError(str(error), parameter="from")]) from None
+        raise Invalid([FieldError(error.reason, parameter=error.field)]) from None
 
 
 def or_unset(text: str | None) -> Any:

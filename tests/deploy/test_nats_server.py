@@ -134,7 +134,7 @@ class User:
 async def test_a_pantry_works_and_no_service_can_remove_events_or_read_keys_that_are_not_its_own(tmp_path: Path) -> None:
     async with secured(tmp_path) as server, aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=15)) as http:
         await apply(server)
-        nats: Any = SimpleNamespace(url=server.url("pantry"))
+        nats: Any = SimpleNamespace(url=server.url("pantry"), monitoring_url=None)
         pantry = Server(tmp_path, "pantry", nats, {"SSL_CERT_FILE": str(server.authority)})
         pantry.http = http
         try:

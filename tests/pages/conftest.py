@@ -122,7 +122,7 @@ async def measured(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -
     async with tracker_system(directory) as system:
         await system.start_worker(1, FAKE_ANALYSES=str(directory / "analyses"))
         project = await Project.registered(system, directory / "analyses", "shop")
-        await project.analyze(FIRST, attrs.evolve(SECOND, profile="mode: set\n"))
+        await project.analyze(FIRST, attrs.evolve(SECOND, profile="mode: set\n"), ref="main")
         single = await Project.registered(system, directory / "analyses", "single")
         await single.analyze(FIRST)
         yield Measured(system, browser, project, single)

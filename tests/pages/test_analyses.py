@@ -40,7 +40,7 @@ async def shown(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> A
     async with tracker_system(directory) as system:
         await system.start_worker(1, FAKE_ANALYSES=str(directory / "analyses"))
         project = await Project.registered(system, directory / "analyses")
-        await project.analyze(FIRST, SECOND)
+        await project.analyze(FIRST, SECOND, ref="main")
         large = await Project.registered(system, directory / "analyses", "large-and-with-a-name-that-no-phone-is-wide-enough-for")
         measured = {f"p{number % 300}/f.go:F{number}": (1 + number % 40, float(number % 101)) for number in range(MANY)}
         await large.analyze(attrs.evolve(FIRST, measured=measured))

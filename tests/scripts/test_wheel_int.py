@@ -10,7 +10,10 @@ import zipfile
 from pathlib import Path
 
 from tests.support import ROOT
-from tests.support.layers import PACKAGES
+from tests.support.layers import CORE, SERVICES
+
+PACKAGES = (*SERVICES, *CORE)
+"""The packages of the distribution: not the examples."""
 
 
 def test_a_wheel_has_every_file_of_the_packages_and_no_other(tmp_path: Path) -> None:

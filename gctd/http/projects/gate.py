@@ -65,7 +65,7 @@ class AskForVerdict:
     to: str | None = member(default=None, schema=formats.POINT, description=_TO)
     threshold: float | None = member(default=None, ge=0, le=_MOST, description=_THRESHOLD)
     max_crap: float | None = member(default=None, ge=0, le=_MOST, description="most that the value of any function may be")
-    max_exceeded: int | None = member(default=None, ge=0, le=1_000_000, description="most risky functions")
+    max_exceeded: int | None = member(default=None, ge=0, le=1_000_000, description="most risky functions", example=5)
     max_average: float | None = member(default=None, ge=0, le=_MOST, description="most that the average may be")
     min_coverage: float | None = member(default=None, ge=0, le=100, description="least share of covered statements, per cent")
     max_uncovered: int | None = member(default=None, ge=0, le=1_000_000, description="most packages without coverage")

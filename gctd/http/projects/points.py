@@ -54,7 +54,7 @@ async def base_of(after: AnalysisView, base: str | None, call: Call[Services]) -
         if found.analysis is None:
             raise NotFound(f"base: {found.reason}")
         return found.analysis
-    commits = await call.services.queries.commits_before(after, limit=1)
+    commits = await call.services.queries.commits_before(after.analysis_id, after.ref, after.commit_sha, limit=1)
     return (await call.services.queries.analyses_at(after.analysis_id, commits[0]))[-1] if commits else None
 
 

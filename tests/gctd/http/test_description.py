@@ -30,8 +30,9 @@ ALSO = {
     "GET /api/tasks/{id}/profile": (404,),
     "GET /api/tasks/{id}/attempts/{attempt}/log": (404,),
     "GET /api/log/state": (404,),
+    "POST /api/repos/{id}/gate": (404,),
 }
-"""What a sound request may be answered with, too: completed work is not cancelled; made-up work has no profile and no log."""
+"""Further answers to sound requests: completed work is not cancelled; made-up work has no profile, no log and no report."""
 CONFIGURATION = """
 [[operations]]
 include-path-regex = "^/api/tasks/[^/]+/(result|profile|attempts|export)$"

@@ -86,6 +86,7 @@ ROWS: list[tuple[str, str, Any, int, Any]] = [
     ("GET", "/api/repos", None, 200, [LISTED]),
     ("GET", "/api/repos/{analysis}", None, 200, ANALYSIS),
     ("GET", "/api/repos/{analysis}/gate", None, 200, GATE),
+    ("POST", "/api/repos/{analysis}/gate", {"new_risk": False, "max_exceeded": 5}, 200, GATE),
     ("GET", f"/api/repos/{'0' * 32}", None, 404, PROBLEM),
     ("GET", "/api/repos/{analysis}/history", None, 200, [MEASURED]),
     ("GET", "/api/repos/{analysis}/diff?from={done}&to={done}", None, 200, DIFF),

@@ -121,7 +121,7 @@ async def test_status_says_how_far_each_projection_is_while_the_service_runs(
     document = ended.document
     assert (document["head"], document["incarnation"], document["stream"]) == (2, head.incarnation, "GCTD")
     assert document["schema"] == {"version": len(MIGRATIONS), "dirty": False, "taken_back": False}
-    assert [line["projection"] for line in document["projections"]] == ["repos", "tasks", "analyses", "workers"]
+    assert [line["projection"] for line in document["projections"]] == ["repos", "tasks", "analyses", "verdicts", "workers"]
     of_workers = document["projections"][-1]
     assert 0 < of_workers.pop("lag_seconds") < 60
     assert of_workers == {

@@ -68,7 +68,11 @@ class Server:
             **{name: value for name, value in os.environ.items() if not name.startswith("PANTRY_")},
             "PANTRY_URL": self.url,
             "PANTRY_NATS_URL": self.nats.url,
-            **({"PANTRY_MONITORING_URL": self.nats.monitoring_url} if self.monitored else {}),
+            **(
+                {"PANTRY_MONITORING_URL": self.nats.monitoring_url}
+                if self.monitored and self.nats.monitoring_url is not None
+                else {}
+            ),
             "PANTRY_DATABASE_URL": f"sqlite:{self.database}",
             "PANTRY_SERVER_HOST": "127.0.0.1",
             "PANTRY_SERVER_PORT": str(self.port),
