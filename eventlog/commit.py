@@ -1,7 +1,7 @@
 """Values of the log: aggregates, commits to be written, commits as they were stored.
 
 A message on the stream is a *commit*: one or more events of one aggregate, in order, with the state of the aggregate after
-them. The last message on an aggregate's subject is therefore the aggregate (docs/event-log.md).
+them. The last message on an aggregate's subject is therefore the aggregate (DESIGN, section 3).
 """
 
 from __future__ import annotations
@@ -9,13 +9,15 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import attrs
 import msgspec
 
-from eventlog.chain import link
 from eventlog.support.trace import Trace
+
+if TYPE_CHECKING:
+    from eventlog.registry import Registry
 
 _CATEGORY = re.compile(r"[a-z][a-z0-9_]*\.[a-z][a-z0-9_]*")
 _TOKEN = re.compile(r"[A-Za-z0-9_-]{1,128}")
@@ -98,28 +100,20 @@ class NewCommit:
 class Proposal:
     """A commit, the aggregate it belongs to, and the guard: there is no way to write without one.
 
-    `expected` is the sequence of the aggregate's last commit, 0 where it must not exist yet; `prev` is the digest of that
-    commit (`Commit.digest`, `Appended.digest`), None if there is none or if it is not known. Of several proposals with one `key`
-    within the stream's `duplicate_window` one is stored, whatever their aggregates.
+    `expected` is the sequence of the aggregate's last commit, 0 where it must not exist yet.
     """
 
     aggregate: AggregateId
     expected: int = attrs.field(validator=attrs.validators.ge(0))
     commit: NewCommit
-    prev: str | None = None
-    key: str | None = None
 
 
 @attrs.frozen
 class Appended:
-    """The stream sequence under which a commit is stored, and whether it had been stored by an earlier try.
-
-    `digest` is that of the commit as it is stored, for the next proposal of its aggregate.
-    """
+    """The stream sequence under which a commit is stored, and whether it had been stored by an earlier try."""
 
     sequence: int
     replayed: bool = False
-    digest: str | None = attrs.field(default=None, eq=False)
 
 
 _EVENT = {"type": "t", "version": "v", "data": "d", "sealed": "p"}
@@ -128,9 +122,6 @@ _KEY = b'"key'
 _BEGIN, _END = b'{"id":"', b"}}"
 """Of each commit that `Registry.encode` has made."""
 _NOT_READ: Any = object()
-GUARD = "Nats-Expected-Last-Subject-Sequence"
-"""The header that the guard of an append travels in. The server keeps it with the message."""
-_GUARD = f"\r\n{GUARD}:".encode()
 
 
 class EventBody(msgspec.Struct, gc=False, frozen=True, omit_defaults=True, rename=_EVENT):
@@ -153,12 +144,11 @@ class StateBody(msgspec.Struct, gc=False, frozen=True, omit_defaults=True, renam
     version: int = 1
 
 
-class CommitBody(msgspec.Struct, gc=False, frozen=True, kw_only=True, omit_defaults=True):
-    """A commit on the wire; `prev` is the digest of the aggregate's previous commit."""
+class CommitBody(msgspec.Struct, gc=False, frozen=True):
+    """A commit on the wire."""
 
     id: str
     at: datetime
-    prev: str | None = None
     events: list[EventBody]
     state: StateBody
 
@@ -196,30 +186,18 @@ class RecordedEvent:
     sealed: str | None = None
 
 
-class CommitDecoder(Protocol):
-    """Reads the parts of a stored commit: the registry of its types (`eventlog.registry.Registry`)."""
-
-    def decode_body(self, commit: Commit) -> CommitBody:
-        """The envelope. Raises UndecodableCommit."""
-
-    def decode_events(self, commit: Commit) -> Sequence[RecordedEvent]:
-        """The events. Raises UndecodableCommit."""
-
-    def decode_state(self, commit: Commit) -> Any:
-        """The state. Raises UndecodableCommit."""
-
-
 class Commit(msgspec.Struct, gc=False, eq=False):
     """A commit as it was stored, at one sequence of the stream.
 
     Decoding is lazy, since most readers look at a part only: `events` are decoded at each access, the state at the first. Both
-    raise UndecodableCommit where the bytes do not fit the registered types. `headers` is the header block as it was on the wire.
+    raise UndecodableCommit where the bytes do not fit the registered types. `headers` is the header block as it was on the wire;
+    it is looked at only where the trace is asked for.
     """
 
     sequence: int
     subject: str
     data: bytes
-    registry: CommitDecoder
+    registry: Registry
     headers: bytes | None = None
     _body: CommitBody | None = None
     _state: Any = _NOT_READ
@@ -269,28 +247,6 @@ class Commit(msgspec.Struct, gc=False, eq=False):
     def at(self) -> datetime:
         """When it was decided: aware, UTC."""
         return self.body.at
-
-    @property
-    def digest(self) -> str:
-        """The digest of the stored bytes, computed at each access: the aggregate's next commit carries it as `prev`."""
-        return link(self.subject, self.data)
-
-    @property
-    def prev(self) -> str | None:
-        """The digest of the aggregate's previous commit; None in the first one, and in those of programs without a chain."""
-        return self.body.prev
-
-    @property
-    def is_guarded(self) -> bool:
-        """Whether it was appended under a guard. What was published past the event log was not."""
-        return self.headers is not None and _GUARD in self.headers
-
-    @property
-    def guard(self) -> int | None:
-        """The sequence of the aggregate's previous commit by the guard it was stored under, 0 for none; None: no guard."""
-        _, found, rest = (self.headers or b"").partition(_GUARD)
-        text = rest.partition(b"\r\n")[0].strip()
-        return int(text) if found and text.isdigit() else None
 
     @property
     def trace(self) -> Trace | None:

@@ -27,16 +27,6 @@ class KeyReused(EventLogError):
     status = HTTPStatus.UNPROCESSABLE_ENTITY
 
 
-class KeyTaken(EventLogError):
-    """A commit with the same unique key was stored a moment ago, at `sequence`: nothing was stored now."""
-
-    status = HTTPStatus.CONFLICT
-
-    def __init__(self, sequence: int) -> None:
-        super().__init__(f"the key took effect a moment ago, at sequence {sequence}")
-        self.sequence = sequence
-
-
 class TooLarge(EventLogError):
     """A commit is over the size that one message may have; large bodies belong in the blob store."""
 
@@ -44,19 +34,15 @@ class TooLarge(EventLogError):
 
 
 class Unavailable(EventLogError):
-    """The broker cannot be reached, has no leader, or refuses writes; nothing was stored.
-
-    `code` is the broker's own number for its refusal, None if it did not answer.
-    """
+    """The broker cannot be reached, has no leader, or refuses writes; nothing was stored."""
 
     status = HTTPStatus.SERVICE_UNAVAILABLE
-    code: int | None = None
 
 
 class OutcomeUnknown(Unavailable):
     """The broker did not say whether the commit was stored before the deadline.
 
-    A command with an idempotency key may be repeated with it; without one it may take effect twice.
+    Repeating the command with the same idempotency key is safe.
     """
 
 
@@ -69,10 +55,8 @@ class LogDamaged(EventLogError):
 class SequenceGap(LogDamaged):
     """A sequence number is missing from a log in which none may be missing."""
 
-    def __init__(self, expected: int, found: int | None) -> None:
-        """`found` is the sequence that came instead, None if none came."""
-        what = f"expected sequence {expected}, found {found}" if found else f"sequence {expected} cannot be read"
-        super().__init__(f"the log has a hole: {what}")
+    def __init__(self, expected: int, found: int) -> None:
+        super().__init__(f"the log has a hole: expected sequence {expected}, found {found}")
         self.expected = expected
         self.found = found
 
@@ -88,38 +72,6 @@ class IncarnationChanged(LogDamaged):
         super().__init__(f"the stream was created anew: incarnation {found}, expected {expected}")
         self.expected = expected
         self.found = found
-
-
-class LogDiverged(LogDamaged):
-    """The log has another commit at a sequence than the one that a reader has read there: it was cut, replaced or changed."""
-
-    def __init__(self, sequence: int, begin: int | None = None) -> None:
-        """`sequence` has another commit, or, with `begin`, one from there on up to it."""
-        which = f"sequence {sequence} is another commit now"
-        if begin is not None and begin < sequence:
-            which = f"one of the sequences {begin} to {sequence} is another commit now"
-        super().__init__(f"the log is not the one that was read before: {which}")
-        self.sequence = sequence
-        self.begin = begin
-
-
-class AggregateDamaged(EventLogError):
-    """The last commit of an aggregate is there and cannot be read, or is not what a writer stored.
-
-    It is not absent: its commands are refused until the log is repaired, and nothing is created in its place.
-    """
-
-    status = HTTPStatus.SERVICE_UNAVAILABLE
-
-    def __init__(self, subject: str, sequence: int, reason: str) -> None:
-        where = f" at sequence {sequence}" if sequence else ""
-        super().__init__(
-            f"{subject} is damaged in the log{where}: {reason}. Its commands are refused; other aggregates are not concerned. "
-            "Do not restart nats-server and do not delete the database: each may hold the only whole copy. Restore the stream "
-            "from a backup or a replica"
-        )
-        self.subject = subject
-        self.sequence = sequence
 
 
 class UndecodableCommit(EventLogError):

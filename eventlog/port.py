@@ -37,9 +37,7 @@ class EventLog(Protocol):
         """Store a commit, durably, if the aggregate's last sequence is still the expected one.
 
         Appending the same commit (by its id) again gives the same answer, `replayed`, however much later.
-        Raises Conflict, TooLarge, Unavailable (not stored), OutcomeUnknown (after `deadline` seconds without an answer),
-        KeyTaken where another commit with the proposal's `key` was stored a moment ago, LogDamaged where the stream is not the
-        one that was read and written before.
+        Raises Conflict, TooLarge, Unavailable (not stored), OutcomeUnknown (after `deadline` seconds without an answer).
         """
 
     async def append_together(self, proposals: Sequence[Proposal], *, deadline: float = DEADLINE) -> Sequence[Appended]:
@@ -52,8 +50,7 @@ class EventLog(Protocol):
         """The aggregate's last commit: its present state. With `up_to`, its last one at or below that sequence.
 
         May be a moment old on a cluster: the guard of what is decided on it finds out. A refusal has no guard, so it is
-        decided on a `consistent` read, which the leader answers. None is certain: a commit that is there and cannot be read
-        raises AggregateDamaged. Raises Unavailable.
+        decided on a `consistent` read, which the leader answers. Raises Unavailable.
         """
 
     async def at(self, sequence: int) -> Commit | None:
@@ -76,16 +73,13 @@ class EventLog(Protocol):
         aggregate: AggregateId | None = None,
         batch: int = 1000,
         incarnation: str | None = None,
-        proof: str | None = None,
     ) -> AsyncIterator[Sequence[Commit]]:
         """The commits above sequence `after`, in order, in lists of 1 to `batch`: as many as there are, then live ones.
 
         Ends after sequence `until` where one is given (at once where nothing is left to read), else never: it goes on over
         reconnects and restarts of the broker, waiting as long as it takes. `aggregate` leaves only that one's commits in.
         Without it no sequence is left out: raises SequenceGap where one is missing, LogTruncated where `after` is before the
-        first or behind the last one, IncarnationChanged where the stream is created anew meanwhile, or is not `incarnation`,
-        LogDiverged where the commit that was read last is another one when reading goes on after an interruption. `proof` is the
-        digest of the commit at `after`, for a reader that has read it before: then it is compared at the beginning, too.
+        first or behind the last one, IncarnationChanged where the stream is created anew meanwhile, or is not `incarnation`.
         Reads no further ahead than a few lists: memory is bounded however long the log is.
         """
 

@@ -53,16 +53,11 @@ class _Type:
         return msgspec.convert(fields, self.cls)
 
 
-def _unchanged(fields: dict[str, Any]) -> dict[str, Any]:
-    return fields
-
-
 class Registry:
     """The event and state types of one stream.
 
     Events are registered under a stable name, states under the category of their aggregate, both with a version that starts at 1.
-    An upcaster lifts the plain JSON fields of one version to the next; it is called when an old commit is read. Versions in
-    `reads` need none: since then only fields with defaults were added.
+    An upcaster lifts the plain JSON fields of one version to the next; it is called when an old commit is read.
     """
 
     def __init__(self) -> None:
@@ -72,24 +67,21 @@ class Registry:
         self._encoder = msgspec.json.Encoder()
         self._body = msgspec.json.Decoder(CommitBody)
 
-    def event(self, name: str, *, version: int = 1, reads: Sequence[int] = ()) -> Callable[[type[T]], type[T]]:
+    def event(self, name: str, *, version: int = 1) -> Callable[[type[T]], type[T]]:
         """Class decorator: registers a frozen attrs class as the newest version of an event type."""
-        return lambda cls: self._register(self._events, name, version, reads, cls)
+        return lambda cls: self._register(self._events, name, version, cls)
 
-    def state(self, category: str, *, version: int = 1, reads: Sequence[int] = ()) -> Callable[[type[T]], type[T]]:
+    def state(self, category: str, *, version: int = 1) -> Callable[[type[T]], type[T]]:
         """Class decorator: registers a frozen attrs class as the newest version of a category's state."""
-        return lambda cls: self._register(self._states, category, version, reads, cls)
+        return lambda cls: self._register(self._states, category, version, cls)
 
-    def _register(self, types: dict[str, _Type], name: str, version: int, reads: Sequence[int], cls: type[T]) -> type[T]:
+    def _register(self, types: dict[str, _Type], name: str, version: int, cls: type[T]) -> type[T]:
         if name in types or cls in self._names:
             raise ValueError(f"{name} or {cls.__name__} is registered twice")
         personal = personal_fields(cls)
         if personal is not None and types is self._states:
             raise ValueError(f"{cls.__name__}: a state has no personal fields, they are in events alone")
-        if not all(1 <= one < version for one in reads):
-            raise ValueError(f"{name}: versions before {version} can be read as they are, not {', '.join(map(str, reads))}")
-        upcasters: dict[int, Upcaster] = dict.fromkeys(reads, _unchanged)
-        types[name] = self._names[cls] = _Type(name, version, cls, msgspec.json.Decoder(cls), upcasters, personal)
+        types[name] = self._names[cls] = _Type(name, version, cls, msgspec.json.Decoder(cls), personal=personal)
         return cls
 
     def upcast(self, name: str, from_version: int) -> Callable[[Upcaster], Upcaster]:
@@ -108,26 +100,14 @@ class Registry:
         """Name (or category), newest version and class of everything registered: states after events."""
         return [(t.name, t.version, t.cls) for t in (*self._events.values(), *self._states.values())]
 
-    @property
-    def categories(self) -> Sequence[str]:
-        """The categories of the aggregates whose states are registered."""
-        return tuple(self._states)
-
-    def commit(self, sequence: int, subject: str, data: bytes, headers: bytes | None = None) -> Commit:
-        """A stored commit that is read with these types: its sequence, the subject of its aggregate, its bytes, its headers."""
-        return Commit(sequence, subject, data, self, headers)
-
-    def encode(self, commit: NewCommit, sealed: Sequence[str | None] = (), prev: str | None = None) -> bytes:
+    def encode(self, commit: NewCommit, sealed: Sequence[str | None] = ()) -> bytes:
         """The bytes of a commit; `sealed` are the personal fields of its events (`eventlog.privacy.encryption`).
-
-        `prev` is the digest of the aggregate's previous commit.
 
         Raises ValueError for an event or a state whose class is not registered, and for personal fields that are not sealed.
         """
         body = CommitBody(
             id=commit.id,
             at=commit.at,
-            prev=prev,
             events=[self._encode_event(event, text) for event, text in zip_longest(commit.events, sealed)],
             state=StateBody(self._raw(commit.state), self._type_of(commit.state).version),
         )

@@ -6,15 +6,22 @@ the home directory), else it has the default given here. `gctd config show` says
 
 from __future__ import annotations
 
+import os
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import attrs
 from platformdirs import user_cache_path, user_data_path
 
-from terminalkit.config.loading import SettingsSource, setting, settings
+from terminalkit.config import loading as layers
+from terminalkit.config.loading import SettingInfo, SettingsError, SettingValue, setting, settings
 
-_MONITORING = "^https?://[^ ,]+(, *https?://[^ ,]+)*$"
+__all__ = ["FILE", "PREFIX", "Loaded", "Settings", "SettingsError", "describe", "load"]
+
+PREFIX = "GCTD"
+FILE = ".gctd.yaml"
+
 _SIZE = "^[1-9][0-9]{0,15}(KiB|MiB|GiB|TiB)?$"
 _UNITS = {"KiB": 1024, "MiB": 1024**2, "GiB": 1024**3, "TiB": 1024**4}
 
@@ -33,11 +40,6 @@ class Settings:
 
     # Where things are
     nats_url: str = setting(default="nats://nats.infra.svc:4222", help="Address of the broker.")
-    monitoring_url: str | None = setting(
-        default=None,
-        pattern=_MONITORING,
-        help="Address of nats-server's monitoring port, or several with commas between: there it shows its health.",
-    )
     database_url: str = setting(default=attrs.Factory(_database), help="Database of the read model: sqlite:PATH or postgresql:.")
     cache_directory: Path = setting(default=attrs.Factory(_cache), help="Where workers keep clones, builds and their locks.")
     url: str = setting(default="http://127.0.0.1:8080", help="Address of the server that commands ask.")
@@ -143,5 +145,28 @@ def size(text: str) -> int:
     return next((int(text.removesuffix(unit)) * factor for unit, factor in _UNITS.items() if text.endswith(unit)), 0) or int(text)
 
 
-SETTINGS = SettingsSource(Settings, "GCTD", ".gctd.yaml")
-"""Where the settings come from: flags, variables, the file, defaults."""
+@attrs.frozen
+class Loaded:
+    """The settings of a process, and each as it is shown: secrets masked, with the source it comes from."""
+
+    settings: Settings
+    shown: Sequence[SettingValue]
+
+
+def describe(name: str) -> SettingInfo:
+    """What is to be said of a setting in the help of a command."""
+    return layers.describe(Settings, name, prefix=PREFIX)
+
+
+def load(flags: Mapping[str, Any] | None = None, *, file: Path | None = None) -> Loaded:
+    """The settings of this process: `flags` by name (None: not given), environment, `file` or the one that is found, defaults.
+
+    Raises terminalkit.config.loading.SettingsError, which names every value that cannot be right and where it stands.
+    """
+    loaded = layers.load(Settings, prefix=PREFIX, flags=flags or {}, env=os.environ, file=file or _found())
+    return Loaded(loaded.values, loaded.show())
+
+
+def _found() -> Path | None:
+    """The settings file of the working directory, else of the home directory, where there is one."""
+    return next((place for place in (Path(FILE), Path.home() / FILE) if place.is_file()), None)

@@ -7,6 +7,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from importlib.metadata import version
 
 import attrs
+import structlog
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
@@ -18,36 +19,37 @@ from graphql_fn.settings import Settings
 from httpkit.application import build_application
 from httpkit.edge import Edge
 from httpkit.ops.health import Health
-from httpkit.server.serving import ListenAddress
+from httpkit.server.guard import Guard, allowed_hosts
+from httpkit.server.serving import ListenAddress, ServerLimits, serving, termination
 from httpkit.sse.single import Streams
-from servicekit import process
 from servicekit.replica import ReadReplica, connected
-from servicekit.settings import guard_of
+
+_log = structlog.get_logger(__name__)
 
 _PROBES = {"/livez": "live", "/health": "live", "/readyz": "ready", "/_/health": "live", "/_/ready": "ready"}
 """The last two are the function platform's."""
 
 
 async def serve(settings: Settings, *, on_ready: Callable[[ListenAddress], None]) -> None:
-    """Run the gateway until SIGINT or SIGTERM; `on_ready` gets the address when requests are answered.
+    """Run the gateway until SIGINT or SIGTERM; `on_ready` is told the address when requests are answered.
 
-    Raises EventLogError if the broker is not there.
+    Raises EventLogError where the broker is not there.
     """
-    await process.serve(settings, _opened(settings), on_ready=on_ready)
-
-
-@asynccontextmanager
-async def _opened(settings: Settings) -> AsyncIterator[process.Application]:
     edge = Edge(
         title="graphql-fn",
         version=version("gctd"),
         description="GraphQL functions: a query in, its result out.",
-        guard=guard_of(settings),
+        guard=Guard(hosts=allowed_hosts(settings.host, settings.allowed_hosts), token=settings.auth_token),
         max_body=settings.max_body,
         body_deadline=settings.read_timeout,
         time_limit=settings.query_timeout + settings.read_timeout,
     )
-    async with _read_models(settings) as models:
+    limits = ServerLimits(
+        idle=settings.idle_timeout, read=settings.read_timeout, write=settings.write_timeout, shutdown=settings.shutdown_timeout
+    )
+    async with AsyncExitStack() as stack:
+        signalled = stack.enter_context(termination())
+        models = await stack.enter_async_context(_read_models(settings))
         functions = (HELLO, *(model.function for model in models))
         evaluators = [
             Evaluator(each, settings.limits, introspection=settings.introspection, suggestions=settings.suggestions)
@@ -61,7 +63,10 @@ async def _opened(settings: Settings) -> AsyncIterator[process.Application]:
         checks = {name: check for model in models for name, check in model.onlooker.checks().items()}
         app = build_application(TABLE, gateway, edge, health=Health(checks), probes=_PROBES, pages=page)
         app.on_shutdown.append(gateway.streams.close)
-        yield app, edge
+        address = await stack.enter_async_context(serving(app, edge, host=settings.host, port=settings.port, limits=limits))
+        on_ready(address)
+        received = await signalled
+        _log.info("ending", signal=received.name)
 
 
 @attrs.frozen

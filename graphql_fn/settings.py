@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Literal
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal
 
 from graphql_fn.core.limits import QueryLimits
-from terminalkit.config.loading import SettingsSource, setting, settings
+from terminalkit.config import loading as layers
+from terminalkit.config.loading import LoadedSettings, SettingInfo, setting, settings
 
+PREFIX = "GRAPHQL"
+FILE = ".graphql-fn.yaml"
 _LIMITS = QueryLimits()
 
 
@@ -68,5 +74,19 @@ class Settings:
         )
 
 
-SETTINGS = SettingsSource(Settings, "GRAPHQL", ".graphql-fn.yaml")
-"""Where the settings come from: flags, variables, the file, defaults."""
+def load(flags: Mapping[str, Any] | None = None, *, file: Path | None = None) -> LoadedSettings[Settings]:
+    """The settings of this process: `flags` by name (None: not given), environment, `file` or the one that is found, defaults.
+
+    Raises terminalkit.config.loading.SettingsError, which names every value that cannot be right and where it stands.
+    """
+    return layers.load(Settings, prefix=PREFIX, flags=flags or {}, env=os.environ, file=file or _found())
+
+
+def _found() -> Path | None:
+    """The settings file of the working directory, else of the home directory, where there is one."""
+    return next((place for place in (Path(FILE), Path.home() / FILE) if place.is_file()), None)
+
+
+def describe(name: str) -> SettingInfo:
+    """What is to be said of a setting in the help of a command."""
+    return layers.describe(Settings, name, prefix=PREFIX)

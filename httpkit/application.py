@@ -13,7 +13,7 @@ from httpkit.messages import openapi
 from httpkit.operation import Operation
 from httpkit.ops.health import Health
 from httpkit.routes import Route
-from httpkit.static.pages import Asset, Pages
+from httpkit.static.pages import Pages
 
 S = TypeVar("S")
 _PROBE = EdgePolicy(open=True, capped=False, quiet=True)
@@ -35,7 +35,7 @@ class _Table:
         if method == "GET" and head:
             methods["HEAD"] = handler, policy
 
-    def install(self, app: web.Application, entrance: Pipeline, missing: Asset | None) -> None:
+    def install(self, app: web.Application, entrance: Pipeline) -> None:
         """Register all, literal paths before those with parameters, so that the order of the table does not matter."""
         for path in sorted(self._paths, key=lambda path: [("{" in part, part) for part in path.split("/")]):
             resource = app.router.add_resource(path)
@@ -45,24 +45,11 @@ class _Table:
             resource.add_route("OPTIONS", entrance.before(_options(", ".join(methods)), _OPEN, path))
             # A literal path keeps its other methods to itself: a path with parameters that fits it too is not asked.
             resource.add_route("*", entrance.before(_not_allowed(methods), EdgePolicy(), path))
-        wants_page = _wants_page if missing is not None else False
-        app.router.add_route(
-            "*", r"/{path:(?s:.*)}", entrance.before(_not_found(missing), EdgePolicy(open=wants_page), "unmatched")
-        )
+        app.router.add_route("*", r"/{path:(?s:.*)}", entrance.before(_not_found, EdgePolicy(), "unmatched"))
 
 
-def _wants_page(request: web.Request) -> bool:
-    """Whether a browser goes to an address, in contrast to a program that asks for data."""
-    return request.method in ("GET", "HEAD") and "text/html" in request.headers.get("Accept", "")
-
-
-def _not_found(missing: Asset | None) -> Handler:
-    async def not_found(request: web.Request) -> web.Response:
-        if missing is None or not _wants_page(request):
-            raise web.HTTPNotFound
-        return missing.not_found()
-
-    return not_found
+async def _not_found(_: web.Request) -> web.Response:
+    raise web.HTTPNotFound
 
 
 def _options(allow: str) -> Handler:
@@ -100,8 +87,7 @@ def build_application(
     for operation in operations:
         route = operation.route
         policy = _STREAM if route.is_stream else EdgePolicy(open=route.open, streams=route.streams)
-        for path in (route.path, f"{route.path}/") if edge.trailing_slash else (route.path,):
-            found.add(route.method, path, operation.handle, policy, head=not route.is_stream)
+        found.add(route.method, route.path, operation.handle, policy, head=not route.is_stream)
     for path, probe in (probes or {"/livez": "live", "/health": "live", "/readyz": "ready"}).items():
         found.add("GET", path, health.live if probe == "live" else health.ready, _PROBE)
     found.add("GET", edge.metrics_path, edge.metrics.answer, EdgePolicy(capped=False, quiet=True))
@@ -109,7 +95,7 @@ def build_application(
     for path, asset in pages.by_path.items() if pages is not None else ():
         found.add("GET", path, asset.answer, _OPEN)
     app = web.Application(client_max_size=edge.max_body)
-    found.install(app, Pipeline(edge), pages.missing if pages is not None else None)
+    found.install(app, Pipeline(edge))
     app.on_response_prepare.append(add_headers)
     return app
 

@@ -45,14 +45,11 @@ _HEADERS = tuple((istr(name), value) for name, value in HEADERS.items())
 class Edge:
     """What the edge of one service is like.
 
-    `error_key` is the member that has the text of an error; `invalid` the status where a body can be read and cannot be
+    `error_key` is the specification's name for the text of an error; `invalid` the status where a body can be read and cannot be
     right. Limits: `max_body` in bytes, `body_deadline` and `time_limit` (of a handler) in seconds, `max_in_flight` requests at a
     time, streams and probes not counted. `examples` are answers for the document, by the names of handlers. `position` gives the
     sequence up to which the read model has come, `wait_for` waits until it has come to one (raising an error with status 503
     where that takes too long, 409 where the log has no such sequence).
-
-    For clients of other programs: media types in `also_json` count as JSON, and `trailing_slash` serves each path of the table
-    with a slash at its end as well. `refuse_unknown_query`: a query parameter that the request class does not have is an error.
     """
 
     title: str
@@ -72,9 +69,6 @@ class Edge:
     openapi_path: str = "/api/openapi.json"
     metrics_path: str = "/metrics"
     session_path: str = "/api/session"
-    also_json: frozenset[str] = frozenset()
-    trailing_slash: bool = False
-    refuse_unknown_query: bool = False
 
     @property
     def problems(self) -> Problems:

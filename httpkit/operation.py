@@ -41,7 +41,7 @@ _KEY = re.compile(KEY_PATTERN)
 
 
 class TimedOut(Busy):
-    """The handler did not answer in time; a command may have taken effect; with a key it may be repeated."""
+    """The handler did not answer in time; a command may have taken effect, and repeating it with the same key is safe."""
 
 
 class Operation(Generic[S]):
@@ -49,12 +49,7 @@ class Operation(Generic[S]):
 
     def __init__(self, route: Route[S], services: S, edge: Edge) -> None:
         self.route = route
-        self.binder: Binder[Any] = Binder(
-            route.request_type,
-            invalid=edge.invalid,
-            refuse_unknown=route.unknown == "refuse",
-            refuse_unknown_query=edge.refuse_unknown_query,
-        )
+        self.binder: Binder[Any] = Binder(route.request_type, invalid=edge.invalid, refuse_unknown=route.unknown == "refuse")
         self._services = services
         self._edge = edge
         self._empty = route.answer_type is type(None)
@@ -87,7 +82,7 @@ class Operation(Generic[S]):
     async def _read(self, request: web.Request) -> tuple[Any, bytes]:
         """The body as the binder takes it (None: there is none), and the bytes that an idempotency key stands for."""
         binder = self.binder
-        body.check_media(request, binder.media, also_json=self._edge.also_json)
+        body.check_media(request, binder.media)
         raw = await body.read(request, limit=self._max_body, deadline=self._edge.body_deadline)
         if binder.takes_raw:
             assert binder.payload is not None

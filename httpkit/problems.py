@@ -122,7 +122,7 @@ def _name_of(error: BaseException) -> str:
 
 @attrs.frozen
 class Problems:
-    """Makes the problem documents of one service. `key` is the member that has the text: `message`, `error`."""
+    """Makes the problem documents of one service. `key` is the specification's key for the text: `message`, `error`."""
 
     key: str
 

@@ -25,28 +25,32 @@ _PAUSE = 1.0
 
 
 class Erasures:
-    """Erases persons, and keeps them erased while `run` runs; `side` calls `applied`."""
+    """Erases persons, and keeps them erased for as long as `run` runs."""
 
     def __init__(
         self,
         people: PersonalDataCipher,
         queries: PantryQueries,
-        side: ReadSide,
         *,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         self._people = people
         self._queries = queries
         self._now = now
-        self._side = side
+        self._side: ReadSide | None = None
         self._news = asyncio.Event()
         self._waiting: set[str] = set()
+
+    def serve(self, side: ReadSide) -> None:
+        """Work with this read side, whose `on_applied` has `applied`."""
+        self._side = side
 
     async def erase(self, name: str, context: Context) -> int | None:
         """Make what was written of a person unreadable, and give the sequence of the log from which on it is.
 
         None where nothing of them was there to erase. What they write from now on is kept under a new key. Raises Unavailable.
         """
+        assert self._side is not None, "it serves"
         key = await self._people.find(name)
         if key is None:
             return None
@@ -61,7 +65,8 @@ class Erasures:
         if erased:
             for id_ in erased:
                 self._people.forget(id_)
-                self._side.hub.skip_to(commits[-1].sequence)
+            assert self._side is not None, "it serves"
+            self._side.hub.skip_to(commits[-1].sequence)
             self._waiting |= erased
             self._news.set()
 

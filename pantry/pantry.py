@@ -117,7 +117,7 @@ def _new_id() -> str:
 class Pantry:
     """The write side. Errors: those of `Commands.execute`, and those of the domain.
 
-    `now` and `new_id` (UUID v4) are the clock and the source of ids.
+    `now` and `new_id` (UUID v4, specification, section 2) are the clock and the source of ids.
     """
 
     def __init__(
@@ -129,16 +129,13 @@ class Pantry:
         *,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
         new_id: Callable[[], str] = _new_id,
-        trouble: Callable[[], str] = lambda: "",
     ) -> None:
-        """`trouble` says why appends fail, for who waits in vain; nothing if they do not."""
         self._log = log
         self._commands = commands
         self._queries = queries
         self._projector = projector
         self._now = now
         self._new_id = new_id
-        self._trouble = trouble
         self._categories: set[str] = set()
         self._deadlines = {seconds: TimeoutPool(seconds) for seconds in (PATIENCE, IMPORT_PATIENCE)}
 
@@ -347,9 +344,8 @@ class Pantry:
         except TimeoutError as error:
             if not limit.expired:
                 raise
-            trouble = self._trouble()
             text = (
-                f"the log has not answered within {patience:g} s{trouble and f' ({trouble})'}: the command may take effect yet. "
-                "With an idempotency key it may be repeated; without one, look first whether it took effect"
+                f"the log has not answered within {patience:g} s: the command may take effect yet; "
+                "repeating it with its key is safe"
             )
             raise OutcomeUnknown(text) from error

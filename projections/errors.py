@@ -70,24 +70,6 @@ class CheckpointMoved(ProjectorStopped):
     """Another projector advanced the checkpoint: this one must not go on."""
 
 
-class Stray(ProjectionError):
-    """A message was stored past the event log: without a guard. It is not applied; its aggregate is parked."""
-
-    status = HTTPStatus.CONFLICT
-
-    def __init__(self, sequence: int) -> None:
-        super().__init__(
-            f"sequence {sequence} was published without a guard, past the event log: find out which client may publish to the "
-            "subjects of this stream"
-        )
-
-
-class AggregateParked(ProjectionError):
-    """A sequence was asked for whose commit is not in the tables, since its aggregate is parked: waiting is of no use."""
-
-    status = HTTPStatus.SERVICE_UNAVAILABLE
-
-
 class NotParked(ProjectionError):
     """There is nothing parked under that name."""
 
@@ -110,9 +92,3 @@ class MigrationError(ProjectionError):
     """A migration failed, or the schema is not what the program expects; the text says what to do."""
 
     status = HTTPStatus.CONFLICT
-
-
-class ModelUnknown(ProjectionError):
-    """No read model has that name, or none can be loaded from that place."""
-
-    status = HTTPStatus.NOT_FOUND

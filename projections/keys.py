@@ -20,11 +20,10 @@ class CommandKeys:
     async def find(self, key: str, subject: str, reached: int) -> KeyRecord | None:
         """The key's use, looked up when everything up to sequence `reached` is in the read model.
 
-        So has to be the end of the log as it was about a second ago: what is younger the broker compares, see `Proposal.key`.
         Raises Unavailable, also where a commit of that aggregate cannot be read: the key might be in it.
         """
         try:
-            await self._projector.wait_for(max(reached, self._projector.end_seen), self._timeout)
+            await self._projector.wait_for(reached, self._timeout)
             found = await self._store.find_key(key)
         except (Behind, ProjectorStopped, StoreUnavailable) as error:
             raise Unavailable(f"whether the command has taken effect before cannot be known now: {error}") from error

@@ -77,14 +77,8 @@ class Migrations:
         return await self._store.schema()
 
     async def pending(self) -> Sequence[Migration]:
-        """The migrations that `up` would apply. Raises MigrationError if the schema is dirty or newer than the program.
-
-        Also if the tables of a model without a package of migrations are declared otherwise: its schema has only one number.
-        """
-        left = self._after(await self._clean())
-        if not left and self._model.migrations is None:
-            await check_tables(self._store, self._model)
-        return left
+        """Those that `up` would apply. Raises MigrationError where the schema is dirty or newer than the program."""
+        return self._after(await self._clean())
 
     async def up(self) -> Sequence[Migration]:
         """Apply all that are pending; those that this call applied, none where there was nothing to do.
@@ -147,12 +141,7 @@ class Migrations:
 
 
 async def migrate(store: Store, model: ReadModel) -> None:
-    """Apply all pending migrations, and check that the tables are as declared. Raises MigrationError.
-
-    Tables without migrations that are empty, and declared otherwise by now, are recreated.
-    """
-    if model.migrations is None and not await store.checkpoints() and await table_problem(store, model):
-        await Migrations(store, model).down()
+    """Apply all that are pending, and see that the tables are those that are declared. Raises MigrationError."""
     for migration in await Migrations(store, model).up():
         log.info("migration applied", migration=str(migration))
     await check_tables(store, model)
@@ -160,17 +149,11 @@ async def migrate(store: Store, model: ReadModel) -> None:
 
 async def check_tables(store: Reader, model: ReadModel) -> None:
     """See that each declared table is in the database as declared: columns, order, types, key. Raises MigrationError."""
-    if problem := await table_problem(store, model):
-        raise MigrationError(problem)
-
-
-async def table_problem(store: Reader, model: ReadModel) -> str | None:
-    """The first difference between the declared tables and the database's."""
     for projection in model.projections:
         for table in projection.tables:
-            if problem := _difference(table, await store.columns(table.name)):
-                return f"table {table.name!r} of projection {projection.name!r} is not as declared: {problem}"
-    return None
+            problem = _difference(table, await store.columns(table.name))
+            if problem:
+                raise MigrationError(f"table {table.name!r} of projection {projection.name!r} is not as declared: {problem}")
 
 
 def _difference(table: Table, found: Sequence[StoredColumn]) -> str | None:

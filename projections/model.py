@@ -129,96 +129,23 @@ class Projection:
         return () if handler is None else handler(commit)
 
 
-@attrs.frozen(kw_only=True)
-class SettingNames:
-    """The names under which a service is configured: for programs that look at its log and its tables besides it.
-
-    Variables begin with `prefix` (`BANK` for `BANK_DATABASE_URL`). The settings file is `file`, in the working directory or the
-    home directory. `database` and `nats` are the keys of the two addresses in it.
-    """
-
-    prefix: str
-    file: str = attrs.field(default=attrs.Factory(lambda self: f".{self.prefix.lower()}.yaml", takes_self=True))
-    database: str = "database_url"
-    nats: str = "nats_url"
-
-    def variable(self, key: str) -> str:
-        """The variable of a key: `BANK_DATABASE_URL` for `database.url`."""
-        return f"{self.prefix}_{key.replace('.', '_').upper()}"
-
-
 @attrs.frozen
 class ReadModel:
     """The projections over one stream that live in one database and are read together.
 
-    `migrations` is a package with files `<number>_<name>.<up|down>.<sqlite|postgres>.sql`, numbered from 000001. Without one, the
-    only migration makes the declared tables, without indexes besides the keys'; if the tables are declared otherwise later, new
-    ones are filled from the log.
-
-    `settings` are the names under which the service is configured; by default `<NAME>_…` and `.<name>.yaml`.
-
-    `folds` are `Decider.fold` by category of aggregate: an audit folds the events with them and compares the states.
+    `migrations` is a package with files `<number>_<name>.<up|down>.<sqlite|postgres>.sql`, numbered from 000001.
     """
 
     name: str
     stream: str
     registry: Registry
     projections: tuple[Projection, ...]
-    migrations: str | None = None
-    settings: SettingNames = attrs.field(
-        default=attrs.Factory(lambda self: SettingNames(prefix=self.name.upper().replace("-", "_")), takes_self=True)
-    )
-    folds: Mapping[str, Callable[[Iterable[Any], Any], Any]] = attrs.field(factory=dict)
-
-    @property
-    def tables(self) -> Iterable[Table]:
-        """The tables of all projections, referenced ones first."""
-        return [table for projection in self.projections for table in projection.tables]
+    migrations: str
 
     def migration_files(self) -> Iterable[tuple[str, str]]:
         """File name and text of every migration file."""
-        if self.migrations is None:
-            return declared_tables(self.tables)
         return sorted(
             (entry.name, entry.read_text(encoding="utf-8"))
             for entry in files(self.migrations).iterdir()
             if entry.name.endswith(".sql")
         )
-
-
-_SQL_TYPES: Mapping[str, Mapping[ColumnType, str]] = {
-    "sqlite": {
-        "text": "TEXT",
-        "integer": "INTEGER",
-        "real": "REAL",
-        "boolean": "BOOLEAN",
-        "timestamp": "TEXT",
-        "json": "TEXT",
-    },
-    "postgres": {
-        "text": 'TEXT COLLATE "C"',
-        "integer": "BIGINT",
-        "real": "DOUBLE PRECISION",
-        "boolean": "BOOLEAN",
-        "timestamp": "TIMESTAMPTZ",
-        "json": "JSON",
-    },
-}
-
-
-def declared_tables(tables: Iterable[Table]) -> Iterable[tuple[str, str]]:
-    """The files of a migration that makes these tables, in each dialect. Key columns are never empty, others may be."""
-    made = list(tables)
-    for dialect, types in _SQL_TYPES.items():
-        up = "".join(_create(table, types) for table in made)
-        down = "".join(f'DROP TABLE IF EXISTS "{table.name}";\n' for table in reversed(made))
-        yield f"000001_declared_tables.up.{dialect}.sql", up
-        yield f"000001_declared_tables.down.{dialect}.sql", down
-
-
-def _create(table: Table, types: Mapping[ColumnType, str]) -> str:
-    columns = [
-        f'"{column.name}" {types[column.type]}{" NOT NULL" if column.name in table.key else ""}' for column in table.columns
-    ]
-    key = ", ".join(f'"{name}"' for name in table.key)
-    return f'CREATE TABLE "{table.name}" (\n    {", ".join([*columns, f"PRIMARY KEY ({key})"])}\n);\n'

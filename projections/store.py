@@ -27,9 +27,6 @@ class Checkpoint:
     """Up to where a projection has applied the log: its version, the stream's incarnation, the last sequence applied.
 
     `applied` counts the commits of the categories it handles that were applied to reach it, since the tables were empty.
-    `record` is the digest of the commit at `sequence`, `digest` the running digest of the log up to and with it
-    (`eventlog.chain`, in hexadecimal). They are None if they are not known: no commit was applied yet, or the last one was
-    applied by a program that kept no digests.
     """
 
     projection: str
@@ -37,21 +34,6 @@ class Checkpoint:
     incarnation: str
     sequence: int
     applied: int
-    record: str | None = None
-    digest: str | None = None
-
-
-@attrs.frozen
-class Mark:
-    """The running digest of a stream after a sequence, and the digest of the commit there.
-
-    They tell where two logs part.
-    """
-
-    stream: str
-    sequence: int
-    digest: str
-    record: str
 
 
 @attrs.frozen
@@ -200,9 +182,6 @@ class Reader(Queryable, Protocol):
     async def parked(self) -> Sequence[Parked]:
         """The aggregates that are parked, by projection and sequence."""
 
-    async def marks(self, stream: str, *, above: int = 0) -> Sequence[Mark]:
-        """The marks of a stream above a sequence, in order; none in a database that an older program has made."""
-
     async def find_key(self, key: str) -> KeyRecord | None:
         """Where an idempotency key took effect, as far as this read model has been brought."""
 
@@ -218,10 +197,6 @@ class Reader(Queryable, Protocol):
 
 class LeaderElection(Protocol):
     """How several processes that have one database open take turns: one of them writes, the others are told what it wrote."""
-
-    @property
-    def silent(self) -> float | None:
-        """Seconds for which the process that leads was not heard of, as last looked; None if this one leads, or unknown."""
 
     async def take(self) -> bool:
         """Become the one that writes, or stay so. False where another process is. Raises StoreUnavailable."""
@@ -250,15 +225,9 @@ class Store(Reader, Protocol):
         """How it is shared with other processes; None where it belongs to one alone as long as it is open."""
 
     async def advance(
-        self,
-        steps: Sequence[Step],
-        keys: Sequence[KeyRecord] = (),
-        parked: Mapping[Place, Parked | None] = NOTHING_PARKED,
-        marks: Sequence[Mark] = (),
+        self, steps: Sequence[Step], keys: Sequence[KeyRecord] = (), parked: Mapping[Place, Parked | None] = NOTHING_PARKED
     ) -> CheckpointOutcome:
         """Write the rows and move the checkpoints of all steps in one transaction, each compared with its `before`.
-
-        `marks` are written in the same transaction; one that is there stays.
 
         What is `parked` is written in the same transaction, over what was there of the same place; None: it is taken away.
 

@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import logging
 import os
-import shutil
 import signal
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
@@ -21,7 +20,6 @@ from console import Console
 from eventlog.embedded.die_with_parent import attached
 from eventlog.embedded.nats import EmbeddedServer, ServerFailed
 from projections.stores.postgres.server import PostgresFailed, PostgresServer
-from servicekit.monitoring import look_at
 
 START_TIMEOUT = 60.0
 """Seconds within which a service has to be ready, or to say something new about why it is not: it may have much to make first."""
@@ -31,8 +29,6 @@ _TAIL = 20
 _CHUNK = 64 * 1024
 _LONGEST_LINE = 1024**2
 _LOG_BYTES, _LOG_FILES = 16 * 1024**2, 2
-_ROOM_TO_RESTART, _PART_TO_RESTART = 64 * 1024**2, 20
-"""Bytes, or the part of a small disk, that have to be free for nats-server to be restarted after a write error."""
 
 
 @attrs.frozen(kw_only=True)
@@ -231,23 +227,6 @@ class NatsServer:
         """End it at once."""
         with contextlib.suppress(ServerFailed):
             os.kill(self._server.pid, signal.SIGKILL)
-
-    async def see(self) -> str | None:
-        """Why only a restart lets it store again, if that is so and there is room again; else None. Raises NotSeen."""
-        seen = await look_at(self._server.monitoring_url)
-        free = shutil.disk_usage(self._server.data_dir)
-        if free.free < min(_ROOM_TO_RESTART, free.total // _PART_TO_RESTART):
-            return None
-        if seen.closed:
-            return "has closed a stream after a write error, and there is room on its disk again"
-        if seen.used >= seen.limit and self._server.storage_limit() > seen.limit + _ROOM_TO_RESTART:
-            return "had little room on its disk when it was started, and has more now"
-        return None
-
-    def end(self) -> None:
-        """Tell it to end (SIGTERM): the supervisor starts it again."""
-        with contextlib.suppress(ServerFailed):
-            os.kill(self._server.pid, signal.SIGTERM)
 
 
 class Postgres:

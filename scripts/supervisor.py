@@ -10,7 +10,6 @@ import asyncio
 import contextlib
 import json
 import os
-import shlex
 import signal
 import sys
 import time
@@ -23,15 +22,10 @@ from options import parse
 from service import NatsServer, Postgres, Process, StartFailed, Supervised, describe
 from system import DATABASES, PortInUse, System, plan
 
-from eventlog.admin import reconcile
-from eventlog.embedded.access import CredentialsDamaged, write_private
 from eventlog.embedded.nats import DataDirectoryInUse, ServerFailed
-from eventlog.jetstream.transport.connection import Connection
+from gctd.settings import SettingsError
 from projections.stores.postgres.server import PostgresFailed
-from servicekit.monitoring import NotSeen
 from terminalkit import logs
-from terminalkit.config.loading import SettingsError
-from terminalkit.runtime.serving import PRIVATE
 
 EXIT_CODES = {
     StartFailed: 1,
@@ -40,7 +34,6 @@ EXIT_CODES = {
     PortInUse: 5,
     DataDirectoryInUse: 5,
     ServerFailed: 6,
-    CredentialsDamaged: 6,
     PostgresFailed: 6,
 }
 
@@ -48,9 +41,6 @@ _FIRST_DELAY, _LONGEST_DELAY = 0.5, 30.0
 _SETTLED = 60.0
 """Seconds of running after which a service that ends is started again without the delay of earlier ends."""
 
-
-_LOOK_EVERY, _MEND_AT_MOST_EVERY = 2.0, 60.0
-"""Seconds between two looks at the health of a nats-server, and between two restarts for its sake."""
 
 _SAME_SIGNAL = 0.3
 """Seconds within which a second signal is the first one again: timeout(1) and others send it to a process and to its group."""
@@ -85,7 +75,9 @@ class ReadyFile:
             return
         content = {**self._system.addresses, "pids": dict(pids), "env": dict(self._system.environment)}
         self._path.parent.mkdir(parents=True, exist_ok=True)
-        write_private(self._path, json.dumps(content, indent=2) + "\n")
+        draft = self._path.with_name(f".{self._path.name}.{os.getpid()}")
+        draft.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
+        draft.replace(self._path)
 
     def remove(self) -> None:
         """Remove it, also one that a killed system left."""
@@ -117,7 +109,6 @@ class Supervisor:
             if isinstance(result, BaseException):
                 raise result
         self._keepers += [asyncio.create_task(self._keep(each)) for each in stage]
-        self._keepers += [asyncio.create_task(self._mend(each)) for each in stage if isinstance(each, NatsServer)]
 
     async def watch(self) -> None:
         """Start again what ends, until cancelled. Raises DataDirectoryInUse where another system took over."""
@@ -155,19 +146,6 @@ class Supervisor:
                 self._on_change(self.pids)
                 self._console.say(f"{each.name} runs again")
 
-    async def _mend(self, server: NatsServer) -> None:
-        """End a nats-server that only stores again after a restart, at most once a minute; it is started again as ever."""
-        while True:
-            await asyncio.sleep(_LOOK_EVERY)
-            try:
-                reason = await server.see()
-            except (NotSeen, ServerFailed, OSError):
-                continue  # it is about to end or to begin
-            if reason is not None:
-                self._console.say(f"{server.name} {reason}: restarting it")
-                server.end()
-                await asyncio.sleep(_MEND_AT_MOST_EVERY)
-
 
 async def run(system: System, console: Console, *, ready: ReadyFile, demo: Demo | None = None) -> int:
     """Run a system until a signal ends it; the exit code. Ends all that it started, whatever happens.
@@ -203,29 +181,11 @@ async def run(system: System, console: Console, *, ready: ReadyFile, demo: Demo 
     return EXIT_CODES[type(error)]
 
 
-def close_to_others(directory: Path, *, passable: bool) -> None:
-    """Make a directory that others cannot look into; with `passable`, Postgres can be in it, which does not run as root."""
-    directory.mkdir(parents=True, exist_ok=True)
-    directory.chmod(0o711 if passable and os.geteuid() == 0 else 0o700)
-
-
-def _write_environment(system: System) -> None:
-    """Write the file `env` in the data directory: what a shell needs to reach the system, for `. .data/env`."""
-    lines = (f"export {name}={shlex.quote(value)}\n" for name, value in system.environment.items())
-    write_private(system.directory / "env", "".join(lines))
-
-
 async def _work(supervisor: Supervisor, system: System, console: Console, ready: ReadyFile, demo: Demo | None) -> None:
     first: list[Supervised] = [NatsServer(broker) for broker in system.brokers]
     if system.postgres is not None:
         first.append(Postgres(system.postgres, DATABASES))
     await supervisor.start(first)
-    if system.operator is not None:
-        async with Connection.open(system.operator, name="scripts/up") as connection:
-            for declared in system.declarations:
-                for drift in await reconcile.apply(connection, declared):
-                    console.say(f"a stream differs from its declaration: {drift}")
-    _write_environment(system)
     ready.remove()  # not before: until the data directory is ours, it may be that of another system
     for stage in system.stages:
         await supervisor.start([Process(service, system.directory / "logs", console) for service in stage])
@@ -244,11 +204,9 @@ def main(arguments: Sequence[str]) -> int:
     options = parse(program, rest)
     console = Console(verbose=options.verbose)
     logs.configure(level="info" if options.verbose else "warning", style="text")
-    os.umask(PRIVATE)
     try:
-        close_to_others(options.data_dir, passable=options.postgres)
         system = plan(options)
-    except (PortInUse, SettingsError, CredentialsDamaged) as error:
+    except (PortInUse, SettingsError) as error:
         console.say(f"error: {error}")
         return EXIT_CODES[type(error)]
     return asyncio.run(run(system, console, ready=ReadyFile(options.ready_file), demo=demonstrate if options.demo else None))

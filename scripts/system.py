@@ -12,19 +12,13 @@ from pathlib import Path
 import attrs
 from options import Options
 from service import Ready, Service
-from users import OPERATOR, PANTRY, TRACKER, USERS
 
-from eventlog.admin.declarations import Declarations
-from eventlog.embedded.access import BrokerAccess
 from eventlog.embedded.nats import EmbeddedServer, Membership
 from eventlog.embedded.ports import free_port
-from gctd.settings import SETTINGS
-from gctd.wiring.broker import declarations as tracker_declarations
-from pantry.serve import SERVICE as LEDGER
-from pantry.settings import SETTINGS as LEDGER_SETTINGS
+from gctd.settings import load
 from projections.stores.postgres.server import PostgresServer
 
-_GCTD, _PANTRY, _GRAPHQL, _MONITORING, _ROUTE, _NATS = 0, 1, 2, 7, 8, 9
+_GCTD, _PANTRY, _GRAPHQL, _ROUTE, _NATS = 0, 1, 2, 8, 9
 """Where the first of a kind stands above the port base; in a cluster each further one is `_APART` above the one before."""
 _APART = 10
 
@@ -34,9 +28,6 @@ _SERVERS, _REPLICAS = 3, 2
 _DRAIN = 40.0
 """Seconds for a worker to finish or hand back its job: somewhat more than it takes by default (`drain_timeout`)."""
 
-
-CREDENTIALS = "credentials.json"
-"""The file in the data directory with the passwords of the broker."""
 
 DATABASES = ("gctd", "pantry")
 """The databases of the services, where they are not files."""
@@ -53,8 +44,7 @@ class System:
     The services of one stage start together, when those of the stage before are ready; before all the `brokers`, and Postgres
     where there is one, with the databases `DATABASES`.
     `addresses` are shown and written to the ready file, `environment` is what a command needs to reach this system, `welcome`
-    tells the user what to do with it. `declarations` are applied before the services start, by way of the address `operator`:
-    the services may not create streams.
+    tells the user what to do with it.
     """
 
     directory: Path
@@ -64,8 +54,6 @@ class System:
     addresses: Mapping[str, str | Sequence[str]]
     environment: Mapping[str, str]
     welcome: str
-    operator: str | None = attrs.field(default=None, repr=False)
-    declarations: tuple[Declarations, ...] = ()
 
 
 @attrs.frozen
@@ -77,7 +65,6 @@ class _Ports:
     graphql: tuple[int, ...]
     nats: tuple[int, ...]
     routes: tuple[int, ...]
-    monitoring: tuple[int, ...]
 
 
 def plan(options: Options) -> System:
@@ -85,25 +72,18 @@ def plan(options: Options) -> System:
     ports = _ports(options)
     postgres = PostgresServer(options.data_dir / "postgres") if options.postgres else None
     nats = [_address(port, "nats") for port in ports.nats]
-    access = BrokerAccess.kept_in(options.data_dir / CREDENTIALS, USERS)
-    addresses_of = {user.name: ",".join(access.address(user.name, port) for port in ports.nats) for user in USERS}
-    operator, tracker = addresses_of[OPERATOR.name], addresses_of[TRACKER.name]
     gctd, pantry, graphql = ([_address(port) for port in each] for each in (ports.gctd, ports.pantry, ports.graphql))
-    monitoring = ",".join(_address(port) for port in ports.monitoring)
     settings = {
-        "GCTD_NATS_URL": operator,
-        "GCTD_MONITORING_URL": monitoring,
+        "GCTD_NATS_URL": ",".join(nats),
         "GCTD_DATABASE_URL": _database(options, postgres, "gctd"),
         "GCTD_CACHE_DIRECTORY": str(options.data_dir / "cache"),
         "GCTD_URL": gctd[0],
-        "PANTRY_NATS_URL": operator,
-        "PANTRY_MONITORING_URL": monitoring,
+        "PANTRY_NATS_URL": ",".join(nats),
         "PANTRY_DATABASE_URL": _database(options, postgres, "pantry"),
         "PANTRY_URL": pantry[0],
     }
     inside = {
-        **{name: value for name, value in settings.items() if name != "PANTRY_NATS_URL"},
-        "GCTD_NATS_URL": tracker,
+        **settings,
         "GCTD_HOST": "127.0.0.1",
         "GCTD_LOG_FORMAT": "json",  # which the console understands
         "PANTRY_SERVER_HOST": "127.0.0.1",
@@ -112,24 +92,20 @@ def plan(options: Options) -> System:
         "GRAPHQL_LOG_FORMAT": "json",
         "GRAPHQL_TRACKER_DATABASE": settings["GCTD_DATABASE_URL"],
         "GRAPHQL_PANTRY_DATABASE": settings["PANTRY_DATABASE_URL"],
-        "GRAPHQL_NATS_URL": tracker,
+        "GRAPHQL_NATS_URL": settings["GCTD_NATS_URL"],
         **({"GCTD_ALLOW_LOCAL": "true"} if options.allow_local else {}),
         **({"GCTD_REPLICAS": str(_SERVERS), "PANTRY_REPLICAS": str(_SERVERS)} if options.cluster else {}),
     }
-    ledger = {name: value for name, value in inside.items() if not name.endswith("_NATS_URL")}
-    ledger["PANTRY_NATS_URL"] = addresses_of[PANTRY.name]
     everywhere = {"gctd": gctd, "pantry": pantry, "graphql": graphql, "nats": nats}
     addresses = {name: urls if options.cluster else urls[0] for name, urls in everywhere.items() if urls}
     return System(
         directory=options.data_dir,
-        brokers=_brokers(options, ports, access),
-        operator=operator,
-        declarations=_declarations(options),
+        brokers=_brokers(options, ports),
         postgres=postgres,
         stages=(  # the gateway looks at the tables of the others
             (
                 *_servers("serve", "gctd", "GCTD_PORT", ports.gctd, inside),
-                *_servers("pantry", "pantry", "PANTRY_SERVER_PORT", ports.pantry, ledger),
+                *_servers("pantry", "pantry", "PANTRY_SERVER_PORT", ports.pantry, inside),
             ),
             (
                 *_servers("graphql", "graphql_fn", "GRAPHQL_PORT", ports.graphql, inside),
@@ -157,7 +133,7 @@ def _servers(name: str, module: str, variable: str, ports: Sequence[int], enviro
 
 
 def _workers(count: int, gctd: str, environment: Mapping[str, str]) -> list[Service]:
-    token = SETTINGS.load().values.auth_token
+    token = load().settings.auth_token
     announced = Ready(
         url=f"{gctd}/api/workers", headers={"Authorization": f"Bearer {token}"} if token else {}, is_right=_lists_the_worker
     )
@@ -173,28 +149,13 @@ def _workers(count: int, gctd: str, environment: Mapping[str, str]) -> list[Serv
     ]
 
 
-def _declarations(options: Options) -> tuple[Declarations, ...]:
-    """The streams as the services declare them, which may not create any. Raises SettingsError, DeclarationInvalid."""
-    replicas = {"replicas": _SERVERS} if options.cluster else {}
-    tracker, ledger = SETTINGS.load(replicas).values, LEDGER_SETTINGS.load(replicas).values
-    return tracker_declarations(tracker), LEDGER.declarations(ledger)
-
-
-def _brokers(options: Options, ports: _Ports, access: BrokerAccess) -> tuple[EmbeddedServer, ...]:
+def _brokers(options: Options, ports: _Ports) -> tuple[EmbeddedServer, ...]:
     names = [_numbered("nats", number, ports.nats) for number in range(1, len(ports.nats) + 1)]
     if not options.cluster:
-        data = options.data_dir / names[0]
-        return (EmbeddedServer(data, port=ports.nats[0], http_port=ports.monitoring[0], name="nats-server", access=access),)
+        return (EmbeddedServer(options.data_dir / names[0], port=ports.nats[0], name="nats-server"),)
     return tuple(
-        EmbeddedServer(
-            options.data_dir / name,
-            port=port,
-            http_port=http_port,
-            name=name,
-            membership=Membership(route, ports.routes),
-            access=access,
-        )
-        for name, port, http_port, route in zip(names, ports.nats, ports.monitoring, ports.routes, strict=True)
+        EmbeddedServer(options.data_dir / name, port=port, name=name, membership=Membership(route, ports.routes))
+        for name, port, route in zip(names, ports.nats, ports.routes, strict=True)
     )
 
 
@@ -230,14 +191,7 @@ def _lists_the_worker(body: bytes, pid: int) -> bool:
 def _ports(options: Options) -> _Ports:
     """The ports at their places above the base, which have to be free; where the base is 0, any that are. Raises PortInUse."""
     replicas, servers, gateways = (_REPLICAS, _SERVERS, 0) if options.cluster else (1, 1, 1)
-    kinds = (
-        (_GCTD, replicas),
-        (_PANTRY, replicas),
-        (_GRAPHQL, gateways),
-        (_NATS, servers),
-        (_ROUTE, servers),
-        (_MONITORING, servers),
-    )
+    kinds = ((_GCTD, replicas), (_PANTRY, replicas), (_GRAPHQL, gateways), (_NATS, servers), (_ROUTE, servers))
     return _Ports(
         *(
             tuple(_port(options.port_base and options.port_base + first + _APART * number) for number in range(count))

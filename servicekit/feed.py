@@ -14,7 +14,7 @@ from typing import Any
 import attrs
 import structlog
 
-from eventlog import AggregateId, Commit, Decider, EventLog, EventLogError, Position, RecordedEvent, UndecodableCommit
+from eventlog import Commit, Decider, EventLog, EventLogError, Position, RecordedEvent, UndecodableCommit
 from httpkit.sse.frames import Frame
 from httpkit.sse.hub import Hub
 
@@ -33,7 +33,6 @@ class EventChange:
     `before` is None where the aggregate did not exist, and where nobody has asked for it (see `CommitFrames`).
     """
 
-    aggregate: AggregateId
     event: RecordedEvent
     before: Any
     after: Any
@@ -84,16 +83,14 @@ class CommitFrames:
     async def _happened(self, commit: Commit) -> Sequence[EventChange]:
         events, state = await self._log.decrypt(commit), commit.state
         if len(events) == 1 and not self._needs_previous_state(commit):
-            return (EventChange(aggregate=commit.aggregate, event=events[0], before=None, after=state, sequence=commit.sequence),)
+            return (EventChange(event=events[0], before=None, after=state, sequence=commit.sequence),)
         decider = self._deciders[commit.category]
         earlier = await self._log.last(commit.aggregate, up_to=commit.sequence - 1) if commit.sequence > 1 else None
         before = None if earlier is None else earlier.state
         happened = []
         for event in events:
-            after = decider.fold((event.data,), before)
-            happened.append(
-                EventChange(aggregate=commit.aggregate, event=event, before=before, after=after, sequence=commit.sequence)
-            )
+            after = decider.evolve(before, event.data)
+            happened.append(EventChange(event=event, before=before, after=after, sequence=commit.sequence))
             before = after
         return happened
 

@@ -11,22 +11,19 @@ from math import inf
 from typing import Any
 
 import structlog
-from prometheus_client.core import GaugeMetricFamily, HistogramMetricFamily, Metric
+from prometheus_client.core import HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from eventlog import Commit, Unavailable
-from eventlog.admin.scrub import LogScrubber
 from eventlog.broker.requests import RequestServer
-from eventlog.broker.write_health import Room, WriteState
 from eventlog.commands import Commands
 from eventlog.jetstream.log import JetStreamLog
-from eventlog.jetstream.message_reader import MessageReader
 from eventlog.jetstream.transport.connection import Connection
 from httpkit.errors import HttpkitError
-from httpkit.ops.health import Check, Concern, Health, Unknown
+from httpkit.ops.health import Check, Health
 from httpkit.ops.metrics import gauge, total
 from httpkit.sse.hub import Hub
-from projections.errors import AggregateParked, Behind, ProjectionError, ProjectorStopped, StoreDamaged
+from projections.errors import Behind, ProjectorStopped, StoreDamaged
 from projections.keys import CommandKeys
 from projections.migrations import Migrations
 from projections.model import ReadModel
@@ -36,16 +33,12 @@ from projections.projector.status import State
 from projections.rebuild.operations import AdminHandler, subject_of
 from projections.rebuild.recovery import damaged, make_again, open_sound
 from projections.rebuild.upgrade import SchemaUpgrade
-from projections.store import KEYS, Store
+from projections.store import Store
 from projections.stores.databases import copies_of, store_at
-from servicekit.broker_watch import BrokerWatch, raise_if_failing
 from servicekit.feed import CommitFrames, Feed
-from servicekit.monitoring import addresses
 
 _log = structlog.get_logger(__name__)
 
-_HEARTBEATS_MISSED = 2.5
-"""Seconds without a heartbeat of the process that applies events after which what is behind is not put down to load."""
 READ_YOUR_WRITES = 5.0
 """Seconds for which the answer to a command waits for the read model."""
 
@@ -73,9 +66,7 @@ async def migrated(url: str, model: ReadModel) -> AsyncIterator[Store]:
 class ReadSide(Collector):
     """Wired, and run by `running`; its figures are for `/metrics`.
 
-    `max_lag`: seconds of lag from which on it is not ready.
-    `monitoring_url`: the monitoring port of nats-server, or those of several with commas between; without it the health of the
-    broker's store is known from the results of appends only.
+    `max_lag`: seconds of lag from which on it is not ready. `on_applied`: who else is told what has become visible.
     """
 
     def __init__(
@@ -87,33 +78,25 @@ class ReadSide(Collector):
         model: ReadModel,
         frames: CommitFrames,
         max_lag: float,
-        monitoring_url: str | None = None,
+        on_applied: Sequence[OnApplied] = (),
     ) -> None:
         self._connection = connection
         self._log = log
         self._store = store
         self._model = model
         self._max_lag = max_lag
-        self.broker = BrokerWatch(connection, model.stream, log.writes, addresses(monitoring_url))
-        """Looks at the broker, for the health of writes."""
-        self.scrubber = LogScrubber(MessageReader(connection, model.stream), model.registry, log.head)
-        """Reads the log over and over, while this process leads."""
         self.hub = Hub(frames.replay)
         self._feed = Feed(frames, self.hub)
-        self._listeners: list[OnApplied] = [self._feed.applied]
+        self._told = (self._feed.applied, *on_applied)
         self.projector = Projector(log, store, model, on_applied=self._applied)
         self._handover = SchemaUpgrade(store, copies_of(store), log, model)
         self.maintenance = AdminHandler(self.projector, store, copies_of(store), log, model)
         self._desk = RequestServer(connection, subject_of(model), self.maintenance.take)
-        self.commands = Commands(log, keys=CommandKeys(self.projector, store), check_writable=self.projector.check_running)
-
-    def on_applied(self, listener: OnApplied) -> None:
-        """Call `listener` with the commits of each transaction, once they are visible. Before `running`."""
-        self._listeners.append(listener)
+        self.commands = Commands(log, keys=CommandKeys(self.projector, store))
 
     def _applied(self, commits: Sequence[Commit]) -> None:
-        for listener in self._listeners:
-            listener(commits)
+        for tell in self._told:
+            tell(commits)
 
     @asynccontextmanager
     async def running(self, beside: Mapping[str, Callable[[], Coroutine[Any, Any, None]]] | None = None) -> AsyncIterator[None]:
@@ -121,10 +104,9 @@ class ReadSide(Collector):
         head = await self._log.head()
         self.hub.start(head.last)
         self.projector.show_after(head.last)
-        await self._know_position()
-        rest = {"orders": self._desk.run, "scrubbing": self.scrubber.run, **(beside or {})}
+        rest = {"orders": self._desk.run, **(beside or {})}
         led = {name: self._while_leading(run) for name, run in rest.items()}
-        work = {"projector": self._project(), "event stream": self._feed.run(), "broker's health": self.broker.run(), **led}
+        work = {"projector": self._project(), "event stream": self._feed.run(), **led}
         tasks = [asyncio.create_task(_kept(name, part), name=name) for name, part in work.items()]
         try:
             yield
@@ -146,15 +128,6 @@ class ReadSide(Collector):
                 await asyncio.wait({working, lost})
             if not working.cancelled():
                 working.result()
-
-    async def _know_position(self) -> None:
-        """Have answers name the position from the first one on, unless the tables are those of another version."""
-        try:
-            stored = await self._store.checkpoints()
-            if all(stored[one.name].version == one.version for one in self._model.projections if one.name in stored):
-                await self.projector.load()
-        except ProjectionError as error:  # the projector meets it too, and sees to it
-            _log.debug("the position is not known yet", reason=str(error))
 
     async def _project(self) -> None:
         """See that the tables are this program's, and run the projector.
@@ -185,39 +158,22 @@ class ReadSide(Collector):
     async def wait_visible(self, sequence: int) -> int:
         """Wait until the read model has what a command wrote, and give that sequence.
 
-        The command took effect, whether or not the read model keeps up, or stops at that moment: then the answer is sent all the
-        same, and a reader who must not be behind asks with `min_seq`. What comes later is refused before it is stored.
+        The command took effect, whether or not the read model keeps up: then the answer is sent all the same, and a reader
+        who must not be behind asks with `min_seq`.
         """
         try:
             await self.projector.wait_for(sequence, READ_YOUR_WRITES)
-        except (Behind, ProjectorStopped) as reason:
-            _log.warning("answer sent before the read model has it", sequence=sequence, reason=str(reason))
+        except Behind as behind:
+            _log.warning("answer sent before the read model has it", sequence=sequence, reason=str(behind))
         return sequence
 
     async def wait_for(self, sequence: int) -> None:
-        """For `min_seq`. Raises NotWritten at once for what the log does not have, Behind where the tables are late.
-
-        Raises AggregateParked at once for a commit that is not in the tables, since its aggregate is parked.
-        """
+        """For `min_seq`. Raises NotWritten at once for what the log does not have, Behind where the tables are late."""
         if sequence > self.projector.position:
             head = await self._log.head()
             if sequence > head.last:
                 raise NotWritten(f"the log ends at sequence {head.last}; {sequence} was asked for")
             await self.projector.wait_for(sequence, READ_YOUR_WRITES)
-        await self._check_applied(sequence)
-
-    async def _check_applied(self, sequence: int) -> None:
-        waiting = [
-            one for one in self.projector.parked.values() if one.projection != KEYS.name and one.sequence <= sequence <= one.last
-        ]
-        commit = await self._log.at(sequence) if waiting else None
-        for one in waiting:
-            if commit is None or commit.subject == one.subject:
-                raise AggregateParked(
-                    f"sequence {sequence} is stored and not in the tables: {one.subject} is parked by projection "
-                    f"{one.projection!r} since sequence {one.sequence}: {one.error}. `projections parked` lists it, "
-                    "`projections unpark` applies what waits"
-                )
 
     async def wait_for_head(self) -> None:
         """Wait until the read model has all that is in the log now. Raises Behind, Unavailable."""
@@ -226,12 +182,7 @@ class ReadSide(Collector):
 
     def checks(self) -> Mapping[str, Check]:
         """What has to hold for the process to be ready."""
-        return {
-            "broker": self._check_broker,
-            "database": self._check_database,
-            "read model": self._check_read_model,
-            "writes": self._check_writes,
-        }
+        return {"broker": self._check_broker, "database": self._check_database, "read model": self._check_read_model}
 
     @cached_property
     def _migrations(self) -> Migrations:
@@ -241,14 +192,6 @@ class ReadSide(Collector):
         if not self._connection.connected:
             raise Unavailable("the broker is not connected")
         await self._log.head()
-
-    async def _check_writes(self) -> Unknown | None:
-        status = self.projector.status()
-        if status.state is State.STOPPED:
-            raise ProjectorStopped(f"the projector has stopped: {status.error}")
-        writes = await self.broker.writes()
-        raise_if_failing(writes)
-        return Unknown(writes.reason) if writes.state is WriteState.UNKNOWN else None
 
     async def _check_database(self) -> None:
         await self._migrations.pending()  # a newer program may have changed the tables
@@ -261,16 +204,10 @@ class ReadSide(Collector):
             raise ProjectorStopped(status.error or f"the projector is {status.state}")
         if status.lag_seconds is not None and status.lag_seconds > self._max_lag:
             raise ProjectorStopped(f"{status.lag_events} events behind the log, {status.lag_seconds:.0f} s")
-        silent = None if self._store.turns is None else self._store.turns.silent
-        if status.lag_events and silent is not None and silent > _HEARTBEATS_MISSED:
-            raise ProjectorStopped(
-                f"{status.lag_events} events behind the log: the process that applies them was not heard of for {silent:.0f} s"
-            )
 
     def health(self) -> Health:
-        """The probes: ready where all checks hold, reads and writes apart; what is parked is told beside."""
-        concerns = {"broker": Concern.WRITES, "read model": Concern.READS, "writes": Concern.WRITES}
-        return Health(self.checks(), note=self.note, concerns=concerns)
+        """The probes: ready where all checks hold; what is parked is told beside."""
+        return Health(self.checks(), note=self.note)
 
     async def standing(self) -> ReadModelReport:
         """How the read model stands. Raises Unavailable, StoreUnavailable."""
@@ -280,17 +217,7 @@ class ReadSide(Collector):
         """What is wrong though the service goes on, None where nothing is."""
         aside = getattr(self._store, "set_aside_as", None)
         made = None if aside is None else f"database: it was damaged and is made again from the log; the damaged one is {aside}"
-        broker = [f"broker: {note}" for note in self.broker.notes()]
-        return "; ".join(note for note in (made, self._damaged(), self._parked(), *broker) if note is not None) or None
-
-    def _damaged(self) -> str | None:
-        found = self.scrubber.found
-        if found is None or not found.count:
-            return None
-        return (
-            f"log: {found.count} records of {self._model.stream} are damaged, the first: {found.found[0]}. Do not delete the "
-            "tables, and do not restart nats-server, which may cut the log there: see docs/operation.md, A damaged log"
-        )
+        return "; ".join(note for note in (made, self._parked()) if note is not None) or None
 
     def _parked(self) -> str | None:
         parked = self.projector.parked.values()
@@ -317,12 +244,6 @@ class ReadSide(Collector):
         yield gauge("projection_parked_commits", text, sum(one.waiting for one in parked))
         yield total("projection_commits_applied", "Commits applied to the read model.", status.applied)
         connection, log = self._connection, self._log
-        writes = log.writes.now()
-        known = None if writes.state is WriteState.UNKNOWN else not writes.fail
-        yield gauge("writes_ready", "1 if appends are taken, 0 if they fail, NaN if it is not known.", known)
-        yield _states(writes.state)
-        yield _used(log.writes.rooms())
-        yield from _scrubbed(self.scrubber)
         yield gauge("broker_connected", "1 where the broker answers.", connection.connected)
         yield total("broker_reconnects", "Connections made anew.", connection.counters.reconnects + connection.counters.replaced)
         yield HistogramMetricFamily(
@@ -335,33 +256,6 @@ class ReadSide(Collector):
         yield total("appends_shared", "Appends that were stored in a batch shared with others.", log.group.shared)
         text = "Appends that lost against another writer and were decided again."
         yield total("command_conflicts", text, self.commands.conflicts)
-
-
-def _scrubbed(scrubber: LogScrubber) -> Iterator[Metric]:
-    current, complete, found = scrubber.current, scrubber.complete, scrubber.found
-    text = "Sequence that the pass over the log has reached which runs, or ran last."
-    yield gauge("log_scrub_position", text, None if current is None else current.position)
-    text = "When the last complete pass over the log ended, in seconds since 1970."
-    ended = None if complete is None or complete.ended is None else complete.ended.timestamp()
-    yield gauge("log_scrub_completed_timestamp_seconds", text, ended)
-    text = "Records of the log that are damaged, as far as a pass of this process has found."
-    yield gauge("log_damaged_records", text, None if found is None else found.count)
-
-
-def _states(now: WriteState) -> Metric:
-    text = "1 for the state of appends now, 0 for the others."
-    states = GaugeMetricFamily("writes_state", text, labels=["state"])
-    for state in WriteState:
-        states.add_metric([state.value], float(state is now))
-    return states
-
-
-def _used(rooms: Sequence[Room]) -> Metric:
-    text = "Share of each limit of the broker that is used, from 0 to 1; appends fail at 1."
-    used = GaugeMetricFamily("broker_limit_used_ratio", text, labels=["limit"])
-    for room in rooms:
-        used.add_metric([room.kind], room.share)
-    return used
 
 
 async def _kept(name: str, work: Coroutine[Any, Any, None]) -> None:

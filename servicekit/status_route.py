@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Protocol
 
-from eventlog.admin.scrub import LogScrubber
 from httpkit.messages.fields import member, message
 from httpkit.routes import Call, Nothing, Route
 from projections.model import timestamp_text
@@ -98,29 +97,6 @@ class CopyBody:
 
 
 @message
-class ScrubBody:
-    """The passes over the log by which this process looks for damage."""
-
-    position: int | None = member(description="sequence that the pass has reached which runs, or ran last; null before the first")
-    until: int | None = member(description="last sequence of that pass")
-    completed: str | None = member(description="end of the last complete pass, RFC 3339, UTC; null: none yet")
-    damaged: int | None = member(description="records that are damaged; null: no pass has been completed")
-    found: Sequence[str] = member(description="the first of them, in words")
-
-    @classmethod
-    def of(cls, scrubber: LogScrubber) -> ScrubBody:
-        """As they are now."""
-        current, complete, found = scrubber.current, scrubber.complete, scrubber.found
-        return cls(
-            position=None if current is None else current.position,
-            until=None if current is None else current.until,
-            completed=None if complete is None or complete.ended is None else timestamp_text(complete.ended),
-            damaged=None if found is None else found.count,
-            found=[] if found is None else [str(damage) for damage in found.found],
-        )
-
-
-@message
 class ReadModelBody:
     """A read model and its projector."""
 
@@ -137,10 +113,9 @@ class ReadModelBody:
     projections: Sequence[ProjectionBody] = member()
     parked: Sequence[ParkedBody] = member(description=f"the first {MOST_PARKED}")
     copies: Sequence[CopyBody] = member()
-    scrub: ScrubBody = member()
 
     @classmethod
-    def of(cls, standing: ReadModelReport, status: ProjectorStatus, note: str | None, scrubber: LogScrubber) -> ReadModelBody:
+    def of(cls, standing: ReadModelReport, status: ProjectorStatus, note: str | None) -> ReadModelBody:
         """A read model as it stands."""
         return cls(
             read_model=standing.read_model,
@@ -156,7 +131,6 @@ class ReadModelBody:
             projections=[ProjectionBody.of(one) for one in standing.projections],
             parked=[ParkedBody.of(one) for one in standing.parked[:MOST_PARKED]],
             copies=[CopyBody.of(one) for one in standing.copies],
-            scrub=ScrubBody.of(scrubber),
         )
 
 
@@ -185,7 +159,6 @@ EXAMPLE = {
         }
     ],
     "parked": [],
-    "scrub": {"position": 4711, "until": 4711, "completed": "2026-11-20T15:01:12.300000Z", "damaged": 0, "found": []},
     "copies": [{"part": "old", "position": 4012, "ready": True, "problem": None}],
 }
 """An answer, for the API's description."""
@@ -194,7 +167,7 @@ EXAMPLE = {
 async def show_projections(request: Nothing, call: Call[HasReadSide]) -> ReadModelBody:  # noqa: ARG001
     """How the read model stands: each projection against the log, what is parked, copies that are being made or kept."""
     side = call.services.side
-    return ReadModelBody.of(await side.standing(), side.projector.status(), side.note(), side.scrubber)
+    return ReadModelBody.of(await side.standing(), side.projector.status(), side.note())
 
 
 def projections_route(path: str) -> Route[Any]:

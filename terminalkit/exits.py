@@ -17,7 +17,6 @@ class ExitCode(IntEnum):
     CONFLICT = 5
     UNAVAILABLE = 6
     PARTIAL = 7
-    UNDECIDED = 8
     TIMEOUT = 124
     INTERRUPTED = 130
     OUTPUT_CLOSED = 141
@@ -33,7 +32,6 @@ MEANINGS = {
     ExitCode.CONFLICT: "conflict: the present state does not allow it",
     ExitCode.UNAVAILABLE: "unavailable: the server, its broker or its database; try again later",
     ExitCode.PARTIAL: "done in part",
-    ExitCode.UNDECIDED: "not known: what an answer needs is not there",
     ExitCode.TIMEOUT: "not done within --timeout",
     ExitCode.INTERRUPTED: "interrupted (SIGINT)",
     ExitCode.OUTPUT_CLOSED: "nobody reads the output any more (SIGPIPE)",

@@ -22,33 +22,25 @@ from terminalkit.runtime.invocation import Invocation, output_for
 
 @attrs.frozen
 class Command:
-    """A command of a program, and its line in the help.
+    """The module that has a command under the command's own name, and the line that stands in the help.
 
-    `module` is the module that has the command under the command's own name: it may be slow to import. Or it is the command.
+    Those modules are slow to import.
     """
 
-    module: str | click.Command
+    module: str
     summary: str
-
-    def load(self, name: str) -> click.Command:
-        """The command, which is called `name`."""
-        if isinstance(self.module, click.Command):
-            return self.module
-        command: click.Command = getattr(import_module(self.module), name.replace("-", "_"))
-        return command
 
 
 @attrs.frozen(kw_only=True, slots=False)
 class Program:
-    """A program `name` of a `distribution`, or of a `version` if it belongs to none.
+    """A program `name` of a `distribution`.
 
     `summary` and `epilog` (examples, where settings come from) stand in its help; `meanings` and `hints` say for some exit codes
     what they mean and what to do, in the program's own words, `asking` what to do where its server was asked.
     """
 
     name: str
-    distribution: str = ""
-    version: str | None = None
+    distribution: str
     summary: str
     epilog: str
     commands: Mapping[str, Command]
@@ -127,7 +119,7 @@ class Program:
         if value and not ctx.resilient_parsing:
             from importlib.metadata import version  # noqa: PLC0415 - slow, and seldom wanted
 
-            click.echo(f"{self.name} {self.version or version(self.distribution)}")
+            click.echo(f"{self.name} {version(self.distribution)}")
             ctx.exit()
 
 
@@ -156,7 +148,8 @@ class _Commands(click.Group):
         place = self._program.commands.get(cmd_name)
         if place is None:
             return None
-        return place.load(cmd_name)
+        command: click.Command = getattr(import_module(place.module), cmd_name.replace("-", "_"))
+        return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         del ctx

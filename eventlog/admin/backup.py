@@ -9,10 +9,8 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import os
-import tempfile
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, BinaryIO
 
 import attrs
@@ -43,10 +41,7 @@ class StreamNotThere(EventLogError):
 
 @attrs.frozen(kw_only=True)
 class Copied:
-    """A copy of a stream: the stream's name, its last sequence, messages, and the file's bytes and sha-256.
-
-    `verified`: it was restored and read when it was made; then `digest` is the running digest of its records, in hexadecimal.
-    """
+    """What a copy of a stream has: the stream's name, its last sequence, messages, and the file's bytes and sha-256."""
 
     stream: str
     last: int
@@ -55,8 +50,6 @@ class Copied:
     sha256: str
     config: Mapping[str, Any]
     state: Mapping[str, Any]
-    verified: bool = False
-    digest: str | None = None
 
 
 def copies(directory: Path) -> list[Path]:
@@ -64,22 +57,17 @@ def copies(directory: Path) -> list[Path]:
     return sorted(directory.glob("*.json"))
 
 
-Check = Callable[[Path], Awaitable[str]]
-"""Gives the running digest of the records of a copy, by its description, or raises."""
-
-
-async def back_up(connection: Connection, stream: str, directory: Path, *, check: Check | None = None) -> Copied:
+async def back_up(connection: Connection, stream: str, directory: Path) -> Copied:
     """Copy a stream as it is now into `directory`, while it is written to. The files are there whole, or not at all.
 
-    The copy is checked by `check` (see `eventlog.admin.copy_check`) before it is there; None: it is not. Raises StreamNotThere,
-    FileExistsError if a copy of it is there already, Unavailable, and the errors of `check`.
+    Raises StreamNotThere, FileExistsError where a copy of it is there already, Unavailable.
     """
-    names = (f"{stream}.snapshot", f"{stream}.json")
-    for name in names:
-        if (directory / name).exists():
-            raise FileExistsError(f"{directory / name} is there already: each copy has a directory of its own")
-    with tempfile.TemporaryDirectory(prefix=f".{stream}-", dir=directory) as unfinished:
-        partial, described_in = (Path(unfinished) / name for name in names)
+    target, described = directory / f"{stream}.snapshot", directory / f"{stream}.json"
+    for file in (target, described):
+        if file.exists():
+            raise FileExistsError(f"{file} is there already: each copy has a directory of its own")
+    partial = directory / f"{stream}.partial"
+    try:
         with partial.open("xb") as output:
             answer, digest = await _receive(connection, stream, output)
             output.flush()
@@ -95,17 +83,11 @@ async def back_up(connection: Connection, stream: str, directory: Path, *, check
             config=answer["config"],
             state=state,
         )
-        described_in.write_bytes(_encoded(copied))
-        if check is not None:
-            copied = attrs.evolve(copied, verified=True, digest=await check(described_in))
-            described_in.write_bytes(_encoded(copied))
-        for file in (partial, described_in):
-            file.rename(directory / file.name)
+        partial.rename(target)
+        described.write_bytes(msgspec.json.format(msgspec.json.encode(copied), indent=2) + b"\n")
         return copied
-
-
-def _encoded(copied: Copied) -> bytes:
-    return msgspec.json.format(msgspec.json.encode(copied), indent=2) + b"\n"
+    finally:
+        partial.unlink(missing_ok=True)
 
 
 async def _receive(connection: Connection, stream: str, output: BinaryIO) -> tuple[dict[str, Any], str]:
@@ -168,18 +150,14 @@ async def check_free(connection: Connection, streams: Iterable[str]) -> None:
             raise StreamThere(f"there is a stream {stream} already: a copy never replaces one")
 
 
-async def restore(
-    connection: Connection, file: Path, *, replicas: int = 1, changes: Mapping[str, Any] = MappingProxyType({})
-) -> Copied:
+async def restore(connection: Connection, file: Path, *, replicas: int = 1) -> Copied:
     """Make the stream of a copy (by its description) again, held by so many servers; its name must be free.
-
-    `changes`: members of its configuration that replace the copied ones.
 
     Raises BackupInvalid, StreamThere, Unavailable, OutcomeUnknown.
     """
     copied = described(file)
     await check_free(connection, [copied.stream])
-    config = {**copied.config, "num_replicas": replicas, **changes}
+    config = {**copied.config, "num_replicas": replicas}
     request = {"config": config, "state": copied.state}
     try:
         answer = await call(connection, f"STREAM.RESTORE.{copied.stream}", request, timeout=_TIMEOUT)
@@ -212,15 +190,4 @@ def _parts(file: Path) -> Iterator[bytes]:
             yield part
 
 
-__all__ = [
-    "BackupInvalid",
-    "Check",
-    "Copied",
-    "StreamNotThere",
-    "StreamThere",
-    "back_up",
-    "check_free",
-    "copies",
-    "described",
-    "restore",
-]
+__all__ = ["BackupInvalid", "Copied", "StreamNotThere", "StreamThere", "back_up", "check_free", "copies", "described", "restore"]

@@ -1,6 +1,6 @@
 """Large bodies, kept beside the log under their digests, and names that lead to them.
 
-A body over 256 KiB does not belong in an event: it is stored first, and the event holds digest and size.
+A body over 256 KiB does not belong in an event: it is stored first, and the event holds digest and size (DESIGN, section 3).
 """
 
 from __future__ import annotations

@@ -1,13 +1,14 @@
 """Commands: load an aggregate, decide, append under its guard, and decide again when another writer was first.
 
 Commands for one aggregate wait in line inside the process. What waits while a commit is on its way is decided in order, each
-command judged on its own, and stored with one commit: a busy aggregate costs one write for many commands (docs/event-log.md).
+command judged on its own, and stored with one commit: a busy aggregate costs one write for many commands (DESIGN, section 3).
 """
 
 from __future__ import annotations
 
 import asyncio
 import random
+from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AsyncExitStack
 from datetime import UTC, datetime
@@ -15,11 +16,10 @@ from typing import Any, Generic, TypeVar
 
 import attrs
 
-from eventlog.commands.keys import Keys, check_request, use_in
-from eventlog.commands.loading import Loaded, Loader
+from eventlog.commands.keys import Keys, check_request
 from eventlog.commit import AggregateId, Commit, Context, NewCommit, NewEvent, Proposal
 from eventlog.decider import Decider
-from eventlog.errors import Conflict, KeyReused, KeyTaken, TooLarge, Unavailable
+from eventlog.errors import Conflict, KeyReused, TooLarge, Unavailable
 from eventlog.port import DEADLINE, EventLog
 from eventlog.support.ids import hex_digits
 
@@ -29,8 +29,10 @@ E = TypeVar("E")
 
 TRIES = 10
 """How often a command is decided before its conflict is the caller's. Of two processes that are both busy with one aggregate each
-loses every other time: after five tries one command in a thousand was refused, after ten tries not one of 50,000."""
+loses every other time: after five tries, as DESIGN, section 4 has it, one command in a thousand was refused, after ten none of
+50,000."""
 MOST_IN_ONE_COMMIT = 200
+CACHED_STATES = 10_000
 _PENDING = -1
 
 
@@ -61,6 +63,15 @@ class CommandStep(Generic[S, C, E]):
     def aggregate(self) -> AggregateId:
         """The aggregate's id."""
         return self.decider.aggregate(self.id)
+
+
+@attrs.frozen
+class _Loaded:
+    """An aggregate as far as it is known; `fresh`: read from the log for this very decision."""
+
+    state: Any
+    sequence: int
+    fresh: bool
 
 
 @attrs.define(eq=False)
@@ -98,8 +109,7 @@ class Commands:
     """Executes commands on the aggregates of one log.
 
     `keys` finds idempotency keys; without it commands with a key raise ValueError. `now` and `new_id` are the clock (aware,
-    UTC) and the source of commit ids. `check_writable` is called before commands are decided and before their events are stored;
-    it raises where nothing may be stored now, and that is their answer.
+    UTC) and the source of commit ids.
     """
 
     def __init__(
@@ -107,17 +117,15 @@ class Commands:
         log: EventLog,
         *,
         keys: Keys | None = None,
-        check_writable: Callable[[], None] = lambda: None,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
         new_id: Callable[[], str] = hex_digits,
     ) -> None:
         self._log = log
         self._keys = keys
-        self._check_writable = check_writable
         self._now = now
         self._new_id = new_id
         self._lines: dict[AggregateId, _AggregateQueue] = {}
-        self._loader = Loader(log, now)
+        self._states: OrderedDict[AggregateId, tuple[Any, int]] = OrderedDict()
         self.conflicts = 0
         """How many appends lost against another writer, since the start."""
 
@@ -167,7 +175,9 @@ class Commands:
 
         Where it is not the last any more the guard says so. Raises UndecodableCommit.
         """
-        self._loader.learn(commit)
+        known = self._states.get(commit.aggregate)
+        if known is None or known[1] < commit.sequence:
+            self._remember(commit.aggregate, commit.state, commit.sequence)
 
     async def execute_together(
         self, steps: Sequence[CommandStep[Any, Any, Any]], context: Context | None = None, *, deadline: float = DEADLINE
@@ -175,10 +185,8 @@ class Commands:
         """Decide a command on several aggregates and store all events or none, in one atomic batch.
 
         An idempotency key belongs to the first aggregate: its step must lead to events, and a repetition must name the same
-        one. Errors as in `execute`. Raises ValueError for steps of which two are on one aggregate.
+        one. Errors as in `execute`.
         """
-        if len({step.aggregate for step in steps}) < len(steps):
-            raise ValueError("two steps are on one aggregate: decide them as one command")
         # A task of its own: what a caller that gives up has set going is finished, under the locks, all the same.
         task = asyncio.create_task(self._together(steps, context or Context(), deadline))
         return await asyncio.shield(task)
@@ -219,23 +227,20 @@ class Commands:
     async def _answer(
         self, decider: Decider[Any, Any, Any], aggregate: AggregateId, taken: list[_Pending], deadline: float
     ) -> None:
-        spent: int | None = None
         for attempt in range(1, TRIES + 1):
-            self._check_writable()
-            known = self._loader.known(aggregate) if attempt == 1 else None
-            loaded = known or await self._loader.load(aggregate, fresh=attempt > 1)
-            round_ = await self._decide(decider, aggregate, taken, loaded, spent)
+            known = self._known(aggregate) if attempt == 1 else None
+            loaded = known or await self._load(aggregate, fresh=attempt > 1)
+            round_ = await self._decide(decider, aggregate, taken, loaded)
             if round_.unguarded and not loaded.fresh:
-                loaded = await self._loader.load(aggregate, fresh=True)
-                round_ = await self._decide(decider, aggregate, taken, loaded, spent)
+                loaded = await self._load(aggregate, fresh=True)
+                round_ = await self._decide(decider, aggregate, taken, loaded)
             sequence = loaded.sequence
             if round_.events:
                 try:
                     sequence = await self._append(aggregate, loaded, round_, deadline)
-                except (Conflict, KeyTaken) as error:
+                except Conflict:
                     if attempt == TRIES:
                         raise
-                    spent = error.sequence if isinstance(error, KeyTaken) else spent
                     await self._lost()
                     continue
                 except TooLarge:
@@ -249,29 +254,20 @@ class Commands:
                 _settle(waiting, _stored_at(answer, sequence) if isinstance(answer, Outcome) else answer)
             return
 
-    async def _append(self, aggregate: AggregateId, loaded: Loaded, round_: _Round, deadline: float) -> int:
+    async def _append(self, aggregate: AggregateId, loaded: _Loaded, round_: _Round, deadline: float) -> int:
         commit = NewCommit(id=self._new_id(), at=self._now(), events=tuple(round_.events), state=round_.state)
-        self._loader.forget(aggregate)
-        self._check_writable()
-        key = next((event.context.key for event in round_.events if event.context.key is not None), None)
-        proposal = Proposal(aggregate=aggregate, expected=loaded.sequence, commit=commit, prev=loaded.digest, key=key)
-        appended = await self._log.append(proposal, deadline=deadline)
-        self._loader.remember(aggregate, round_.state, appended.sequence, appended.digest)
+        self._states.pop(aggregate, None)
+        appended = await self._log.append(
+            Proposal(aggregate=aggregate, expected=loaded.sequence, commit=commit), deadline=deadline
+        )
+        self._remember(aggregate, round_.state, appended.sequence)
         return appended.sequence
 
     async def _decide(
-        self,
-        decider: Decider[Any, Any, Any],
-        aggregate: AggregateId,
-        taken: Iterable[_Pending],
-        loaded: Loaded,
-        spent: int | None,
+        self, decider: Decider[Any, Any, Any], aggregate: AggregateId, taken: Iterable[_Pending], loaded: _Loaded
     ) -> _Round:
-        """Judge each command in order, on the state that the ones before it lead to.
-
-        `spent` is the sequence of a commit that bears the key of one of them.
-        """
-        round_ = _Round(state=decider.fold((), loaded.state))
+        """Judge each command in order, on the state that the ones before it lead to."""
+        round_ = _Round(state=loaded.state)
         by_key: dict[str, tuple[_Pending, Outcome[Any, Any] | Exception]] = {}
         for waiting in taken:
             key = waiting.context.key
@@ -284,7 +280,7 @@ class Commands:
                     if isinstance(answer, Outcome):
                         answer = attrs.evolve(answer, replayed=True)
                 else:
-                    replayed = await self._replay(decider, aggregate, waiting.context, loaded.sequence, spent)
+                    replayed = None if key is None else await self._replay(decider, aggregate, waiting.context, loaded.sequence)
                     answer = replayed or self._judge(decider, aggregate, waiting, round_)
             except (KeyReused, Unavailable) as error:
                 answer = error
@@ -323,7 +319,6 @@ class Commands:
         self, steps: Sequence[CommandStep[Any, Any, Any]], context: Context, deadline: float
     ) -> Sequence[Outcome[Any, Any]]:
         for attempt in range(1, TRIES + 1):
-            self._check_writable()
             loaded = await asyncio.gather(*(self._load_step(step, attempt) for step in steps))
             first = steps[0]
             if earlier := await self._replay(first.decider, first.aggregate, context, loaded[0].sequence):
@@ -331,30 +326,28 @@ class Commands:
             outcomes, proposals = self._propose(steps, loaded, context)
             if not proposals:
                 return outcomes
-            self._check_writable()
             try:
                 appended = await self._log.append_together(proposals, deadline=deadline)
-            except (Conflict, KeyTaken):
+            except Conflict:
                 if attempt == TRIES:
                     raise
                 await self._lost()
                 continue
             sequences = {p.aggregate: a.sequence for p, a in zip(proposals, appended, strict=True)}
-            for proposal, stored in zip(proposals, appended, strict=True):
-                self._loader.remember(proposal.aggregate, proposal.commit.state, stored.sequence, stored.digest)
+            for proposal in proposals:
+                self._remember(proposal.aggregate, proposal.commit.state, sequences[proposal.aggregate])
             return [attrs.evolve(o, sequence=sequences.get(o.aggregate, o.sequence)) for o in outcomes]
         raise AssertionError("unreachable")
 
     def _propose(
-        self, steps: Sequence[CommandStep[Any, Any, Any]], loaded: Sequence[Loaded], context: Context
+        self, steps: Sequence[CommandStep[Any, Any, Any]], loaded: Sequence[_Loaded], context: Context
     ) -> tuple[list[Outcome[Any, Any]], list[Proposal]]:
         outcomes: list[Outcome[Any, Any]] = []
         proposals: list[Proposal] = []
         at = self._now()
         for index, (step, known) in enumerate(zip(steps, loaded, strict=True)):
-            before = step.decider.fold((), known.state)
-            events = tuple(step.decider.decide(step.command, before))
-            state = step.decider.fold(events, before)
+            events = tuple(step.decider.decide(step.command, known.state))
+            state = step.decider.fold(events, known.state)
             outcomes.append(Outcome(aggregate=step.aggregate, sequence=known.sequence, events=events, state=state))
             if events:
                 own = context
@@ -362,16 +355,14 @@ class Commands:
                     cause = proposals[0].commit.id if proposals else context.causation
                     own = attrs.evolve(context, key=None, fingerprint=None, causation=cause)
                 commit = NewCommit(id=self._new_id(), at=at, events=tuple(NewEvent(event, own) for event in events), state=state)
-                self._loader.forget(step.aggregate)
-                proposals.append(
-                    Proposal(aggregate=step.aggregate, expected=known.sequence, commit=commit, prev=known.digest, key=own.key)
-                )
+                self._states.pop(step.aggregate, None)
+                proposals.append(Proposal(aggregate=step.aggregate, expected=known.sequence, commit=commit))
         return outcomes, proposals
 
-    async def _load_step(self, step: CommandStep[Any, Any, Any], attempt: int) -> Loaded:
+    async def _load_step(self, step: CommandStep[Any, Any, Any], attempt: int) -> _Loaded:
         if step.new and attempt == 1:
-            return Loaded(None, 0, None, fresh=True)
-        return await self._loader.load(step.aggregate, fresh=True)
+            return _Loaded(None, 0, fresh=True)
+        return await self._load(step.aggregate, fresh=True)
 
     async def _replay_together(self, earlier: Outcome[Any, Any]) -> Sequence[Outcome[Any, Any]]:
         """The outcomes of the batch that an earlier use of the key stored: its commits stand in a row, the first their cause."""
@@ -386,24 +377,14 @@ class Commands:
     # Both
 
     async def _replay(
-        self,
-        decider: Decider[Any, Any, Any],
-        aggregate: AggregateId,
-        context: Context,
-        reached: int,
-        spent: int | None = None,
+        self, decider: Decider[Any, Any, Any], aggregate: AggregateId, context: Context, reached: int
     ) -> Outcome[Any, Any] | None:
-        """What the command led to when its key took effect before, or None where it has not.
-
-        `spent` is the sequence of a commit that may bear the key: it counts, whatever the read model says.
-        """
+        """What the command led to when its key took effect before, or None where it has not."""
         if context.key is None:
             return None
         if self._keys is None:
             raise ValueError("this executor was given no read model to find idempotency keys in")
-        use = None if spent is None else use_in(await self._read(spent), context.key)
-        if use is None:
-            use = await self._keys.find(context.key, aggregate.subject, reached)
+        use = await self._keys.find(context.key, aggregate.subject, reached)
         if use is None:
             return None
         check_request(context, use.fingerprint)
@@ -437,6 +418,27 @@ class Commands:
         if commit is None:
             raise Unavailable(f"sequence {sequence} cannot be read now")
         return commit
+
+    def _known(self, aggregate: AggregateId) -> _Loaded | None:
+        found = self._states.get(aggregate)
+        if found is None:
+            return None
+        self._states.move_to_end(aggregate)
+        return _Loaded(*found, fresh=False)
+
+    async def _load(self, aggregate: AggregateId, *, fresh: bool) -> _Loaded:
+        commit = await self._log.last(aggregate, consistent=fresh)
+        if commit is None:
+            return _Loaded(None, 0, fresh=fresh)
+        state = commit.state
+        self._remember(aggregate, state, commit.sequence)
+        return _Loaded(state, commit.sequence, fresh=fresh)
+
+    def _remember(self, aggregate: AggregateId, state: Any, sequence: int) -> None:
+        self._states[aggregate] = (state, sequence)
+        self._states.move_to_end(aggregate)
+        if len(self._states) > CACHED_STATES:
+            self._states.popitem(last=False)
 
     async def _lost(self) -> None:
         self.conflicts += 1

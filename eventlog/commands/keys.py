@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-import attrs
-
-from eventlog.commit import Commit, Context
+from eventlog.commit import Context
 from eventlog.errors import KeyReused
 
 
@@ -34,23 +32,6 @@ class Keys(Protocol):
 
         `subject` is the aggregate that it is asked for.
         """
-
-
-@attrs.frozen
-class UseInLog:
-    """The use of a key as its commit says it."""
-
-    fingerprint: str | None
-    subject: str
-    sequence: int
-
-
-def use_in(commit: Commit, key: str) -> KeyUse | None:
-    """The use of a key in one commit; None if the commit does not bear it. Raises UndecodableCommit."""
-    for event in commit.body.events:
-        if event.key == key:
-            return UseInLog(event.fingerprint, commit.subject, commit.sequence)
-    return None
 
 
 def check_request(context: Context, fingerprint: str | None) -> None:

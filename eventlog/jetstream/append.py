@@ -10,16 +10,14 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Awaitable, Callable, Sequence
-from hashlib import sha256
 from http import HTTPStatus
 from typing import TypeVar
 
 import attrs
 import msgspec
 
-from eventlog.chain import link
-from eventlog.commit import GUARD, Appended, Proposal
-from eventlog.errors import Conflict, KeyTaken, OutcomeUnknown, TooLarge, Unavailable
+from eventlog.commit import Appended, Proposal
+from eventlog.errors import Conflict, OutcomeUnknown, TooLarge, Unavailable
 from eventlog.jetstream.message_reader import BrokerError, MessageReader
 from eventlog.jetstream.transport.connection import REQUEST_TIMEOUT, Connection
 from eventlog.registry import Registry
@@ -31,8 +29,6 @@ GUARD_IN_FLIGHT = 10164
 """Another message to this aggregate is on its way through the cluster; whether it is ours will show."""
 DUPLICATE_IN_FLIGHT = 10158
 STORE_FAILED = 10077
-NO_RESOURCES = 10023
-"""The server's or the account's store is full."""
 _TOO_LARGE = {10054, 10097}
 
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.01, 0.5
@@ -61,27 +57,18 @@ class Refused(Unavailable):
 
 @attrs.frozen(eq=False)
 class Message:
-    """A proposal as it goes to the broker. `headers` are lines on the wire: message id, guard, trace context.
-
-    Of two messages with one `unique` (empty: none) the broker stores one; they must not be in one batch.
-    """
+    """A proposal as it goes to the broker. `headers` are lines on the wire: message id, guard, trace context."""
 
     subject: str
     expected: int
     id: str
     headers: bytes
     body: bytes
-    unique: str = ""
 
     @property
     def size(self) -> int:
         """Bytes of it in a batch."""
         return len(self.headers) + len(self.body) + _ROOM_FOR_BATCH_HEADERS
-
-    @property
-    def digest(self) -> str:
-        """The digest of the commit as it is stored."""
-        return link(self.subject, self.body)
 
 
 def encode(registry: Registry, proposal: Proposal, max_payload: int, sealed: Sequence[str | None] = ()) -> Message:
@@ -90,12 +77,10 @@ def encode(registry: Registry, proposal: Proposal, max_payload: int, sealed: Seq
     Raises TooLarge above `max_payload` bytes, ValueError for what no header can carry.
     """
     commit, subject = proposal.commit, proposal.aggregate.subject
-    unique = commit.id if proposal.key is None else f"key-{sha256(proposal.key.encode()).hexdigest()[:32]}"
-    headers = f"Nats-Msg-Id: {_value(unique)}\r\n{GUARD}: {proposal.expected}\r\n"
+    headers = f"Nats-Msg-Id: {_value(commit.id)}\r\nNats-Expected-Last-Subject-Sequence: {proposal.expected}\r\n"
     if (traceparent := commit.traceparent) is not None:
         headers += f"traceparent: {_value(traceparent)}\r\n"
-    body = registry.encode(commit, sealed, proposal.prev)
-    message = Message(subject, proposal.expected, commit.id, headers.encode(), body, unique)
+    message = Message(subject, proposal.expected, commit.id, headers.encode(), registry.encode(commit, sealed))
     if message.size > max_payload:
         raise TooLarge(
             f"a commit of {len(message.body):,} bytes to {subject} is over what one message may have ({max_payload:,} bytes); "
@@ -152,8 +137,8 @@ def given_up(subject: str, reason: Unavailable, *, unknown: bool) -> Unavailable
     """The error for a caller whose append came to no end: OutcomeUnknown, or Unavailable where surely nothing was stored."""
     if unknown:
         return OutcomeUnknown(
-            f"it is not known whether the commit to {subject} was stored ({reason}). A command with an idempotency key "
-            "may be repeated with it: it takes effect once. Without one, look whether it took effect before repeating it"
+            f"it is not known whether the commit to {subject} was stored ({reason}); repeat the command with the same "
+            "idempotency key: it takes effect once"
         )
     return Unavailable(f"the commit to {subject} was not stored: {reason}")
 
@@ -188,7 +173,7 @@ class Appender:
                 raise refusal(ack.error)
             if ack.error is None and not ack.duplicate:
                 return Appended(ack.seq)
-            found = await self._find_or_taken(message, ack, left)
+            found = await self.find(message, left)
             if found is not None:
                 return found
             looks += 1
@@ -202,23 +187,6 @@ class Appender:
         """One try. Raises OutcomeUnknown, Unavailable (not sent, or no leader)."""
         reply = await self._connection.request(message.subject, message.body, headers=message.headers, timeout=timeout)
         return self.decode(reply.data)
-
-    async def _find_or_taken(self, message: Message, ack: Ack, left: float) -> Appended | None:
-        """As `find`; raises KeyTaken where the broker has dropped the message for another commit with its key."""
-        if not ack.duplicate:
-            return await self.find(message, left)
-        try:
-            found = await self._reads.leader({"seq": ack.seq}, min(left, REQUEST_TIMEOUT))
-        except Unavailable as error:
-            raise OutcomeUnknown(f"cannot read back from the leader: {error}") from error
-        if found is None:
-            return None
-        if self._id_of(found.data) != message.id:
-            earlier = await self.find(message, left)  # it may be stored for long, and its id be remembered for another message
-            if earlier is not None:
-                return earlier
-            raise KeyTaken(ack.seq)
-        return Appended(ack.seq, replayed=True)
 
     async def find(self, message: Message, timeout: float) -> Appended | None:  # noqa: ASYNC109 - passed on
         """Where the message is stored, read from the leader; None where nothing follows its guard.
@@ -248,19 +216,11 @@ class Appender:
 
 def refusal(error: BrokerError) -> Exception:
     """What a broker's error other than a failed guard means for an append."""
-    meant = _meaning(error)
-    if isinstance(meant, Unavailable) and error.err_code not in {GUARD_IN_FLIGHT, DUPLICATE_IN_FLIGHT}:
-        meant.code = error.err_code or None
-    return meant
-
-
-def _meaning(error: BrokerError) -> Exception:
     if error.err_code in _TOO_LARGE:
         return TooLarge(f"the stream does not take a commit of this size: {error}")
     if error.err_code == GUARD_IN_FLIGHT:
         return Unavailable(str(error))
     full = error.err_code == STORE_FAILED and "maximum" in error.description  # the stream's limit: an operator can raise it
-    full = full or error.err_code == NO_RESOURCES
     if error.err_code == DUPLICATE_IN_FLIGHT or (error.err_code == STORE_FAILED and not full):
         return OutcomeUnknown(str(error))
     if full or error.code < HTTPStatus.TOO_MANY_REQUESTS:

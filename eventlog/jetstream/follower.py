@@ -13,7 +13,7 @@ import structlog
 
 from eventlog.admin.reconcile import incarnation_of
 from eventlog.commit import AggregateId, Commit
-from eventlog.errors import IncarnationChanged, LogDiverged, LogTruncated, SequenceGap, Unavailable
+from eventlog.errors import IncarnationChanged, LogTruncated, SequenceGap, Unavailable
 from eventlog.jetstream.api import NO_MESSAGE, STREAM_MISSING, Refused, ask
 from eventlog.jetstream.pull import TICK, ConsumerLost, Hole, Pull
 from eventlog.jetstream.transport.connection import Connection
@@ -22,8 +22,6 @@ from eventlog.registry import Registry
 log = structlog.get_logger(__name__)
 
 _SHORTEST_PAUSE, _LONGEST_PAUSE = 0.05, 0.5
-_SILENT = 1.0
-"""Seconds without a commit after which is looked whether the next one can be read at all."""
 _CATCHING_UP = 3.0
 """Seconds that a new leader may need to apply what the old one had, before a stream that ends too early is truncated."""
 
@@ -38,17 +36,14 @@ async def follow(
     aggregate: AggregateId | None = None,
     batch: int = 1000,
     incarnation: str | None = None,
-    proof: str | None = None,
 ) -> AsyncIterator[Sequence[Commit]]:
     """The commits of a stream above sequence `after`, as `eventlog.port.EventLog.follow` promises them.
 
-    `incarnation` is the one that `after` was true for; without it the one that the stream has at the first look. `proof` is the
-    digest of the commit at `after`. Each consumer begins with the commit that was read last, which has to be the same one: commit
-    ids are unique and a log grows at its end only, so that finds every log that was cut and has grown again. A stream that
+    `incarnation` is the one that `after` was true for; without it the one that the stream has at the first look. A stream that
     is not there is waited for, like a broker that is not. Close the generator (`aclose`, or `contextlib.aclosing`) to be rid of
     the consumer at once.
     """
-    reader = _Reader(connection, stream, registry, after, until, aggregate, batch, incarnation, proof)
+    reader = _Reader(connection, stream, registry, after, until, aggregate, batch, incarnation)
     pause = _SHORTEST_PAUSE
     while not reader.done:
         try:
@@ -83,7 +78,6 @@ class _Reader:
         aggregate: AggregateId | None,
         batch: int,
         incarnation: str | None,
-        proof: str | None,
     ) -> None:
         self._connection = connection
         self._stream = stream
@@ -92,9 +86,6 @@ class _Reader:
         self._aggregate = aggregate
         self._batch = batch
         self._incarnation = incarnation
-        self._proof = proof
-        self._read_last: Commit | None = None
-        self._overlaps = False
         self._end = 0
         self._behind_since: float | None = None
         self.last = after
@@ -116,15 +107,8 @@ class _Reader:
         if self._aggregate is None:
             self._check_ends(info)
             await self._check_hole()
-            there = info["state"]["messages"] and info["state"]["first_seq"] <= self.last
-            self._overlaps = bool(there and self._known() is not None)
         subject = self._aggregate.subject if self._aggregate else None
-        after = self.last - self._overlaps
-        return Pull(self._connection, self._stream, self._registry, after=after, subject=subject, batch=self._batch)
-
-    def _known(self) -> str | None:
-        """The digest of the commit that was read last; None if it is not known."""
-        return self._proof if self._read_last is None else self._read_last.digest
+        return Pull(self._connection, self._stream, self._registry, after=self.last, subject=subject, batch=self._batch)
 
     async def read(self, pull: Pull) -> AsyncIterator[Sequence[Commit]]:
         """What a consumer gives, up to `until`; ends but is not `done` where another consumer has to tell what is left."""
@@ -133,41 +117,12 @@ class _Reader:
                 yield commits
             return
         while not self.done:
-            commits = await pull.read(patience=_SILENT)
-            if not commits:
-                await self._check_silence()
-                continue
-            if self._overlaps:
-                self._overlaps = False
-                if commits[0].digest != self._known():
-                    raise LogDiverged(self.last)
-                del commits[0]
-                if not commits:
-                    continue
+            commits = await pull.read()
             if self._until is not None and commits[-1].sequence >= self._until:
                 del commits[len(commits) - (commits[-1].sequence - self._until) :]
                 self.done = True
-            self._read_last = commits[-1]
             self.last = commits[-1].sequence
             yield commits
-
-    async def _check_silence(self) -> None:
-        """Nothing came for a moment: whether the stream has a next commit that its leader cannot read. Raises SequenceGap.
-
-        A consumer leaves such a one out without a word; if none follows it, it would be waited for in vain.
-        """
-        wanted = self.last + 1 - self._overlaps
-        if self._until is not None and self._end < wanted:
-            self._end = (await self._info())["state"]["last_seq"]
-        if self._end < wanted:
-            return
-        try:
-            await ask(self._connection, f"STREAM.MSG.GET.{self._stream}", {"seq": wanted})
-        except Refused as error:
-            if error.number != NO_MESSAGE:
-                raise
-            if (await self._info())["state"]["last_seq"] >= wanted:
-                raise SequenceGap(wanted, None) from error
 
     async def _read_some(self, pull: Pull, until: int) -> AsyncIterator[Sequence[Commit]]:
         """One aggregate's commits up to `until`.

@@ -185,20 +185,17 @@ class GroupCommit:
     def _take(self) -> tuple[Sequence[_PendingAppend], list[_PendingAppend]]:
         """Who comes next, within the limits of a batch, and who is left.
 
-        Each aggregate comes once: the guard of a second append to it would fail the batch for all. So does each unique key.
+        Each aggregate comes once: the guard of a second append to it would fail the batch for all.
         """
         taken: dict[str, _PendingAppend] = {}
         left: list[_PendingAppend] = []
-        size, keys = 0, set[str]()
+        size = 0
         for waiting in self._queue:
             message = waiting.message
-            again = message.subject in taken or message.unique in keys
-            if again or len(taken) == MOST_MESSAGES or (taken and size + message.size > MOST_BYTES):
+            if message.subject in taken or len(taken) == MOST_MESSAGES or (taken and size + message.size > MOST_BYTES):
                 left.append(waiting)
             else:
                 taken[message.subject] = waiting
-                if message.unique:
-                    keys.add(message.unique)
                 size += message.size
         return list(taken.values()), left
 

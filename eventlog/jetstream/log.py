@@ -12,13 +12,11 @@ from typing import Any, TypeVar
 import msgspec
 
 from eventlog.admin.reconcile import incarnation_of
-from eventlog.broker.write_health import WriteHealth
 from eventlog.commit import AggregateId, Appended, Commit, Proposal, RecordedEvent
-from eventlog.errors import AggregateDamaged, OutcomeUnknown, Unavailable
+from eventlog.errors import OutcomeUnknown, Unavailable
 from eventlog.jetstream import follower as reader
 from eventlog.jetstream.append import Appender, Message, encode
 from eventlog.jetstream.batch import MOST_MESSAGES, Batches
-from eventlog.jetstream.fence import Fence
 from eventlog.jetstream.group_commit import GroupCommit
 from eventlog.jetstream.message_reader import MessageReader, Stored
 from eventlog.jetstream.transport.connection import Connection
@@ -51,7 +49,6 @@ class JetStreamLog:
         self._registry = registry
         self._people = people
         self._reads = MessageReader(connection, stream)
-        self._fence = Fence(connection, stream)
         self._appends = Appender(connection, self._reads)
         self._batches = Batches(connection, self._appends)
         self.group = GroupCommit(self._appends, self._batches)
@@ -60,8 +57,6 @@ class JetStreamLog:
         """How long it took until the broker had stored what was appended, for metrics."""
         self.failed = 0
         """How many appends ended with an error, for metrics."""
-        self.writes = WriteHealth()
-        """Whether it takes appends."""
 
     @property
     def registry(self) -> Registry:
@@ -79,13 +74,7 @@ class JetStreamLog:
         """See `eventlog.port.EventLog.append`."""
         end = asyncio.get_running_loop().time() + deadline
         with self._timed():
-            await self._fence.check()
-            message, before = await self._encode(proposal), self._fence.acknowledged
-            self.writes.check()
-            with self.writes.appending(message.size):
-                appended = await self.group.append(message, end)
-            self._fence.stored(appended, before)
-        return Appended(appended.sequence, appended.replayed, message.digest)
+            return await self.group.append(await self._encode(proposal), end)
 
     async def append_together(self, proposals: Sequence[Proposal], *, deadline: float = DEADLINE) -> Sequence[Appended]:
         """See `eventlog.port.EventLog.append_together`. Raises ValueError for too many proposals or an aggregate twice."""
@@ -97,14 +86,7 @@ class JetStreamLog:
             return [await self.append(proposal, deadline=deadline) for proposal in proposals]
         end = asyncio.get_running_loop().time() + deadline
         with self._timed():
-            await self._fence.check()
-            messages, before = [await self._encode(proposal) for proposal in proposals], self._fence.acknowledged
-            self.writes.check()
-            with self.writes.appending(sum(message.size for message in messages)):
-                stored = await self._batches.append(messages, end)
-            for one in stored:
-                self._fence.stored(one, before)
-        return [Appended(one.sequence, one.replayed, sent.digest) for one, sent in zip(stored, messages, strict=True)]
+            return await self._batches.append([await self._encode(proposal) for proposal in proposals], end)
 
     async def _encode(self, proposal: Proposal) -> Message:
         sealed = () if self._people is None else await self._people.encrypt(proposal, self._registry)
@@ -125,35 +107,17 @@ class JetStreamLog:
     async def last(self, aggregate: AggregateId, *, up_to: int | None = None, consistent: bool = False) -> Commit | None:
         """See `eventlog.port.EventLog.last`."""
         subject = aggregate.subject
-        found: Stored | None = None
         if up_to is not None:
-            found = await self._persist(lambda: self._last_up_to(subject, up_to))
-        elif not consistent:
-            found = await self._persist(lambda: self._reads.last(subject))
-        if found is None and up_to is None:
-            found = await self._persist(lambda: self._last_or_absent(subject))
-        return self._commit(found)
-
-    async def _last_or_absent(self, subject: str) -> Stored | None:
-        """The leader's last message on a subject; None if there surely is none.
-
-        A message that the server cannot read it answers with "no message found", and it still counts it.
-        """
-        if (found := await self._reads.leader({"last_by_subj": subject})) is not None:
-            return found
-        info = await self._info({"subjects_filter": subject})
-        self._fence.check_seen()
-        if not (info["state"].get("subjects") or {}).get(subject):
-            return None
-        if (found := await self._reads.leader({"last_by_subj": subject})) is not None:  # it came in between
-            return found
-        raise AggregateDamaged(subject, 0, "the server counts messages of it, and cannot read the last one")
+            return self._commit(await self._persist(lambda: self._last_up_to(subject, up_to)))
+        if consistent:
+            return self._commit(await self._persist(lambda: self._reads.leader({"last_by_subj": subject})))
+        return self._commit(await self._persist(lambda: self._reads.last(subject)))
 
     async def _last_up_to(self, subject: str, up_to: int) -> Stored | None:
         # No result also means that the replica which answers, or the stream itself, has not come to `up_to`.
         if up_to > 0 and (found := await self._reads.direct({"multi_last": [subject], "up_to_seq": up_to})) is not None:
             return found
-        newest = await self._last_or_absent(subject)
+        newest = await self._reads.leader({"last_by_subj": subject})
         if newest is None or newest.seq <= up_to:
             return newest
         oldest = await self._reads.leader({"next_by_subj": subject, "seq": 1})
@@ -202,7 +166,6 @@ class JetStreamLog:
         aggregate: AggregateId | None = None,
         batch: int = 1000,
         incarnation: str | None = None,
-        proof: str | None = None,
     ) -> AsyncIterator[Sequence[Commit]]:
         """See `eventlog.port.EventLog.follow`."""
         return reader.follow(
@@ -214,25 +177,22 @@ class JetStreamLog:
             aggregate=aggregate,
             batch=batch,
             incarnation=incarnation,
-            proof=proof,
         )
 
     async def head(self) -> Head:
         """See `eventlog.port.EventLog.head`."""
-        info = await self._persist(self._info)
+
+        async def attempt() -> dict[str, Any]:
+            reply = await self._connection.ask(f"$JS.API.STREAM.INFO.{self._stream}")
+            answer: dict[str, Any] = msgspec.json.decode(reply.data)
+            if "error" in answer:
+                raise Unavailable(f"no information on the stream {self._stream}: {answer['error']['description']}")
+            return answer
+
+        info = await self._persist(attempt)
         state = info["state"]
         first = state["first_seq"] if state["messages"] else state["last_seq"] + 1
         return Head(incarnation_of(info), first, state["last_seq"])
-
-    async def _info(self, request: dict[str, Any] | None = None) -> dict[str, Any]:
-        """What the leader says of the stream: once, and noted by the fence. Raises Unavailable."""
-        body = msgspec.json.encode(request) if request else b""
-        reply = await self._connection.ask(f"$JS.API.STREAM.INFO.{self._stream}", body)
-        answer: dict[str, Any] = msgspec.json.decode(reply.data)
-        if "error" in answer:
-            raise Unavailable(f"no information on the stream {self._stream}: {answer['error']['description']}")
-        self._fence.saw(answer)
-        return answer
 
     async def _persist(self, attempt: Callable[[], Awaitable[T]]) -> T:
         """What a read gives, tried for a moment: reading twice does no harm."""

@@ -26,9 +26,9 @@ Settings come from flags, then GCTD_* in the environment, then .gctd.yaml: see `
         "task": Command("gctd.cli.tasks.commands", "List, show, watch, cancel, retry and delete tasks, and show their results."),
         "gate": Command(
             "gctd.cli.gate",
-            "Judge the latest analyses of the repository at URL by limits, and by what was added since a base.",
+            "Judge the latest analyses of the repository at URL by limits, and by what was added since those before.",
         ),
-        "config": Command("gctd.cli.service", "Show the settings and where each comes from."),
+        "config": Command("gctd.cli.configuration", "Show the settings and where each comes from."),
         "doctor": Command(
             "gctd.cli.doctor.command",
             "Look at server, broker, tables, disks and the programs that workers run; say what to do where something is wrong.",

@@ -80,7 +80,7 @@ def client_command(
         async def with_session(invocation: Invocation, *, sources: Sources, **arguments: Any) -> int:
             from gctd.client.api import Client  # noqa: PLC0415 - help and completion do without it
 
-            settings = sources.load().values
+            settings = sources.load().settings
             async with Client(settings.url, token=settings.auth_token, trace=invocation.output.detail) as client:
                 return await work(Session(client, invocation.output, invocation), **arguments)
 

@@ -44,7 +44,7 @@ def worker(ctx: click.Context, *, sources: Sources, once: bool) -> int:
             raise click.UsageError(f"{setting_for(given[0])} is for running a worker, not for `{ctx.invoked_subcommand}`")
         return ExitCode.OK
     begin(ctx)
-    settings = sources.load().values
+    settings = sources.load().settings
     from gctd.worker.main import work  # noqa: PLC0415 - help, completion and the other commands do without it
 
     return run_program(work(settings, once=once), settings)

@@ -38,18 +38,10 @@ class Client(ServiceClient):
         return parse(Repo, answer.document)
 
     async def analyze(
-        self,
-        repo_url: str,
-        *,
-        project: str | None = None,
-        ref: str | None = None,
-        engine: str | None = None,
+        self, repo_url: str, *, project: str | None = None, ref: str | None = None, engine: str | None = None
     ) -> Sequence[Task]:
-        """Schedule the analysis of a registered repository: one task per project, or one for `project`.
-
-        `ref` is for these tasks only.
-        """
-        body: dict[str, Any] = dict(only(repo_url=repo_url, project=project, ref=ref, engine=engine))
+        """Schedule the analysis of a registered repository: one task per project, or one for `project`."""
+        body = only(repo_url=repo_url, project=project, ref=ref, engine=engine)
         answer = await self._command("/api/repos/analyze", body)
         return parse_list(Task, answer.document)
 
@@ -92,24 +84,15 @@ class Client(ServiceClient):
         """The analyses of a project, newest first, `limit` at most (None: however many there are)."""
         return await self._list(Point, f"/api/repos/{segment(id_)}/history", {}, limit)
 
-    async def diff(
-        self, id_: str, *, base: str | None = None, from_: str | None = None, to: str | None = None, limit: int = 0
-    ) -> Diff:
+    async def diff(self, id_: str, *, from_: str | None = None, to: str | None = None, limit: int = 0) -> Diff:
         """The difference of two analyses of a project, of `limit` functions at most (0: of all that changed)."""
-        query = only(base=base, to=to, limit=limit or LARGEST_DIFF) | ({} if from_ is None else {"from": from_})
+        query = only(to=to, limit=limit or LARGEST_DIFF) | ({} if from_ is None else {"from": from_})
         return parse(Diff, (await self._transport.request("GET", f"/api/repos/{segment(id_)}/diff", query=query)).document)
 
     async def gate(self, id_: str, query: Mapping[str, Any], *, limit: int = 0) -> Gate:
         """What the gate says of a project, by the limits in `query`, with at most `limit` functions (0: all)."""
         given = only(**query, limit=limit or LARGEST_DIFF)
         return parse(Gate, (await self._transport.request("GET", f"/api/repos/{segment(id_)}/gate", query=given)).document)
-
-    async def ask_for_verdict(self, id_: str, body: Mapping[str, Any], *, limit: int = 0) -> Gate:
-        """As `gate`, and kept: the same question has the same answer. A base that was not analysed yet is analysed."""
-        answer = await self._transport.request(
-            "POST", f"/api/repos/{segment(id_)}/gate", query=only(limit=limit or LARGEST_DIFF), body=body
-        )
-        return parse(Gate, answer.document)
 
     async def gate_comment(self, id_: str, query: Mapping[str, Any]) -> bytes:
         """The same as a comment for a pull request, with what changed."""
@@ -212,11 +195,6 @@ class Client(ServiceClient):
         await self._command(f"/api/workers/{segment(id_)}/unpause", None)
 
     # Events
-
-    async def standing(self) -> Mapping[str, Any]:
-        """The state of the read model, as `GET /api/projections` reports it: name, stream, incarnation and more."""
-        answer = await self._transport.request("GET", "/api/projections")
-        return answer.document if isinstance(answer.document, dict) else {}
 
     def feed(self, *, after: str | None = None) -> AsyncGenerator[Signal, None]:
         """The events `task`, `repo` and `worker` behind an event id (None: from now on), as in `terminalkit.client.feed.follow`.

@@ -36,7 +36,6 @@ class Point(Resource, frozen=True, kw_only=True, rename={"breaks": "break"}):
     task_id: str
     commit_sha: str
     summary: Summary
-    measured: Summary | None = None
     analyzed_at: datetime
     ref: str = ""
     engine: str = ""
@@ -47,13 +46,11 @@ class Point(Resource, frozen=True, kw_only=True, rename={"breaks": "break"}):
 
 
 class Values(msgspec.Struct, frozen=True, kw_only=True):
-    """Where a function is, its CRAP value, and how far its coverage is known."""
+    """Where a function stands, and its CRAP value."""
 
     file: str
     line: int
     crap: float
-    state: str = ""
-    reason: str = ""
 
 
 class Change(msgspec.Struct, frozen=True, kw_only=True):
@@ -66,23 +63,6 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
     delta: float
     before: Values | None = None
     after: Values | None = None
-
-
-class Place(msgspec.Struct, frozen=True, kw_only=True):
-    """Where a function is and what it is called."""
-
-    file: str
-    line: int
-    function: str
-
-
-class Kept(msgspec.Struct, frozen=True, kw_only=True, rename={"before": "from", "after": "to"}):
-    """A function that moved, was renamed or has another signature; `similarity` (0 to 1) where only that share is the same."""
-
-    kept: tuple[str, ...]
-    before: Place
-    after: Place
-    similarity: float | None = None
 
 
 class Check(msgspec.Struct, frozen=True, kw_only=True):
@@ -104,35 +84,10 @@ class Offender(msgspec.Struct, frozen=True, kw_only=True):
     after: Values
 
 
-class Base(msgspec.Struct, frozen=True, kw_only=True):
-    """With what a commit is compared; `task_id` is the task that analyses it, None where it has been analysed."""
-
-    kind: str
-    commit_sha: str
-    task_id: str | None = None
-
-
-class Unmeasured(msgspec.Struct, frozen=True, kw_only=True):
-    """A function that lost its measurement; `before` is what was measured last."""
-
-    function: str
-    before: Values
-    after: Values
-
-
 class Gate(Resource, frozen=True, kw_only=True, rename={"before": "from", "after": "to", "breaks": "break"}):
-    """What the gate says of an analysis; `offending` functions are behind it, of which `functions` are some.
+    """What the gate says of an analysis; `offending` functions are behind it, of which `functions` are some."""
 
-    `result` is `passed`, `failed` or `unknown`, then with the `reason`; `lost` functions are not measured any more, of which
-    `unmeasured` are some.
-    """
-
-    result: str
-    reason: str = ""
-    verdict: str | None = None
-    base: Base
-    lost: int = 0
-    unmeasured: tuple[Unmeasured, ...] = ()
+    passed: bool
     project: str
     before: Point | None
     after: Point
@@ -158,4 +113,3 @@ class Diff(Resource, frozen=True, kw_only=True, rename={"before": "from", "after
     partial: bool = False
     counts: Mapping[str, int]
     functions: tuple[Change, ...]
-    kept: tuple[Kept, ...] = ()

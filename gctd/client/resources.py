@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 
 import msgspec
 
 from terminalkit.client.resources import Resource
 
-_KNOWN = frozenset({"measured", "other_tests", "no_tests"})
 _ENDED = frozenset({"completed", "failed", "expired"})
 
 
@@ -180,10 +179,7 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Entry(msgspec.Struct, frozen=True, kw_only=True):
-    """A function: `function` has the receiver before the name (`*T.Name`); coverages in percent, None where none was measured.
-
-    `state` says how far the coverage is known, `reason` why no further.
-    """
+    """A function: `function` has the receiver before the name (`*T.Name`); coverages in percent, None where none was measured."""
 
     file: str
     function: str
@@ -195,13 +191,6 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
     cyclomatic: int = 0
     coverage: float | None = None
     stmt_coverage: float | None = None
-    state: str = "unknown"
-    reason: str = ""
-
-    @property
-    def known(self) -> bool:
-        """Whether its coverage is known, so that its value says something."""
-        return self.state in _KNOWN
 
 
 class PackageProblem(msgspec.Struct, frozen=True, kw_only=True):
@@ -230,15 +219,6 @@ class Analysis(Resource, frozen=True, kw_only=True):
     entries: Sequence[Entry] = ()
     uncovered: Sequence[PackageProblem] = ()
     warnings: Sequence[LeftOut] = ()
-    measured: Summary | None = None
-    states: Mapping[str, int] | None = None
-    platform: str = ""
-
-    @property
-    def unmeasured(self) -> int | None:
-        """How many functions are not measured; None where the server does not say."""
-        return None if self.measured is None else self.summary.total_funcs - self.measured.total_funcs
-
     engine: str = ""
     crap_version: str = ""
     duration_ms: int = 0

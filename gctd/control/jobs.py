@@ -1,4 +1,4 @@
-"""Jobs: which ones the log asks for. The queue is derived from the log, never the truth (docs/tracker.md)."""
+"""Jobs: which ones the log asks for. The queue is derived from the log, never the truth (DESIGN, section 6)."""
 
 from __future__ import annotations
 

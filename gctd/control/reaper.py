@@ -1,4 +1,4 @@
-"""The reaper brings every task and every registration to an end, even if its workers are lost.
+"""The reaper: brings every task and every registration to an end, whatever became of the workers (DESIGN, promise I4).
 
 It looks at what the read model shows as waiting or running, at which workers are present, and at the queue. All that it does is
 a command under a guard, so it may run in several processes, and a worker that was only slow wins or loses cleanly.

@@ -71,9 +71,6 @@ class Measured:
             metadata=self.analysis.metadata,
             uncovered=self.analysis.uncovered,
             sandbox=self.analysis.sandbox,
-            tests=self.analysis.tests,
-            platform=self.analysis.platform,
-            source=self.analysis.source,
         )
 
 
@@ -116,28 +113,22 @@ class Tracker:
         *,
         project: str | None = None,
         ref: str | None = None,
-        once: bool = False,
         engine: str | None = None,
         context: Context | None = None,
     ) -> Sequence[Outcome[Task, task.TaskEvent]]:
-        """Queue a task for a project of a repository, or for each of them.
-
-        `ref` becomes the root's setting; with `once` it is for these tasks only, and no setting changes.
-        """
+        """Queue a task for a project of a repository, or for each of them; `ref` becomes the root's setting."""
         engine = self._engine(engine)
         ref = None if ref is None else parse_ref(ref)
         project = None if project is None else parse_subdir(project)
         known = await self._ready(repo_url)
         names = self._projects(known, project)
         at = self._now()
-        if ref is not None and not once:
+        if ref is not None:
             root = known.configs.get(ROOT, ProjectConfig())
             known = attrs.evolve(known, configs={**known.configs, ROOT: attrs.evolve(root, ref=ref)})
         ids = self._task_ids(at, len(names))
         queue = [self._queue(known, name, id_, engine, at) for name, id_ in zip(names, ids, strict=True)]
-        if ref is not None and once:
-            queue = [attrs.evolve(one, ref=ref, config=attrs.evolve(one.config, ref=ref)) for one in queue]
-        return await self._request(known, queue, context, ref=None if once else ref)
+        return await self._request(known, queue, context, ref=ref)
 
     async def rescan(
         self, known: Repo, seen: Sequence[ObservedRef], context: Context | None = None
@@ -153,31 +144,6 @@ class Tracker:
         ]
         commits = {one.project: one.commit_sha for one in seen}
         return await self._request(known, queue, context, commits=commits, requests=known.requests)
-
-    async def analyze_base(
-        self, known: Repo, head: Task, commit_sha: str, context: Context | None = None
-    ) -> Outcome[Task, task.TaskEvent]:
-        """Queue a task for another commit of a project, to be analysed as `head` was, for that to be compared with.
-
-        Raises Overtaken where another analysis was asked for since the repository was as `known` has it.
-        """
-        at = self._now()
-        (id_,) = self._task_ids(at, 1)
-        queue = task.QueueTask(
-            id=id_,
-            repo_id=known.id,
-            repo_url=known.url,
-            project=head.project,
-            ref=head.ref,
-            engine=head.engine,
-            max_attempts=self._policy.max_attempts,
-            config=head.config,
-            at=at,
-            commit_sha=commit_sha,
-            baseline=True,
-        )
-        (outcome,) = await self._request(known, [queue], context, requests=known.requests)
-        return outcome
 
     async def rescore(
         self, known: Repo, measured: Sequence[Measured], *, engine: str | None = None, context: Context | None = None

@@ -8,7 +8,6 @@ from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_add
 import attrs
 
 from gctd.domain.errors import BadInput
-from gctd.domain.special_addresses import is_public
 
 IPAddress = IPv4Address | IPv6Address
 
@@ -56,15 +55,18 @@ class AddressPolicy:
 
     def address_problem(self, host: str, address: IPAddress) -> str | None:
         """Why a host must not be connected to at this address; None where it may."""
-        if host in self.hosts:
+        if host in self.hosts or any(address in network for network in self.networks):
             return None
-        listed = any(address in network for network in self.networks)
         inner = embedded(address)
-        if inner is not None and (listed or (isinstance(address, IPv6Address) and address.ipv4_mapped is not None)):
-            return self.address_problem(host, inner)  # a NAT64 network that is listed leads to public hosts only
-        if listed:
-            return None
-        if not is_public(address):
+        if inner is not None:
+            return self.address_problem(host, inner)
+        if (
+            not address.is_global
+            or address.is_multicast
+            or address.is_reserved
+            or address.is_unspecified
+            or _is_site_local(address)
+        ):
             return (
                 f"{host} is at {address}, which is not a public address"
                 if str(address) != host
@@ -86,6 +88,10 @@ def embedded(address: IPAddress) -> IPv4Address | None:
     if address in _NAT64 or (address in _IPV4_COMPATIBLE and int(address) > 1):
         return IPv4Address(int(address) & 0xFFFFFFFF)
     return None
+
+
+def _is_site_local(address: IPAddress) -> bool:
+    return isinstance(address, IPv6Address) and address.is_site_local
 
 
 PUBLIC_ONLY = AddressPolicy()

@@ -1,4 +1,4 @@
-"""The result of a completed task: its summary, and the inputs of its numbers."""
+"""What a completed task leaves behind: the summary, and what made the numbers (DESIGN, section 6)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import attrs
 
 @attrs.frozen(kw_only=True)
 class Summary:
-    """The four figures of a report."""
+    """The four figures of a report (specification, section 2)."""
 
     average: float
     combined: float
@@ -49,9 +49,7 @@ class Analysis:
     """The result of a task. `report` is the engine's whole report, `profile` the coverage profile it was made from.
 
     `sandbox`: what kept the repository's code in while its tests ran: `bubblewrap`, `namespaces` or `none`; empty where that is
-    not known. `measured` is the summary of the functions whose coverage is known, `states` how many functions have each state;
-    both None where the engine did not say. `tests` says what became of each package, `platform` what they were built for.
-    `source`: `tests` where the worker ran them, `upload` where the profile was made elsewhere.
+    not known.
     """
 
     id: str
@@ -71,11 +69,6 @@ class Analysis:
     metadata: Metadata = Metadata()
     uncovered: tuple[PackageProblem, ...] = ()
     sandbox: str = ""
-    measured: Summary | None = None
-    states: dict[str, int] | None = None
-    tests: Blob | None = None
-    platform: str = ""
-    source: str = "tests"
 
 
 @attrs.frozen(kw_only=True)
@@ -83,7 +76,7 @@ class Measurement:
     """The run of a project's tests that a stored analysis was made from, as far as scoring it again needs it.
 
     `task` is the one that ran the tests, `sequence` the position in the log at which its analysis was stored. `metadata` is what
-    was known of the repository then. `tests`, `platform` and `source` as in Analysis.
+    was known of the repository then.
     """
 
     task: str
@@ -95,16 +88,13 @@ class Measurement:
     metadata: Metadata
     uncovered: tuple[PackageProblem, ...]
     sandbox: str = ""
-    tests: Blob | None = None
-    platform: str = ""
-    source: str = "tests"
 
 
 def analysis_id(repo_id: str, project: str) -> str:
-    """The id of a project's analysis: 32 hex digits, the same for every run."""
+    """The id of a project's analysis: 32 hex digits, the same for every run (specification, section 1)."""
     return sha256(f"{repo_id}\n{project}".encode()).hexdigest()[:32]
 
 
 def profile_path(repo_id: str, project: str, commit_sha: str) -> str:
-    """The path of a coverage profile: `coverage/<repo_id>/<project>/<commit_sha>.out`."""
+    """Where a coverage profile is kept: `coverage/<repo_id>/<project>/<commit_sha>.out` (specification, section 1)."""
     return f"coverage/{repo_id}/{project}/{commit_sha}.out"

@@ -1,4 +1,4 @@
-"""Settings of a repository and its projects: the stored values, and the effective values of one project."""
+"""Per-project settings of a repository: what is stored, and what holds for one project (specification, section 2)."""
 
 from __future__ import annotations
 

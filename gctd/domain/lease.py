@@ -1,7 +1,7 @@
 """Attempts and leases: who works on a task or on a discovery, and who may still report on it.
 
 A worker holds a lease from the moment its attempt is started until the attempt ends. Whatever it reports is refused once the
-attempt is over: the fence that makes duplicate deliveries and lost workers harmless (docs/tracker.md).
+attempt is over: the fence that makes duplicate deliveries and lost workers harmless (DESIGN, section 6).
 """
 
 from __future__ import annotations

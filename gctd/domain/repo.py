@@ -19,7 +19,7 @@ CATEGORY = "gctd.repo"
 
 
 class RepoStatus(StrEnum):
-    """The states of a repository."""
+    """The states of a repository (specification, section 3)."""
 
     REGISTERING = "registering"
     READY = "ready"
@@ -110,7 +110,7 @@ class ProjectConfigRemoved:
     at: datetime
 
 
-@REGISTRY.event("AnalysisRequested", version=2, reads=[1])
+@REGISTRY.event("AnalysisRequested", version=2)
 @attrs.frozen(kw_only=True)
 class AnalysisRequested:
     """These tasks were queued together. `commits`: project to the new commit for which a check for updates queued its task."""
@@ -118,6 +118,9 @@ class AnalysisRequested:
     tasks: tuple[str, ...]
     at: datetime
     commits: dict[str, str] = attrs.field(factory=dict)
+
+
+REGISTRY.upcast("AnalysisRequested", 1)(lambda fields: fields)
 
 
 RepoEvent = (
@@ -136,7 +139,7 @@ RepoEvent = (
 # State
 
 
-@REGISTRY.state(CATEGORY, version=2, reads=[1])
+@REGISTRY.state(CATEGORY, version=2)
 @attrs.frozen(kw_only=True)
 class Repo:
     """A repository. `attempt` counts the attempts of the discovery under way; `requested` when it was last asked for.
@@ -164,6 +167,9 @@ class Repo:
     configs: dict[str, ProjectConfig] = attrs.field(factory=dict)
     requests: int = 0
     checked: dict[str, str] = attrs.field(factory=dict)
+
+
+REGISTRY.upcast(CATEGORY, 1)(lambda fields: fields)
 
 
 def evolve(state: Repo | None, event: RepoEvent) -> Repo:
@@ -290,7 +296,7 @@ class RemoveProjectConfig:
 
 @attrs.frozen(kw_only=True)
 class RequestAnalysis:
-    """Queue these tasks; `ref` becomes the root's setting if it is given.
+    """Queue these tasks; `ref` becomes the root's setting where it is given (specification, section 4).
 
     `commits` as in AnalysisRequested. `requests`: refused where analyses were asked for more often than that, since then the
     asker did not know of all tasks.

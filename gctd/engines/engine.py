@@ -10,7 +10,6 @@ import attrs
 
 from gctd.domain.errors import GctdError
 from gctd.domain.options import DEFAULTS, CrapOptions
-from gctd.engines.measurement import TestFacts
 from gctd.engines.report import Report
 
 
@@ -50,8 +49,7 @@ class EngineInput:
     `profile` is the cover profile of the module's tests, None where there is none. `nested` are the directories of other
     modules inside, relative to `module_dir`; directories with a go.mod of their own are left out without being named.
     `cache` is a file of the project's own, outside of the repository, for what parsing gave; None: nothing is kept. `processes`
-    is how many may parse; more than one only from a process without threads. `tests`: what became of the module's tests,
-    None where that is not known.
+    is how many may parse; more than one only from a process without threads.
     """
 
     module_dir: Path
@@ -63,7 +61,6 @@ class EngineInput:
     limits: EngineLimits = EngineLimits()
     cache: Path | None = None
     processes: int = 1
-    tests: TestFacts | None = None
 
 
 class Engine(Protocol):

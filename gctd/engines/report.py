@@ -9,7 +9,6 @@ import attrs
 import msgspec
 
 from gctd.engines.golang.profile import Profile
-from gctd.engines.state import State
 
 FORMAT = "1.1.0"
 
@@ -37,22 +36,12 @@ class Difference:
     crap: float | None
 
 
-class Identity(msgspec.Struct, frozen=True, gc=False):
-    """What a function is known again by (see `gctd.engines.golang.identity`); digests in hex, the sketch in base64."""
-
-    digest: str
-    signature: str
-    tokens: int
-    sketch: bytes
-
-
 class FunctionEntry(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """One function or method.
 
     `file` is relative to the module, with forward slashes; `function` has the receiver before the name (`*T.Name`). Lines
     count from 1. `coverage` is the percentage of covered blocks, `stmt_coverage` that of covered statements as `go tool
-    cover -func` counts them; both None where not known. `crap` follows from `cyclomatic` and `coverage`. `state` says how far
-    the coverage is known, `reason` why no further.
+    cover -func` counts them; both None where not known. `crap` follows from `cyclomatic` and `coverage`.
     """
 
     file: str
@@ -67,23 +56,6 @@ class FunctionEntry(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     stmt_coverage: float | None
     crap: float
     differs: Difference | None = None
-    state: State = State.UNTOLD
-    reason: str = ""
-    identity: Identity | msgspec.UnsetType = msgspec.UNSET
-
-    def risky(self, threshold: float) -> bool:
-        """Whether its value is over the threshold, by a coverage that is known."""
-        return self.crap > threshold and self.state.known
-
-
-@attrs.frozen(kw_only=True)
-class Excluded:
-    """What a rule leaves out: a function, or a whole file (`function` empty, `line` 0); `rule` says which rule."""
-
-    file: str
-    function: str
-    line: int
-    rule: str
 
 
 @attrs.frozen(kw_only=True)
@@ -125,8 +97,7 @@ class Report:
     """The analysis of one module.
 
     `entries` are in order of falling CRAP value, then file, then line. `engine_version` is the engine's own, `crap_version` that
-    of the go-crap whose rules it follows (`v<major>.<minor>.<patch>`). `summary` is that of all functions, `measured` that of
-    those whose coverage is known; `states` counts all functions by state. Both None in reports from before there were states.
+    of the go-crap whose rules it follows (`v<major>.<minor>.<patch>`).
     """
 
     engine: str
@@ -137,9 +108,6 @@ class Report:
     counts: Counts
     profile: ProfileFacts | None = None
     warnings: tuple[ReportWarning, ...] = ()
-    measured: ReportSummary | None = None
-    states: Mapping[str, int] | None = None
-    excluded: tuple[Excluded, ...] = ()
 
 
 class RawEntry(msgspec.Struct, frozen=True):
@@ -162,7 +130,7 @@ class RawEntry(msgspec.Struct, frozen=True):
 
 
 class RawOutput(msgspec.Struct, frozen=True):
-    """The report as go-crap writes it: `raw_output` of an analysis. `version` is the version of the report format."""
+    """The report as go-crap writes it (specification, Analysis: `raw_output`). `version` is the report format's."""
 
     version: str
     summary: Mapping[str, float]

@@ -7,13 +7,11 @@ from __future__ import annotations
 
 import functools
 import math
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
 from operator import attrgetter
 
 from gctd.domain.options import CrapOptions, Missing
 from gctd.engines.report import FunctionEntry, ReportSummary
-from gctd.engines.state import State
 
 
 def crap(cyclomatic: int, coverage: float) -> float:
@@ -61,18 +59,6 @@ def summarize(scores: Iterable[float], threshold: float) -> ReportSummary:
         total += 1
         exceeded += score > threshold
     return ReportSummary(average=combined / total if total else 0.0, combined=combined, exceeded=exceeded, total_funcs=total)
-
-
-def measured_summary(entries: Iterable[FunctionEntry], threshold: float) -> ReportSummary:
-    """The summary of the functions whose coverage is known."""
-    return summarize((entry.crap for entry in entries if entry.state.known), threshold)
-
-
-def states_of(entries: Sequence[FunctionEntry], excluded: int) -> Mapping[str, int]:
-    """How many functions have each state; `excluded` is how many a rule leaves out."""
-    counted = Counter(entry.state for entry in entries)
-    counted[State.EXCLUDED] += excluded
-    return {state.value: counted[state] for state in State if counted[state]}
 
 
 def worst_first(entries: Iterable[FunctionEntry]) -> tuple[FunctionEntry, ...]:

@@ -35,16 +35,12 @@ class Metric(StrEnum):
 
 @attrs.frozen(kw_only=True)
 class BadgeFigures:
-    """What badges are made of: `summary` is that of the functions whose coverage is known, `unmeasured` counts the others.
-
-    `coverage` in per cent, None: it is not known; `partial`: that of some packages is missing.
-    """
+    """What badges are made of. `coverage` in per cent, None: it is not known; `partial`: that of some packages is missing."""
 
     summary: Summary
     threshold: float
     coverage: float | None = None
     partial: bool = False
-    unmeasured: int = 0
 
 
 @attrs.frozen
@@ -108,21 +104,12 @@ def _grade(summary: Summary) -> tuple[str, str] | None:
     return next((letter, colour) for most, letter, colour in GRADES if share <= most)
 
 
-def _known(figures: BadgeFigures) -> tuple[str, str] | None:
-    """What is shown where nothing was measured: zero functions over the threshold would be an answer."""
-    return (UNKNOWN, NEUTRAL) if figures.unmeasured and not figures.summary.total_funcs else None
-
-
 def _average(figures: BadgeFigures) -> tuple[str, str]:
-    if (unknown := _known(figures)) is not None:
-        return unknown
     value = figures.summary.average
     return f"{value:.1f}", _by(value, (5.0, GOOD), (15.0, FAIR), (figures.threshold, POOR))
 
 
 def _exceeded(figures: BadgeFigures) -> tuple[str, str]:
-    if (unknown := _known(figures)) is not None:
-        return unknown
     found = _grade(figures.summary)
     return f"{figures.summary.exceeded:,}", found[1] if found else NEUTRAL
 
@@ -138,9 +125,9 @@ def _coverage(figures: BadgeFigures) -> tuple[str, str]:
 
 _VALUES: Mapping[Metric, Callable[[BadgeFigures], tuple[str, str]]] = {
     Metric.AVERAGE: _average,
-    Metric.TOTAL: lambda figures: _known(figures) or (f"{figures.summary.combined:,.0f}", PLAIN),
+    Metric.TOTAL: lambda figures: (f"{figures.summary.combined:,.0f}", PLAIN),
     Metric.EXCEEDED: _exceeded,
-    Metric.FUNCTIONS: lambda figures: (f"{figures.summary.total_funcs + figures.unmeasured:,}", PLAIN),
+    Metric.FUNCTIONS: lambda figures: (f"{figures.summary.total_funcs:,}", PLAIN),
     Metric.COVERAGE: _coverage,
     Metric.GRADE: lambda figures: _grade(figures.summary) or (UNKNOWN, NEUTRAL),
 }

@@ -23,10 +23,8 @@ class FunctionRow:
     cyclomatic: int = member()
     coverage: float | None = member(description="of blocks")
     stmt_coverage: float | None = member(description="of statements, as `go tool cover -func` counts")
-    exceeded: bool | None = member(description="whether the value is over the project's threshold; empty: not measured")
+    exceeded: bool = member(description="whether the value is over the project's threshold")
     coverage_needed: float | None = member(description="with which it would not be; empty where no coverage is enough")
-    state: str = member(description="how far the coverage is known")
-    reason: str = member(description="why no further")
 
 
 def functions_csv(entries: Sequence[FunctionEntry], threshold: float) -> bytes:
@@ -46,9 +44,6 @@ def _row(entry: FunctionEntry, threshold: float) -> FunctionRow:
         cyclomatic=entry.cyclomatic,
         coverage=entry.coverage,
         stmt_coverage=entry.stmt_coverage,
-        exceeded=entry.crap > threshold if entry.state.known else None,
+        exceeded=entry.crap > threshold,
         coverage_needed=coverage_needed(entry.cyclomatic, threshold),
-        state=entry.state.value,
-        # A spreadsheet would take a text that begins so for a formula.
-        reason=f"'{entry.reason}" if entry.reason.startswith(("=", "+", "-", "@")) else entry.reason,
     )

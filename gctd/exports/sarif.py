@@ -25,9 +25,6 @@ SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sar
 MOST = 25_000
 """Results in one file: what GitHub's code scanning takes; the worst come first."""
 
-NOTES = 1_000
-"""Functions that are named one by one because their coverage is not known."""
-
 _ROOT = "SRCROOT"
 _RISKY, _COVERABLE, _UNCOVERED, _LEFT_OUT = "crap/too-complex", "crap/too-little-coverage", "coverage/none", "analysis/left-out"
 _RULES: Sequence[dict[str, Any]] = (
@@ -52,7 +49,7 @@ _RULES: Sequence[dict[str, Any]] = (
         "name": "PackageWithoutCoverage",
         "shortDescription": {"text": "No coverage of the package is known."},
         "fullDescription": {
-            "text": "Its tests failed, could not be built, or there are none. Its functions have a state that says which."
+            "text": "Its tests failed, could not be built, or there are none; its functions count as not covered."
         },
         "help": {"text": "Read the log of the attempt to see why."},
         "defaultConfiguration": {"level": "note"},
@@ -72,7 +69,7 @@ _INDEX = {rule["id"]: index for index, rule in enumerate(_RULES)}
 def sarif(analysis: AnalysisView, report: Report, *, version: str) -> bytes:
     """The SARIF file of an analysis; `version` is this program's. Paths are relative to the root of the repository."""
     threshold = threshold_of(analysis.flags)
-    over = [entry for entry in report.entries if entry.risky(threshold)]
+    over = [entry for entry in report.entries if entry.crap > threshold]
     results = [*_results(analysis, over[:MOST], _ordinals(report.entries), threshold), *_packages(analysis)][:MOST]
     notes = [
         {
@@ -82,17 +79,6 @@ def sarif(analysis: AnalysisView, report: Report, *, version: str) -> bytes:
         }
         for warning in report.warnings
     ]
-    unmeasured = [entry for entry in report.entries if entry.crap > threshold and not entry.state.known]
-    notes += [
-        {
-            "level": "note",
-            "message": {"text": f"{one.file}:{one.line} {one.function} is not measured ({one.state.value}): {one.reason}"},
-            "associatedRule": {"id": _LEFT_OUT, "index": _INDEX[_LEFT_OUT]},
-        }
-        for one in unmeasured[:NOTES]
-    ]
-    if len(unmeasured) > NOTES:
-        notes.append({"level": "note", "message": {"text": f"{len(unmeasured) - NOTES} more functions are not measured"}})
     if len(over) > MOST:
         notes.append({"level": "note", "message": {"text": f"{len(over) - MOST} more functions are over {threshold:g}"}})
     driver = {"name": "gctd", "version": version, "rules": _RULES}
@@ -121,8 +107,7 @@ def sarif(analysis: AnalysisView, report: Report, *, version: str) -> bytes:
             "threshold": threshold,
             "average": analysis.summary.average,
             "combined": analysis.summary.combined,
-            "exceeded": analysis.risky,
-            "states": analysis.states,
+            "exceeded": analysis.summary.exceeded,
             "totalFuncs": analysis.summary.total_funcs,
         },
     }

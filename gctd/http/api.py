@@ -83,5 +83,5 @@ SCREENS = (
 def pages() -> Pages:
     """The dashboard; where it was not built, a plain page that says so."""
     if files("gctd.http").joinpath("dashboard", "index.html").is_file():
-        return Pages("gctd.http", "dashboard", paths=SCREENS, answers_all=True)
-    return Pages("gctd.http", "page", prefix="/plain/", paths=SCREENS, answers_all=True)
+        return Pages("gctd.http", "dashboard", paths=SCREENS)
+    return Pages("gctd.http", "page", prefix="/plain/", paths=SCREENS)

@@ -1,4 +1,4 @@
-"""The bodies of the answers of the tracker's API (docs/api.md)."""
+"""What the tracker's API answers with: the resources of the specification, section 2, and what we add to them."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class ProfileBody:
 
 @message
 class RepoBody:
-    """A repository. Clients rely on the capital letters of some members."""
+    """A repository; its members are capitalised as in the specification."""
 
     ID: str = member()
     URL: str = member()
@@ -116,15 +116,11 @@ class AnalysisBody:
     project: str = member()
     task_id: str = member()
     repo_info: RepoInfoBody = member()
-    summary: Summary = member(description="of all functions")
-    measured: Summary | None = member(description="of the functions whose coverage is known; null: the engine did not say")
-    states: dict[str, int] | None = member(description="how many functions have each state; null: the engine did not say")
+    summary: Summary = member()
     engine: str = member()
     engine_version: str = member()
     crap_version: str = member()
     go_version: str = member()
-    platform: str = member(description="what the packages were built for, as linux/amd64; empty where that is not known")
-    coverage_source: str = member(description="tests: a worker ran them; upload: the coverage profile was made elsewhere")
     flags: tuple[str, ...] = member(description="flags of the test run")
     profile_digest: str | None = member(description="SHA-256 of the coverage profile")
     profile_path: str | None = member()
@@ -140,11 +136,10 @@ class AnalysisBody:
     entries: Any | Unset = member(default=UNSET, description="functions, highest score first; not in lists")
     raw_output: Any | Unset = member(default=UNSET, description="the report in go-crap's own form; not in lists")
     warnings: Any | Unset = member(default=UNSET, description="files that were left out, and why; not in lists")
-    excluded: Any | Unset = member(default=UNSET, description="functions and files that a rule leaves out; not in lists")
 
     @classmethod
     def of(cls, analysis: AnalysisView, parts: Mapping[str, Any] | None = None) -> AnalysisBody:
-        """The analysis of a row; `parts` are source, entries, raw_output, warnings and excluded, where they are wanted."""
+        """The analysis of a row; `parts` are source, entries, raw_output and warnings, where they are wanted."""
         return cls(
             id=analysis.analysis_id,
             repo_id=analysis.repo_id,
@@ -154,14 +149,10 @@ class AnalysisBody:
                 url=analysis.repo_url, ref=analysis.ref, commit_sha=analysis.commit_sha, metadata=analysis.metadata
             ),
             summary=analysis.summary,
-            measured=analysis.known,
-            states=analysis.states,
             engine=analysis.engine,
             engine_version=analysis.engine_version,
             crap_version=analysis.crap_version,
             go_version=analysis.go_version,
-            platform=analysis.platform,
-            coverage_source=analysis.source,
             flags=analysis.flags,
             profile_digest=analysis.profile_digest,
             profile_path=analysis.profile_path,

@@ -31,7 +31,6 @@ class EventCategory(StrEnum):
 
     REPO = "repo"
     TASK = "task"
-    VERDICT = "verdict"
     WORKER = "worker"
 
 

@@ -22,7 +22,7 @@ POSITION: Schema = {"type": "string", "format": "position-cursor"}
 """The same, of a list that is in the order of the log."""
 SEQUENCE: Schema = {"type": "string", "format": "sequence-cursor"}
 """The same, of the log itself."""
-AGGREGATE: Schema = {"type": "string", "pattern": r"^gctd\.(repo|task|verdict|worker)\.[A-Za-z0-9_-]{1,128}$"}
+AGGREGATE: Schema = {"type": "string", "pattern": r"^gctd\.(repo|task|worker)\.[A-Za-z0-9_-]{1,128}$"}
 """An aggregate by its subject."""
 ENGINE: Schema = {"type": ["string", "null"], "enum": [*NAMES, None]}
 """One of the engines that there are."""

@@ -7,20 +7,25 @@ from typing import Any
 
 import msgspec
 
+from eventlog import EventLog
 from gctd.domain.repo import Repo
 from gctd.domain.task import Task, TaskLogStored, TaskStageReached
-from gctd.domain.verdict import Verdict
 from gctd.domain.worker import Worker
 from gctd.http.bodies import RepoBody, TaskBody
+from gctd.readmodel.changes import DECIDERS
 from gctd.readmodel.views import RepoView, TaskView
 from httpkit.messages.encoding import encode
 from httpkit.sse.frames import Frame
 from projections.model import timestamp_text
-from servicekit.feed import EventChange
+from servicekit.feed import CommitFrames, EventChange
 
 
-def show(happened: EventChange) -> Iterable[Frame]:
-    """The frame of an event."""
+def frames(log: EventLog) -> CommitFrames:
+    """The frames of the tracker's commits."""
+    return CommitFrames(log, DECIDERS, _frames)
+
+
+def _frames(happened: EventChange) -> Iterable[Frame]:
     name, body = _shown(happened.event.data, happened.after, happened.sequence)
     return (Frame(happened.event.position, name, body),)
 
@@ -43,16 +48,5 @@ def _shown(event: Any, state: Any, sequence: int) -> tuple[str, bytes]:
         return "task", task_body[:-1] + b',"deleted":true}' if state.deleted else task_body
     if isinstance(state, Repo):
         return "repo", encode(RepoBody.of(RepoView.of_state(state, sequence)))
-    if isinstance(state, Verdict):
-        return "verdict", msgspec.json.encode(
-            {
-                "id": state.id,
-                "analysis_id": state.analysis_id,
-                "commit_sha": state.commit_sha,
-                "base": state.base,
-                "base_commit": state.base_commit,
-                "result": state.result,
-            }
-        )
     assert isinstance(state, Worker)
     return "worker", msgspec.json.encode(state)

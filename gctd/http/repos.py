@@ -1,4 +1,4 @@
-"""Routes of repositories and of their analyses."""
+"""Routes of repositories and of their analyses (specification, section 4)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from gctd.http.services import Services
 from gctd.http.tasks.routes import PAGE, full_analysis
 from gctd.readmodel.views import RepoView
 from httpkit.messages.fields import member, message, path, query
-from httpkit.messages.paging import decode_cursor, page_of
+from httpkit.messages.paging import decode_cursor, encode_cursor
 from httpkit.routes import Answer, Call, Route
 from servicekit.command_context import context
 
@@ -76,7 +76,8 @@ async def list_repos(request: ListRepos, call: Call[Services]) -> Answer[Sequenc
     """All registered repositories, whatever their state, by URL."""
     after = decode_cursor(request.cursor, tuple[str, str]) if request.cursor is not None else ("", "")
     found = await call.services.queries.repos_by_url(after=after, limit=request.limit + 1)
-    page, more = page_of(found, request.limit, lambda repo: (repo.url, repo.id))
+    page = found[: request.limit]
+    more = encode_cursor((page[-1].url, page[-1].id)) if len(found) > len(page) else None
     return Answer([RepoBody.of(repo) for repo in page], cursor=more)
 
 
@@ -85,7 +86,8 @@ async def list_analyses(request: ListAnalyses, call: Call[Services]) -> Answer[S
     found = await call.services.queries.latest_analyses(
         after=decode_cursor(request.cursor, tuple[str, str]) if request.cursor is not None else None, limit=request.limit + 1
     )
-    page, more = page_of(found, request.limit, lambda analysis: (analysis.repo_url, analysis.project))
+    page = found[: request.limit]
+    more = encode_cursor((page[-1].repo_url, page[-1].project)) if len(found) > len(page) else None
     return Answer([AnalysisBody.of(analysis) for analysis in page], cursor=more)
 
 

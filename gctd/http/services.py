@@ -6,8 +6,6 @@ import attrs
 
 from eventlog.broker.blobs import Blobs
 from eventlog.broker.presence import Presence
-from gctd.control.baselines import Baselines
-from gctd.control.judging import Judging
 from gctd.control.rescoring import Rescoring
 from gctd.control.tracker import Tracker
 from gctd.control.updates import Updates
@@ -28,8 +26,6 @@ class Services:
     tracker: Tracker
     updates: Updates
     rescoring: Rescoring
-    baselines: Baselines
-    judging: Judging
     defaults: ProjectConfig
     queries: TrackerQueries
     blobs: Blobs

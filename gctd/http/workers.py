@@ -1,4 +1,4 @@
-"""Routes of workers."""
+"""Routes of workers (specification, section 4)."""
 
 from __future__ import annotations
 

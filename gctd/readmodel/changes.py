@@ -5,15 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from eventlog import Decider
-from gctd.domain import repo, task, verdict, worker
+from gctd.domain import repo, task, worker
 from gctd.domain.repo import REPO
 from gctd.domain.task import TASK
-from gctd.domain.verdict import VERDICT
 from gctd.domain.worker import WORKER
 
-DECIDERS: dict[str, Decider[Any, Any, Any]] = {
-    repo.CATEGORY: REPO,
-    task.CATEGORY: TASK,
-    verdict.CATEGORY: VERDICT,
-    worker.CATEGORY: WORKER,
-}
+DECIDERS: dict[str, Decider[Any, Any, Any]] = {repo.CATEGORY: REPO, task.CATEGORY: TASK, worker.CATEGORY: WORKER}

@@ -5,21 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from eventlog import Commit
-from gctd.domain import repo, task, verdict, worker
+from gctd.domain import repo, task, worker
 from gctd.domain.registry import REGISTRY
 from gctd.readmodel.tables import (
     ANALYSES,
     REPOS,
     TASKS,
-    VERDICTS,
     WORKERS,
     analysis_row,
     repo_row,
     task_row,
-    verdict_row,
     worker_row,
 )
-from projections.model import Change, Delete, Projection, Put, ReadModel, SettingNames
+from projections.model import Change, Delete, Projection, Put, ReadModel
 
 
 def _repo(commit: Commit) -> Iterable[Change]:
@@ -50,10 +48,6 @@ def _worker(commit: Commit) -> Iterable[Change]:
     return (Put(WORKERS, worker_row(commit.state, commit.sequence)),)
 
 
-def _verdict(commit: Commit) -> Iterable[Change]:
-    return (Put(VERDICTS, verdict_row(commit.state, commit.sequence)),)
-
-
 MODEL = ReadModel(
     name="tracker",
     stream="GCTD",
@@ -61,11 +55,8 @@ MODEL = ReadModel(
     projections=(
         Projection("repos", 1, (REPOS,), {repo.CATEGORY: _repo}, latest=frozenset({repo.CATEGORY})),
         Projection("tasks", 3, (TASKS,), {task.CATEGORY: _task}, latest=frozenset({task.CATEGORY})),
-        Projection("analyses", 4, (ANALYSES,), {task.CATEGORY: _analysis}),
-        Projection("verdicts", 1, (VERDICTS,), {verdict.CATEGORY: _verdict}, latest=frozenset({verdict.CATEGORY})),
+        Projection("analyses", 3, (ANALYSES,), {task.CATEGORY: _analysis}),
         Projection("workers", 1, (WORKERS,), {worker.CATEGORY: _worker}, latest=frozenset({worker.CATEGORY})),
     ),
     migrations="gctd.readmodel.migrations",
-    folds={decider.category: decider.fold for decider in (repo.REPO, task.TASK, worker.WORKER)},
-    settings=SettingNames(prefix="GCTD"),
 )

@@ -8,19 +8,16 @@ from datetime import datetime
 import attrs
 
 from gctd.readmodel.attempts import AttemptView, attempts_of
-from gctd.readmodel.views import AnalysisView, RepoView, TaskView, VerdictView, WorkerView
+from gctd.readmodel.views import AnalysisView, RepoView, TaskView, WorkerView
 from projections.store import Argument, Queryable
 
 LATEST = """
     SELECT * FROM analyses AS newest
     WHERE sequence = (
-        SELECT sequence FROM analyses WHERE repo_id = newest.repo_id AND project = newest.project AND NOT baseline
+        SELECT sequence FROM analyses WHERE repo_id = newest.repo_id AND project = newest.project
         ORDER BY measured DESC, sequence DESC LIMIT 1
     )"""
-"""The latest analysis of each project: that of the last test run, and of its scorings the last.
-
-One that was only made for others to be compared with is never the latest.
-"""
+"""The latest analysis of each project: that of the last test run, and of its scorings the last."""
 
 
 @attrs.frozen
@@ -131,8 +128,7 @@ class TrackerQueries:
     async def analysis(self, analysis_id: str) -> AnalysisView | None:
         """The latest analysis with that id."""
         row = await self._store.fetch_one(
-            "SELECT * FROM analyses WHERE analysis_id = $1 AND NOT baseline ORDER BY measured DESC, sequence DESC LIMIT 1",
-            analysis_id,
+            "SELECT * FROM analyses WHERE analysis_id = $1 ORDER BY measured DESC, sequence DESC LIMIT 1", analysis_id
         )
         return AnalysisView.of(row) if row else None
 
@@ -165,52 +161,6 @@ class TrackerQueries:
         )
         return [AnalysisView.of(row) for row in rows]
 
-    async def analyses_at(self, analysis_id: str, commit_sha: str) -> Sequence[AnalysisView]:
-        """All analyses of a commit of a project, the first one first: what was said of a commit stays so."""
-        rows = await self._store.fetch(
-            "SELECT * FROM analyses WHERE analysis_id = $1 AND commit_sha = $2 ORDER BY measured, sequence",
-            analysis_id,
-            commit_sha,
-        )
-        return [AnalysisView.of(row) for row in rows]
-
-    async def commits_before(self, analysis_id: str, ref: str, commit_sha: str, *, limit: int) -> Sequence[str]:
-        """The commits of a ref that were analysed before this commit was for the first time, the last first."""
-        rows = await self._store.fetch(
-            """
-            SELECT commit_sha, max(sequence) AS latest FROM analyses
-            WHERE analysis_id = $1 AND ref = $2 AND commit_sha <> $3 AND NOT baseline AND sequence < (
-                SELECT min(sequence) FROM analyses WHERE analysis_id = $1 AND ref = $2 AND commit_sha = $3
-            ) GROUP BY commit_sha ORDER BY latest DESC LIMIT $4""",
-            analysis_id,
-            ref,
-            commit_sha,
-            limit,
-        )
-        return [row["commit_sha"] for row in rows]
-
-    async def verdict(self, verdict_id: str) -> VerdictView | None:
-        """A verdict by its id."""
-        row = await self._store.fetch_one("SELECT * FROM verdicts WHERE id = $1", verdict_id)
-        return VerdictView.of(row) if row else None
-
-    async def verdicts_waiting(self, *, limit: int) -> Sequence[VerdictView]:
-        """Verdicts that were asked for and are not given, the oldest first."""
-        rows = await self._store.fetch("SELECT * FROM verdicts WHERE result = 'unknown' ORDER BY asked_at, id LIMIT $1", limit)
-        return [VerdictView.of(row) for row in rows]
-
-    async def tasks_of_commit(self, repo_id: str, project: str, commit_sha: str) -> Sequence[TaskView]:
-        """The tasks that are bound to a commit of a project, the newest first."""
-        rows = await self._store.fetch(
-            """
-            SELECT * FROM tasks WHERE repo_id = $1 AND project = $2 AND commit_sha = $3 AND rescored_from IS NULL
-            ORDER BY created_at DESC, id DESC""",
-            repo_id,
-            project,
-            commit_sha,
-        )
-        return [TaskView.of(row) for row in rows]
-
     async def latest_analyses(self, *, after: tuple[str, str] | None = None, limit: int) -> Sequence[AnalysisView]:
         """The latest analysis of each project, by repository and project; `after` are those of the last one known."""
         sql = LATEST
@@ -229,7 +179,7 @@ class TrackerQueries:
 
     async def measured_analyses(self, repo_id: str, project: str | None = None) -> Sequence[AnalysisView]:
         """The analyses of a repository (of one project) for which tests were run, the last first."""
-        sql = "SELECT * FROM analyses WHERE repo_id = $1 AND rescored_from IS NULL AND NOT baseline"
+        sql = "SELECT * FROM analyses WHERE repo_id = $1 AND rescored_from IS NULL"
         arguments: list[Argument] = [repo_id]
         if project is not None:
             arguments.append(project)

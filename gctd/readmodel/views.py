@@ -13,7 +13,6 @@ from gctd.domain.config import ProjectConfig
 from gctd.domain.project import Project
 from gctd.domain.repo import Repo
 from gctd.domain.task import Task
-from gctd.domain.verdict import Finding, Result, Rules
 from gctd.readmodel.tables import REPOS, TASKS, repo_row, task_row
 from projections.model import Table, timestamp_text
 from projections.store import Row
@@ -102,11 +101,7 @@ class TaskView:
 
 @attrs.frozen(kw_only=True)
 class AnalysisView:
-    """The result of one task; its report is in the blob store.
-
-    `known` is the summary of the functions whose coverage is known, `states` how many functions have each state; None where the
-    engine did not say. `baseline`: it was only made for others to be compared with.
-    """
+    """The result of one task; its report is in the blob store."""
 
     analysis_id: str
     task_id: str
@@ -133,16 +128,6 @@ class AnalysisView:
     rescored_from: str | None
     measured: int
     sandbox: str
-    known: Summary | None
-    states: dict[str, int] | None
-    platform: str
-    source: str
-    baseline: bool
-
-    @property
-    def risky(self) -> int:
-        """Functions over the threshold of whose coverage enough is known; all of them where the engine did not say."""
-        return (self.known or self.summary).exceeded
 
     @classmethod
     def of(cls, row: Row) -> AnalysisView:
@@ -152,37 +137,7 @@ class AnalysisView:
         fields["flags"] = _decoded(fields["flags"], tuple[str, ...])
         fields["metadata"] = _decoded(fields["metadata"], Metadata)
         fields["uncovered"] = _decoded(fields["uncovered"], tuple[PackageProblem, ...])
-        fields["known"] = _decoded(fields["known"], Summary | None)
-        fields["states"] = _decoded(fields["states"], dict[str, int] | None)
-        fields["baseline"] = bool(fields["baseline"])
         return cls(summary=summary, **fields)
-
-
-@attrs.frozen(kw_only=True)
-class VerdictView:
-    """What the gate says of a commit; `result` is `unknown` until it is given."""
-
-    id: str
-    repo_id: str
-    analysis_id: str
-    head_task: str
-    commit_sha: str
-    base: str
-    kind: str
-    base_commit: str
-    rules: Rules
-    result: Result
-    base_task: str
-    checks: tuple[Finding, ...]
-    asked_at: str
-    given_at: str | None
-    sequence: int
-
-    @classmethod
-    def of(cls, row: Row) -> VerdictView:
-        """The verdict in a row of `verdicts`."""
-        decoded = {"rules": _decoded(row["rules"], Rules), "checks": _decoded(row["checks"], tuple[Finding, ...])}
-        return cls(**{**row, **decoded, "result": Result(row["result"])})
 
 
 @attrs.frozen(kw_only=True)

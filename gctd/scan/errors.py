@@ -18,13 +18,9 @@ class ScanError(GctdError):
 
 
 class ProcessError(ScanError):
-    """A program could not be started, or its supervisor was lost; nothing of it runs any more."""
+    """A program could not be started, or its warden was lost; nothing of it runs any more."""
 
     status = HTTPStatus.INTERNAL_SERVER_ERROR
-
-
-class UnsafeFile(ScanError):
-    """A file or directory that untrusted code could write is not what it has to be: the text says why it is not read."""
 
 
 class GitError(ScanError):

@@ -17,7 +17,7 @@ from eventlog.broker.text_streams import TextStreams
 from eventlog.jetstream.log import JetStreamLog
 from eventlog.jetstream.transport.connection import Connection
 from gctd.control.jobs import CONSUMER, STREAM
-from gctd.domain import repo, task, verdict, worker  # noqa: F401 - importing them registers their events
+from gctd.domain import repo, task, worker  # noqa: F401 - importing them registers their events
 from gctd.domain.registry import REGISTRY
 from gctd.settings import Settings
 from gctd.wiring import attempt_logs as logs
@@ -60,20 +60,14 @@ async def open_broker(settings: Settings, *, name: str) -> AsyncIterator[Broker]
         for drift in await streams.apply(connection, declared):
             _log.warning("stream differs from its declaration", drift=str(drift))
 
-        yield broker_on(connection, JetStreamLog(connection, EVENTS, REGISTRY), declared)
+        async def repair() -> None:
+            await streams.apply(connection, declared)
 
-
-def broker_on(connection: Connection, log: JetStreamLog, declared: Declarations) -> Broker:
-    """The streams and buckets on a connection, which are there as they are declared."""
-
-    async def repair() -> None:
-        await streams.apply(connection, declared)
-
-    return Broker(
-        connection=connection,
-        log=log,
-        queue=WorkQueue(connection, JOBS, CONSUMER, repair=repair),
-        presence=Presence(connection, WORKERS),
-        blobs=BlobStore(connection, BLOBS),
-        logs=TextStreams(connection, logs.STREAM, prefix=logs.PREFIX),
-    )
+        yield Broker(
+            connection=connection,
+            log=JetStreamLog(connection, EVENTS, REGISTRY),
+            queue=WorkQueue(connection, JOBS, CONSUMER, repair=repair),
+            presence=Presence(connection, WORKERS),
+            blobs=BlobStore(connection, BLOBS),
+            logs=TextStreams(connection, logs.STREAM, prefix=logs.PREFIX),
+        )

@@ -24,9 +24,6 @@ from gctd.worker.reports import now
 
 _log = structlog.get_logger(__name__)
 
-_OWN = ">>>"
-"""How lines of the worker itself begin."""
-
 EVERY = 0.4
 """Seconds between two chunks that are published, at least."""
 SLOWER = 2.0
@@ -67,14 +64,13 @@ class Recording:
         self._publishing: asyncio.Task[None] | None = None
 
     def line(self, text: str) -> None:
-        """Add a line. One that looks like a line of our own is marked: what tests write never passes for what the worker says."""
+        """Add a line."""
         self._worth_keeping = True
-        text = readable(text)
-        self._add(f"| {text}" if text.lstrip().startswith(_OWN) else text)
+        self._add(text)
 
     def mark(self, text: str) -> None:
         """Add a line of our own, with the time: where a stage begins, how the attempt ended."""
-        self._add(f"{_OWN} {now().strftime('%Y-%m-%dT%H:%M:%SZ')} {text}")
+        self._add(f">>> {now().strftime('%Y-%m-%dT%H:%M:%SZ')} {text}")
 
     def completed(self) -> None:
         """Add that the attempt has a result, where the log is kept."""

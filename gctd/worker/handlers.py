@@ -1,6 +1,6 @@
 """A job from the queue, seen through: start an attempt, do the work under its lease, report how it ended.
 
-Discoveries and scans go the same way; what differs between them is in `_JobFlow`.
+Discoveries and scans go the same way; what differs between them is in `_Course`.
 """
 
 from __future__ import annotations
@@ -32,7 +32,6 @@ from gctd.worker.reports import now, report
 from gctd.worker.work import Discovered, OnStage, Work, WorkFailed
 
 _log = structlog.get_logger(__name__)
-_Logger = structlog.stdlib.BoundLogger
 
 
 class _Attempted(Protocol):
@@ -55,7 +54,7 @@ R = TypeVar("R")
 
 
 @attrs.frozen(kw_only=True)
-class _JobFlow(Generic[S, R]):
+class _Course(Generic[S, R]):
     """How one kind of job goes: its aggregate, the work, and the commands that report on it."""
 
     decider: Decider[S, Any, Any]
@@ -69,10 +68,10 @@ class _JobFlow(Generic[S, R]):
 
 
 @attrs.frozen(kw_only=True)
-class _RunningAttempt(Generic[S, R]):
+class _Begun(Generic[S, R]):
     """An attempt under way: `state` as it began, at that sequence of the log."""
 
-    flow: _JobFlow[S, R]
+    course: _Course[S, R]
     job: Job
     state: S
     sequence: int
@@ -169,60 +168,56 @@ class Handlers:
         finally:
             self._acknowledging = None
 
-    async def _run(self, flow: _JobFlow[S, R], job: Job, context: Context) -> None:
-        log = _log.bind(aggregate=flow.decider.aggregate(job.id).subject)
+    async def _run(self, course: _Course[S, R], job: Job, context: Context) -> None:
+        log = _log.bind(aggregate=course.decider.aggregate(job.id).subject)
         try:
-            started = await report(self._commands, flow.decider, job.id, flow.start, context)
+            started = await report(self._commands, course.decider, job.id, course.start, context)
         except (Refused, NotFound) as refusal:
             log.info("job not taken", reason=str(refusal))
-            await self._hand_back(flow, job)
+            await self._hand_back(course, job)
             return
         state = started.state
-        recording = Recording() if flow.store_log is None else self._logs.of(state.id, state.attempt)
+        recording = Recording() if course.store_log is None else self._logs.of(state.id, state.attempt)
         async with recording.published():
-            running = _RunningAttempt(
-                flow=flow, job=job, state=state, sequence=started.sequence, context=context, recording=recording
-            )
-            await self._work(running, log.bind(attempt=state.attempt))
+            begun = _Begun(course=course, job=job, state=state, sequence=started.sequence, context=context, recording=recording)
+            await self._work(begun, log.bind(attempt=state.attempt))
 
-    async def _work(self, running: _RunningAttempt[S, R], log: _Logger) -> None:
-        flow, state, recording = running.flow, running.state, running.recording
+    async def _work(self, begun: _Begun[S, R], log: structlog.stdlib.BoundLogger) -> None:
+        course, state, recording = begun.course, begun.state, begun.recording
         log.info("attempt started")
         delay = self._retry.after(state.attempt)
         try:
             result = await attempt(
                 self._log,
-                running.job,
-                flow.decider.aggregate(state.id),
-                after=running.sequence,
+                begun.job,
+                course.decider.aggregate(state.id),
+                after=begun.sequence,
                 held=lambda later: later.lease == state.lease,
-                work=lambda: flow.work(state, self._stages(running), recording.line),
+                work=lambda: course.work(state, self._stages(begun), recording.line),
             )
         except AttemptOver as over:
             log.info("attempt was ended from outside")
-            await running.job.ack()
-            await self._ended_from_outside(running, over.state)
+            await begun.job.ack()
+            await self._ended_from_outside(begun, over.state)
         except WorkFailed as failure:
             log.info("attempt failed", reason=str(failure), permanent=failure.permanent)
-            await self._fail(running, str(failure), delay, permanent=failure.permanent)
+            await self._fail(begun, str(failure), delay, permanent=failure.permanent)
         except asyncio.CancelledError:
-            await asyncio.shield(self._fail(running, "the worker was stopped", 0, permanent=False))
+            await asyncio.shield(self._fail(begun, "the worker was stopped", 0, permanent=False))
             raise
         except Exception as error:
             log.exception("attempt failed in a way that is not the repository's")
-            await self._fail(running, f"internal error: {error!r}", delay, permanent=False)
+            await self._fail(begun, f"internal error: {error!r}", delay, permanent=False)
         else:
             recording.completed()
             stored = await recording.stored()
-            reporting = asyncio.create_task(self._finish(running, lambda: flow.finish(state, result, stored), log))
+            reporting = asyncio.create_task(self._finish(begun, lambda: course.finish(state, result, stored), log))
             self._reporting.add(reporting)
             reporting.add_done_callback(self._reporting.discard)
 
-    async def _finish(
-        self, running: _RunningAttempt[S, R], command: Callable[[], Any], log: structlog.stdlib.BoundLogger
-    ) -> None:
+    async def _finish(self, begun: _Begun[S, R], command: Callable[[], Any], log: structlog.stdlib.BoundLogger) -> None:
         try:
-            await self._report(running, command)
+            await self._report(begun, command)
         except EventLogError as error:
             # The job comes again when its lease lapses, or the control plane gives the task to another worker.
             log.warning("result not reported", error=str(error))
@@ -234,51 +229,51 @@ class Handlers:
         else:
             log.info("attempt finished")
 
-    async def _ended_from_outside(self, running: _RunningAttempt[S, R], after: S) -> None:
+    async def _ended_from_outside(self, begun: _Begun[S, R], after: S) -> None:
         """Keep the log of an attempt that a user or the control plane has ended, unless nobody can look at it."""
-        state, make = running.state, running.flow.store_log
+        state, make = begun.state, begun.course.store_log
         if make is None or getattr(after, "deleted", False):
             return
-        running.recording.mark(f"ended from outside: {after.reason}" if after.reason else "ended from outside")
-        stored = await running.recording.stored()
+        begun.recording.mark(f"ended from outside: {after.reason}" if after.reason else "ended from outside")
+        stored = await begun.recording.stored()
         if stored is None:
             return
         try:
             await report(
-                self._commands, running.flow.decider, state.id, lambda: make(state, stored), running.context, patience=LATE
+                self._commands, begun.course.decider, state.id, lambda: make(state, stored), begun.context, patience=LATE
             )
         except (Refused, NotFound, EventLogError) as error:
             _log.info("log of an attempt is not kept", id=state.id, attempt=state.attempt, reason=str(error))
 
-    def _stages(self, running: _RunningAttempt[S, R]) -> OnStage:
-        state, make = running.state, running.flow.stage
+    def _stages(self, begun: _Begun[S, R]) -> OnStage:
+        state, make = begun.state, begun.course.stage
 
         async def on_stage(stage: str) -> None:
-            running.recording.mark(stage)
+            begun.recording.mark(stage)
             if make is not None:
-                await report(self._commands, running.flow.decider, state.id, lambda: make(state, stage), running.context)
+                await report(self._commands, begun.course.decider, state.id, lambda: make(state, stage), begun.context)
 
         return on_stage
 
-    async def _fail(self, running: _RunningAttempt[S, R], reason: str, delay: float, *, permanent: bool) -> None:
+    async def _fail(self, begun: _Begun[S, R], reason: str, delay: float, *, permanent: bool) -> None:
         retry_at = now() + timedelta(seconds=delay)
-        running.recording.failed(reason)
-        stored = await running.recording.stored()
-        await self._report(running, lambda: running.flow.fail(running.state, reason, permanent, retry_at, stored))
+        begun.recording.failed(reason)
+        stored = await begun.recording.stored()
+        await self._report(begun, lambda: begun.course.fail(begun.state, reason, permanent, retry_at, stored))
 
-    async def _report(self, running: _RunningAttempt[S, R], command: Callable[[], Any]) -> None:
+    async def _report(self, begun: _Begun[S, R], command: Callable[[], Any]) -> None:
         """Say how the attempt ended, then let go of the job: for good, or until the next attempt is due."""
         try:
-            outcome = await report(self._commands, running.flow.decider, running.state.id, command, running.context)
+            outcome = await report(self._commands, begun.course.decider, begun.state.id, command, begun.context)
         except (Refused, NotFound) as refusal:
-            _log.info("report refused", id=running.state.id, reason=str(refusal))
-            self._acknowledge(running.job)
+            _log.info("report refused", id=begun.state.id, reason=str(refusal))
+            self._acknowledge(begun.job)
             return
-        await self._release(running.job, outcome.state)
+        await self._release(begun.job, outcome.state)
 
-    async def _hand_back(self, flow: _JobFlow[S, R], job: Job) -> None:
+    async def _hand_back(self, course: _Course[S, R], job: Job) -> None:
         """A job that cannot be taken up: forget it, or wait where its aggregate has an attempt due later."""
-        last = await self._log.last(flow.decider.aggregate(job.id), consistent=True)
+        last = await self._log.last(course.decider.aggregate(job.id), consistent=True)
         if last is None:
             self._acknowledge(job)
         else:
@@ -298,11 +293,11 @@ def _logged(context: Context) -> AbstractContextManager[object]:
     return structlog.contextvars.bound_contextvars(**{name: id_ for name, id_ in ids.items() if id_ is not None})
 
 
-def _discovery(work: Work, worker: str, session: str) -> _JobFlow[Repo, Discovered]:
+def _discovery(work: Work, worker: str, session: str) -> _Course[Repo, Discovered]:
     async def discover(known: Repo, _: OnStage, __: OnLog) -> Discovered:
         return await work.discover(known)
 
-    return _JobFlow(
+    return _Course(
         decider=repo.REPO,
         work=discover,
         start=lambda: repo.StartDiscovery(worker=worker, session=session, at=now()),
@@ -327,8 +322,8 @@ def _discovery(work: Work, worker: str, session: str) -> _JobFlow[Repo, Discover
     )
 
 
-def _scan(work: Work, worker: str, session: str) -> _JobFlow[Task, Analysis]:
-    return _JobFlow(
+def _scan(work: Work, worker: str, session: str) -> _Course[Task, Analysis]:
+    return _Course(
         decider=task.TASK,
         work=work.scan,
         start=lambda: task.StartTask(worker=worker, session=session, at=now()),

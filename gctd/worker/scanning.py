@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import posixpath
 import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
-
-import msgspec
+from pathlib import Path
 
 from eventlog.broker.blobs import Blobs
-from gctd.domain.analysis import Analysis, Blob, Metadata, PackageProblem, Summary, analysis_id, profile_path
+from gctd.domain.analysis import Analysis, Blob, Metadata, Summary, analysis_id, profile_path
 from gctd.domain.config import ROOT, effective
 from gctd.domain.errors import BadInput
 from gctd.domain.options import parse_crap_args, parse_duration, parse_go_flags, parse_test_args
@@ -21,10 +19,8 @@ from gctd.domain.repo import Repo
 from gctd.domain.task import Task
 from gctd.engines import report as report_format
 from gctd.engines.engine import EngineInput
-from gctd.engines.measurement import encode_facts
 from gctd.engines.registry import engine_named, engines
 from gctd.engines.report import Report
-from gctd.engines.state import State
 from gctd.scan.cache.directory import CacheLimits
 from gctd.scan.errors import ScanError
 from gctd.scan.git.checkout import Checkout, Checkouts
@@ -32,9 +28,8 @@ from gctd.scan.git.commands import Git
 from gctd.scan.go.discovery import discover, nested_modules
 from gctd.scan.go.run_tests import Plan, run_tests
 from gctd.scan.go.staging import staged
-from gctd.scan.go.toolchain import GoCaches, Toolchain, find_toolchain
+from gctd.scan.go.toolchain import Toolchain, find_toolchain
 from gctd.scan.hosts.asking import Hosts
-from gctd.scan.isolation.files import Directory
 from gctd.scan.isolation.output import OnLog
 from gctd.scan.isolation.sandbox import Sandbox, find_sandbox
 from gctd.settings import Settings, size
@@ -85,7 +80,7 @@ class Scanning:
         self._hosts = hosts
         self._sandbox = sandbox
         self._downloads = module_downloads(settings)
-        self._stdlib = checkouts.stdlib(toolchain)
+        self._seeds = checkouts.seeds(toolchain)
 
     @property
     def equipment(self) -> Equipment:
@@ -149,50 +144,44 @@ class Scanning:
             module_dir = checkout.path / project.name
             before = task.rescores
             metadata = before.metadata if before else await metadata_of(self._hosts, url, checkout.path)
-            with Directory.open(checkout.path) as source:
+            with staged(module_dir) as profile:
                 left = limit - (time.monotonic() - started)
                 on_log(f"project {project.name}: module {project.module_path}, {self._toolchain.version}")
                 if before is not None:
                     on_log("scoring the coverage profile of an earlier task again")
-                    run = await measured_before(before, self._blobs)
+                    run = await measured_before(before, self._blobs, profile)
                 else:
-                    plan = self._plan(task, checkout, project, left)
+                    plan = self._plan(task, checkout, project, profile, left)
                     run = measured_now(await run_tests(self._toolchain, plan, on_stage, on_log), self._sandbox.kind)
                 await on_stage("analyse")
-                with staged(source, checkout.path, project.name, run.profile) as profile:
-                    given = EngineInput(
-                        module_dir=module_dir,
-                        repository=checkout.path,
-                        module_path=project.module_path,
-                        profile=profile,
-                        nested=nested_modules(project.name, tuple(other.name for other in projects)),
-                        options=options,
-                        tests=run.tests,
-                        cache=parse_cache(self._settings.cache_directory, task.repo_id, task.project),
-                    )
-                    left = limit - (time.monotonic() - started)
-                    report = await score(engine, given, checkout.job, left, self._sandbox, on_log)
+                given = EngineInput(
+                    module_dir=module_dir,
+                    repository=checkout.path,
+                    module_path=project.module_path,
+                    profile=run.profile,
+                    nested=nested_modules(project.name, tuple(other.name for other in projects)),
+                    options=options,
+                    cache=parse_cache(self._settings.cache_directory, task.repo_id, task.project),
+                )
+                left = limit - (time.monotonic() - started)
+                report = await score(engine, given, checkout.job, left, self._sandbox, on_log)
                 summary = report.summary
                 on_log(f"{engine.name}: {summary.total_funcs} functions, {summary.exceeded} of them over the threshold")
-                on_log(
-                    f"coverage of the functions: {', '.join(f'{n} {s}' for s, n in (report.states or {}).items()) or 'not known'}"
-                )
                 await on_stage("store")
-                return await self._store(task, checkout, project, run, report, metadata, started)
+                return await self._store(task, checkout, run, report, metadata, started)
 
-    def _plan(self, task: Task, checkout: Checkout, project: Project, left: float) -> Plan:
+    def _plan(self, task: Task, checkout: Checkout, project: Project, profile: Path, left: float) -> Plan:
         test_args, go_flags = parse_test_args(task.config.test_args or ""), parse_go_flags(task.config.go_flags or "")
 
-        async def restore(packages: Sequence[str], seconds: float) -> None:
+        async def plant(packages: Sequence[str], seconds: float) -> None:
             flags = (*go_flags, *test_args)
-            await self._stdlib.restore(packages, checkout.go_caches, checkout.job, flags=flags, seconds=seconds)
+            await self._seeds.plant(packages, checkout.go_cache, checkout.job, flags=flags, seconds=seconds)
 
         return Plan(
-            source=checkout.path,
-            project=project.name,
-            commit=checkout.commit_sha,
+            module_dir=checkout.path / project.name,
+            profile=profile,
             job=checkout.job,
-            caches=GoCaches.below(checkout.go_caches),
+            cache=checkout.go_cache,
             timeout=left,
             test_args=test_args,
             go_flags=go_flags,
@@ -201,18 +190,11 @@ class Scanning:
             downloads=self._downloads,
             sandbox=self._sandbox,
             test_network=self._settings.test_network,
-            restore=restore,
+            plant=plant,
         )
 
     async def _store(
-        self,
-        task: Task,
-        checkout: Checkout,
-        project: Project,
-        run: Measured,
-        report: Report,
-        metadata: Metadata,
-        started: float,
+        self, task: Task, checkout: Checkout, run: Measured, report: Report, metadata: Metadata, started: float
     ) -> Analysis:
         """Store the bodies first: an event only ever names blobs that are there."""
         stored = await self._blobs.put(report_format.encode(report))
@@ -238,23 +220,9 @@ class Scanning:
             profile=profile,
             profile_path=path,
             metadata=metadata,
-            uncovered=_uncovered(run, report, project),
+            uncovered=run.uncovered,
             sandbox=run.sandbox,
-            measured=None if report.measured is None else Summary(**msgspec.structs.asdict(report.measured)),
-            states=None if report.states is None else dict(report.states),
-            tests=await self._facts(task, run),
-            platform="" if run.tests is None or run.tests.platform is None else str(run.tests.platform),
-            source=task.rescores.source if task.rescores else "tests",
         )
-
-    async def _facts(self, task: Task, run: Measured) -> Blob | None:
-        """What became of the tests, in the blob store."""
-        if task.rescores is not None:
-            return task.rescores.tests
-        if run.tests is None:
-            return None
-        stored = await self._blobs.put(encode_facts(run.tests))
-        return Blob(digest=stored.digest, size=stored.size)
 
     async def _kept(self, task: Task, checkout: Checkout, run: Measured) -> tuple[Blob | None, str | None]:
         """The coverage profile in the blob store, and the name that it has there; None where there is no profile."""
@@ -263,23 +231,13 @@ class Scanning:
         if run.profile is None:
             return None, None
         path = profile_path(task.repo_id, task.project, checkout.commit_sha)
-        stored = await self._blobs.put(run.profile)
+        stored = await self._blobs.put(await asyncio.to_thread(run.profile.read_bytes))
         await self._blobs.link(path, stored)
         return Blob(digest=stored.digest, size=stored.size), path
 
     @staticmethod
     def _seconds(text: str | None, default: float) -> float:
         return parse_duration(text) if text is not None else default
-
-
-def _uncovered(run: Measured, report: Report, project: Project) -> tuple[PackageProblem, ...]:
-    """The packages without coverage: of those without tests the ones that the tests of no other package reach either."""
-    reached = {
-        posixpath.join(project.module_path, posixpath.dirname(entry.file)).rstrip("/")
-        for entry in report.entries
-        if entry.state is State.OTHER_TESTS
-    }
-    return tuple(one for one in run.uncovered if one.path not in reached)
 
 
 def _project(projects: tuple[Project, ...], name: str, checkout: Checkout) -> Project:

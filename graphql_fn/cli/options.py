@@ -1,27 +1,37 @@
-"""The flags that the settings of the gateway make."""
+"""The flags that the gateway's settings make."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeAlias
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-from terminalkit.config.flags import SettingFlags, SettingSources
+from terminalkit.config import flags as settings
+from terminalkit.config.flags import SettingFlags
 
 if TYPE_CHECKING:
     from graphql_fn.settings import Settings
-    from terminalkit.config.loading import SettingsSource
+    from terminalkit.config.loading import LoadedSettings, SettingInfo
 
-Sources: TypeAlias = "SettingSources[Settings]"
-
-
-def _source() -> SettingsSource[Settings]:
-    from graphql_fn.settings import SETTINGS  # noqa: PLC0415 - only for the help, and for a command that runs
-
-    return SETTINGS
+Sources: TypeAlias = "settings.SettingSources[LoadedSettings[Settings]]"
 
 
-FLAGS = SettingFlags(
-    source=_source,
-    file=".graphql-fn.yaml",
+def _load(flags: Mapping[str, Any], file: Path | None) -> LoadedSettings[Settings]:
+    from graphql_fn.settings import load  # noqa: PLC0415 - only where a command runs
+
+    return load(flags, file=file)
+
+
+def _describe(name: str) -> SettingInfo:
+    from graphql_fn.settings import describe  # noqa: PLC0415 - only for the help
+
+    return describe(name)
+
+
+_FLAGS = SettingFlags(
+    load=_load,
+    describe=_describe,
+    file=".graphql-fn.yaml here, else in the home directory",
     numbers=frozenset(
         {
             *("port", "max_body", "max_tokens", "max_depth", "max_aliases", "max_root_fields", "max_errors", "max_cost"),
@@ -32,5 +42,5 @@ FLAGS = SettingFlags(
     lists=frozenset({"allowed_hosts"}),
 )
 
-setting_options = FLAGS.options
+setting_options = _FLAGS.options
 """Gives a command the flags of the settings that it names, and `--config`; it gets the `sources` of its settings."""

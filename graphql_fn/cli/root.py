@@ -25,7 +25,7 @@ Settings come from flags, then GRAPHQL_* in the environment, then .graphql-fn.ya
         "query": Command("graphql_fn.cli.evaluate", "Evaluate a query; may be left out."),
         "serve": Command("graphql_fn.cli.service", "Run the gateway."),
         "template": Command("graphql_fn.cli.template", "Write a folder that deploys the function on OpenFaaS."),
-        "config": Command("graphql_fn.cli.service", "Show the settings and where each comes from."),
+        "config": Command("graphql_fn.cli.configuration", "Show the settings and where each comes from."),
         "completion": Command("graphql_fn.cli.completion", "Print the script that lets SHELL complete commands and options."),
     },
     meanings={ExitCode.FAILURE: "failed, or the result has errors"},

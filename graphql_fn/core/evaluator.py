@@ -168,7 +168,7 @@ class Evaluator:
         return Result({"errors": told + self._left_out(found.errors), "data": found.data}, QueryOutcome.EXECUTED)
 
     def _refusal(self, errors: Sequence[GraphQLError], outcome: QueryOutcome) -> Result:
-        """Return the result of a request that was not run: errors and no data."""
+        """The result of a request that was not run: errors and no data (specification, section 7)."""
         return Result({"errors": [dict(error.formatted) for error in errors]}, outcome)
 
     def _left_out(self, errors: Sequence[GraphQLError]) -> list[dict[str, Any]]:

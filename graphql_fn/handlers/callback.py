@@ -1,4 +1,4 @@
-"""The callback style: `handle(context, callback)`, where the query is the whole input."""
+"""The callback style: `handle(context, callback)`, where the query is the whole input (specification, sections 1 and 4)."""
 
 from __future__ import annotations
 
@@ -40,4 +40,4 @@ def _request(context: Any) -> GraphQLRequest:
 
 
 handle = handler(Evaluator(HELLO))
-"""The function `hello` in this style."""
+"""The function of the specification in this style."""

@@ -67,4 +67,4 @@ def _request(body: Any) -> GraphQLRequest:
 
 
 handle = handler(Evaluator(HELLO))
-"""The function `hello` in this style."""
+"""The function of the specification in this style."""

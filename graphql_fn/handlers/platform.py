@@ -71,4 +71,4 @@ def _request(event: Event) -> HttpRequest:
 
 
 handle = handler(Evaluator(HELLO))
-"""The function `hello` in this form."""
+"""The function of the specification in this form."""

@@ -50,7 +50,7 @@ class Edge(Generic[T]):
 
 @attrs.frozen
 class PageInfo:
-    """Information about a page: its first and last cursor, and whether there are pages before and after it."""
+    """What there is beside a page (section 5 of the specification)."""
 
     has_next_page: bool
     has_previous_page: bool

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from functools import partial
 from typing import Any, TypeAlias
 
@@ -11,7 +11,6 @@ import attrs
 import msgspec
 from graphql import GraphQLResolveInfo
 
-from graphql_fn.core.errors import PublicError
 from graphql_fn.core.function import Function
 from graphql_fn.core.subscribing import SubscriptionEvent
 from graphql_fn.readmodels.asking import Asking
@@ -19,7 +18,6 @@ from graphql_fn.readmodels.binding import Resolver, attribute, bound
 from graphql_fn.readmodels.connections import Connection, connection, of_list, part_of
 from graphql_fn.readmodels.following import followed
 from httpkit.sse.frames import Frame
-from pantry.domain.errors import BadInput
 from pantry.domain.product import MovementRecorded, Product
 from pantry.domain.quantity import number
 from pantry.readmodel import MODEL
@@ -27,7 +25,7 @@ from pantry.readmodel.changes import DECIDERS, crosses_minimum, edits
 from pantry.readmodel.graph import PantryGraph, StockCount, category_key, movement_key, product_key
 from pantry.readmodel.queries import PantryQueries
 from pantry.readmodel.tables import name_key
-from pantry.readmodel.views import CategoryView, ConsumptionView, MovementView, ProductView, days_of, period_of
+from pantry.readmodel.views import PERIOD, CategoryView, ConsumptionView, MovementView, ProductView, days_of
 from servicekit.feed import CommitFrames, EventChange
 from servicekit.replica import Broker, ReadReplica
 
@@ -117,10 +115,8 @@ async def _stock_report(_: Any, info: Info, as_of: datetime | None = None) -> St
 
 
 async def _consumption(_: Any, info: Info, ean13: str | None = None, category: str | None = None, **given: Any) -> Any:
-    try:
-        since, until = period_of(given.pop("from", None), given.pop("to", None))
-    except BadInput as error:
-        raise PublicError(str(error)) from None
+    until = given.pop("to", None) or datetime.now(UTC)
+    since = given.pop("from", None) or until - PERIOD
     queries = PantryQueries(await info.context.database())
     found = await queries.consumption(since=since, until=until, ean13=ean13, category=category)
     days = days_of(since, until)
@@ -128,10 +124,10 @@ async def _consumption(_: Any, info: Info, ean13: str | None = None, category: s
 
 
 async def _shopping_list(_: Any, info: Info, category: str | None = None, **page: Any) -> Any:
-    since, until = period_of(None, None)
+    now = datetime.now(UTC)
     queries = PantryQueries(await info.context.database())
-    found = await queries.consumption(since=since, until=until, category=category)
-    return of_list([item for item in found if item.is_to_buy], **page)
+    found = await queries.consumption(since=now - PERIOD, until=now, category=category)
+    return of_list([item for item in found if item.is_low], **page)
 
 
 async def _category_of(product: ProductView, info: Info) -> CategoryView | None:

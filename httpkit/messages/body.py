@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from collections.abc import Container
 from decimal import Decimal, InvalidOperation
 from typing import Any, NoReturn, TypeVar
 
@@ -34,10 +33,10 @@ class ClientGone(ConnectionResetError):
     """The client has closed the connection, or had to be cut off: there is nobody to answer."""
 
 
-def check_media(request: web.Request, media: tuple[str, ...] = (), *, also_json: Container[str] = ()) -> None:
-    """Refuse a body of another media type than those (JSON if none is named). A body without a type is taken as it is.
+def check_media(request: web.Request, media: tuple[str, ...] = ()) -> None:
+    """Refuse a body of another media type than those (JSON where none is named). One without a type is taken as it is.
 
-    Media types of `also_json` count as JSON. Raises UnsupportedMedia.
+    Raises UnsupportedMedia.
     """
     headers = request.headers
     coding = headers.get(CONTENT_ENCODING)
@@ -47,7 +46,7 @@ def check_media(request: web.Request, media: tuple[str, ...] = (), *, also_json:
     if named is None or "*/*" in media or (named == "application/json" and not media):
         return
     given = request.content_type.lower()
-    if not (_takes(given, media) if media else given in also_json or _JSON_MEDIA.fullmatch(given)):
+    if not (_takes(given, media) if media else _JSON_MEDIA.fullmatch(given)):
         raise UnsupportedMedia(f"a body of type {given!r} is not taken here; possible: {', '.join(media) or 'application/json'}")
     charset = (request.charset or "utf-8").lower()
     if charset not in {"utf-8", "utf8", "us-ascii"}:

@@ -147,7 +147,7 @@ class Spec:
 
     `name` is the name outside, where it differs from the attribute's. `parse` makes the value from the JSON value or the text of
     a parameter and raises ValueError with a text for the user; `schema` describes what it takes. `media` is the media type of a
-    payload, `otherwise` the status where a path parameter cannot be right. `personal`: see `member`. `empty`: see `query`.
+    payload, `otherwise` the status where a path parameter cannot be right. `personal`: see `member`.
     """
 
     source: Source = Source.MEMBER
@@ -160,7 +160,6 @@ class Spec:
     media: tuple[str, ...] = ()
     otherwise: HTTPStatus = HTTPStatus.BAD_REQUEST
     personal: bool = False
-    empty: bool = False
 
 
 def spec_of(attribute: attrs.Attribute[Any]) -> Spec:
@@ -207,23 +206,11 @@ def query(
     example: Any = None,
     parse: Callable[[str], Any] | None = None,
     schema: Mapping[str, Any] | None = None,
-    empty: bool = False,
     **limits: Any,
 ) -> Any:
-    """A query parameter. A list or tuple type takes a repeated parameter; given more than once otherwise, it is refused.
-
-    `empty`: an empty text counts as a parameter that is left out.
-    """
-    spec = Spec(
-        source=Source.QUERY,
-        name=name,
-        description=description,
-        example=example,
-        rule=Rule(**limits),
-        parse=parse,
-        schema=schema,
-        empty=empty,
-    )
+    """A query parameter. A list or tuple type takes a repeated parameter; given more than once otherwise, it is refused."""
+    rule = Rule(**limits)
+    spec = Spec(source=Source.QUERY, name=name, description=description, example=example, rule=rule, parse=parse, schema=schema)
     return _field(spec, default)
 
 

@@ -104,9 +104,6 @@ def _parameter(field: Field, schemas: Schemas) -> dict[str, Any]:
     if (text := schema.pop("description", None)) is not None:
         found["description"] = text
     found["schema"] = _without_null(schema)
-    if field.spec.empty:
-        found["allowEmptyValue"] = True
-        found["schema"] = {"anyOf": [found["schema"], {"const": ""}]}
     return found
 
 

@@ -1,13 +1,11 @@
-"""Probes: alive (the process answers) and ready (everything that an answer needs can be reached now), reads and writes apart."""
+"""Probes: alive (the process answers) and ready (everything that an answer needs can be reached now)."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
-from enum import StrEnum
 from http import HTTPStatus
 
-import attrs
 import structlog
 from aiohttp import web
 
@@ -17,29 +15,6 @@ from httpkit.problems import Mapped, text_of
 log = structlog.get_logger(__name__)
 
 Check = Callable[[], Awaitable[object]]
-"""Raises if what it looks at is not well; gives Unknown if it cannot look; whatever else it gives is well."""
-
-
-@attrs.frozen
-class Unknown:
-    """What a check gives that could not look: `reason` says why."""
-
-    reason: str
-
-
-class Concern(StrEnum):
-    """What a check is about, if not about everything."""
-
-    READS = "reads"
-    WRITES = "writes"
-
-
-@attrs.frozen
-class Found:
-    """What the checks found, by their names: `wrong` says why not ready, `unknown` what could not be looked at."""
-
-    wrong: Mapping[str, str]
-    unknown: Mapping[str, str]
 
 
 class Health:
@@ -48,86 +23,46 @@ class Health:
     The texts of exceptions with a `status` are shown, since they are written for users; others are logged, and named by type.
     """
 
-    def __init__(
-        self,
-        checks: Mapping[str, Check],
-        *,
-        bound: float = 1.0,
-        note: Callable[[], str | None] = lambda: None,
-        concerns: Mapping[str, Concern] | None = None,
-    ) -> None:
-        """`note` says what is wrong though the service is ready.
-
-        `concerns`: the checks that are about reads or writes only, by name; the others are about both. None: the service does
-        not tell reads and writes apart.
-        """
+    def __init__(self, checks: Mapping[str, Check], *, bound: float = 1.0, note: Callable[[], str | None] = lambda: None) -> None:
+        """`note` says what is wrong though the service is ready."""
         self._checks = dict(checks)
         self._note = note
         self._bound = bound
-        self._concerns = concerns
         self._last: str | None = None
 
     async def reason(self) -> str | None:
         """Why the service is not ready, or None. Takes no longer than the bound of one check, in seconds."""
-        return _joined((await self._look()).wrong)
-
-    async def _look(self) -> Found:
-        found = dict(zip(self._checks, await asyncio.gather(*map(self._run, self._checks, self._checks.values())), strict=True))
-        wrong = {name: one for name, one in found.items() if isinstance(one, str)}
-        reason = _joined(wrong)
+        found = await asyncio.gather(*(self._run(name, check) for name, check in self._checks.items()))
+        reason = "; ".join(text for text in found if text is not None) or None
         if reason != self._last:
             log.warning("not ready", reason=reason) if reason else log.info("ready")
             self._last = reason
-        return Found(wrong, {name: one.reason for name, one in found.items() if isinstance(one, Unknown)})
+        return reason
 
-    async def _run(self, name: str, check: Check) -> str | Unknown | None:
+    async def _run(self, name: str, check: Check) -> str | None:
         try:
             async with asyncio.timeout(self._bound):
-                found = await check()
+                await check()
         except TimeoutError:
-            return f"no answer within {self._bound:g} s"
+            return f"{name}: no answer within {self._bound:g} s"
         except Exception as error:
             if isinstance(error, Mapped):
-                return text_of(error)
+                return f"{name}: {text_of(error)}"
             log.debug("readiness check failed", check=name, exc_info=error)
-            return type(error).__name__
-        return found if isinstance(found, Unknown) else None
-
-    def _of(self, concern: Concern, found: Mapping[str, str]) -> dict[str, str]:
-        assert self._concerns is not None
-        return {name: text for name, text in found.items() if self._concerns.get(name, concern) is concern}
+            return f"{name}: {type(error).__name__}"
+        return None
 
     async def live(self, _: web.Request) -> web.Response:
         """Handler of `/livez`."""
         return _answer(HTTPStatus.OK, {"status": "ok"})
 
-    async def ready(self, request: web.Request) -> web.Response:
-        """Handler of `/readyz`: 200, or 503 with the reason; with `?for=reads` or `?for=writes` the status is of these alone."""
-        found, note = await self._look(), self._note()
-        wrong = dict(found.wrong)
-        members: dict[str, str] = {}
-        if self._concerns is not None:
-            asked = request.query.get("for")
-            for concern in Concern:
-                bad = self._of(concern, wrong)
-                members[concern] = _joined(bad) or _unknown(self._of(concern, found.unknown)) or "ok"
-            if asked in set(Concern):
-                wrong = self._of(Concern(asked), wrong)
-        if note is not None:
-            members["note"] = note
-        reason = _joined(wrong)
+    async def ready(self, _: web.Request) -> web.Response:
+        """Handler of `/readyz`: 200, or 503 with the reason."""
+        reason, note = await self.reason(), self._note()
+        noted = {} if note is None else {"note": note}
         if reason is None:
-            return _answer(HTTPStatus.OK, {"status": "ok"} | members)
-        return _answer(HTTPStatus.SERVICE_UNAVAILABLE, {"status": "error", "reason": reason} | members)
-
-
-def _joined(found: Mapping[str, str]) -> str | None:
-    return "; ".join(f"{name}: {text}" for name, text in found.items()) or None
-
-
-def _unknown(found: Mapping[str, str]) -> str | None:
-    reasons = _joined(found)
-    return None if reasons is None else f"unknown: {reasons}"
+            return _answer(HTTPStatus.OK, {"status": "ok"} | noted)
+        return _answer(HTTPStatus.SERVICE_UNAVAILABLE, {"status": "error", "reason": reason} | noted)
 
 
 def _answer(status: int, members: dict[str, str]) -> web.Response:

@@ -1,7 +1,6 @@
 """One connection: what aiohttp's own protocol leaves without a bound.
 
-- The head of a request has to arrive within `read_timeout` of its first byte; aiohttp alone allows it the whole idle time.
-- The first byte of a connection has to arrive within the idle time; aiohttp alone waits for ever.
+- The head of a request has to arrive within `read_timeout`; aiohttp alone allows it the whole idle time.
 - A client has to take something of what it is sent within `write_timeout`; aiohttp alone waits for ever.
 - What aiohttp answers itself (a request that is no HTTP, an unknown expectation) is a problem document too.
 - A stream hears at once that its client has gone.
@@ -29,7 +28,7 @@ log = structlog.get_logger(__name__)
 class HttpConnection(RequestHandler):
     """A connection of a client."""
 
-    __slots__ = ("_gone", "_head_timer", "_problems", "_read_timeout", "_reading", "_write_alarm", "_write_alarms")
+    __slots__ = ("_gone", "_head_timer", "_problems", "_read_timeout", "_write_alarm", "_write_alarms")
 
     def __init__(
         self, manager: web.Server, *, problems: Problems, read_timeout: float, write_alarms: TimerQueue, **settings: Any
@@ -40,7 +39,6 @@ class HttpConnection(RequestHandler):
         self._read_timeout = read_timeout
         self._write_alarms = write_alarms
         self._head_timer: asyncio.TimerHandle | None = None
-        self._reading = False
         self._write_alarm: int | None = None
         self._gone: list[Callable[[], object]] = []
 
@@ -48,32 +46,18 @@ class HttpConnection(RequestHandler):
         """Call this when the client has closed the connection, or it broke."""
         self._gone.append(callback)
 
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """A client has connected: it has to say something."""
-        super().connection_made(transport)
-        self._close_in(self._keepalive_timeout)
-
     def begin(self) -> None:
         """The head of a request is complete."""
         if self._head_timer is not None:
             self._head_timer.cancel()
             self._head_timer = None
-        self._reading = False
         self._stop_write_timer()
 
     def data_received(self, data: bytes) -> None:
         """Bytes from the client: the first of a head that is not complete start the time that it may take."""
         super().data_received(data)
-        if self._reading or self._messages or self._current_request is not None:
-            return
-        if self._waiter is None or not self._waiter.done():  # None: bytes that came with the connection
-            self._reading = True
-            self._close_in(self._read_timeout)
-
-    def _close_in(self, seconds: float) -> None:
-        if self._head_timer is not None:
-            self._head_timer.cancel()
-        self._head_timer = self._loop.call_later(seconds, self.force_close)
+        if self._head_timer is None and self._waiter is not None and not self._waiter.done():
+            self._head_timer = self._loop.call_later(self._read_timeout, self.force_close)
 
     def connection_lost(self, exc: BaseException | None) -> None:
         """The connection is no more."""

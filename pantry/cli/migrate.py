@@ -1,4 +1,4 @@
-"""`pantry migrate up | down | version | force`."""
+"""`pantry migrate up | down | version | force` (specification, section 8)."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ Settings come from flags, then PANTRY_* in the environment, then .pantry.yaml: s
         "report": Command("pantry.cli.reports.commands", "What is there, what is low, what was used, what to buy."),
         "watch": Command("pantry.cli.watching", "Follow what happens, event by event."),
         "migrate": Command("pantry.cli.migrate", "Apply and take back migrations of the tables."),
-        "config": Command("pantry.cli.service", "Show the settings and where each comes from."),
+        "config": Command("pantry.cli.configuration", "Show the settings and where each comes from."),
         "completion": Command(
             "pantry.cli.completion", "Print the script that lets SHELL complete commands, products and categories."
         ),

@@ -1,4 +1,4 @@
-"""EAN-13: the number under a barcode, which is the key of a product."""
+"""EAN-13: the number under a barcode, which is the key of a product (specification, section 2)."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ class BadInput(PantryError):
 
 
 class InsufficientStock(PantryError):
-    """A movement out that the stock does not cover. Both quantities are in thousandths."""
+    """A movement out that the stock does not cover (specification, sections 4 and 7); both in thousandths."""
 
     status = HTTPStatus.UNPROCESSABLE_ENTITY
 

@@ -1,4 +1,4 @@
-"""Commands on a product, and the rules that decide them, in their order."""
+"""What can be asked of a product, and the rules by which it is decided (specification, section 4, in their order)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The aggregate of a product: its description and its stock, which only movements change."""
+"""The aggregate of a product: what is known of it and its stock, which only movements change (specification, sections 2 to 4)."""
 
 from __future__ import annotations
 
@@ -151,7 +151,7 @@ class Product:
 
     @property
     def is_low(self) -> bool:
-        """Whether the stock has come down to the minimum."""
+        """Whether the stock has come down to the minimum (specification, section 4, rule 7)."""
         return self.stock <= self.details.min_stock
 
 

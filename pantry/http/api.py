@@ -4,26 +4,11 @@ from __future__ import annotations
 
 from importlib.resources import files
 
-from httpkit.messages.fields import member, message
-from httpkit.routes import Call, Nothing, Route
+from httpkit.routes import Route
 from httpkit.static.pages import Pages
 from pantry.http import categories, events, imports, movements, people, products, reports
 from pantry.http.services import Services
 from servicekit.status_route import projections_route
-
-
-@message
-class Alive:
-    """The process answers, in the words of the first program."""
-
-    status: str = member(example="healthy")
-    service: str = member(example="pantry")
-
-
-async def ping(request: Nothing, call: Call[Services]) -> Alive:  # noqa: ARG001
-    """Answer as soon as the process does. `/readyz` reports whether the service can do its work."""
-    return Alive(status="healthy", service="pantry")
-
 
 TABLE: tuple[Route[Services], ...] = (
     *categories.ROUTES,
@@ -34,7 +19,6 @@ TABLE: tuple[Route[Services], ...] = (
     *people.ROUTES,
     *events.ROUTES,
     projections_route("/api/v1/projections"),
-    Route("GET", "/ping", ping, summary="Whether the process answers", tags=("health",), open=True),
 )
 
 

@@ -1,4 +1,4 @@
-"""The bodies of the answers of the pantry's API (docs/pantry.md)."""
+"""What the pantry's API answers with: the resources of the specification, section 2, and what we add to them."""
 
 from __future__ import annotations
 

@@ -1,11 +1,11 @@
-"""Routes of categories."""
+"""Routes of categories (specification, section 4)."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from httpkit.messages.fields import member, message, path, query
-from httpkit.messages.paging import decode_cursor, page_of
+from httpkit.messages.paging import decode_cursor, encode_cursor
 from httpkit.routes import Answer, Call, Route
 from pantry.domain.category import NAME_LENGTH
 from pantry.domain.errors import NotFound
@@ -42,7 +42,7 @@ class NewCategory:
     """A category to be."""
 
     name: str = naming(NAME_LENGTH, description="unique", example="Baking")
-    description: str | None = member(default=None, max_length=LONGEST_TEXT, multiline=True)
+    description: str = member(default="", max_length=LONGEST_TEXT, multiline=True)
 
 
 @message
@@ -51,7 +51,7 @@ class EditedCategory:
 
     id: str = path(pattern=_ID)
     name: str = naming(NAME_LENGTH, description="unique", example="Baking")
-    description: str | None = member(default=None, max_length=LONGEST_TEXT, multiline=True)
+    description: str = member(default="", max_length=LONGEST_TEXT, multiline=True)
 
 
 async def list_categories(request: ListCategories, call: Call[Services]) -> Answer[Sequence[CategoryBody]]:
@@ -59,13 +59,14 @@ async def list_categories(request: ListCategories, call: Call[Services]) -> Answ
     found = await call.services.queries.categories(
         after=decode_cursor(request.cursor, tuple[str, str]) if request.cursor is not None else None, limit=request.limit + 1
     )
-    page, more = page_of(found, request.limit, lambda category: (category.name_key, category.id))
+    page = found[: request.limit]
+    more = encode_cursor((page[-1].name_key, page[-1].id)) if len(found) > len(page) else None
     return Answer([CategoryBody.of(category) for category in page], cursor=more)
 
 
 async def create_category(request: NewCategory, call: Call[Services]) -> Answer[CategoryBody]:
     """Create a category. Its name must be free."""
-    outcome = await call.services.pantry.create_category(request.name, request.description or "", context(call))
+    outcome = await call.services.pantry.create_category(request.name, request.description, context(call))
     return await _answer(outcome, call, {"Location": f"/api/v1/categories/{outcome.state.id}"})
 
 
@@ -80,7 +81,7 @@ async def get_category(request: OneCategory, call: Call[Services]) -> Answer[Cat
 async def edit_category(request: EditedCategory, call: Call[Services]) -> Answer[CategoryBody]:
     """Replace name and description. The old name is free then."""
     outcome = await call.services.pantry.edit_category(
-        request.id, request.name, request.description or "", version=version_wanted(call), context=context(call)
+        request.id, request.name, request.description, version=version_wanted(call), context=context(call)
     )
     return await _answer(outcome, call, {})
 

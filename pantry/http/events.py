@@ -10,7 +10,7 @@ from typing import Any
 
 from aiohttp import web
 
-from eventlog import Position
+from eventlog import EventLog, Position
 from httpkit.messages.encoding import encode
 from httpkit.messages.fields import member, message, query
 from httpkit.routes import Call, Route
@@ -20,9 +20,9 @@ from pantry.domain.product import MovementRecorded, NothingChanged, Product, Sto
 from pantry.domain.quantity import number
 from pantry.http.bodies import CategoryBody, MovementBody, ProductBody
 from pantry.http.services import Services
-from pantry.readmodel.changes import crosses_minimum
+from pantry.readmodel.changes import DECIDERS, crosses_minimum, edits
 from pantry.readmodel.views import CategoryView, MovementView, ProductView
-from servicekit.feed import EventChange
+from servicekit.feed import CommitFrames, EventChange
 
 NAMES = ("stock", "low_stock", "product", "category")
 
@@ -67,8 +67,12 @@ async def follow_events(request: Follow, call: Call[Services]) -> web.StreamResp
     return await call.services.side.hub.stream(call.http, only=only)
 
 
-def show(happened: EventChange) -> Iterable[Frame]:
-    """The frames of an event."""
+def frames(log: EventLog) -> CommitFrames:
+    """The frames of the pantry's commits."""
+    return CommitFrames(log, DECIDERS, _frames, needs_previous_state=edits)
+
+
+def _frames(happened: EventChange) -> Iterable[Frame]:
     for place, (name, body) in enumerate(_shown(happened)):
         position = Position(happened.sequence, 2 * happened.event.position.index + place)
         yield Frame(position, name, encode(body))

@@ -1,13 +1,12 @@
-"""Routes of movements: booking in and out, undoing, and stocktaking."""
+"""Routes of movements: what went in and out, undoing it, and counting what is there (specification, section 4)."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
 
-from httpkit.messages.decoding import parse_time
 from httpkit.messages.fields import UNSET, Unset, member, message, path, query
-from httpkit.messages.paging import decode_cursor, not_a_cursor, page_of
+from httpkit.messages.paging import decode_cursor, encode_cursor
 from httpkit.messages.times import moment
 from httpkit.routes import Answer, Call, Route
 from pantry.domain.errors import NotFound
@@ -16,7 +15,7 @@ from pantry.domain.quantity import number
 from pantry.http.bodies import MovementBody
 from pantry.http.categories import LONGEST_TEXT, PAGE
 from pantry.http.services import Services
-from pantry.http.values import EAN13_SCHEMA, EXAMPLE, MOVEMENT_CURSOR, amount, checked_ean13, period, quantity
+from pantry.http.values import EAN13_SCHEMA, EXAMPLE, MOVEMENT_CURSOR, amount, checked_ean13, quantity
 from pantry.pantry import NewMovement, ProductOutcome, Remarks
 from pantry.readmodel.views import MovementView
 from servicekit.command_context import context, replayed
@@ -27,9 +26,9 @@ class ListMovements:
     """Which movements to list."""
 
     ean13: str | None = query(default=None, max_length=13, description="only those of this product")
-    type: MovementType | None = query(default=None, empty=True)
-    since: datetime | None = moment(name="from", description="not before", empty=True)
-    until: datetime | None = moment(name="to", description="not after", empty=True)
+    type: MovementType | None = query(default=None)
+    since: datetime | None = moment(name="from", description="not before")
+    until: datetime | None = moment(name="to", description="not after")
     limit: int = query(default=PAGE, ge=1, le=PAGE)
     cursor: str | None = query(default=None, schema=MOVEMENT_CURSOR, max_length=4096, description="goes on after the page before")
 
@@ -39,9 +38,9 @@ class ListMovementsOfProduct:
     """Which movements of a product to list."""
 
     ean13: str = path(parse=checked_ean13, schema=EAN13_SCHEMA, example=EXAMPLE)
-    type: MovementType | None = query(default=None, empty=True)
-    since: datetime | None = moment(name="from", description="not before", empty=True)
-    until: datetime | None = moment(name="to", description="not after", empty=True)
+    type: MovementType | None = query(default=None)
+    since: datetime | None = moment(name="from", description="not before")
+    until: datetime | None = moment(name="to", description="not after")
     limit: int = query(default=PAGE, ge=1, le=PAGE)
     cursor: str | None = query(default=None, schema=MOVEMENT_CURSOR, max_length=4096, description="goes on after the page before")
 
@@ -129,28 +128,18 @@ async def list_movements_of_product(request: ListMovementsOfProduct, call: Call[
 async def _list(
     request: ListMovements | ListMovementsOfProduct, ean13: str | None, call: Call[Services]
 ) -> Answer[Sequence[MovementBody]]:
-    if request.since is not None and request.until is not None:
-        period(request.since, request.until)
     found = await call.services.queries.movements(
         ean13=ean13,
         type=request.type.value if request.type else None,
         since=request.since,
         until=request.until,
-        before=None if request.cursor is None else _before(request.cursor),
+        before=decode_cursor(request.cursor, tuple[str, int, int]) if request.cursor is not None else None,
         limit=request.limit + 1,
     )
-    page, more = page_of(found, request.limit, lambda one: (one.created_at, one.sequence, one.position))
+    page = found[: request.limit]
+    last = page[-1] if len(found) > len(page) else None
+    more = None if last is None else encode_cursor((last.created_at, last.sequence, last.position))
     return Answer([MovementBody.of(movement) for movement in page], cursor=more)
-
-
-def _before(cursor: str) -> tuple[str, int, int]:
-    """Time, sequence and position of the last movement of the page before. Raises Invalid."""
-    time, sequence, position = decode_cursor(cursor, tuple[str, int, int])
-    try:
-        parse_time(time)
-    except ValueError:
-        raise not_a_cursor() from None
-    return time, sequence, position
 
 
 async def record_movement(request: GivenMovement, call: Call[Services]) -> Answer[MovementBody]:

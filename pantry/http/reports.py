@@ -1,10 +1,10 @@
-"""Reports: stock, low stock, consumption, shopping list."""
+"""Reports: the stock, what is low, what was used, what to buy (specification, section 4, and beyond it)."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 
 from httpkit.messages.fields import member, message, query
 from httpkit.messages.times import moment
@@ -13,8 +13,7 @@ from pantry.domain.product import CATEGORY_ID_LENGTH
 from pantry.domain.quantity import number
 from pantry.http.bodies import ProductBody
 from pantry.http.services import Services
-from pantry.http.values import period
-from pantry.readmodel.views import ConsumptionView, ProductView, days_of, period_of
+from pantry.readmodel.views import PERIOD, ConsumptionView, ProductView, days_of
 
 MOST_PRODUCTS = 100_000
 """The most products that a report is about."""
@@ -63,10 +62,7 @@ class StockReport:
 
 @message
 class ConsumptionItem:
-    """Sums of the movements of a product that are in effect.
-
-    A movement that was undone does not count, unless its undoing was undone in turn. Undoings never count themselves.
-    """
+    """What went in and out of a product. Movements that were undone, and those that undid them, do not count."""
 
     ean13: str = member()
     name: str = member()
@@ -113,7 +109,8 @@ async def low_stock_report(request: StockReportAt, call: Call[Services]) -> Sequ
 
 async def consumption_report(request: Period, call: Call[Services]) -> Sequence[ConsumptionItem]:
     """What went in and out of each product that is kept, and how long it lasts at that rate."""
-    since, until = period(request.since, request.until)
+    until = request.until or datetime.now(UTC)
+    since = request.since or until - PERIOD
     found = await call.services.queries.consumption(since=since, until=until, ean13=request.ean13, category=request.category)
     days = days_of(since, until)
     return [_consumption(item, days) for item in found]
@@ -121,8 +118,8 @@ async def consumption_report(request: Period, call: Call[Services]) -> Sequence[
 
 async def shopping_list(request: Shopping, call: Call[Services]) -> Sequence[ShoppingItem]:
     """What to buy: the products that are low, and how much of each."""
-    since, until = period_of(None, None)
-    found = await call.services.queries.consumption(since=since, until=until, category=request.category)
+    now = datetime.now(UTC)
+    found = await call.services.queries.consumption(since=now - PERIOD, until=now, category=request.category)
     return [
         ShoppingItem(
             ean13=item.ean13,
@@ -133,7 +130,7 @@ async def shopping_list(request: Shopping, call: Call[Services]) -> Sequence[Sho
             suggested=number(item.suggested),
         )
         for item in found
-        if item.is_to_buy
+        if item.is_low
     ]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from eventlog import Commit
-from pantry.domain import category, category_name, ledger, person, product
+from pantry.domain import category, category_name, ledger, person, product  # noqa: F401 - importing them registers their types
 from pantry.domain.product import MovementRecorded, Product, ProductActivated, ProductCreated, ProductDeactivated, ProductEdited
 from pantry.domain.registry import REGISTRY
 from pantry.readmodel.tables import (
@@ -21,7 +21,7 @@ from pantry.readmodel.tables import (
     product_row,
     version_row,
 )
-from projections.model import Change, Projection, Put, ReadModel, SettingNames
+from projections.model import Change, Projection, Put, ReadModel
 
 
 def _category(commit: Commit) -> Iterable[Change]:
@@ -72,9 +72,4 @@ MODEL = ReadModel(
         Projection("erasures", 1, (ERASURES,), {person.CATEGORY: _person}, latest=frozenset({person.CATEGORY})),
     ),
     migrations="pantry.readmodel.migrations",
-    folds={
-        decider.category: decider.fold
-        for decider in (category.CATEGORY, category_name.CATEGORY_NAME, ledger.PRODUCT, person.PERSON)
-    },
-    settings=SettingNames(prefix="PANTRY", database="database.url"),
 )

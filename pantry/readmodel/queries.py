@@ -35,18 +35,6 @@ COLUMNS = """
 
 MOVEMENTS = f"SELECT {COLUMNS} FROM movements AS m LEFT JOIN movements AS r ON r.reverses = m.id"  # noqa: S608 - a constant
 
-_UNDONE = """
-    undoings(original, id, undone) AS (
-        SELECT r.reverses, r.id, TRUE FROM movements AS r JOIN movements AS o ON o.id = r.reverses
-        WHERE r.reverses IS NOT NULL AND o.reverses IS NULL
-        UNION ALL
-        SELECT u.original, r.id, NOT u.undone FROM undoings AS u JOIN movements AS r ON r.reverses = u.id),
-    undone AS (
-        SELECT u.original FROM undoings AS u
-        WHERE u.undone AND NOT EXISTS (SELECT 1 FROM movements AS r WHERE r.reverses = u.id))
-"""
-"""The movements that are not in effect: the last of the chain of undoings behind each undoes it, and not an undoing."""
-
 _MOVEMENT_TYPE = "MovementRecorded"
 _ERASED: Mapping[str, str] = dict.fromkeys(PERSONAL, ERASED)
 
@@ -208,19 +196,15 @@ class PantryQueries:
     async def consumption(
         self, *, since: datetime, until: datetime, ean13: str | None = None, category: str | None = None
     ) -> Sequence[ConsumptionView]:
-        """Sums of the movements of each active product, by name, from `since` to `until`, both inclusive.
-
-        A movement counts if it is in effect: it was not undone, or its undoing was undone in turn. Undoings do not count.
-        """
+        """What went in and out of each active product, by name, from `since` to `until`; what was undone does not count."""
         # `reverses IS NULL` would have SQLite look all of these up for each product: it takes a unique index for a selective one.
         sql = Sql(
-            f"""
-            WITH RECURSIVE {_UNDONE}
+            """
             SELECT p.ean13, p.name, p.unit, p.current_stock, p.min_stock,
                 CAST(coalesce(sum(CASE WHEN m.type = 'in' THEN m.quantity END), 0) AS BIGINT) AS total_in,
                 CAST(coalesce(sum(CASE WHEN m.type = 'out' THEN m.quantity END), 0) AS BIGINT) AS total_out
             FROM products AS p LEFT JOIN movements AS m ON m.product_ean13 = p.ean13 AND coalesce(m.reverses, '') = ''
-                AND m.id NOT IN (SELECT original FROM undone)"""  # noqa: S608 - a constant
+                AND NOT EXISTS (SELECT 1 FROM movements AS r WHERE r.reverses = m.id)"""
         )
         sql.add("AND m.created_at BETWEEN {} AND {} WHERE p.active", since, until)
         if ean13 is not None:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 
 import attrs
 
 from eventlog.privacy.fields import SEALED
 from pantry.domain.category import Category
-from pantry.domain.errors import BadInput
 from pantry.domain.product import MovementRecorded, Product
 from pantry.domain.quantity import ONE
 from projections.model import timestamp_text
@@ -176,13 +175,8 @@ class ConsumptionView:
 
     @property
     def suggested(self) -> int:
-        """How much to buy, in thousandths: up to twice the minimum, or up to `total_out` if that is more."""
-        return max(2 * self.min_stock, self.total_out) - self.current_stock
-
-    @property
-    def is_to_buy(self) -> bool:
-        """Whether a shopping list has it: it is low, and more of it is needed than none."""
-        return self.is_low and self.suggested > 0
+        """How much to buy: up to twice the minimum, or what went out in the period where that is more, and at least one."""
+        return max(2 * self.min_stock, self.total_out, ONE) - self.current_stock
 
     def per_day(self, days: float) -> float:
         """What went out per day of a period of so many days, in whole units to three decimal places."""
@@ -202,15 +196,6 @@ PERIOD = timedelta(days=28)
 """The period over which consumption is looked at, where none is given, and for which a shopping list provides."""
 
 
-def period_of(since: datetime | None, until: datetime | None) -> tuple[datetime, datetime]:
-    """The period of a report: up to now and over `PERIOD` unless given otherwise. Raises BadInput if it ends before it begins."""
-    end = until or datetime.now(UTC)
-    begin = since or max(end, _EARLIEST + PERIOD) - PERIOD
-    if begin > end:
-        raise BadInput("from", "must not be after `to`")
-    return begin, end
-
-
 def days_of(since: datetime, until: datetime) -> float:
     """The length of a period in days, a second at least."""
     return max((until - since).total_seconds(), 1) / _DAY
@@ -221,7 +206,6 @@ def _time(value: datetime | None) -> str | None:
 
 
 _DAY = 86_400
-_EARLIEST = datetime.min.replace(tzinfo=UTC)
 _CATEGORY = tuple(field.name for field in attrs.fields(CategoryView))
 PERSONAL = ("notes", "created_by")
 """The columns of `movements` that are about a person."""

@@ -15,7 +15,7 @@ PROGRAM = Program(
 Examples:
   projections status                                     how far the read models are
   projections verify                                     whether the tables are what the log says
-  projections events --type MoneyMoved --json            what moved, for a program to read
+  projections events --type TaskFailed --json            what failed, for a program to read
   projections streams plan                               what differs from streams.yaml""",
     commands={
         "status": Command("projections.cli.status", "Show how far each projection has come, and whether it can go on."),
@@ -27,7 +27,6 @@ Examples:
         "parked": Command("projections.cli.parked", "List the aggregates that wait behind an event that cannot be applied."),
         "unpark": Command("projections.cli.parked", "After a fix: apply what waits, in order."),
         "events": Command("projections.cli.events", "Search the log and print events; follow it."),
-        "scrub": Command("projections.cli.scrub", "Read every record of the log once, and name damaged records."),
         "streams": Command(
             "projections.cli.streams", "Compare streams with their declarations, bring them there; copy and restore them."
         ),
@@ -37,12 +36,12 @@ Examples:
     meanings={
         ExitCode.CONFLICT: (
             "conflict: tables differ from the log, streams from their declarations, a projection cannot go on, a schema is "
-            "dirty, something stays parked, a copy is refused or damaged, records of the log are damaged"
+            "dirty, something stays parked, a copy is refused"
         ),
         ExitCode.UNAVAILABLE: "unavailable: the broker or the database; try again later",
     },
     hints={
-        ExitCode.UNAVAILABLE: "is it running? say where it is with --nats-url and --database (NATS_URL, <SERVICE>_DATABASE_URL)",
+        ExitCode.UNAVAILABLE: "is it running? say where it is with --nats-url and --database (GCTD_NATS_URL, GCTD_DATABASE_URL)",
         ExitCode.TIMEOUT: "allow more time with --timeout",
     },
 )

@@ -14,7 +14,7 @@ from terminalkit.runtime.invocation import Invocation
 _name = click.argument("name", required=False)
 
 
-@click.command(epilog=examples("projections switch bank --database sqlite:bank.db"))
+@click.command(epilog=examples("projections switch tracker --database sqlite:.data/gctd.db"))
 @_name
 @nats_option
 @database_option
@@ -38,7 +38,7 @@ async def switch(invocation: Invocation, *, name: str | None, nats_url: str, dat
     return ExitCode.OK
 
 
-@click.command(epilog=examples("projections rollback bank --database sqlite:bank.db"))
+@click.command(epilog=examples("projections rollback tracker --database sqlite:.data/gctd.db"))
 @_name
 @nats_option
 @database_option

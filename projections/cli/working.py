@@ -14,12 +14,6 @@ if TYPE_CHECKING:
     from projections.projector.projector import Projector
     from projections.rebuild.operations import AdminResult, Operation
     from projections.rebuild.verify import Run
-    from projections.store import Parked
-
-
-def parked_line(one: Parked) -> str:
-    """A parked aggregate in a line."""
-    return f"{one.projection} {one.subject}: sequence {one.sequence}, {one.waiting} wait: {one.error}"
 
 
 def shown(output: Output, what: str, workers: Workers) -> Run:

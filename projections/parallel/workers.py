@@ -33,13 +33,13 @@ _TRIES = 3
 class Workers:
     """So many processes that derive for one read model: `async with Workers(model, 2) as workers`. They begin when first asked.
 
-    `place` is where the model stands (`package.module:NAME`), for one that `projections.models` has not loaded. Raises
-    ModelUnknown without one, and ValueError where the model is another one than that at its place.
+    `place` is where the model stands (`package.module:NAME`), for one that is not among `projections.models`. Raises
+    ValueError where the model is another one than that at its place.
     """
 
     def __init__(self, model: ReadModel, count: int, *, place: str | None = None) -> None:
-        place = place or (place_of(model) if count else "")
-        if place and at(place) is not model:
+        place = place or place_of(model.name)
+        if at(place) is not model:
             raise ValueError(f"{place} is not the read model {model.name!r} that is to be derived")
         self._workers = [_Worker(place) for _ in range(count)]
 

@@ -9,11 +9,9 @@ from itertools import chain, repeat
 import attrs
 
 from eventlog import Commit, EventLogError
-from projections.errors import Stray
 from projections.model import Change, Handler, Projection
-from projections.projector.continuity import Tip
 from projections.projector.parking import Parking
-from projections.store import KEYS, NOTHING_PARKED, Checkpoint, KeyRecord, Mark, Parked, Place, Step
+from projections.store import KEYS, NOTHING_PARKED, Checkpoint, KeyRecord, Parked, Place, Step
 
 TRIES = 2
 """How often a commit is tried once more, right away, before its aggregate is parked."""
@@ -26,7 +24,6 @@ class Batch:
     steps: Sequence[Step]
     keys: Sequence[KeyRecord]
     parked: Mapping[Place, Parked | None] = NOTHING_PARKED
-    marks: Sequence[Mark] = ()
 
 
 @attrs.frozen
@@ -59,14 +56,10 @@ def apply(
     incarnation: str,
     commits: Sequence[Commit],
     parking: Parking,
-    tip: Tip,
 ) -> Batch:
-    """Apply commits, each projection those above its checkpoint; what cannot be applied is parked.
-
-    `tip` is the end of the log after them.
-    """
+    """Apply commits, each projection those above its checkpoint; what cannot be applied is parked."""
     derived = derive(projections, reached_of(checkpoints), commits, parking)
-    return batch_of(projections, checkpoints, incarnation, tip, derived)
+    return batch_of(projections, checkpoints, incarnation, commits[-1].sequence, derived)
 
 
 def reached_of(checkpoints: Mapping[str, Checkpoint]) -> Mapping[str, int]:
@@ -78,8 +71,7 @@ def derive(
     projections: Sequence[Projection], reached: Mapping[str, int], commits: Sequence[Commit], parking: Parking
 ) -> ChangeSet:
     """What commits lead to, in each projection those above the sequence that it has reached; what cannot be applied is parked."""
-    strays = {commit.sequence for commit in commits if not commit.is_guarded}
-    keys = _keys([commit for commit in commits if commit.may_have_keys and commit.sequence not in strays], parking)
+    keys = _keys([commit for commit in commits if commit.may_have_keys], parking)
     by_category: defaultdict[str, list[Commit]] = defaultdict(list)
     for commit in commits:
         by_category[commit.category].append(commit)
@@ -88,14 +80,14 @@ def derive(
     for projection in projections:
         applied = reached.get(projection.name, 0)
         if end > applied:
-            changes[projection.name] = _changes(projection, applied if begin <= applied else 0, by_category, strays, parking)
+            changes[projection.name] = _changes(projection, applied if begin <= applied else 0, by_category, parking)
     return ChangeSet(changes, keys, parking.changed)
 
 
 def batch_of(
-    projections: Sequence[Projection], checkpoints: Mapping[str, Checkpoint], incarnation: str, tip: Tip, derived: ChangeSet
+    projections: Sequence[Projection], checkpoints: Mapping[str, Checkpoint], incarnation: str, end: int, derived: ChangeSet
 ) -> Batch:
-    """What is derived of commits up to `tip`, as steps from the checkpoints there are."""
+    """What is derived of commits up to sequence `end`, as steps from the checkpoints there are."""
     steps = []
     for projection in projections:
         before, found = checkpoints.get(projection.name), derived.changes.get(projection.name)
@@ -104,13 +96,11 @@ def batch_of(
                 projection=projection.name,
                 version=projection.version,
                 incarnation=incarnation,
-                sequence=tip.sequence,
+                sequence=end,
                 applied=found.applied + (0 if before is None else before.applied),
-                record=tip.record,
-                digest=None if tip.digest is None else tip.digest.hex(),
             )
             steps.append(Step(projection=projection, before=before, after=after, changes=found.changes))
-    return Batch(steps, derived.keys, derived.parked, tip.marks)
+    return Batch(steps, derived.keys, derived.parked)
 
 
 def changes_of(projection: Projection, commits: Sequence[Commit]) -> tuple[Sequence[Change], int, Exception | None]:
@@ -118,8 +108,6 @@ def changes_of(projection: Projection, commits: Sequence[Commit]) -> tuple[Seque
     changes: list[Change] = []
     handler = projection.handlers[commits[0].category]
     for applied, commit in enumerate(commits):
-        if not commit.is_guarded:
-            return changes, applied, Stray(commit.sequence)
         if error := _handle(handler, commit, changes):
             return changes, applied, error
     return changes, len(commits), None
@@ -154,26 +142,21 @@ def _keys_or_parked(commit: Commit, parking: Parking) -> Sequence[KeyRecord]:
         return ()
 
 
-def _changes(
-    projection: Projection,
-    reached: int,
-    by_category: Mapping[str, Sequence[Commit]],
-    strays: Collection[int],
-    parking: Parking,
-) -> Changes:
+def _changes(projection: Projection, reached: int, by_category: Mapping[str, Sequence[Commit]], parking: Parking) -> Changes:
     """The changes of the commits above sequence `reached`.
 
     Where the last commit of an aggregate would say all (`latest`) and cannot be applied, those before it count: then all of that
     aggregate are handled one by one.
     """
     name, one_by_one = projection.name, set[str]()
-    wanted = {
-        category: _wanted(name, by_category.get(category, ()), reached, strays, parking) for category in projection.handlers
-    }
     while True:
         applied, work = 0, []
         for category, handler in projection.handlers.items():
-            commits = wanted[category]
+            commits: Collection[Commit] = by_category.get(category, ())
+            if reached:
+                commits = [commit for commit in commits if commit.sequence > reached]
+            if parking.holds(name):
+                commits = [commit for commit in commits if not parking.take(name, commit)]
             applied += len(commits)
             if category in projection.latest:
                 commits = _last(commits, one_by_one)
@@ -186,28 +169,6 @@ def _changes(
         if not again:
             return Changes(changes, runs, applied - _park_all(name, poisoned, parking))
         one_by_one |= again
-
-
-def _wanted(
-    name: str, commits: Collection[Commit], reached: int, strays: Collection[int], parking: Parking
-) -> Collection[Commit]:
-    """Of some commits, in order, those above a sequence whose aggregate is not parked; what was stored past the log parks it."""
-    if reached:
-        commits = [commit for commit in commits if commit.sequence > reached]
-    if strays:
-        return [commit for commit in commits if not _set_aside(name, commit, strays, parking)]
-    if parking.holds(name):
-        return [commit for commit in commits if not parking.take(name, commit)]
-    return commits
-
-
-def _set_aside(name: str, commit: Commit, strays: Collection[int], parking: Parking) -> bool:
-    if parking.take(name, commit):
-        return True
-    if commit.sequence in strays:
-        parking.park(name, commit, Stray(commit.sequence))
-        return True
-    return False
 
 
 def _last(commits: Collection[Commit], one_by_one: Collection[str]) -> Collection[Commit]:

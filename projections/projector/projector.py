@@ -12,14 +12,13 @@ from typing import Any
 
 import structlog
 
-from eventlog import Commit, EventLog, EventLogError, Head, LogDamaged, LogDiverged, Unavailable
+from eventlog import Commit, EventLog, EventLogError, Head, LogDamaged, Unavailable
 from projections.errors import CheckpointMoved, NotLeading, ProjectionError, ProjectorStopped, StoreUnavailable
 from projections.migrations import Migrations
 from projections.model import ReadModel
 from projections.parallel import Workers, derived_ahead
 from projections.projector.backlog import MOST_BYTES, REPLAY_BYTES, Backlog
 from projections.projector.continuity import check_against, check_contiguous
-from projections.projector.divergence import first_difference
 from projections.projector.leadership import Leadership, stand_by
 from projections.projector.status import ProjectorProgress, ProjectorStatus
 from projections.projector.unparking import Unparked, unpark
@@ -34,12 +33,6 @@ OnApplied = Callable[[Sequence[Commit]], None]
 BATCH = 10_000
 """Commits that one transaction takes at most: the more, the more rows of it are written once for several commits."""
 _HEAD_EVERY = 1.0
-KEEP = (
-    "Nothing further is applied, and writes are refused. Keep the database: it may hold the only whole copy. Restore the stream "
-    "from a backup or a replica. If the log was replaced on purpose, set the database aside and begin with an empty one: the "
-    "read model is made again from the log"
-)
-"""The advice to the operator of a log that is not what it was."""
 _TRIES_AHEAD = 6
 """How often the log is asked again, over some three seconds, before a checkpoint that is ahead of it is believed to be."""
 
@@ -72,9 +65,6 @@ class Projector:
         self._shown: int | None = None
         self._shown_before: int | None = None
         self._workers: Workers | None = None
-        self._stopped: ProjectorStopped | None = None
-        self.end_seen = 0
-        """The last sequence of the log, as it was asked about a second ago at most while the log answers."""
         self.lead = Leadership()
         """Whether it is this process that writes; where it is another one, what that writes is shown here."""
 
@@ -82,11 +72,6 @@ class Projector:
     def position(self) -> int:
         """The sequence up to which every projection is applied: what is read now is true for at least this."""
         return self._waiters.reached
-
-    def check_running(self) -> None:
-        """Raise the ProjectorStopped that this projector has stopped for; nothing while it runs, waits, or has not begun."""
-        if self._stopped is not None:
-            raise self._stopped
 
     @property
     def parked(self) -> Mapping[Place, Parked]:
@@ -106,9 +91,8 @@ class Projector:
         self._shown_before = sequence
 
     async def load(self) -> None:
-        """Look where the projections are, before `run`: `position` is true from then on."""
+        """Look where the projections stand, to work on them while nothing runs."""
         await self._advancing.load()
-        self._waiters.advance(self._advancing.lowest)
 
     @asynccontextmanager
     async def held(self) -> AsyncIterator[int]:
@@ -147,7 +131,6 @@ class Projector:
         reason = ProjectorStopped("the projector has ended")
         failure: ProjectorStopped | None = None
         self._workers = workers
-        self._stopped = None
         self._progress.start()
         self._waiters.begin()
         try:
@@ -156,10 +139,9 @@ class Projector:
             reason = failure = error
             raise
         except Exception as error:
-            reason = failure = ProjectorStopped(await self._reason(error))
+            reason = failure = ProjectorStopped(self._reason(error))
             raise failure from error
         finally:
-            self._stopped = failure
             if failure is not None:
                 log.error("projector stopped", read_model=self._model.name, position=self.position, reason=str(failure))
             self._progress.stop(failure)
@@ -167,13 +149,13 @@ class Projector:
             if failure is not None and self._store.turns is not None:
                 await self._store.turns.release()
 
-    async def _reason(self, error: Exception) -> str:
-        if not isinstance(error, LogDamaged):
-            return str(error) if isinstance(error, ProjectionError) else f"{type(error).__name__}: {error}"
-        where = ""
-        if isinstance(error, LogDiverged) and error.begin is None:
-            where = await first_difference(self._log, self._store, self._model.stream, error)
-        return f"stream {self._model.stream}: {error}{where and f'; {where}'}. {KEEP}"
+    def _reason(self, error: Exception) -> str:
+        if isinstance(error, LogDamaged):
+            return (
+                f"stream {self._model.stream}: {error}. Restore the stream; or, if it was replaced on purpose, remove the "
+                "database: the read model is made again from the log"
+            )
+        return str(error) if isinstance(error, ProjectionError) else f"{type(error).__name__}: {error}"
 
     # Leading, or standing by
 
@@ -235,7 +217,6 @@ class Projector:
     async def _follow(self, until: int | None) -> None:
         head = await self._begin()
         position = self._advancing.lowest
-        await self._advancing.begin(position)
         self._progress.begin(position, head.last)
         self._waiters.advance(position)
         await self._show_missed()
@@ -284,16 +265,16 @@ class Projector:
     # Reading and measuring, beside the writing
 
     async def _read(self, backlog: Backlog, after: int, until: int | None) -> None:
-        waits, proof = pauses(), self._advancing.record_at(after)
+        waits = pauses()
         while True:
             try:
                 async for commits in self._log.follow(
-                    after=after, until=until, batch=self._batch, incarnation=self._advancing.incarnation, proof=proof
+                    after=after, until=until, batch=self._batch, incarnation=self._advancing.incarnation
                 ):
                     self._progress.trouble("reading the log", None)
                     waits = pauses()
                     check_contiguous(commits, after)
-                    after, proof = commits[-1].sequence, commits[-1].digest
+                    after = commits[-1].sequence
                     await backlog.put(commits)
                 backlog.end()
             except Unavailable as error:
@@ -319,7 +300,6 @@ class Projector:
             else:
                 self._progress.trouble("the log", None)
                 self._progress.seen(head.last)
-                self.end_seen = head.last
 
     # Showing
 

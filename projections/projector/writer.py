@@ -13,11 +13,10 @@ import structlog
 from eventlog import Commit, Unavailable
 from projections.errors import CheckpointMoved, RowRefused, StoreUnavailable
 from projections.model import ReadModel
-from projections.projector.continuity import Tip, check_known
 from projections.projector.derive import Batch, ChangeSet, apply, batch_of
 from projections.projector.parking import Parking, by_place
 from projections.projector.status import ProjectorProgress
-from projections.store import KEYS, Checkpoint, CheckpointOutcome, Mark, Parked, Place, Store
+from projections.store import KEYS, Checkpoint, CheckpointOutcome, Parked, Place, Store
 
 log = structlog.get_logger(__name__)
 
@@ -39,8 +38,6 @@ class CheckpointWriter:
         self.incarnation = ""
         self.checkpoints: dict[str, Checkpoint] = {}
         self.parked: dict[Place, Parked] = {}
-        self._tip = Tip.at(model.stream, 0, ())
-        self._marks: dict[int, Mark] = {}
         self._progress = progress
         self.now = now
 
@@ -68,52 +65,34 @@ class CheckpointWriter:
         self.checkpoints = {p.name: checkpoints[p.name] for p in self.model.projections if p.name in checkpoints}
         self.parked = by_place(await self.patiently("the database", self.store.parked))
 
-    async def begin(self, sequence: int) -> None:
-        """Commits are given from now on that follow this sequence."""
-        self._tip = Tip.at(self.model.stream, sequence, self.checkpoints.values())
-        marks = await self.patiently("the database", lambda: self.store.marks(self.model.stream, above=sequence))
-        self._marks = {mark.sequence: mark for mark in marks}
-
-    def record_at(self, sequence: int) -> str | None:
-        """The digest of the commit at a sequence, if a checkpoint is there that has it."""
-        return Tip.at(self.model.stream, sequence, self.checkpoints.values()).record
-
     async def advance(
         self, commits: Sequence[Commit], show: Callable[[Sequence[Commit]], None], derived: ChangeSet | None = None
     ) -> None:
         """Apply and store commits, and show what is stored. `derived` is what they lead to, where that is known already.
 
-        Where the database refuses a row of them they go in ever smaller parts, to find whose it is. Raises LogDiverged where
-        they are not those that some projection has applied before.
+        Where the database refuses a row of them they go in ever smaller parts, to find whose it is.
         """
-        tip = await self._read_on(commits)
         try:
             if derived is None:
-                await self.write(await self._apply(commits, tip))
+                await self.write(await self._apply(commits))
             else:
-                await self.write(batch_of(self.model.projections, self.checkpoints, self.incarnation, tip, derived))
+                end = commits[-1].sequence
+                await self.write(batch_of(self.model.projections, self.checkpoints, self.incarnation, end, derived))
         except RowRefused as error:
             if len(commits) > 1:
                 half = len(commits) // 2
                 await self.advance(commits[:half], show)
                 await self.advance(commits[half:], show)
                 return
-            await self._advance_apart(commits[0], tip, error)
-        self._tip = attrs.evolve(tip, marks=())
+            await self._advance_apart(commits[0], error)
         show(commits)
 
-    async def _read_on(self, commits: Sequence[Commit]) -> Tip:
-        """The end after commits. Raises LogDiverged."""
-        tip = self._tip.after(commits) if len(commits) <= INLINE else await asyncio.to_thread(self._tip.after, commits)
-        check_known(commits, tip, self.checkpoints.values(), self._marks)
-        return tip
-
-    async def _advance_apart(self, commit: Commit, tip: Tip, refused: RowRefused) -> None:
+    async def _advance_apart(self, commit: Commit, refused: RowRefused) -> None:
         """Apply and store one commit of which a row is refused, each projection for itself; who cannot parks the aggregate."""
         log.info("a row is refused", read_model=self.model.name, sequence=commit.sequence, reason=str(refused))
-        batch = await self._apply([commit], tip)
+        batch = await self._apply([commit])
         try:
-            await self.write(Batch((), batch.keys, _of(KEYS.name, batch.parked), batch.marks))
+            await self.write(Batch((), batch.keys, _of(KEYS.name, batch.parked)))
         except RowRefused as error:
             await self.write(Batch((), (), self._parked_for(KEYS.name, commit, error)))
         for step in batch.steps:
@@ -130,9 +109,9 @@ class CheckpointWriter:
         parking.park(projection, commit, error)
         return parking.changed
 
-    async def _apply(self, commits: Sequence[Commit], tip: Tip) -> Batch:
+    async def _apply(self, commits: Sequence[Commit]) -> Batch:
         parking = Parking(self.parked, self.now())
-        arguments = (self.model.projections, self.checkpoints, self.incarnation, commits, parking, tip)
+        arguments = (self.model.projections, self.checkpoints, self.incarnation, commits, parking)
         if len(commits) <= INLINE:
             return apply(*arguments)
         return await asyncio.to_thread(apply, *arguments)
@@ -144,7 +123,7 @@ class CheckpointWriter:
         async def store() -> CheckpointOutcome:
             nonlocal tries
             tries += 1
-            return await self.store.advance(batch.steps, batch.keys, batch.parked, batch.marks)
+            return await self.store.advance(batch.steps, batch.keys, batch.parked)
 
         outcome = await self.patiently("the database", store)
         if outcome is CheckpointOutcome.MISMATCH or (outcome is CheckpointOutcome.ALREADY and tries == 1):

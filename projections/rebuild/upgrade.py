@@ -13,7 +13,7 @@ import structlog
 
 from eventlog import EventLog, EventLogError, Unavailable
 from projections.errors import CopyRefused, NotLeading, ProjectionError, StoreDamaged, StoreInUse, StoreUnavailable
-from projections.migrations import migrate, migrations_of, table_problem
+from projections.migrations import migrate, migrations_of
 from projections.model import ReadModel
 from projections.projector.projector import Projector
 from projections.projector.writer import pauses
@@ -49,8 +49,6 @@ async def upgrade_of(store: Reader, copies: Copies | None, model: ReadModel) -> 
         return Upgrade.NONE
     schema, ready = await store.schema(), await _is_ready(copies, model)
     if schema.version == _wanted(store, model):
-        if await _declared_otherwise(store, model):
-            return Upgrade.TABLES
         return Upgrade.ROWS if ready or all(filled) else Upgrade.NONE
     older = schema.version < _wanted(store, model) and not schema.dirty and not schema.taken_back
     return Upgrade.TABLES if ready or older else Upgrade.NONE
@@ -63,13 +61,7 @@ def _wanted(store: Reader, model: ReadModel) -> int:
 async def _fits(store: Reader, model: ReadModel) -> bool:
     checkpoints = await store.checkpoints()
     same_rows = all(checkpoints[p.name].version == p.version for p in model.projections if p.name in checkpoints)
-    same_schema = (await store.schema()).version == _wanted(store, model)
-    return same_rows and same_schema and not await _declared_otherwise(store, model)
-
-
-async def _declared_otherwise(store: Reader, model: ReadModel) -> bool:
-    """Whether tables without migrations are from another version: the number of the schema cannot tell."""
-    return model.migrations is None and await table_problem(store, model) is not None
+    return same_rows and (await store.schema()).version == _wanted(store, model)
 
 
 async def _is_ready(copies: Copies, model: ReadModel) -> bool:

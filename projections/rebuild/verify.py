@@ -101,14 +101,10 @@ async def replayed_copy(
 
 @attrs.frozen(kw_only=True)
 class Verification:
-    """What came of a verification: the sequence up to which both were compared, and the first difference, None: equal.
-
-    `digest` is the running digest of the log that the tables were made from, None if it is not known.
-    """
+    """What came of a verification: the sequence up to which both were compared, and the first difference, None: equal."""
 
     sequence: int
     difference: RowDifference | None
-    digest: str | None = None
 
 
 async def verify(
@@ -126,15 +122,7 @@ async def verify(
             replayed_copy(event_log, model, until=until, directory=directory, run=run) as fresh,
             fresh.snapshot() as theirs,
         ):
-            difference = await compare_snapshots(ours, theirs, model)
-            return Verification(sequence=until, difference=difference, digest=await _digest_of(ours, model))
-
-
-async def _digest_of(snapshot: Snapshot, model: ReadModel) -> str | None:
-    """The running digest of the log at the checkpoints, which are at one sequence; None if it is not known."""
-    checkpoints = await snapshot.checkpoints()
-    digests = [checkpoints[p.name].digest for p in model.projections if p.name in checkpoints]
-    return next((digest for digest in digests if digest is not None), None)
+            return Verification(sequence=until, difference=await compare_snapshots(ours, theirs, model))
 
 
 async def _sequence_of(snapshot: Snapshot, model: ReadModel, head: Head) -> int:

@@ -13,11 +13,9 @@ from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
 
-import attrs
-
 from projections.errors import MigrationError, RowRefused
 from projections.model import Change, Column, Delete, Projection, Put, Table
-from projections.store import Checkpoint, CheckpointOutcome, KeyRecord, Mark, Parked, Row, SchemaVersion, Step, Store
+from projections.store import Checkpoint, CheckpointOutcome, KeyRecord, Parked, Row, SchemaVersion, Step, Store
 
 PEOPLE = Table(
     "people",
@@ -146,23 +144,6 @@ class StoreConformance:
         assert await store.find_key("k") is None
         assert await store.columns("people") == []
         assert await store.parked() == []
-
-    async def test_digests_and_marks_are_written_with_the_checkpoint(self, store: Store) -> None:
-        """They come back; a mark that is there stays; a checkpoint without digests has none, whatever was there before."""
-        await self.made(store)
-        first = attrs.evolve(checkpoint(5), record="r5", digest="d5")
-        marks = [Mark("S", 2, "a", "b"), Mark("S", 4, "c", "d"), Mark("T", 4, "e", "f")]
-        plain = Step(projection=VISITORS, before=None, after=first, changes=())
-        assert await store.advance([plain], (), {}, marks) is CheckpointOutcome.STORED
-        assert await store.checkpoints() == {VISITORS.name: first}
-        assert await store.marks("S") == marks[:2]
-        assert await store.marks("S", above=2) == marks[1:2]
-        again = Step(projection=VISITORS, before=attrs.evolve(first, record="other"), after=checkpoint(6), changes=())
-        assert await store.advance([again], (), {}, [Mark("S", 6, "g", "h")]) is CheckpointOutcome.MISMATCH
-        second = Step(projection=VISITORS, before=first, after=checkpoint(6), changes=())
-        assert await store.advance([second], (), {}, [Mark("S", 4, "x", "x"), Mark("S", 6, "g", "h")]) is CheckpointOutcome.STORED
-        assert await store.checkpoints() == {VISITORS.name: checkpoint(6)}
-        assert await store.marks("S") == [*marks[:2], Mark("S", 6, "g", "h")]
 
     async def test_rows_and_checkpoint_are_written_together(self, store: Store) -> None:
         """What a step brings can be read, and its checkpoint is the new one."""

@@ -3,9 +3,8 @@
 python scripts/bench/append.py [--runs 5] [--writers 1,64] [--seconds 1.5]
 
 (a) appends per second to distinct aggregates, by writers that each wait for their answer, beside as many writers that call
-    js.publish with the same bytes and no guard; (b) import by batches of 1,000; (c) the same appends as in (a) without the
-    chain: no digest is made and none is stored; (d) the time to load an aggregate (its last commit, state decoded) with 10 and
-    with 100,000 events behind it. Runs are interleaved; medians, minimum, maximum are printed.
+    js.publish with the same bytes and no guard; (b) import by batches of 1,000; (d) the time to load an aggregate (its last
+    commit, state decoded) with 10 and with 100,000 events behind it. Runs are interleaved; medians, minimum, maximum are printed.
 """
 
 from __future__ import annotations
@@ -19,7 +18,6 @@ import tempfile
 import time
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from contextlib import contextmanager
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
@@ -34,7 +32,6 @@ from eventlog import AggregateId, NewCommit, NewEvent, Proposal, Registry
 from eventlog.admin.declarations import parse
 from eventlog.admin.reconcile import apply
 from eventlog.embedded.nats import EmbeddedServer
-from eventlog.jetstream.append import Message
 from eventlog.jetstream.log import JetStreamLog
 from eventlog.jetstream.transport.connection import Connection
 
@@ -43,7 +40,6 @@ DECLARED = parse(
     {"streams": {STREAM: {"subjects": [f"{CATEGORY}.*"], "allow_atomic": True, "allow_direct": True, "max_bytes": "6GiB"}}}
 )
 REGISTRY = Registry()
-DIGEST = "q83vEjRWeJCrze8SNFZ4kA"
 TOGETHER = 1000
 SYNCS = 300
 LOADS = 1000
@@ -73,21 +69,10 @@ class Stock:
     minimum: int = 12
 
 
-def proposals(count: int, *, chained: bool = True) -> list[Proposal]:
-    """Commits to aggregates that nobody has written to before; chained ones bear a digest as if there were one before them."""
-    at, prev = datetime.now(UTC), DIGEST if chained else None
-    return [attrs.evolve(_proposal(f"{next(_numbers):08x}", at), prev=prev) for _ in range(count)]
-
-
-@contextmanager
-def without_chain() -> Iterator[None]:
-    """No digest is made of what is appended during the block."""
-    made = Message.digest
-    Message.digest = None  # type: ignore[assignment,method-assign]  # of this process alone
-    try:
-        yield
-    finally:
-        Message.digest = made  # type: ignore[method-assign]  # as above
+def proposals(count: int) -> list[Proposal]:
+    """Commits to aggregates that nobody has written to before."""
+    at = datetime.now(UTC)
+    return [_proposal(f"{next(_numbers):08x}", at) for _ in range(count)]
 
 
 def _proposal(name: str, at: datetime) -> Proposal:
@@ -113,22 +98,14 @@ async def bare(js: JetStreamContext, writers: int, each: int) -> float:
     return await timed([write(chunk) for chunk in chunks])
 
 
-async def ours(log: JetStreamLog, writers: int, each: int, *, chained: bool = True) -> float:
+async def ours(log: JetStreamLog, writers: int, each: int) -> float:
     """The event log, one append after the other by each writer: seconds."""
 
     async def write(mine: Sequence[Proposal]) -> None:
         for proposal in mine:
             await log.append(proposal)
 
-    return await timed([write(proposals(each, chained=chained)) for _ in range(writers)])
-
-
-async def measured(log: JetStreamLog, writers: int, each: int, *, chained: bool) -> float:
-    """As `ours`, with the chain or without it."""
-    if chained:
-        return await ours(log, writers, each)
-    with without_chain():
-        return await ours(log, writers, each, chained=False)
+    return await timed([write(proposals(each)) for _ in range(writers)])
 
 
 async def imported(log: JetStreamLog, callers: int, batches: int) -> float:
@@ -199,7 +176,7 @@ class Figures:
 def scale(name: str) -> tuple[float, str]:
     """How a figure is shown."""
     if "ratio" in name:
-        return 1, ".3f"
+        return 1, ".2f"
     return (1e6, ",.0f") if "µs" in name else (1, ",.0f")
 
 
@@ -208,18 +185,14 @@ async def run(figures: Figures, log: JetStreamLog, js: JetStreamContext, options
     figures.add("syncs/s of this disk, one after the other", await asyncio.to_thread(syncs, directory))
     for writers in options.writers:
         each = max(10, int((2000 if writers == 1 else 5000) * options.seconds / SLICES / writers))
-        theirs = mine = plain = 0.0
-        for number in range(SLICES):  # in turns, so that what else this machine does meets all
+        theirs = mine = 0.0
+        for _ in range(SLICES):  # in turns, so that what else this machine does meets both
             theirs += await bare(js, writers, each)
-            for chained in (True, False) if number % 2 else (False, True):
-                seconds = await measured(log, writers, each, chained=chained)
-                mine, plain = (mine + seconds, plain) if chained else (mine, plain + seconds)
+            mine += await ours(log, writers, each)
         count = SLICES * writers * each
         figures.add(f"(a) js.publish/s, {writers} writers", count / theirs)
         figures.add(f"(a) log.append/s, {writers} writers", count / mine)
         figures.add(f"(a) ratio, {writers} writers", theirs / mine)
-        figures.add(f"(c) log.append/s without the chain, {writers} writers", count / plain)
-        figures.add(f"(c) ratio of the chain, {writers} writers", plain / mine)
     for callers in (1, 2):
         figures.add(f"(b) events/s, batches of {TOGETHER}, {callers} callers", await imported(log, callers, options.batches))
 

@@ -44,7 +44,7 @@ from gctd.domain.project import Project
 from gctd.domain.repo import Repo
 from gctd.domain.task import Task
 from gctd.scan.isolation.output import OnLog
-from gctd.settings import SETTINGS
+from gctd.settings import load
 from gctd.worker.main import work
 from gctd.worker.work import Discovered, Equipment, OnStage
 from terminalkit.runtime.serving import run_program
@@ -281,7 +281,7 @@ if __name__ == "__main__":
     parser.add_argument("--as-worker", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.as_worker:
-        chosen = SETTINGS.load().values
+        chosen = load().settings
         run_program(work(chosen, instead=NoWork(int(os.environ["BENCH_STAGES"]))), chosen)
     else:
         with tempfile.TemporaryDirectory(prefix="jobs-") as temporary:

@@ -36,7 +36,6 @@ import replay_peer
 import uvloop
 from tracker import TrackerLog
 
-from eventlog import Commit
 from eventlog.admin import reconcile as streams
 from eventlog.admin.declarations import load
 from eventlog.embedded.nats import EmbeddedServer
@@ -45,7 +44,6 @@ from eventlog.jetstream.log import JetStreamLog
 from eventlog.jetstream.transport.connection import Connection
 from gctd.readmodel import MODEL
 from projections.parallel import Workers
-from projections.projector.continuity import Tip
 from projections.projector.projector import BATCH, Projector
 from projections.rebuild.rebuild import fill
 from projections.rebuild.verify import dump
@@ -53,13 +51,7 @@ from projections.stores.databases import store_at
 from projections.stores.postgres.server import PostgresServer
 from terminalkit.runtime.event_loop import run_busy
 
-PLAIN = "plain"
-MEASUREMENTS = {
-    "bare": "reading the stream only",
-    "model": "into the read model",
-    PLAIN: "the same without digests",
-    "peer": "eventsourcing, as many rows",
-}
+MEASUREMENTS = {"bare": "reading the stream only", "model": "into the read model", "peer": "eventsourcing, as many rows"}
 WITH = "model with "
 """Before the number of processes that derive."""
 
@@ -70,15 +62,6 @@ async def generate(log: JetStreamLog, events: int, under_way: int) -> None:
     for _ in range(events // together):
         await log.append_together(tasks.batch(together))
     print(f"wrote {events:,} events, {events / (time.perf_counter() - start):,.0f}/s", flush=True)
-
-
-def without_digests() -> None:
-    """No digest of what is read is made in this process."""
-
-    def after(self: Tip, commits: Sequence[Commit]) -> Tip:
-        return Tip(stream=self.stream, sequence=commits[-1].sequence, digest=None)
-
-    Tip.after = after  # type: ignore[method-assign]  # of this process alone
 
 
 class Memory:
@@ -107,8 +90,6 @@ class Memory:
 async def measure(what: str, url: str, database: str) -> dict[str, Any]:
     """One replay: events, seconds, memory."""
     memory = Memory()
-    if what == PLAIN:
-        without_digests()
     with tempfile.TemporaryDirectory(prefix="replay-") as directory:
         address = database or f"sqlite:{Path(directory) / 'read.db'}"
         async with Connection.open(url, name="bench-replay") as connection:
@@ -219,7 +200,7 @@ async def main(given: argparse.Namespace, data_dir: Path) -> None:
         if not (await log.head()).last:
             await generate(log, given.events, given.under_way)
         peer = await replay_peer.prepared(log, given.store, given.peer_events, data_dir) if given.peer_events else None
-        wanted = ["bare", "model", PLAIN, *(f"{WITH}{count}" for count in given.workers), *(["peer"] if peer is not None else [])]
+        wanted = ["bare", "model", *(f"{WITH}{count}" for count in given.workers), *(["peer"] if peer is not None else [])]
         rates: dict[str, list[float]] = {what: [] for what in wanted}
         digests = set[str]()
         frugal: dict[str, list[float]] = {what: [] for what in rates}
@@ -259,8 +240,6 @@ def report(rates: Mapping[str, Sequence[float]], frugal: Mapping[str, Sequence[f
             if other in values:
                 ratios = sorted(model / beside for model, beside in zip(values["model"], values[other], strict=True))
                 print(f"ratio to {other} {median(ratios):.2f} ({ratios[0]:.2f} to {ratios[-1]:.2f}), {total:,} events")
-        ratios = sorted(model / plain for model, plain in zip(values["model"], values[PLAIN], strict=True))
-        print(f"ratio of the digests {median(ratios):.2f} ({ratios[0]:.2f} to {ratios[-1]:.2f})")
         for what in (what for what in values if what.startswith(WITH)):
             ratios = sorted(beside / model for model, beside in zip(values["model"], values[what], strict=True))
             print(f"{named(what)}: ratio to none {median(ratios):.2f} ({ratios[0]:.2f} to {ratios[-1]:.2f})")

@@ -103,8 +103,8 @@ async def run(url: str, project: str, cache: Path) -> dict[str, Measured]:
             "tests run again": await scan(scanning, url, project, "-count=1"),
         }
         places = Cache(cache)
-        for kind in (places.clones, places.builds):
-            for item in await kind.items():
+        for shelf in (places.clones, places.builds):
+            for item in await shelf.items():
                 if not item.name.startswith("std-"):
                     await item.forget()
         return measured | {"new repository": await scan(scanning, url, project)}

@@ -47,11 +47,6 @@ class ServiceClient:
         """See that the server can do its work. Raises Unavailable, which says what it lacks."""
         await self._transport.request("GET", "/readyz")
 
-    async def readiness(self, concern: str) -> Mapping[str, object]:
-        """The readiness of the server for `reads` or `writes`, in its own words. Raises Unavailable with the reason."""
-        answer = await self._transport.request("GET", "/readyz", query={"for": concern})
-        return answer.document if isinstance(answer.document, dict) else {}
-
     async def _command(
         self,
         path: str,

@@ -204,8 +204,8 @@ def _kind(problem: Mapping[str, Any]) -> str | None:
 
 
 def _message(problem: Mapping[str, Any]) -> str | None:
-    """The text of a problem: `message`, `error` or the `reason` of a probe, as specified, with each field error by its name."""
-    text = next((str(problem[key]) for key in ("message", "error", "detail", "title", "reason") if problem.get(key)), None)
+    """The text of a problem: `message` or `error`, as specified, with each field error by its name."""
+    text = next((str(problem[key]) for key in ("message", "error", "detail", "title") if problem.get(key)), None)
     errors = problem.get("errors")
     details = [
         f"{error.get('parameter') or str(error.get('pointer') or '').removeprefix('#/')}: {error['detail']}".removeprefix(": ")

@@ -1,4 +1,4 @@
-"""Durations as people write them (`15s`, `10m`, `1h30m`, `250ms`): Go's notation."""
+"""Durations as people write them (`15s`, `10m`, `1h30m`, `250ms`): Go's notation, which the specifications use."""
 
 from __future__ import annotations
 

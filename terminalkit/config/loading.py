@@ -14,7 +14,6 @@ dotted, in any case.
 from __future__ import annotations
 
 import difflib
-import os
 import re
 from collections.abc import Iterator, Mapping
 from decimal import Decimal
@@ -277,36 +276,3 @@ def _flatten(content: Mapping[Any, Any], prefix: str = "") -> Iterator[tuple[str
             yield from _flatten(value, f"{key}.")
         elif value is not None:
             yield key, value
-
-
-@attrs.frozen
-class SettingsSource(Generic[C]):
-    """The settings of one program: their class, the prefix of their variables, the name of the file with them.
-
-    The file is looked for in the working directory, then in the home directory. `spellings` are other names of variables.
-    """
-
-    cls: type[C]
-    prefix: str
-    file: str
-    spellings: Mapping[str, str] = attrs.field(factory=dict)
-
-    def load(self, flags: Mapping[str, Any] | None = None, *, file: Path | None = None) -> LoadedSettings[C]:
-        """The settings of this process: `flags` by name (None: not given), environment, `file` or the one found, defaults.
-
-        Raises SettingsError, which names every value that cannot be right and its origin.
-        """
-        env = {self.spellings[name]: value for name, value in os.environ.items() if name in self.spellings} | dict(os.environ)
-        return load(self.cls, prefix=self.prefix, flags=flags or {}, env=env, file=file or self._found())
-
-    def describe(self, name: str) -> SettingInfo:
-        """The text, variable and default of a setting, for the help of a command."""
-        return describe(self.cls, name, prefix=self.prefix)
-
-    @property
-    def types(self) -> Mapping[str, Any]:
-        """The types of the settings that commands may have flags for, by name: all but the secrets."""
-        return {f.name: f.attribute.type for f in _fields(self.cls, self.prefix) if not f.about.secret}
-
-    def _found(self) -> Path | None:
-        return next((place for place in (Path(self.file), Path.home() / self.file) if place.is_file()), None)

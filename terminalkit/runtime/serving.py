@@ -22,34 +22,23 @@ ready_option = click.option(
 """Gives a command the number of an open file, `ready_fd`, for `announce`; None where it is not named."""
 
 
-PRIVATE = 0o077
-"""The umask of programs that keep data: nothing for the group, nothing for others."""
-
-
 class Logged(Protocol):
     """The settings that say how a program logs."""
 
     @property
-    def log_level(self) -> Literal["debug", "info", "warn", "warning", "error"]: ...
+    def log_level(self) -> Literal["debug", "info", "warning", "error"]: ...
     @property
     def log_format(self) -> Literal["auto", "json", "text"]: ...
 
 
 def run_program(program: Coroutine[Any, Any, None], settings: Logged) -> int:
-    """Run a program that serves, with its log on standard error, until it has ended in order.
-
-    What it writes meanwhile only its own user can read, whatever the umask was.
-    """
+    """Run a program that serves, with its log on standard error, until it has ended in order."""
     from terminalkit import logs  # noqa: PLC0415 - as above
     from terminalkit.runtime.event_loop import run_busy  # noqa: PLC0415 - help and completion do without it
 
     style = settings.log_format
     logs.configure(level=settings.log_level, style=("text" if sys.stderr.isatty() else "json") if style == "auto" else style)
-    before = os.umask(PRIVATE)
-    try:
-        run_busy(program)
-    finally:
-        os.umask(before)
+    run_busy(program)
     return ExitCode.OK
 
 

@@ -17,7 +17,6 @@ from eventlog import (
     Commit,
     Conflict,
     Context,
-    Decider,
     KeyReused,
     NewCommit,
     NewEvent,
@@ -26,7 +25,6 @@ from eventlog import (
 )
 from eventlog.commands import MOST_IN_ONE_COMMIT, Commands, CommandStep, Outcome
 from eventlog.testing.memory import MemoryLog
-from eventlog.testing.scenario import given
 from tests.support.log.counter import COUNTER, REGISTRY, Add, Added, Counter, Short
 
 AT = datetime(2026, 11, 20, 12, tzinfo=UTC)
@@ -362,38 +360,3 @@ class TestTogether:
         await add(commands, 5)
         (outcome,) = await commands.execute_together([CommandStep(COUNTER, "one", Add(amount=1), new=True)])
         assert outcome.state.total == 6
-
-
-class TestInitialState:
-    """A decider with an initial state never gets None, whichever way a command comes."""
-
-    @staticmethod
-    def decide(command: Add, state: Counter) -> Sequence[Added]:
-        return [Added(amount=command.amount, total=state.total + command.amount)] if command.amount else []
-
-    @staticmethod
-    def evolve(state: Counter, event: Added) -> Counter:
-        return Counter(total=event.total, changes=state.changes + 1)
-
-    decider: Decider[Counter, Add, Added] = Decider("test.counter", decide, evolve, initial=Counter(total=7))
-
-    async def test_the_first_command_is_decided_on_it(self, commands: Commands, log: Slow) -> None:
-        nothing = await commands.execute(self.decider, "one", Add(amount=0))
-        assert (nothing.state, nothing.sequence) == (Counter(total=7), 0)
-        outcome = await commands.execute(self.decider, "one", Add(amount=2), Context(key="k"))
-        assert outcome.state == Counter(total=9, changes=1)
-        assert (await commands.execute(self.decider, "one", Add(amount=2), Context(key="k"))).state == outcome.state
-
-    async def test_and_so_are_commands_on_several_aggregates(self, commands: Commands, log: Slow) -> None:
-        steps = [CommandStep(self.decider, "one", Add(amount=1)), CommandStep(self.decider, "two", Add(amount=2), new=True)]
-        assert [outcome.state.total for outcome in await commands.execute_together(steps)] == [8, 9]
-
-    def test_it_is_what_no_events_lead_to(self) -> None:
-        assert self.decider.fold(()) == Counter(total=7)
-        assert given(self.decider).when(Add(amount=1)).then(Added(amount=1, total=8)) == Counter(total=8, changes=1)
-
-
-async def test_two_steps_on_one_aggregate_are_refused_at_once(commands: Commands, log: Slow) -> None:
-    with pytest.raises(ValueError, match="two steps are on one aggregate"):
-        await commands.execute_together([CommandStep(COUNTER, "one", Add(amount=1)), CommandStep(COUNTER, "one", Add(amount=2))])
-    assert log.appends == 0

@@ -62,7 +62,7 @@ class EventSource:
             elif field == "retry":
                 self.retry = int(value)
 
-    async def take(self, count: int, *, within: float = 60) -> list[Event]:
+    async def take(self, count: int, *, within: float = 5) -> list[Event]:
         """The next events."""
         found: list[Event] = []
         async with asyncio.timeout(within):
@@ -72,7 +72,7 @@ class EventSource:
                     break
         return found
 
-    async def rest(self, *, within: float = 60) -> list[Event]:
+    async def rest(self, *, within: float = 5) -> list[Event]:
         """All events until the server ends the stream."""
         async with asyncio.timeout(within):
             return [event async for event in self.events()]

@@ -33,7 +33,7 @@ def parse(data: bytes) -> Reply:
     return Reply(int(first.split()[1]), {name.lower(): value.strip() for name, _, value in pairs}, body)
 
 
-async def send(port: int, data: bytes, *, within: float = 60) -> bytes:
+async def send(port: int, data: bytes, *, within: float = 5) -> bytes:
     """Send bytes on a new connection; give what came back until the server closed it."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     try:

@@ -69,7 +69,7 @@ async def test_a_rebuild_is_followed_until_its_copy_is_ready(parked: TrackerSyst
         async with copies_at(f"sqlite:{parked.database}").store(CopyPart.NEW) as copy:
             await Migrations(copy, MODEL).up()
             await Projector(log, copy, MODEL).run(until=1)
-            bar = copies.get_by_role("progressbar", name="The copy being rebuilt has reached")
+            bar = copies.get_by_role("progressbar", name="The copy being made anew has reached")
             await expect(copies).to_contain_text("not ready yet")
             await expect(bar).to_have_attribute("aria-valuenow", str(100 // (await log.head()).last))
             await accessible(page)

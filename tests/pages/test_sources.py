@@ -53,23 +53,6 @@ def imported(name: str) -> set[str]:
     return found
 
 
-def imported_packages(entry: Path) -> set[str]:
-    """Names of the npm packages that a page uses: what its entry file imports, directly or through other files of `ui/`."""
-    seen, left, names = set[Path](), [entry], set[str]()
-    while left:
-        file = left.pop()
-        if file in seen:
-            continue
-        seen.add(file)
-        values = re.sub(r"^import type .*$", "", file.read_text(encoding="utf-8"), flags=re.MULTILINE)
-        for name in re.findall(r'(?:from |import\(|import )"([^"]+)"', values):
-            if name.startswith("."):
-                left += [each for suffix in (".ts", ".tsx") if (each := (file.parent / f"{name}{suffix}").resolve()).exists()]
-            else:
-                names.add("/".join(name.split("/")[: 2 if name.startswith("@") else 1]))
-    return names
-
-
 @pytest.mark.network
 def test_types_hold() -> None:
     node([str(UI / "node_modules" / "typescript" / "bin" / "tsc")], UI)
@@ -115,19 +98,6 @@ def test_the_lock_file_names_no_address_and_every_digest() -> None:
     packages = json.loads((UI / "package-lock.json").read_text(encoding="utf-8"))["packages"]
     assert "resolved" not in json.dumps(packages)
     assert all("integrity" in package for name, package in packages.items() if name)
-
-
-@pytest.mark.network
-@pytest.mark.parametrize(
-    ("sources", "built", "least"), [("gctd", DASHBOARD, {"preact", "d3-hierarchy", "uplot"}), ("pantry", KITCHEN, {"preact"})]
-)
-def test_each_page_has_the_whole_license_of_each_bundled_package(sources: str, built: Path, least: set[str]) -> None:
-    notices = "".join((built / "licenses.txt").read_text(encoding="utf-8").split())
-    packages = imported_packages(UI / sources / "main.tsx")
-    assert packages >= least
-    for package in packages:
-        [text] = [file.read_text(encoding="utf-8") for file in (UI / "node_modules" / package).glob("LICEN[CS]E*")]
-        assert "".join(text.split()) in notices, package
 
 
 @pytest.mark.network

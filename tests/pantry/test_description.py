@@ -36,7 +36,6 @@ async def test_the_document_is_sound_and_each_operation_says_what_it_does_and_ho
             assert {"400", "500", "503"} <= operation["responses"].keys(), where
 
 
-@pytest.mark.timeout(1200)
 async def test_schemathesis_finds_nothing(server: Server, tmp_path: Path) -> None:
     """`use_after_free` is left out: a product that was deleted is not gone, it is inactive, as specified."""
     category = (await server.post("/categories", {"name": "known"})).body["id"]

@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 from pantry.domain.product import MovementRecorded, MovementType
-from tests.support.pace import within
 from tests.support.pantry.system import API, FLOUR, MILK, Answer, Server, pantry_system
 from tests.support.waiting import wait_until
 from tests.support.web.listener import Listener
@@ -64,7 +63,7 @@ async def test_without_a_broker_writes_are_refused_in_time_and_reads_go_on(tmp_p
         await server.create()
         await server.moved("in", 1)
         await system.nats.kill()
-        with within(2 + 1):  # the promise, and the time of one request
+        async with asyncio.timeout(2 + 1):  # the promise, and what a busy machine adds
             refused = await server.move("in", 1)
         assert refused.status == 503, refused
         assert "Retry-After" in refused.headers
@@ -158,23 +157,31 @@ async def test_a_crossing_of_the_minimum_is_told_once_in_either_direction(tmp_pa
         server = system.one
         await server.create(min_stock=5)
         await server.moved("in", 10)
+        listener = Listener(f"{server.url}{API}/events", cut_after=lambda: 2)
+        task = asyncio.create_task(listener.run())
+        await wait_until(lambda: listener.connected)
+        for type_, quantity in (("out", 5), ("out", 1), ("in", 1), ("in", 1), ("in", 1)):
+            await server.moved(type_, quantity)
+        document = {"name": "flour", "unit": "kg"}
+        await server.ask("PUT", f"{API}/products/{FLOUR}", {**document, "min_stock": 8})
+        await server.ask("PUT", f"{API}/products/{FLOUR}", {**document, "min_stock": 7})
         expected = [
             *[("stock", 5), ("low_stock", True), ("stock", 4), ("stock", 5), ("stock", 6), ("low_stock", False), ("stock", 7)],
             *[("product", 8), ("low_stock", True), ("product", 7)],
         ]
-        async with Listener(f"{server.url}{API}/events", cut_after=lambda: 2) as listener:
-            for type_, quantity in (("out", 5), ("out", 1), ("in", 1), ("in", 1), ("in", 1)):
-                await server.moved(type_, quantity)
-            document = {"name": "flour", "unit": "kg"}
-            await server.ask("PUT", f"{API}/products/{FLOUR}", {**document, "min_stock": 8})
-            await server.ask("PUT", f"{API}/products/{FLOUR}", {**document, "min_stock": 7})
-            await listener.until_seen(len(expected))
+        await wait_until(lambda: len(listener.events) >= len(expected))
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
         assert [(name, said(name, json.loads(data))) for name, data in listener.events] == expected
         assert len(set(listener.ids)) == len(listener.ids) == len(expected)
         assert listener.connections > 2
-        async with Listener(f"{server.url}{API}/events?events=low_stock") as only:
-            await server.moved("in", 3)
-            await only.until_seen(1)
+        only = Listener(f"{server.url}{API}/events?events=low_stock")
+        task = asyncio.create_task(only.run())
+        await wait_until(lambda: only.connected)
+        await server.moved("in", 3)
+        await wait_until(lambda: only.events)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
         assert [name for name, _ in only.events] == ["low_stock"]
 
 

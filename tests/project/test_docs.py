@@ -14,7 +14,6 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.registry import Collector
 
 from eventlog import Position
-from eventlog.broker.write_health import WriteHealth
 from eventlog.jetstream.transport.connection import Counters
 from eventlog.support.histogram import Timings
 from gctd.cli.root import PROGRAM as GCTD
@@ -22,7 +21,7 @@ from gctd.http.api import TABLE
 from gctd.http.figures import Figures
 from gctd.http.tasks.outcomes import Outcomes
 from gctd.readmodel import MODEL
-from gctd.settings import SETTINGS, Settings
+from gctd.settings import Settings, describe
 from graphql_fn.cli.root import PROGRAM as GRAPHQL
 from graphql_fn.core.evaluator import Evaluator
 from graphql_fn.core.hello import HELLO
@@ -30,8 +29,8 @@ from graphql_fn.http.gateway import TABLE as GRAPHQL_TABLE
 from graphql_fn.http.gateway import Gateway
 from graphql_fn.http.gateway import pages as graphql_pages
 from graphql_fn.serve import ReadModelFigures
-from graphql_fn.settings import SETTINGS as GRAPHQL_SETTINGS
 from graphql_fn.settings import Settings as GraphqlSettings
+from graphql_fn.settings import describe as describe_graphql
 from httpkit.edge import Edge
 from httpkit.messages.decoding import attributes_of
 from httpkit.server.guard import Guard
@@ -41,10 +40,8 @@ from projections.cli.root import PROGRAM as PROJECTIONS
 from servicekit.readside import ReadSide
 from terminalkit.exits import ExitCode
 from tests.support import ROOT
-from tests.support.prose.ratchet import files
-from tests.support.prose.texts import texts_of
 
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").rglob("*.md"))]
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md"))]
 
 
 def text(*names: str) -> str:
@@ -73,18 +70,18 @@ def commands(command: click.Command, name: str) -> Iterator[str]:
 def test_every_command_is_shown() -> None:
     names = [*commands(GCTD.group, "gctd"), *commands(PROJECTIONS.group, "projections")]
     assert len(names) >= 25
-    assert missing(names, text("docs/cli.md", "docs/operation.md")) == []
+    assert missing(names, text("README.md", "docs/operation.md")) == []
     assert missing(commands(PANTRY.group, "pantry"), text("docs/pantry.md")) == []
 
 
 def test_every_exit_code_is_explained() -> None:
-    table = "\n".join(line for line in text("docs/cli.md").splitlines() if re.match(r"\| \d", line))
+    table = "\n".join(line for line in text("README.md").splitlines() if re.match(r"\| \d", line))
     assert missing([str(int(code)) for code in ExitCode], table) == []
 
 
 @pytest.mark.parametrize("name", [field.name for field in attributes_of(Settings)])
 def test_every_setting_is_explained_with_its_variable_and_its_default(name: str) -> None:
-    about = SETTINGS.describe(name)
+    about = describe(name)
     page = text("docs/configuration.md")
     row = next((line for line in page.splitlines() if line.startswith(f"| `{name}` | `{about.env}` |")), None)
     assert row is not None
@@ -97,7 +94,7 @@ def test_every_setting_is_explained_with_its_variable_and_its_default(name: str)
 
 @pytest.mark.parametrize("name", [field.name for field in attributes_of(GraphqlSettings)])
 def test_every_setting_of_the_gateway_is_explained(name: str) -> None:
-    about = GRAPHQL_SETTINGS.describe(name)
+    about = describe_graphql(name)
     default = "none" if about.default == "none" else f"`{about.default}`"
     assert f"| `{name}` | `{about.env}` | {default} |" in text("docs/graphql.md")
 
@@ -155,7 +152,7 @@ def test_links_and_pictures_lead_somewhere() -> None:
     ]
     local = [(page, link) for page, link in found if "://" not in link]
     assert len(local) >= 10
-    assert [f"{page.relative_to(ROOT)}: {link}" for page, link in local if not (page.parent / link).exists()] == []
+    assert [f"{page.name}: {link}" for page, link in local if not (page.parent / link).exists()] == []
 
 
 def test_files_that_are_named_are_there() -> None:
@@ -165,19 +162,6 @@ def test_files_that_are_named_are_there() -> None:
     named = [(page, span) for page, span in spans if re.fullmatch(rf"({tops})/[\w./-]*", span)]
     assert len(named) >= 30
     assert [f"{page.name}: {span}" for page, span in named if not (ROOT / span).exists()] == []
-
-
-def test_no_text_refers_to_a_document_that_is_not_in_the_repository() -> None:
-    """Neither by chapter nor at all: a text says the rule itself, or names a page of `docs/`."""
-    elsewhere = re.compile(r"\bDESIGN\b|\b(?:the|The)\s+specifications?\b|\bspecifications?,\s+sections?\b|\([Ss]pecification\b")
-    found = [
-        f"{file.relative_to(ROOT)}:{text.line}: {match[0]}"
-        for file in files()
-        if file != Path(__file__)
-        for text in texts_of(file)
-        for match in elsewhere.finditer(text.text)
-    ]
-    assert found == []
 
 
 @pytest.mark.parametrize(
@@ -207,11 +191,9 @@ def _collectors() -> Sequence[Collector]:
         connected=True,
         counters=Counters(),
         timings=Timings(),
-        writes=WriteHealth(),
         failed=0,
         group=SimpleNamespace(shared=0),
         replay=_no_replay,
-        head=_no_replay,
         dispatched=0,
     )
     side = ReadSide(connection=parts, log=parts, store=parts, model=MODEL, frames=parts, max_lag=1)

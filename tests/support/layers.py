@@ -17,8 +17,7 @@ import attrs
 SERVICES = ("graphql_fn", "gctd", "pantry")
 CORE = ("servicekit", "projections", "terminalkit", "httpkit", "eventlog")
 """From the top down: a package imports only those behind it."""
-EXAMPLES = "examples"
-PACKAGES = (EXAMPLES, *SERVICES, *CORE)
+PACKAGES = (*SERVICES, *CORE)
 
 _VALUES = ("eventlog", "eventlog.commit", "eventlog.decider", "eventlog.errors", "eventlog.privacy.fields", "eventlog.registry")
 _READMODELS = tuple(f"{service}.{part}.*" for service in ("gctd", "pantry") for part in ("domain", "readmodel"))
@@ -35,8 +34,6 @@ class Layer:
 
 
 LAYERS = (  # the first that matches counts
-    Layer(f"{EXAMPLES}.*", CORE),  # public names only: those of the packages themselves
-    Layer("servicekit.program", _CORE),  # a service's program has the commands of `projections`
     Layer("projections.cli.*", _CORE[1:]),
     *(Layer(f"{package}.*", _CORE[place + 1 :], ("projections.cli.*",)) for place, package in enumerate(CORE)),
     Layer("graphql_fn.core.*", ()),  # this and the next are deployed without the rest
@@ -60,7 +57,7 @@ RESERVED = {
     "nats": ("eventlog.*",),
     "aiohttp": ("httpkit.*", "servicekit.*", "terminalkit.client.*", "*.http.*", "*.client.*", "*.cli.*", "gctd.scan.hosts.*"),
     "aiohttp_sse": ("httpkit.*", "*.http.*"),
-    "click": ("terminalkit.*", "*.cli.*", "servicekit.program"),
+    "click": ("terminalkit.*", "*.cli.*"),
     "rich": ("terminalkit.*", "*.cli.*"),
     "asyncpg": ("projections.stores.*",),
     "sqlite3": ("projections.*",),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from pathlib import Path
 from typing import Any
 
@@ -68,4 +69,6 @@ async def _gone(system: TrackerSystem, marker: str) -> None:
     def nothing_left() -> Any:
         return not alive(marker) and not any(path.is_dir() for path in jobs.iterdir())
 
+    began = time.monotonic()
     await wait_until(lambda: asyncio.to_thread(nothing_left), timeout=5, every=0.05)
+    assert time.monotonic() - began < 5

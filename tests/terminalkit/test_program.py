@@ -7,7 +7,9 @@ import signal
 import sys
 from collections.abc import Callable, Iterator
 from http import HTTPStatus
+from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import click
 import pytest
@@ -15,8 +17,9 @@ import pytest
 from terminalkit.client.errors import Unavailable
 from terminalkit.command import command
 from terminalkit.completion import completes, completion_command
+from terminalkit.config import loading as layers
 from terminalkit.config.flags import SettingFlags, SettingSources
-from terminalkit.config.loading import SettingsSource, setting, settings
+from terminalkit.config.loading import setting, settings
 from terminalkit.exits import MEANINGS, ExitCode, code_of
 from terminalkit.output import Column
 from terminalkit.program import Command, Program
@@ -35,7 +38,16 @@ class Settings:
     wait: float = setting(default=5.0, duration=True, help="How long to wait.")
 
 
-FLAGS = SettingFlags.of(SettingsSource(Settings, "SHOP", ".shop.yaml"))
+def _load(flags: Any, file: Path | None) -> Settings:
+    return layers.load(Settings, prefix="SHOP", flags=flags, env={}, file=file).values
+
+
+FLAGS = SettingFlags(
+    load=_load,
+    describe=lambda name: layers.describe(Settings, name, prefix="SHOP"),
+    file=".shop.yaml",
+    numbers=frozenset({"port"}),
+)
 
 PROGRAM = Program(
     name="shop-till",
@@ -98,7 +110,7 @@ async def list_(invocation: Invocation, *, fault: str | None) -> int:
 @click.command("serve-till")
 @FLAGS.options("port", "wait")
 def serve_till(*, sources: SettingSources[Settings]) -> None:
-    click.echo(sources.load().values)
+    click.echo(sources.load())
 
 
 async def _values() -> list[str]:

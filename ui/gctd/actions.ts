@@ -4,7 +4,7 @@ import { complain, confirm, offerUndo, say } from "../kit/dialogs";
 import { ask, newKey, textOf } from "../kit/http";
 import { plural, projectName } from "./names";
 import { takeOut } from "./tasks";
-import type { Repo, Task } from "./types";
+import type { Task } from "./types";
 
 const AT_A_TIME = 8;
 
@@ -73,19 +73,13 @@ export function seen(chosen: readonly Task[]): void {
   });
 }
 
-/** Hide all that are known now, for everybody; what comes later stays. */
-export async function hideAll(shown: readonly Task[]): Promise<void> {
-  const known = shown.filter((task) => !task.hidden && !task.seen);
-  if (known.length === 0) return say("There is no task to hide.");
-  const yes = await confirm({
-    title: `Hide ${plural(known.length, "task")}?`,
-    text: "They leave the lists of everybody, and stay in the event log. Tasks that run go on.",
-    action: `Hide ${plural(known.length, "task")}`,
-  });
-  if (!yes) return;
-  const newest = known.reduce((latest, { created_at }) => (created_at > latest ? created_at : latest), "");
-  const { putBack, settle } = takeOut(known.map((task) => task.id));
-  offerUndo(`${plural(known.length, "task")} hidden.`, {
+/** Hide all that are known now: what comes later stays. */
+export function hideAll(shown: readonly Task[]): void {
+  const ended = shown.filter((task) => !task.hidden && !task.seen);
+  if (ended.length === 0) return say("There is no task to hide.");
+  const newest = ended.reduce((latest, { created_at }) => (created_at > latest ? created_at : latest), "");
+  const { putBack, settle } = takeOut(ended.map((task) => task.id));
+  offerUndo(`${plural(ended.length, "task")} hidden.`, {
     act: () => {
       const path = `/api/tasks/hide-all?until=${encodeURIComponent(newest)}`;
       ask("POST", path, { keepalive: true, patience: 60_000 }).then(settle, (error) => {
@@ -97,16 +91,6 @@ export async function hideAll(shown: readonly Task[]): Promise<void> {
   });
 }
 
-/** Score the stored coverage profile of a project's latest analysis again; no tests are run. */
-export async function rescore(url: string, project: string): Promise<void> {
-  try {
-    const { body: queued } = await ask<Task[]>("POST", "/api/repos/rescore", { body: { repo_url: url, project }, key: newKey() });
-    say(`${plural(queued.length, "rescore")} queued.`);
-  } catch (error) {
-    complain(textOf(error));
-  }
-}
-
 /** Schedule an analysis of one project, or of all of a repository. */
 export async function analyse(url: string, project: string | null): Promise<void> {
   try {
@@ -115,27 +99,5 @@ export async function analyse(url: string, project: string | null): Promise<void
     say(`${plural(queued.length, "analysis", "analyses")} queued.`);
   } catch (error) {
     complain(textOf(error));
-  }
-}
-
-/** Analyse a repository that has no analysis yet: once, also where several pages ask for it. */
-export async function analyseFirst(repo: Repo): Promise<void> {
-  try {
-    await ask<Task[]>("POST", "/api/repos/analyze", { body: { repo_url: repo.URL }, key: `first-${repo.ID}` });
-    say("The analysis begins.");
-  } catch (error) {
-    complain(textOf(error));
-  }
-}
-
-/** Analyse all projects at another ref; the setting stays. Gives whether it was queued. */
-export async function analyseOnce(url: string, ref: string): Promise<boolean> {
-  try {
-    const { body: queued } = await ask<Task[]>("POST", "/api/repos/analyze", { body: { repo_url: url, ref, once: true }, key: newKey() });
-    say(`${plural(queued.length, "analysis", "analyses")} of ${ref} queued.`);
-    return true;
-  } catch (error) {
-    complain(textOf(error));
-    return false;
   }
 }

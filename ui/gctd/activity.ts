@@ -4,7 +4,6 @@ import { Cell, useCell } from "../kit/cell";
 import type { Live } from "../kit/live";
 import { stream } from "./live";
 import { projectName, repoName } from "./names";
-import { repoAt, resultOf, taskAt } from "./places";
 import { tasks } from "./tasks";
 import type { Repo, Task } from "./types";
 
@@ -39,15 +38,15 @@ function inWords({ name, data }: Live): { text: string; to: string | null } {
   if (name === "task") {
     const task = data as Task;
     const state = task.deleted ? "removed" : task.hidden ? "hidden" : task.status;
-    return { text: `${projectName(task.repo_url, task.project)} ${state}`, to: task.deleted ? null : resultOf(task) };
+    return { text: `${projectName(task.repo_url, task.project)} ${state}`, to: task.deleted ? null : `/tasks/${task.id}` };
   }
   if (name === "repo") {
     const repo = data as Repo;
-    return { text: `${repoName(repo.URL)} ${repo.Status}`, to: repoAt(repo.ID) };
+    return { text: `${repoName(repo.URL)} ${repo.Status}`, to: `/repos/${repo.ID}` };
   }
   const { id, stage, paused, running } = data as { id: string; stage?: string; paused?: boolean; running?: boolean };
   if (name === "worker") return { text: `${id} ${paused ? "is paused" : running ? "is present" : "ended"}`, to: "/workers" };
   const task = tasks.value.byId.get(id)?.task;
   const what = task ? projectName(task.repo_url, task.project) : id;
-  return { text: name === "stage" ? `${what} reached ${stage ?? "a stage"}` : `log of ${what} stored`, to: taskAt(id) };
+  return { text: name === "stage" ? `${what} reached ${stage ?? "a stage"}` : `log of ${what} stored`, to: `/tasks/${id}` };
 }

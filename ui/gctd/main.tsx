@@ -2,7 +2,6 @@ import { render } from "preact";
 import "../kit/base.css";
 import "../kit/parts.css";
 import { startTheme } from "../kit/theme";
-import { nameService } from "../kit/title";
 import { startActivity } from "./activity";
 import { stream } from "./live";
 import { startRepos } from "./repos";
@@ -12,7 +11,6 @@ import { startTasks } from "./tasks";
 import { startWorkers } from "./workers";
 
 startTheme();
-nameService("gctd");
 startTasks();
 startRepos();
 startWorkers();

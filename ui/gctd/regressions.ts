@@ -1,7 +1,6 @@
 // Which projects got worse within a week, by their histories.
 
 import { read } from "../kit/http";
-import { riskyOf } from "./risky";
 import type { Analysis, HistoryEntry } from "./types";
 
 const WEEK = 7 * 86_400_000;
@@ -14,7 +13,7 @@ export interface Change {
   /** The average a week ago, or of the first analysis since. */
   before: number;
   by: number;
-  /** How many more functions are risky. */
+  /** How many more functions are over the threshold. */
   exceeded: number;
   /** Whether Go, the engine or the like changed between. */
   measured: boolean;
@@ -47,7 +46,7 @@ function changeOf(analysis: Analysis, history: readonly HistoryEntry[], since: n
     analysis,
     before: base.summary.average,
     by: analysis.summary.average - base.summary.average,
-    exceeded: riskyOf(analysis) - riskyOf(base),
+    exceeded: analysis.summary.exceeded - base.summary.exceeded,
     measured: history.slice(0, from).some((entry) => entry.break.length > 0),
   };
 }

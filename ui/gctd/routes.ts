@@ -1,5 +1,5 @@
 // The screens. Each is a file of its own, read when it is first opened; the server answers with the page at each of the patterns
-// (`SCREENS` of the API's route table).
+// (`SCREENS` in gctd/http/api.py).
 
 import type { FunctionComponent } from "preact";
 import type { Params } from "../kit/router";
@@ -10,10 +10,6 @@ export interface Screen {
   title: string;
   /** In the navigation, and the key after `g` that leads there; without one it is reached from other screens only. */
   key?: string;
-  /** One of the screens for who runs the system; they share an entry of the navigation. */
-  isOperation?: boolean;
-  /** The entry of the navigation that a screen without a key belongs to, by title. */
-  under?: string;
   load: () => Promise<{ default: FunctionComponent<ScreenProps> }>;
 }
 
@@ -23,13 +19,11 @@ export interface ScreenProps {
 
 export const SCREENS: readonly Screen[] = [
   { patterns: ["/"], title: "Overview", key: "o", load: () => import("./screens/overview") },
-  { patterns: ["/repos"], title: "Repositories", key: "r", load: () => import("./screens/repos") },
-  { patterns: ["/repos/:id"], title: "Repository", under: "Repositories", load: () => import("./screens/repo") },
-  { patterns: ["/analyses"], title: "Analyses", key: "a", load: () => import("./screens/analyses") },
-  { patterns: ["/analyses/:id"], title: "Analysis", under: "Analyses", load: () => import("./screens/analysis") },
-  { patterns: ["/analyses/:id/history"], title: "History", under: "Analyses", load: () => import("./screens/history") },
-  { patterns: ["/tasks", "/tasks/:id"], title: "Tasks", key: "t", isOperation: true, load: () => import("./screens/tasks") },
-  { patterns: ["/workers"], title: "Workers", key: "w", isOperation: true, load: () => import("./screens/workers") },
-  { patterns: ["/log", "/log/:position"], title: "Event log", key: "e", isOperation: true, load: () => import("./screens/log") },
-  { patterns: ["/projections"], title: "Projections", key: "j", isOperation: true, load: () => import("./screens/projections") },
+  { patterns: ["/tasks", "/tasks/:id"], title: "Tasks", key: "t", load: () => import("./screens/tasks") },
+  { patterns: ["/analyses", "/analyses/:id"], title: "Analyses", key: "a", load: () => import("./screens/analyses") },
+  { patterns: ["/analyses/:id/history"], title: "History", load: () => import("./screens/history") },
+  { patterns: ["/workers"], title: "Workers", key: "w", load: () => import("./screens/workers") },
+  { patterns: ["/repos", "/repos/:id"], title: "Repositories", key: "r", load: () => import("./screens/repos") },
+  { patterns: ["/log", "/log/:position"], title: "Event log", key: "e", load: () => import("./screens/log") },
+  { patterns: ["/projections"], title: "Projections", key: "j", load: () => import("./screens/projections") },
 ];

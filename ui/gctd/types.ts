@@ -62,9 +62,6 @@ export interface FunctionEntry {
   coverage: number | null;
   stmt_coverage: number | null;
   crap: number;
-  /** How far the coverage is known, and why no further. */
-  state?: string;
-  reason?: string;
 }
 
 export interface Analysis {
@@ -72,9 +69,6 @@ export interface Analysis {
   repo_id: string;
   project: string;
   task_id: string;
-  /** Of the functions whose coverage is known, and how many functions have each state; null if the engine did not say. */
-  measured?: Summary | null;
-  states?: Record<string, number> | null;
   repo_info: {
     url: string;
     ref: string;
@@ -98,7 +92,6 @@ export interface Analysis {
 }
 
 export interface HistoryEntry {
-  measured?: Summary | null;
   task_id: string;
   commit_sha: string;
   ref: string;

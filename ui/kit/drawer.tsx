@@ -26,20 +26,11 @@ export function Drawer({ title, close, children }: Props) {
     };
   }, []);
   useKeys([{ keys: "Escape", does: "close the panel", run: close }]);
-  /** In a field Escape leaves the field: what was typed stays. */
-  const keys = (event: KeyboardEvent) => {
-    if (event.key !== "Escape" || !(event.target instanceof HTMLElement) || !event.target.matches("input, textarea, select")) return;
-    event.preventDefault();
-    event.stopPropagation();
-    event.target.blur();
-    heading.current?.focus();
-  };
   return (
     <dialog
       ref={dialog}
       class="drawer"
       aria-labelledby="drawer-title"
-      onKeyDown={keys}
       onCancel={(event) => {
         event.preventDefault();
         close();

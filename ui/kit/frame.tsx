@@ -21,14 +21,10 @@ interface Props {
   keys?: readonly Key[];
   /** At the left of the head: the name, the navigation. */
   head: ComponentChildren;
-  /** A line under the head: the pages of a group. */
-  below?: ComponentChildren;
-  /** Before the tools at the right of the head. */
-  tools?: ComponentChildren;
   children: ComponentChildren;
 }
 
-export function Frame({ service, session, stream, keys = [], head, below, tools, children }: Props) {
+export function Frame({ service, session, stream, keys = [], head, children }: Props) {
   const isSignedOut = useCell(signedOut);
   const [help, setHelp] = useState(false);
   const isStale = useCell(stream.state).kind === "stale";
@@ -45,7 +41,6 @@ export function Frame({ service, session, stream, keys = [], head, below, tools,
       <header class="top">
         {head}
         <div class="tools">
-          {tools}
           <LiveSign stream={stream} />
           <button type="button" class="icon" aria-label="Keyboard help" title="Keyboard help (?)" onClick={() => setHelp(true)}>
             ?
@@ -53,7 +48,6 @@ export function Frame({ service, session, stream, keys = [], head, below, tools,
           <ThemeButton />
         </div>
       </header>
-      {below && <div class="below">{below}</div>}
       <main id="main" tabIndex={-1}>
         {isSignedOut ? <SignIn service={service} session={session} onDone={() => location.reload()} /> : children}
       </main>

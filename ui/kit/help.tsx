@@ -1,4 +1,4 @@
-// The keys of the current screen, and the licences of the packages that are bundled with the page.
+// The keys that hold where one is.
 
 import { useEffect, useRef } from "preact/hooks";
 import { keysNow } from "./keys";
@@ -21,11 +21,6 @@ export function Help({ close }: { close: () => void }) {
           </div>
         ))}
       </dl>
-      <p>
-        <a href={`${import.meta.env.BASE_URL}licenses.txt`} target="_blank" rel="noreferrer">
-          Licences of bundled packages
-        </a>
-      </p>
       <div class="buttons">
         <button type="button" onClick={() => dialog.current?.close()}>
           Close

@@ -7,7 +7,7 @@ import type { Stream } from "./live";
 export function LiveSign({ stream }: { stream: Stream }) {
   const state = useCell(stream.state);
   const text =
-    state.kind === "stale" ? `stale since ${new Date(state.since).toISOString().slice(11, 19)} UTC` : state.kind === "live" ? "live" : "connecting";
+    state.kind === "stale" ? `stale since ${new Date(state.since).toLocaleTimeString("en-GB")}` : state.kind === "live" ? "live" : "connecting";
   const [spoken, setSpoken] = useState("");
   // A connection that is lost and found again within a moment is not worth a word.
   useEffect(() => {

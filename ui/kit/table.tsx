@@ -1,6 +1,6 @@
 // A table of any length: only the rows in sight are in the document. Rows have one height.
 
-import { type ComponentChildren, options, type RefObject } from "preact";
+import type { ComponentChildren, RefObject } from "preact";
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { useKeys } from "./keys";
 
@@ -42,8 +42,6 @@ const HEIGHT = 34;
 const PHONE_HEIGHT = 60;
 const PHONE = "(max-width: 600px)";
 const AROUND = 8;
-/** On paper a table has at most so many rows. */
-const PRINTED = 500;
 
 /** Rows by a column, in the order in which they came where they are equal. */
 export function sorted<T>(rows: readonly T[], columns: readonly Column<T>[], sort: Sort | null): readonly T[] {
@@ -69,9 +67,8 @@ export function Table<T>({ label, rows, keyOf, columns, sort = null, onSort, ope
   const { top, height, onScroll } = useWindowOf(box);
   const isPhone = useMedia(PHONE);
   const rowHeight = isPhone ? PHONE_HEIGHT : HEIGHT;
-  const isPrinted = usePrinting();
-  const first = isPrinted ? 0 : Math.max(0, Math.min(rows.length, Math.floor(top / rowHeight)) - AROUND);
-  const last = isPrinted ? Math.min(rows.length, PRINTED) : Math.min(rows.length, Math.ceil((top + height) / rowHeight) + AROUND);
+  const first = Math.max(0, Math.min(rows.length, Math.floor(top / rowHeight)) - AROUND);
+  const last = Math.min(rows.length, Math.ceil((top + height) / rowHeight) + AROUND);
   useRowKeys({ box, rows, keyOf, rowHeight, onCheck, isPhone });
   useBusy(box, top > 0, onBusy);
   const shown = rows.slice(first, last);
@@ -98,7 +95,7 @@ export function Table<T>({ label, rows, keyOf, columns, sort = null, onSort, ope
           </tr>
         </thead>
         <tbody role="rowgroup">
-          {!isPrinted && <Gap height={first * rowHeight} spans={spans} />}
+          <Gap height={first * rowHeight} spans={spans} />
           {shown.map((row, index) => {
             const key = keyOf(row);
             return (
@@ -122,10 +119,9 @@ export function Table<T>({ label, rows, keyOf, columns, sort = null, onSort, ope
               </tr>
             );
           })}
-          {!isPrinted && <Gap height={(rows.length - last) * rowHeight} spans={spans} />}
+          <Gap height={(rows.length - last) * rowHeight} spans={spans} />
         </tbody>
       </table>
-      {isPrinted && last < rows.length && <p>The first {last.toLocaleString("en")} of {rows.length.toLocaleString("en")} rows.</p>}
     </div>
   );
 }
@@ -193,27 +189,6 @@ export function useMedia(query: string): boolean {
     return () => media.removeEventListener("change", change);
   }, [media]);
   return holds;
-}
-
-/** Whether the page is being printed: a browser takes what is drawn when its event is over, so it is drawn within the event. */
-function usePrinting(): boolean {
-  const [isPrinted, setPrinted] = useState(false);
-  useEffect(() => {
-    const turn = ({ type }: Event) => {
-      const usual = options.debounceRendering;
-      options.debounceRendering = (draw) => draw();
-      setPrinted(type === "beforeprint");
-      if (usual) options.debounceRendering = usual;
-      else delete options.debounceRendering;
-    };
-    addEventListener("beforeprint", turn);
-    addEventListener("afterprint", turn);
-    return () => {
-      removeEventListener("beforeprint", turn);
-      removeEventListener("afterprint", turn);
-    };
-  }, []);
-  return isPrinted;
 }
 
 interface RowKeys<T> {

@@ -1,33 +1,31 @@
-// A treemap: area is how much, colour is the share of what is risky. One stop of the Tab key; arrows go from tile to tile, Enter opens.
+// A treemap: area is how much, colour is how risky. One stop of the Tab key; arrows go from tile to tile, Enter opens.
 
 import { hierarchy, treemap, treemapSquarify } from "d3-hierarchy";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
-import { AsTable } from "./astable";
-import { ShareLegend, shareStep } from "./scale";
-import { Tip, type Tipped } from "./tip";
 
 export interface Tile {
   key: string;
-  /** In the tile, and all of the name. */
   label: string;
-  name: string;
   /** How large; tiles of size 0 are left out. */
   size: number;
-  /** How many functions it has, and how many of them are risky. */
-  functions: number;
-  risky: number;
-  /** More that is to be said of it: shown where the pointer is, and read. */
-  about: readonly string[];
+  /** A CRAP value. */
+  risk: number;
+  /** All that is to be said of it: shown where the pointer rests, and read. */
+  about: string;
   /** Tiles of a group stand together. */
   group?: string;
 }
 
+/** Up to which CRAP value each colour goes; the last goes on. */
+export const STEPS: readonly number[] = [5, 15, 30, 60];
+
+export function riskStep(crap: number): number {
+  const found = STEPS.findIndex((step) => crap <= step);
+  return found < 0 ? STEPS.length + 1 : found + 1;
+}
+
 interface Props {
   label: string;
-  /** What a tile is, for the head of the table. */
-  tileName: string;
-  /** What `size` counts. */
-  sizeName: string;
   tiles: readonly Tile[];
   height?: number;
   onOpen?: (key: string) => void;
@@ -38,18 +36,10 @@ interface Node {
   children?: Node[];
 }
 
-/** A tile that is smaller (pixels) has no text, and the keyboard passes it over: the table has it. */
-const LEAST = 24;
-
-const sharedText = ({ risky, functions }: Tile): string => `${risky.toLocaleString("en")} of ${functions.toLocaleString("en")}`;
-const riskOf = ({ risky, functions }: Tile): string => `risk-${shareStep(risky / (functions || 1))}`;
-const linesOf = (tile: Tile): string[] => [tile.name, `${sharedText(tile)} functions risky`, ...tile.about];
-
-export function Treemap({ label, tileName, sizeName, tiles, height = 220, onOpen }: Props) {
+export function Treemap({ label, tiles, height = 220, onOpen }: Props) {
   const box = useRef<HTMLDivElement>(null);
   const [width, setWidth] = useState(480);
   const [current, setCurrent] = useState(0);
-  const [tip, setTip] = useState<Tipped | null>(null);
   useEffect(() => {
     const element = box.current;
     if (!element) return;
@@ -57,14 +47,11 @@ export function Treemap({ label, tileName, sizeName, tiles, height = 220, onOpen
     observer.observe(element);
     return () => observer.disconnect();
   }, []);
-  const placed = useMemo(() => laidOut(tiles, width, height), [tiles, width, height]);
-  const leaves = useMemo(() => placed.filter(({ w, h }) => w >= LEAST && h >= LEAST), [placed]);
-  const small = useMemo(() => placed.filter(({ w, h }) => w < LEAST || h < LEAST), [placed]);
+  const leaves = useMemo(() => laidOut(tiles, width, height), [tiles, width, height]);
   const active = Math.min(current, leaves.length - 1);
-  const point = ({ tile, x, y, w, h }: (typeof leaves)[number]) => setTip({ x: x + w / 2, y: y + h / 2, lines: linesOf(tile) });
   const go = (index: number) => {
     setCurrent(index);
-    box.current?.querySelectorAll<SVGGElement>("g[data-tile][tabindex]")[index]?.focus();
+    box.current?.querySelectorAll<SVGGElement>("g[data-tile]")[index]?.focus();
   };
   const keys = (event: KeyboardEvent) => {
     const steps: Record<string, number> = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 };
@@ -79,76 +66,49 @@ export function Treemap({ label, tileName, sizeName, tiles, height = 220, onOpen
   };
   return (
     <div class="treemap" ref={box}>
-      <svg width={width} height={height} role="group" aria-label={label} onKeyDown={keys} onPointerLeave={() => setTip(null)}>
-        {leaves.map((leaf, index) => (
+      <svg width={width} height={height} role="group" aria-label={label} onKeyDown={keys}>
+        {leaves.map(({ tile, x, y, w, h }, index) => (
           <g
-            key={leaf.tile.key}
-            data-tile={leaf.tile.key}
-            role={onOpen ? "link" : "img"}
-            aria-label={linesOf(leaf.tile).join(", ")}
+            key={tile.key}
+            data-tile={tile.key}
+            role={onOpen ? "button" : "img"}
             tabindex={index === active ? 0 : -1}
-            onClick={() => onOpen?.(leaf.tile.key)}
-            onFocus={() => (setCurrent(index), point(leaf))}
-            onBlur={() => setTip(null)}
-            onPointerEnter={() => point(leaf)}
-            class={riskOf(leaf.tile)}
+            onClick={() => onOpen?.(tile.key)}
+            onFocus={() => setCurrent(index)}
+            class={`risk-${riskStep(tile.risk)}`}
           >
-            <rect x={leaf.x} y={leaf.y} width={leaf.w} height={leaf.h} rx="3" />
+            <title>{`${tile.label}: ${tile.about}`}</title>
+            <rect x={x} y={y} width={w} height={h} rx="3" />
+            {w > 44 && h > 20 && (
+              <text x={x + 6} y={y + 16} aria-hidden="true">
+                {fit(tile.label, w)}
+              </text>
+            )}
+            {w > 44 && h > 38 && (
+              <text x={x + 6} y={y + 32} class="value" aria-hidden="true">
+                {tile.risk.toFixed(1)}
+              </text>
+            )}
           </g>
         ))}
-        {small.map((leaf) => (
-          <g
-            key={leaf.tile.key}
-            data-tile={leaf.tile.key}
-            aria-hidden="true"
-            onClick={() => onOpen?.(leaf.tile.key)}
-            onPointerEnter={() => point(leaf)}
-            class={riskOf(leaf.tile)}
-          >
-            <rect x={leaf.x} y={leaf.y} width={leaf.w} height={leaf.h} rx="3" />
-          </g>
-        ))}
-        <g aria-hidden="true" class="texts">
-          {leaves.map((leaf) => (
-            <Texts key={leaf.tile.key} {...leaf} />
-          ))}
-        </g>
       </svg>
-      <Tip at={tip} width={width} />
-      <ShareLegend />
-      <AsTable
-        caption={label}
-        head={[tileName, "Risky", "Functions", sizeName]}
-        rows={() => tiles.map((tile) => [tile.name, tile.risky, tile.functions, tile.size])}
-        {...(onOpen ? { onOpen: (index: number) => onOpen(tiles[index]?.key ?? "") } : {})}
-      />
+      <Legend />
     </div>
   );
 }
 
-interface LeafProps {
-  tile: Tile;
-  x: number;
-  y: number;
-  w: number;
-  h: number;
-}
-
-/** The texts of a tile, apart from it: its name for who listens says more. */
-function Texts({ tile, x, y, w, h }: LeafProps) {
+/** What the colours mean, in numbers. */
+export function Legend() {
   return (
-    <g class={riskOf(tile)}>
-      {w > 44 && (
-        <text x={x + 6} y={y + 16}>
-          {fit(tile.label, w)}
-        </text>
-      )}
-      {h > 38 && sharedText(tile).length * CHARACTER < w - 10 && (
-        <text x={x + 6} y={y + 32} class="value">
-          {sharedText(tile)}
-        </text>
-      )}
-    </g>
+    <p class="legend">
+      <span class="muted">CRAP</span>
+      {[...STEPS, null].map((step, index) => (
+        <span key={index}>
+          <span class={`key risk-${index + 1}`} aria-hidden="true" />
+          {step === null ? `over ${STEPS.at(-1)}` : `to ${step}`}
+        </span>
+      ))}
+    </p>
   );
 }
 
@@ -169,9 +129,9 @@ function laidOut(tiles: readonly Tile[], width: number, height: number) {
   );
 }
 
-const CHARACTER = 7.6;
+const CHARACTER = 7;
 
 function fit(text: string, width: number): string {
   const room = Math.floor((width - 12) / CHARACTER);
-  return text.length <= room ? text : `…${text.slice(text.length - Math.max(1, room - 1))}`; // names differ at their ends
+  return text.length <= room ? text : `${text.slice(0, Math.max(1, room - 1))}…`;
 }

@@ -4,7 +4,7 @@ import { useState } from "preact/hooks";
 import { create, open } from "./actions";
 import { quantityOf } from "./codes";
 
-/** The limits of pantry/domain/product.py. */
+/** Limits of the specification (pantry/domain/product.py). */
 const NAME_LENGTH = 200;
 const UNIT_LENGTH = 30;
 

@@ -38,11 +38,6 @@ class NatsClient(TapClient):
     expressions, which costs more than the server needs to store it in a batch.
     """
 
-    @property
-    def server_id(self) -> str:
-        """The id of the server it is connected to: another one after each start of the server."""
-        return str(self._server_info.get("server_id", ""))
-
     async def write(self, frames: Sequence[bytes]) -> None:
         """Hand frames to the connection, in one piece: nothing else goes between them, and the caller does not wait."""
         self._pending.extend(frames)

@@ -18,8 +18,6 @@ class CheckStatus(StrEnum):
     OK = "ok"
     WARN = "warn"
     FAIL = "fail"
-    UNKNOWN = "unknown"
-    """It could not be looked at."""
 
 
 @attrs.frozen
@@ -32,7 +30,7 @@ class Finding:
 
 
 Check = Callable[[], Awaitable[Finding | None]]
-"""Gives None if there is no such thing, as a disk of a database that is not a file."""
+"""Gives None where there is nothing to be known."""
 
 
 def ok(detail: str) -> Finding:
@@ -48,11 +46,6 @@ def warn(detail: str, fix: str) -> Finding:
 def fail(detail: str, fix: str) -> Finding:
     """It does not work."""
     return Finding(CheckStatus.FAIL, detail, fix)
-
-
-def unknown(detail: str, fix: str) -> Finding:
-    """It could not be looked at, for the reason in `detail`."""
-    return Finding(CheckStatus.UNKNOWN, detail, fix)
 
 
 async def examine(checks: Mapping[str, Check]) -> Sequence[tuple[str, Finding]]:

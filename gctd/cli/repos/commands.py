@@ -125,20 +125,13 @@ async def list_repos(session: Session) -> int:
 )
 @click.argument("url", shell_complete=repo_urls)
 @click.option("--project", help="Analyse this project only: its path in the repository, `.` for the root.")
-@click.option("--ref", help="Branch, tag or commit to analyse now; `gctd repo config set` sets it for later.")
+@click.option("--ref", help="Branch, tag or commit to analyse, now and later.")
 @click.option("--engine", help="Analysis engine.  [default: the server's]")
 @top_option
 @no_wait_option
 @client_command(not_found="gctd repo show {url}")
 async def analyze(
-    session: Session,
-    *,
-    url: str,
-    project: str | None,
-    ref: str | None,
-    engine: str | None,
-    top: int,
-    no_wait: bool,
+    session: Session, *, url: str, project: str | None, ref: str | None, engine: str | None, top: int, no_wait: bool
 ) -> int:
     """Analyse the repository at URL: run its tests and score every function.
 

@@ -10,7 +10,7 @@ from gctd.cli.completion import repo_urls
 from gctd.cli.report import SUMMARY, figures
 from gctd.cli.session import Session, client_command
 from gctd.cli.text import commit, score
-from gctd.client.projects import Break, Change, Diff, Kept, Point
+from gctd.client.projects import Break, Change, Diff, Point
 from gctd.domain.analysis import analysis_id
 from terminalkit.exits import ExitCode
 from terminalkit.options import examples
@@ -69,30 +69,20 @@ async def history(session: Session, *, url: str, project: str | None, limit: int
 )
 @click.argument("url", shell_complete=repo_urls)
 @project_option
-@click.option("--base", help="Branch, tag or commit to begin with: with a branch the commit at which the other left it.")
-@click.option("--from", "from_", help="Task or commit to begin with.  [default: the commit analysed before on the same ref]")
+@click.option("--from", "from_", help="Task or commit to begin with.  [default: the analysis before the other]")
 @click.option("--to", help="Task or commit to end with.  [default: the latest analysis]")
 @click.option(
     "--limit", type=click.IntRange(min=0), help=f"At most so many functions; 0 for all.  [default: {LISTED}; all with --json]"
 )
 @client_command(not_found="gctd repo history {url}")
-async def diff(
-    session: Session,
-    *,
-    url: str,
-    project: str | None,
-    base: str | None,
-    from_: str | None,
-    to: str | None,
-    limit: int | None,
-) -> int:
+async def diff(session: Session, *, url: str, project: str | None, from_: str | None, to: str | None, limit: int | None) -> int:
     """Show which functions of a project changed between two analyses, the largest change first.
 
-    A commit is named by at least 7 of its digits. `fixed`: the function was risky and is not any more.
+    A commit is named by at least 7 of its digits. `fixed`: the value was over the threshold and is no more.
     """
     id_ = await analyses_of(session, url, project)
     wanted = (0 if session.output.json else LISTED) if limit is None else limit
-    found = await session.client.diff(id_, base=base, from_=from_, to=to, limit=wanted)
+    found = await session.client.diff(id_, from_=from_, to=to, limit=wanted)
     if session.output.json:
         session.output.document(found.document)
         return ExitCode.OK
@@ -121,7 +111,7 @@ def _show_history(output: Output, points: Sequence[Point]) -> None:
     ]
     rows = [
         [
-            *(moment(point.analyzed_at), commit(point.commit_sha), point.ref, *figures(point.measured or point.summary)),
+            *(moment(point.analyzed_at), commit(point.commit_sha), point.ref, *figures(point.summary)),
             *(f"{point.engine} {point.engine_version}", point.go_version, breaks_text(point.breaks), point.task_id),
         ]
         for point in points
@@ -130,7 +120,7 @@ def _show_history(output: Output, points: Sequence[Point]) -> None:
 
 
 def _show_diff(output: Output, found: Diff) -> None:
-    old, new = found.before.measured or found.before.summary, found.after.measured or found.after.summary
+    old, new = found.before.summary, found.after.summary
     output.fields(
         [
             ("project", found.project),
@@ -139,11 +129,10 @@ def _show_diff(output: Output, found: Diff) -> None:
             ("functions", f"{old.total_funcs} -> {new.total_funcs}"),
             ("average", f"{score(old.average)} -> {score(new.average)}"),
             ("total", f"{score(old.combined)} -> {score(new.combined)}"),
-            ("risky", f"{old.exceeded} -> {new.exceeded}"),
-            ("changes", ", ".join(f"{found.counts.get(status, 0)} {status}" for status in STATUSES)),
-            ("measurement", _measurement(found)),
+            (f"over {found.threshold:g}", f"{old.exceeded} -> {new.exceeded}"),
+            ("changes", ", ".join(f"{found.counts[status]} {status}" for status in STATUSES)),
             ("partial", "a report was shortened (--min, --top)" if found.partial else ""),
-            ("measured differently", Painted(breaks_text(found.breaks), "yellow") if found.breaks else ""),
+            ("measured otherwise", Painted(breaks_text(found.breaks), "yellow") if found.breaks else ""),
         ]
     )
     if found.functions:
@@ -153,10 +142,6 @@ def _show_diff(output: Output, found: Diff) -> None:
             *(Column("FUNCTION"), Column("LOCATION")),
         ]
         output.table(columns, [_row(change) for change in found.functions])
-    if found.kept:
-        output.line("")
-        columns = [Column("KNOWN AGAIN"), Column("FROM"), Column("TO"), Column("ALIKE", "number")]
-        output.table(columns, [_moved(one) for one in found.kept])
 
 
 def _row(change: Change) -> list[Cell]:
@@ -168,22 +153,6 @@ def _row(change: Change) -> list[Cell]:
         f"{change.delta:+.2f}",
         change.function,
         f"{change.file}:{change.line}",
-    ]
-
-
-def _measurement(found: Diff) -> str:
-    """How many functions lost their measurement, and how many have one now that had none; empty where it is the same."""
-    names = {"unmeasured": "not measured any more", "measured": "measured now"}
-    return ", ".join(f"{count} {name}" for status, name in names.items() if (count := found.counts.get(status, 0)))
-
-
-def _moved(one: Kept) -> list[Cell]:
-    before, after = one.before, one.after
-    return [
-        ", ".join(one.kept),
-        f"{before.function} {before.file}:{before.line}",
-        f"{after.function} {after.file}:{after.line}",
-        "" if one.similarity is None else f"{100 * one.similarity:.0f}%",
     ]
 
 

@@ -38,7 +38,7 @@ MOST_ATTEMPTS = 100
 
 @attrs.frozen(kw_only=True)
 class QueueTask:
-    """Analyse a project; `commit_sha`, `rescores` and `baseline` as in TaskQueued."""
+    """Analyse a project; `commit_sha` and `rescores` as in TaskQueued."""
 
     id: str
     repo_id: str
@@ -51,7 +51,6 @@ class QueueTask:
     at: datetime
     commit_sha: str | None = None
     rescores: Measurement | None = None
-    baseline: bool = False
 
 
 @attrs.frozen(kw_only=True)
@@ -228,7 +227,6 @@ def _queue(command: QueueTask, state: Task | None) -> Sequence[TaskEvent]:
             at=command.at,
             commit_sha=command.commit_sha,
             rescores=command.rescores,
-            baseline=command.baseline,
         )
     ]
 

@@ -27,14 +27,13 @@ class AttemptLog:
     cut_at: int
 
 
-@REGISTRY.event("TaskQueued", version=5, reads=[1, 2, 3, 4])
+@REGISTRY.event("TaskQueued", version=3)
 @attrs.frozen(kw_only=True)
 class TaskQueued:
     """A project is to be analysed, with the settings that hold for it now.
 
     `commit_sha` where it is bound to a commit (None: to whatever the ref leads to when a worker takes it up); `rescores` where
-    the profile of an earlier test run is scored again and no test is run; `baseline` where it is only analysed for others to be
-    compared with.
+    the profile of an earlier test run is scored again and no test is run.
     """
 
     id: str
@@ -48,7 +47,10 @@ class TaskQueued:
     at: datetime
     commit_sha: str | None = None
     rescores: Measurement | None = None
-    baseline: bool = False
+
+
+REGISTRY.upcast("TaskQueued", 1)(lambda fields: fields)
+REGISTRY.upcast("TaskQueued", 2)(lambda fields: fields)
 
 
 @REGISTRY.event("TaskStarted")
@@ -103,7 +105,7 @@ class TaskAttemptLost:
     at: datetime
 
 
-@REGISTRY.event("TaskCompleted", version=3, reads=[1, 2])
+@REGISTRY.event("TaskCompleted", version=2)
 @attrs.frozen(kw_only=True)
 class TaskCompleted:
     """An attempt succeeded."""
@@ -111,6 +113,9 @@ class TaskCompleted:
     attempt: int
     analysis: Analysis
     at: datetime
+
+
+REGISTRY.upcast("TaskCompleted", 1)(lambda fields: fields)
 
 
 @REGISTRY.event("TaskFailed")

@@ -34,7 +34,7 @@ CATEGORY = "gctd.task"
 
 
 class TaskStatus(StrEnum):
-    """The states of a task (docs/tracker.md).
+    """The states of a task (specification, section 3).
 
     `queued`: waits for a worker since it was scheduled or retried; `pending`: an attempt ended without a result and another
     follows; `failed`: the last attempt failed, or the task was cancelled; `expired`: no worker took it up, or saw it through,
@@ -59,7 +59,7 @@ class TaskStatus(StrEnum):
         return self in {TaskStatus.COMPLETED, TaskStatus.FAILED, TaskStatus.EXPIRED}
 
 
-@REGISTRY.state(CATEGORY, version=6, reads=[1, 2, 3, 4, 5])
+@REGISTRY.state(CATEGORY, version=4)
 @attrs.frozen(kw_only=True)
 class Task:
     """A task. `attempt` is 0 until a worker starts one; `waiting_since` is when it last began to wait for a worker."""
@@ -89,7 +89,11 @@ class Task:
     commit_sha: str | None = None
     rescores: Measurement | None = None
     attempts: tuple[Attempt, ...] = ()
-    baseline: bool = False
+
+
+REGISTRY.upcast(CATEGORY, 1)(lambda fields: fields)
+REGISTRY.upcast(CATEGORY, 2)(lambda fields: fields)
+REGISTRY.upcast(CATEGORY, 3)(lambda fields: fields)
 
 
 def evolve(state: Task | None, event: TaskEvent) -> Task:
@@ -110,7 +114,6 @@ def evolve(state: Task | None, event: TaskEvent) -> Task:
             waiting_since=event.at,
             commit_sha=event.commit_sha,
             rescores=event.rescores,
-            baseline=event.baseline,
         )
     assert state is not None, "a task begins with TaskQueued"
     task = attrs.evolve(state, updated_at=event.at, attempts=attempts_after(state.attempts, event))

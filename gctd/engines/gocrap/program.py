@@ -15,12 +15,11 @@ from gctd.engines.engine import EngineFailed, EngineInput, EngineLost
 from gctd.engines.golang.files import open_regular
 from gctd.engines.native import NativeEngine
 from gctd.engines.report import FunctionEntry, Report, ReportSummary
-from gctd.engines.score import measured_summary, states_of, worst_first
-from gctd.engines.state import State
+from gctd.engines.score import worst_first
 
 NAME = "go-crap"
 STAGED = ".go-crap-cover.out"
-"""The profile's name in the module's directory, from which go-crap derives the module."""
+"""The profile's name in the module's directory, from which go-crap tells the module (specification, section 1)."""
 LARGEST = 512 << 20
 """Bytes that its report may have."""
 _VERSION = re.compile(r"v?([0-9]+\.[0-9]+\.[0-9]+)[\w.+-]*")
@@ -71,7 +70,6 @@ class GocrapProgram:
         found = self._scan(given, given.profile or _empty_profile(given.module_dir))
         places = {(entry.file, entry.line, entry.function): entry for entry in beside.entries}
         entries = [_entry(entry, places.get((entry.file, entry.line, entry.function))) for entry in found.entries or ()]
-        threshold = given.options.threshold
         return attrs.evolve(
             beside,
             engine=NAME,
@@ -79,8 +77,6 @@ class GocrapProgram:
             crap_version=f"v{self.version}",
             summary=found.summary,
             entries=worst_first(entries),
-            measured=measured_summary(entries, threshold),
-            states=states_of(entries, sum(bool(one.function) for one in beside.excluded)),
         )
 
     def _scan(self, given: EngineInput, profile: Path) -> _Document:
@@ -150,9 +146,6 @@ def _entry(entry: _Entry, beside: FunctionEntry | None) -> FunctionEntry:
         coverage=entry.coverage,
         stmt_coverage=None if beside is None else beside.stmt_coverage,
         crap=entry.crap,
-        state=State.UNKNOWN if beside is None else beside.state,
-        reason="go-crap alone reports it" if beside is None else beside.reason,
-        identity=msgspec.UNSET if beside is None else beside.identity,
     )
 
 

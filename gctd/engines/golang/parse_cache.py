@@ -32,7 +32,7 @@ LARGEST = 64 * MIB
 ALL = 512 * MIB
 """Bytes that the directories of all projects may have; those that were used longest ago go."""
 _CHECK = 16
-PARSER = ("complexity", "constraints", "identity", "ignores", "lines", "parsing", "receivers", "syntax")
+PARSER = ("complexity", "ignores", "lines", "parsing", "receivers", "syntax")
 
 
 class _Entry(msgspec.Struct, frozen=True, array_like=True, gc=False):

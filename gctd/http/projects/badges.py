@@ -50,11 +50,10 @@ async def _figures(analysis: AnalysisView, metric: Metric, call: Call[Services])
         except BlobMissing:  # a picture has no place for a reason
             coverage = None
     return BadgeFigures(
-        summary=analysis.known or analysis.summary,
+        summary=analysis.summary,
         threshold=threshold_of(analysis.flags),
         coverage=coverage,
         partial=any(package.reason != "no tests" for package in analysis.uncovered),
-        unmeasured=analysis.summary.total_funcs - analysis.known.total_funcs if analysis.known else 0,
     )
 
 

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from typing import Any, Self
 
-from gctd.control.pairs import Pair
 from gctd.domain.analysis import Summary
 from gctd.domain.options import threshold_of
-from gctd.engines.changes.comparison import Change, Kept, Status, kept_as
-from gctd.engines.changes.matching import Match
+from gctd.engines.comparison import Change, Status
 from gctd.engines.report import FunctionEntry
-from gctd.engines.state import State
+from gctd.http.projects.points import Pair
 from gctd.readmodel.views import AnalysisView
 from httpkit.messages.fields import member, message
 
@@ -49,9 +47,7 @@ class AnalysisPoint:
     task_id: str = member()
     commit_sha: str = member()
     ref: str = member()
-    summary: Summary = member(description="of all functions")
-    measured: Summary | None = member(description="of the functions whose coverage is known; null: the engine did not say")
-    states: dict[str, int] | None = member(description="how many functions have each state; null: the engine did not say")
+    summary: Summary = member()
     engine: str = member()
     engine_version: str = member()
     crap_version: str = member()
@@ -70,8 +66,6 @@ class AnalysisPoint:
             commit_sha=analysis.commit_sha,
             ref=analysis.ref,
             summary=analysis.summary,
-            measured=analysis.known,
-            states=analysis.states,
             engine=analysis.engine,
             engine_version=analysis.engine_version,
             crap_version=analysis.crap_version,
@@ -106,31 +100,18 @@ class ValuesBody:
     crap: float = member()
     cyclomatic: int = member()
     coverage: float | None = member()
-    state: State = member(description="how far the coverage is known")
-    reason: str = member(description="why no further; empty where it is measured")
 
     @classmethod
     def of(cls, entry: FunctionEntry) -> ValuesBody:
         """Those of an entry."""
-        return cls(
-            file=entry.file,
-            line=entry.line,
-            crap=entry.crap,
-            cyclomatic=entry.cyclomatic,
-            coverage=entry.coverage,
-            state=entry.state,
-            reason=entry.reason,
-        )
+        return cls(file=entry.file, line=entry.line, crap=entry.crap, cyclomatic=entry.cyclomatic, coverage=entry.coverage)
 
 
 @message
 class ChangeBody:
     """What became of a function."""
 
-    status: Status = member(
-        description="fixed: was over the threshold and is no more; worse, better: the value rose, fell;"
-        " unmeasured, measured: its coverage is no longer known, or is known now"
-    )
+    status: Status = member(description="fixed: was over the threshold and is no more; worse, better: the value rose, fell")
     function: str = member(description="receiver and name")
     package: str = member()
     file: str = member(description="where it is, or was")
@@ -138,9 +119,6 @@ class ChangeBody:
     delta: float = member(description="what it added to the sum of all values")
     before: ValuesBody | None = member()
     after: ValuesBody | None = member()
-    kept: tuple[Kept, ...] = member(description="how it was known again, if not by its place and name")
-    similarity: float | None = member(description="the share of its content that is the same, where that is how it was known")
-    body_changed: bool = member(description="false: parameters, results and body are the same")
 
     @classmethod
     def of(cls, change: Change) -> ChangeBody:
@@ -155,42 +133,6 @@ class ChangeBody:
             delta=change.delta,
             before=ValuesBody.of(change.before) if change.before else None,
             after=ValuesBody.of(change.after) if change.after else None,
-            kept=change.kept,
-            similarity=change.similarity,
-            body_changed=change.body_changed,
-        )
-
-
-@message
-class PlaceBody:
-    """Where a function is and what it is called."""
-
-    file: str = member()
-    line: int = member()
-    function: str = member(description="receiver and name")
-
-    @classmethod
-    def of(cls, entry: FunctionEntry) -> PlaceBody:
-        """That of an entry."""
-        return cls(file=entry.file, line=entry.line, function=entry.function)
-
-
-@message
-class KeptBody:
-    """A function that moved, has another name or another signature."""
-
-    kept: tuple[Kept, ...] = member()
-    before: PlaceBody = member(name="from")
-    after: PlaceBody = member(name="to")
-    similarity: float | None = member(description="the share of its content that is the same; null: it was known for sure")
-
-    @classmethod
-    def of(cls, pair: Match) -> KeptBody:
-        """Of a pair."""
-        assert pair.before is not None, "only a function of both reports is kept"
-        assert pair.after is not None, "only a function of both reports is kept"
-        return cls(
-            kept=kept_as(pair), before=PlaceBody.of(pair.before), after=PlaceBody.of(pair.after), similarity=pair.similarity
         )
 
 
@@ -203,8 +145,6 @@ class CountsBody:
     worse: int = member()
     better: int = member()
     gone: int = member()
-    unmeasured: int = member()
-    measured: int = member()
     unchanged: int = member()
 
 
@@ -222,7 +162,6 @@ class DiffBody:
     partial: bool = member(description="a report was shortened (--min, --top): what is new or gone may only be not shown")
     counts: CountsBody = member(description="of all functions, whatever the limit")
     functions: tuple[ChangeBody, ...] = member(description="those that changed, the largest change first")
-    kept: tuple[KeptBody, ...] = member(description="those that moved, were renamed or have another signature, by their place")
 
     @classmethod
     def of(cls, pair: Pair, *, limit: int) -> DiffBody:
@@ -241,5 +180,4 @@ class DiffBody:
             partial=pair.partial,
             counts=CountsBody(**changes.counts()),
             functions=tuple(map(ChangeBody.of, changes.changes[:limit])),
-            kept=tuple(map(KeptBody.of, changes.kept[:limit])),
         )

@@ -1,4 +1,4 @@
-"""Routes of the settings of repositories and their projects."""
+"""Routes of the settings of repositories and their projects (specification, sections 2 and 4)."""
 
 from __future__ import annotations
 

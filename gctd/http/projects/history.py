@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from gctd.domain.errors import BadInput, NotFound
+from gctd.domain.errors import NotFound
 from gctd.http import formats
 from gctd.http.projects.comparisons import DiffBody, HistoryBody
-from gctd.http.projects.points import BASE, POINT, base_of, point, with_reports
+from gctd.http.projects.points import POINT, before, point, with_reports
 from gctd.http.services import Services
 from gctd.http.tasks.routes import PAGE
 from gctd.readmodel.views import AnalysisView
 from httpkit.messages.fields import message, path, query
-from httpkit.messages.paging import decode_cursor, page_of
+from httpkit.messages.paging import decode_cursor, encode_cursor
 from httpkit.routes import Answer, Call, Route
 
 
@@ -30,10 +30,7 @@ class Diff:
     """Names a project's analyses and two of them."""
 
     id: str = path(pattern="^[0-9a-f]{8,64}$", max_length=64)
-    from_: str | None = query(
-        default=None, name="from", schema=formats.POINT, description=f"{POINT}; the last one of another commit on the ref of `to`"
-    )
-    base: str | None = query(default=None, schema=formats.REF, description=BASE)
+    from_: str | None = query(default=None, name="from", schema=formats.POINT, description=f"{POINT}; the one before `to`")
     to: str | None = query(default=None, schema=formats.POINT, description=f"{POINT}; the latest")
     limit: int = query(default=PAGE, ge=0, le=1_000_000, description="at most so many functions, the largest change first")
 
@@ -47,22 +44,18 @@ async def project_history(request: ListHistory, call: Call[Services]) -> Answer[
     )
     if not found and request.cursor is None:
         raise NotFound(f"there is no analysis {request.id}")
-    page, more = page_of(found, request.limit, lambda one: (one.measured, one.sequence))
+    page = found[: request.limit]
     earlier: list[AnalysisView | None] = [*found[1:], None]
+    more = encode_cursor((page[-1].measured, page[-1].sequence)) if len(found) > len(page) else None
     return Answer([HistoryBody.after(one, older) for one, older in zip(page, earlier, strict=False)], cursor=more)
 
 
 async def project_diff(request: Diff, call: Call[Services]) -> DiffBody:
     """What changed from one analysis of a project to another: which functions are new, fixed, worse, better or gone."""
     to = await point(request.id, "to", request.to, call)
-    if request.from_ is not None and request.base is not None:
-        raise BadInput("base", "only one of from and base can be given")
-    if request.from_ is None:
-        older = await base_of(to, request.base, call)
-    else:
-        older = await point(request.id, "from", request.from_, call)
+    older = await before(to, call) if request.from_ is None else await point(request.id, "from", request.from_, call)
     if older is None:
-        raise NotFound(f"there is no analysis of another commit on {to.ref} before that of {to.task_id}")
+        raise NotFound(f"there is no analysis of this project before that of {to.task_id}")
     return await with_reports(to, older, call, lambda pair: DiffBody.of(pair, limit=request.limit))
 
 

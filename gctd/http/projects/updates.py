@@ -1,4 +1,4 @@
-"""The route of the check for updates."""
+"""The route of the check for updates (specification, section 1)."""
 
 from __future__ import annotations
 

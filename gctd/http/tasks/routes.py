@@ -1,4 +1,4 @@
-"""Routes of tasks: schedule, list, look at, remove."""
+"""Routes of tasks: schedule, list, look at, remove (specification, section 4)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from gctd.http.bodies import AnalysisBody, TaskBody
 from gctd.http.services import Services
 from gctd.readmodel.views import AnalysisView, TaskView
 from httpkit.messages.fields import member, message, path, query
-from httpkit.messages.paging import decode_cursor, page_of
+from httpkit.messages.paging import decode_cursor, encode_cursor
 from httpkit.messages.times import moment
 from httpkit.routes import Answer, Call, Route
 from servicekit.command_context import context, replayed
@@ -79,15 +79,7 @@ class Schedule:
         default=None, schema=formats.PROJECT, description="one project; all where it is left out", example="."
     )
     ref: str | None = member(
-        default=None,
-        schema=formats.REF,
-        description="branch, tag or commit; the projects' settings where left out",
-        example="main",
-    )
-    once: bool | None = member(
-        default=None,
-        description="`ref` is for these tasks only, of all projects (default: true); false: it becomes the setting of the root"
-        " (default of the older form)",
+        default=None, schema=formats.REF, description="becomes the setting of the repository's root", example="main"
     )
     engine: str | None = member(
         default=None, schema=formats.ENGINE, description="the server's own where it is left out", example="native"
@@ -102,7 +94,8 @@ async def list_tasks(request: ListTasks, call: Call[Services]) -> Answer[Sequenc
         before=decode_cursor(request.cursor, tuple[str, str]) if request.cursor is not None else None,
         limit=request.limit + 1,
     )
-    page, more = page_of(found, request.limit, lambda task: (task.created_at, task.id))
+    page = found[: request.limit]
+    more = encode_cursor((page[-1].created_at, page[-1].id)) if len(found) > len(page) else None
     return Answer([TaskBody.of(task) for task in page], cursor=more)
 
 
@@ -140,12 +133,12 @@ async def task_profile(request: OneTask, call: Call[Services]) -> web.Response:
 
 async def schedule(request: Schedule, call: Call[Services]) -> Answer[Sequence[TaskBody]]:
     """Queue a task for one project of a registered repository, or for each."""
-    return await _scheduled(request, call, once=True)
+    return await _scheduled(request, call)
 
 
 async def schedule_first(request: Schedule, call: Call[Services]) -> Answer[TaskBody]:
     """The older form of scheduling: queues the same tasks and answers with the first."""
-    tasks = await _scheduled(request, call, once=False)
+    tasks = await _scheduled(request, call)
     return Answer(
         tasks.value[0], sequence=tasks.sequence, headers={**tasks.headers, "Location": f"/api/tasks/{tasks.value[0].id}"}
     )
@@ -197,8 +190,7 @@ async def full_analysis(analysis: AnalysisView, call: Call[Services], *, entries
 def _report_parts(stored: bytes, entries: int | None) -> dict[str, Any]:
     report = report_format.decode(stored)
     shown = report.entries if entries is None else report.entries[:entries]
-    plain = [msgspec.structs.replace(entry, identity=msgspec.UNSET) for entry in shown]
-    parts = {"entries": _raw(plain), "warnings": _raw(report.warnings), "excluded": _raw(report.excluded)}
+    parts = {"entries": _raw(shown), "warnings": _raw(report.warnings)}
     if entries is None:
         parts["raw_output"] = _raw(report_format.raw_output(report))
     return parts
@@ -215,12 +207,11 @@ async def _task(task_id: str, call: Call[Services]) -> TaskView:
     return task
 
 
-async def _scheduled(request: Schedule, call: Call[Services], *, once: bool) -> Answer[Sequence[TaskBody]]:
+async def _scheduled(request: Schedule, call: Call[Services]) -> Answer[Sequence[TaskBody]]:
     outcomes = await call.services.tracker.analyze(
         request.repo_url,
         project=request.project,
         ref=request.ref,
-        once=once if request.once is None else request.once,
         engine=request.engine,
         context=context(call),
     )

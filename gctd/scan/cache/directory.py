@@ -1,12 +1,12 @@
 """The cache directory: what is where, how much of it there may be, and what goes first.
 
 - `clones/<repo_id>.git`: a bare mirror with the commits that were needed, each without its history.
-- `builds/<repo_id>`: what Go has downloaded and built for the repository (see `GoCaches`). No test can write there.
-- `builds/std-<key>`: what Go has built of its standard library, to begin the former with (see `gctd.scan.cache.stdlib`).
+- `builds/<repo_id>/go`: what Go has built and downloaded for the repository. Each its own: its tests can write there.
+- `builds/std-<key>`: what Go has built of its standard library, to begin the former with (see `gctd.scan.cache.stdlib_seed`).
 - `jobs/<repo_id>-<n>`: the folder of one job. Beside it a file `.lock`, held by its worker; the kernel gives it back however
   the worker ends.
 
-The least recently used of the first three go first (see `gctd.scan.cache.lru`).
+The first three are shelves (see `gctd.scan.cache.lru`).
 """
 
 from __future__ import annotations
@@ -20,8 +20,7 @@ from pathlib import Path
 import attrs
 import structlog
 
-from gctd.scan.cache.lru import Item, LruDirectory
-from gctd.scan.errors import ScanError
+from gctd.scan.cache.lru import Item, Shelf
 from gctd.scan.isolation.locks import FileLock
 from gctd.scan.isolation.process import MIB
 from gctd.scan.isolation.removal import remove
@@ -49,8 +48,8 @@ class Cache:
         self._limits = limits
         self._jobs = self.directory / "jobs"
         self._jobs.mkdir(parents=True, exist_ok=True, mode=0o700)
-        self.clones = LruDirectory(self.directory / "clones")
-        self.builds = LruDirectory(self.directory / "builds")
+        self.clones = Shelf(self.directory / "clones")
+        self.builds = Shelf(self.directory / "builds")
 
     @asynccontextmanager
     async def job(self, repo_id: str) -> AsyncIterator[Path]:
@@ -95,8 +94,6 @@ class Cache:
                 if not left or await remove(folder):
                     removed += left
                     lock.remove()
-            except (OSError, ScanError) as error:  # one folder never keeps the others, or the worker, from going on
-                _log.error("the folder of an ended job stays", path=str(folder), reason=str(error))
             finally:
                 lock.release()
         if removed:
@@ -129,7 +126,7 @@ class Cache:
     async def _free_disk(self) -> int:
         freed = 0
         for item in sorted([*await self.clones.items(), *await self.builds.items()]):
-            freed += await _forget(item)
+            freed += await item.forget()
             if not self.is_short():
                 return freed
         _log.warning("less is free on the disk of the cache than is to be kept", keep=self._limits.keep_free)
@@ -137,26 +134,11 @@ class Cache:
 
 
 async def _shrink(items: Iterable[Item], most: int) -> int:
-    """Remove items, in their order, until they are `most` bytes together; the number of bytes freed.
-
-    An item that cannot be measured goes first: it may be of any size.
-    """
+    """Remove items, in their order, until they are `most` bytes together; the number of bytes freed."""
     items = list(items)
-    total, freed = sum(item.size or 0 for item in items), 0
-    for item in [item for item in items if item.size is None]:
-        await _forget(item)
+    total, freed = sum(item.size for item in items), 0
     for item in items:
         if total - freed <= most:
             break
-        if item.size is not None:
-            freed += await _forget(item)
+        freed += await item.forget()
     return freed
-
-
-async def _forget(item: Item) -> int:
-    """Remove an item if that is possible; the number of bytes freed."""
-    try:
-        return await item.forget()
-    except (OSError, ScanError) as error:
-        _log.error("a directory of the cache stays", name=item.name, reason=str(error))
-        return 0

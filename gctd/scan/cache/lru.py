@@ -1,4 +1,4 @@
-"""Directories of one kind in the cache, of which those that were used longest ago go when they take up too much.
+"""A shelf of the cache: directories of one kind, of which those that were used longest ago go when they take up too much.
 
 Beside the directory `<name>` stands the file `<name>.use`: held shared by every job that uses it, exclusively by who removes it.
 Its time of change is that of the last use; in it stands how many bytes the directory takes up, nothing while a job may change
@@ -14,34 +14,29 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import attrs
-import structlog
 
-from gctd.scan.errors import UnsafeFile
-from gctd.scan.isolation.files import Directory
 from gctd.scan.isolation.locks import FileLock, locked
 from gctd.scan.isolation.removal import remove
 
 _USE = ".use"
 _LOCK = ".lock"
 
-_log = structlog.get_logger(__name__)
-
 
 @attrs.frozen(kw_only=True, order=True)
 class Item:
-    """One of them; they sort by `last_use`, seconds since the epoch. `size` is in bytes, None if it cannot be measured."""
+    """A directory of a shelf; they sort by `last_use`, seconds since the epoch. `size` is in bytes."""
 
     last_use: float
     name: str
-    size: int | None = attrs.field(order=False)
-    parent: LruDirectory = attrs.field(order=False, repr=False)
+    size: int
+    shelf: Shelf = attrs.field(order=False, repr=False)
 
     async def forget(self) -> int:
         """Remove it, unless a job uses it; how many bytes that frees."""
-        return (self.size or 0) if await self.parent.forget(self.name) else 0
+        return self.size if await self.shelf.forget(self.name) else 0
 
 
-class LruDirectory:
+class Shelf:
     """The directories below one, shared by the workers of a host."""
 
     def __init__(self, directory: Path) -> None:
@@ -68,13 +63,12 @@ class LruDirectory:
             finally:
                 if held.alone():
                     if path.exists():
-                        size = await asyncio.to_thread(_measure, path)
-                        held.write("" if size is None else str(size))
+                        held.write(str(await asyncio.to_thread(_measure, path)))
                     else:
                         held.remove()
 
     async def items(self) -> list[Item]:
-        """The directories, the one used longest ago first."""
+        """What is on the shelf, the one used longest ago first."""
         return await asyncio.to_thread(lambda: sorted(self._items()))
 
     async def forget(self, name: str) -> bool:
@@ -104,27 +98,26 @@ class LruDirectory:
             except FileNotFoundError:
                 last_use, text = 0.0, ""
             size = int(text) if text.isdecimal() else self._measured(path)
-            yield Item(last_use=last_use, name=path.name, size=size, parent=self)
+            yield Item(last_use=last_use, name=path.name, size=size, shelf=self)
 
-    def _measured(self, path: Path) -> int | None:
+    def _measured(self, path: Path) -> int:
         """The size of a directory that is in use, or whose last user was killed; in this case it is written down."""
         use, size = FileLock.try_acquire(self._use(path.name)), _measure(path)
         if use is not None:
-            if size is not None:
-                last_use = use.path.stat()
-                use.write(str(size))
-                os.utime(use.path, ns=(last_use.st_atime_ns, last_use.st_mtime_ns))
+            last_use = use.path.stat()
+            use.write(str(size))
+            os.utime(use.path, ns=(last_use.st_atime_ns, last_use.st_mtime_ns))
             use.release()
         return size
 
 
-def _measure(path: Path) -> int | None:
-    """The bytes that a directory takes up on the disk; None if that cannot be found out."""
-    try:
-        with Directory.open(path) as directory:
-            return directory.disk_usage()
-    except FileNotFoundError:
-        return 0
-    except (OSError, UnsafeFile) as error:
-        _log.warning("a directory of the cache cannot be measured", path=str(path), reason=str(error))
-        return None
+def _measure(directory: Path) -> int:
+    """The bytes that a directory takes up on the disk."""
+    total = 0
+    for folder, _, files in os.walk(directory):
+        for name in files:
+            try:
+                total += os.lstat(f"{folder}/{name}").st_blocks * 512
+            except FileNotFoundError:  # Go tidies up meanwhile
+                continue
+    return total

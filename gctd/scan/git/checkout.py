@@ -13,7 +13,7 @@ import structlog
 
 from gctd.domain.urls import RepoUrl, parse_repo_url, repo_id
 from gctd.scan.cache.directory import DEFAULT_LIMITS, Cache, CacheLimits
-from gctd.scan.cache.stdlib import StdlibBuildCache
+from gctd.scan.cache.stdlib_seed import Seeds
 from gctd.scan.errors import LimitExceeded, MirrorDamaged
 from gctd.scan.git.commands import Git, RemoteRef
 from gctd.scan.git.links import restore_links
@@ -48,8 +48,9 @@ class CheckoutLimits:
 class Checkout:
     """A commit's files in `path`.
 
-    `ref` is the name it was found by (that of the default branch where none was asked for). `job` is the job's folder, `path` is
-    inside. `go_caches` is the directory of the caches that Go has for this repository. No step of a scan sees either as a whole.
+    `ref` is the name it was found by (that of the default branch where none was asked for). `job` is the job's folder, for HOME
+    and TMPDIR, `go_cache` a directory for what Go builds and downloads for this repository (it need not exist yet); `path` is
+    inside `job`.
     `refused_links` are symbolic links that lead out of the repository, left as plain files. `transferred` is False where the
     mirror had the commit.
     """
@@ -59,7 +60,7 @@ class Checkout:
     ref: str
     repo_id: str
     job: Path
-    go_caches: Path
+    go_cache: Path
     refused_links: tuple[str, ...]
     transferred: bool
 
@@ -82,9 +83,9 @@ class Checkouts:
         self._parse_url = parse_url
         self._kept_up = -_UPKEEP_EVERY
 
-    def stdlib(self, toolchain: Toolchain) -> StdlibBuildCache:
-        """What Go has built of its standard library, to begin `go_caches` with."""
-        return StdlibBuildCache(self._cache.builds, toolchain)
+    def seeds(self, toolchain: Toolchain) -> Seeds:
+        """What Go has built of its standard library, to begin a `go_cache` with."""
+        return Seeds(self._cache.builds, toolchain)
 
     async def upkeep(self) -> None:
         """Remove what jobs left behind whose worker was killed, and what there is no room for."""
@@ -119,7 +120,6 @@ class Checkouts:
             await self._cache.make_room()
         async with self._cache.job(id_) as job, AsyncExitStack() as held:
             builds = await held.enter_async_context(self._cache.builds.using(id_))
-            await _remove_shared(builds)
             if commit is not None:
                 remote = RemoteRef(name=ref or commit, full=None, commit_sha=commit)
             else:
@@ -134,7 +134,7 @@ class Checkouts:
                 ref=remote.name,
                 repo_id=id_,
                 job=job,
-                go_caches=builds,
+                go_cache=builds / "go",
                 refused_links=tuple(placing.refused_links),
                 transferred=placing.transferred,
             )
@@ -244,13 +244,6 @@ class _Placing:
                 raise LimitExceeded(f"more than {self._limits.submodules} submodules, or nested more than {_NESTING} deep")
             ref = RemoteRef(name=submodule.commit, full=None, commit_sha=submodule.commit)
             await self.place(submodule.url, ref, target / submodule.path, submodules=True, nesting=nesting + 1)
-
-
-async def _remove_shared(builds: Path) -> None:
-    """Remove the caches that tests of an earlier version could write to."""
-    if (builds / "go").exists():
-        await remove(builds / "go")
-        (builds / "planted").unlink(missing_ok=True)
 
 
 def _make_empty(target: Path, index: Path) -> None:

@@ -162,25 +162,6 @@ class Git:
             await self._local(mirror, "update-ref", f"refs/gctd/{commit}", commit)
         return commit
 
-    async def fetch_history(self, url: RepoUrl, commit: str, mirror: Path, *, seconds: float) -> None:
-        """Bring a commit with all that came before it into a mirror, without files where the remote can leave them out.
-
-        Raises GitError, LimitExceeded.
-        """
-        arguments = [
-            *("fetch", "--filter=tree:0", "--no-tags", "--no-recurse-submodules", "--no-write-fetch-head", "--force", "--quiet"),
-            *("--", url.clone_url, f"+{commit}:refs/gctd/{commit}"),
-        ]
-        await self._remote(url, arguments, seconds, git_dir=mirror, limits=Limits(file_size=self.settings.transfer_bytes))
-
-    async def merge_base(self, mirror: Path, one: str, other: str) -> str | None:
-        """The last commit that two commits of a mirror have in common; None where there is none."""
-        output = bytearray()
-        done = await self._git(["merge-base", one, other], self._environment(""), git_dir=mirror, on_stdout=output.extend)
-        if not done.ok and done.exit_code != 1:
-            raise explain(done, mirror=mirror)
-        return bytes(output).decode().strip() or None
-
     async def _remote(
         self,
         url: RepoUrl,

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Literal
 
 import attrs
 import msgspec
 
-from gctd.engines.measurement import Outcome
 from gctd.scan.isolation.output import OnLog
+
+PackageOutcome = Literal["ok", "no tests", "failed", "build failed", "panicked", "timed out"]
 
 REASON = 400
 """Characters that a reason may have."""
@@ -36,7 +38,7 @@ class PackageResult:
     """What became of a package's tests; `reason` is the line that says why, where it is not ok; `seconds` as go counts."""
 
     path: str
-    outcome: Outcome
+    outcome: PackageOutcome
     reason: str = ""
     seconds: float = 0.0
 
@@ -134,7 +136,7 @@ class GoTestEvents:
         outcome, reason = self._judge(package, ended_early)
         return PackageResult(path=path, outcome=outcome, reason=" ".join(reason.split())[:REASON], seconds=package.seconds)
 
-    def _judge(self, package: _Package, ended_early: str) -> tuple[Outcome, str]:
+    def _judge(self, package: _Package, ended_early: str) -> tuple[PackageOutcome, str]:
         if package.not_built or package.failed_build:
             output = [line for line in self._build.get(package.failed_build, []) if not line.startswith("#")]
             return "build failed", "; ".join(output[:5]) or package.not_built

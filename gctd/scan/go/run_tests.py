@@ -1,58 +1,35 @@
-"""Running a project's tests with coverage, and what became of each package.
-
-Three steps with fewer and fewer rights: what a step can write is never read by one that has more.
-
-- modules: the network and the operator's credentials; runs no code of the repository. Writes the module cache.
-- build: no network; compiles, and runs nothing of what it compiled. Writes the build cache.
-- test: no network; runs the repository's code. Writes a copy of the checkout, its own HOME and TMPDIR, and the profile, which is
-  read from a descriptor that was opened before. All of that is thrown away afterwards.
-"""
+"""Running a project's tests with coverage, and what became of each package."""
 
 from __future__ import annotations
 
-import asyncio
 import re
-import tempfile
 import time
 from collections import deque
-from collections.abc import Awaitable, Callable, Sequence
-from hashlib import sha256
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 
 import attrs
 
 from gctd.domain.errors import BadInput
 from gctd.domain.options import format_duration, parse_duration
-from gctd.engines.golang.constraints import Platform
-from gctd.engines.measurement import Scope
-from gctd.scan.errors import GoError, UnsafeFile
+from gctd.scan.errors import GoError
 from gctd.scan.git.messages import redact
-from gctd.scan.go.built import is_recent, mark
 from gctd.scan.go.events import REASON, GoTestEvents, PackageResult
-from gctd.scan.go.steps import Rights, Step
-from gctd.scan.go.toolchain import Downloads, GoCaches, Toolchain
-from gctd.scan.isolation.files import OwnFile, new_file
+from gctd.scan.go.toolchain import TRUST, Downloads, GoPlaces, Toolchain, go_environment
 from gctd.scan.isolation.output import Lines, OnLog, no_log
 from gctd.scan.isolation.process import MIB, Finished, Limits, run
-from gctd.scan.isolation.sandbox import NONE, Sandbox
+from gctd.scan.isolation.sandbox import NONE, Sandbox, View
 
 OnStage = Callable[[str], Awaitable[None]]
-Restore = Callable[[Sequence[str], float], Awaitable[None]]
+Plant = Callable[[Sequence[str], float], Awaitable[None]]
 """Called before anything is built, with the packages of the standard library that are needed and the seconds that are left."""
 
 _LOG = 64 * 1024
-_BRIEF = 60.0
-_OF_THE_RUN = frozenset({"-count", "-failfast", "-parallel", "-run", "-short", "-shuffle", "-skip", "-timeout", "-v"})
-"""Flags of go test that change nothing of what is built."""
 _SPARE = 30.0
 _MARGIN = 15.0
 _OUTPUT = 4096 * MIB
 _PROFILE = 512 * MIB
 _LIST = '{{if not .ForTest}}{{.ImportPath}}\t{{.DepOnly}}\t{{.Standard}}\t{{with .Error}}{{printf "%q" .Err}}{{end}}{{end}}'
-_CONTEXT = (
-    '{{with context}}{{.GOOS}}\t{{.GOARCH}}\t{{.CgoEnabled}}\t{{join .BuildTags " "}}\t{{join .ToolTags " "}}'
-    '\t{{join .ReleaseTags " "}}{{end}}'
-)
 _DOWNLOAD = re.compile(
     r'(Get|Post) "?https?://|dial (tcp|udp)|no such host|i/o timeout|reading (https?|file)://|module lookup disabled'
     r"|unrecognized import path|git ls-remote|git fetch|terminal prompts disabled|verifying (module|go\.mod)|x509:|checksum"
@@ -64,12 +41,11 @@ _NEWER_GO = re.compile(r"requires go >= ?\S+ \(running|note: module requires Go|
 class GoTestRun:
     """A run of `go test`.
 
-    `profile` is the text of the coverage profile, None if there is none. The numbers depend on `flags`. `workspace`: with the
-    go.work of the repository. `ended_early` is the reason if the run was ended. `log_tail` is the end of its log. `platform` is
-    the target of the build, None if go did not report it.
+    `profile` is None where none was written. `flags` are those that the numbers depend on. `workspace`: with the go.work of the
+    repository. `ended_early` says why it was ended where it did not end by itself. `log_tail` is the end of its log.
     """
 
-    profile: bytes | None
+    profile: Path | None
     packages: tuple[PackageResult, ...]
     go_version: str
     flags: tuple[str, ...]
@@ -77,29 +53,21 @@ class GoTestRun:
     log_tail: str
     workspace: bool
     ended_early: str = ""
-    platform: Platform | None = None
-
-    @property
-    def scope(self) -> Scope:
-        """Whose tests count for a package."""
-        return "module" if any(flag.startswith("-coverpkg=") for flag in self.flags) else "own"
 
 
 @attrs.frozen(kw_only=True)
 class Plan:
-    """What to run: a module of a checkout, flags (already checked), seconds for all of it.
+    """What to run: a module, where its profile goes, flags (already checked), seconds for all of it.
 
-    `source` is the checkout, `project` the module's directory in it; in a sandbox it is never written. `commit` is what was
-    checked out: a commit is built once, unless it is empty. `job` is the job's folder.
-    `workspace`: the go.work above the module is active. `cgo`: None leaves it to Go. `downloads`: how modules are fetched.
-    `sandbox`: where all of it runs; the tests have the network of the host where there is none, or with `test_network`. `restore`
-    may fill the build cache beforehand.
+    `job` and `cache` are directories (see `GoPlaces`); `workspace`: the go.work above the module is active. `cgo`: None leaves
+    it to Go. `downloads`: how modules are fetched. `sandbox`: where all of it runs; the tests have the network of the host where
+    there is none, or with `test_network`. `plant` may fill the cache beforehand.
     """
 
-    source: Path
-    project: str
+    module_dir: Path
+    profile: Path
     job: Path
-    caches: GoCaches
+    cache: Path
     timeout: float
     test_args: tuple[str, ...] = ()
     go_flags: tuple[str, ...] = ()
@@ -108,14 +76,8 @@ class Plan:
     downloads: Downloads = attrs.field(factory=Downloads)
     sandbox: Sandbox = NONE
     test_network: bool = False
-    restore: Restore | None = None
-    commit: str = ""
+    plant: Plant | None = None
     limits: Limits = attrs.field(factory=lambda: Limits(memory=8192 * MIB, processes=8192))
-
-    @property
-    def module_dir(self) -> Path:
-        """The directory of the module."""
-        return self.source / self.project
 
 
 async def run_tests(toolchain: Toolchain, plan: Plan, on_stage: OnStage, on_log: OnLog = no_log) -> GoTestRun:
@@ -154,23 +116,10 @@ class _Running:
         self._on_log = on_log
         self._tail: deque[str] = deque()
         self._tail_size = 0
-        self._rights = Rights(
-            toolchain=toolchain,
-            source=plan.source,
-            module_dir=plan.module_dir,
-            place=Path(tempfile.mkdtemp(prefix="run-", dir=plan.job)),
-            caches=plan.caches,
-            flags=plan.go_flags,
-            cgo=plan.cgo,
-            downloads=plan.downloads,
-            confined=plan.sandbox.kind != "none",
-            test_network=plan.test_network,
-        )
 
     async def run(self) -> GoTestRun:
         plan = self._plan
         await self._on_stage("modules")
-        await self._rights.prepare()
         workspace = plan.workspace
         loaded = await self._load(plan.timeout, workspace=workspace)
         spent = loaded.finished.duration
@@ -180,16 +129,15 @@ class _Running:
             loaded = await self._load(plan.timeout - spent, workspace=workspace)
             spent += loaded.finished.duration
         if loaded.nothing_to_build:
-            return attrs.evolve(self._untested(workspace=workspace), platform=await self._platform(workspace=workspace))
+            return self._untested(workspace=workspace)
         if not loaded.usable:
             raise _not_loaded(loaded)
         await self._on_stage("test")
-        if plan.restore is not None:
+        if plan.plant is not None:
             began = time.monotonic()
-            await plan.restore(loaded.standard, plan.timeout - spent)
+            await plan.plant(loaded.standard, plan.timeout - spent)
             spent += time.monotonic() - began
-        platform = await self._platform(workspace=workspace)
-        return attrs.evolve(await self._test(loaded, plan.timeout - spent, workspace=workspace), platform=platform)
+        return await self._test(loaded, plan.timeout - spent, workspace=workspace)
 
     def _untested(self, *, workspace: bool) -> GoTestRun:
         """The functions are there to be scored; no test of this platform reaches them."""
@@ -205,26 +153,14 @@ class _Running:
             ended_early="",
         )
 
-    async def _platform(self, *, workspace: bool) -> Platform | None:
-        """What go builds for, with the tags that are given to the tests."""
-        output = bytearray()
-        tags = [flag for flag in self._plan.test_args if flag.startswith("-tags=")]
-        arguments = ["list", *tags, "-f", _CONTEXT, "unsafe"]
-        finished = await self._go(arguments, _BRIEF, self._rights.build(workspace=workspace), on_stdout=output.extend)
-        found = bytes(output).decode(errors="replace").rstrip("\n").split("\t")
-        if not finished.ok or len(found) != 6:
-            self._log(f"go does not say what it builds for: it {finished.how()}")
-            return None
-        goos, goarch, cgo, *tagged = found
-        return Platform(goos=goos, goarch=goarch, cgo=cgo == "true", tags=tuple(" ".join(tagged).split()))
-
     async def _load(self, seconds: float, *, workspace: bool) -> _Loaded:
         """Load the packages and what their tests need, which downloads just that; a broken package is no error yet."""
-        output = bytearray()
+        plan, output = self._plan, bytearray()
         finished = await self._go(
             ["list", "-e", "-deps", "-test", "-f", _LIST, "./..."],
             seconds,
-            self._rights.modules(workspace=workspace),
+            workspace=workspace,
+            downloads=plan.downloads,
             on_stdout=output.extend,
         )
         finished = attrs.evolve(finished, output_tail=self._redacted(finished.output_tail))
@@ -243,14 +179,10 @@ class _Running:
     async def _test(self, loaded: _Loaded, seconds: float, *, workspace: bool) -> GoTestRun:
         plan = self._plan
         seconds -= min(_SPARE, seconds / 10)
-        seconds -= await self._build(seconds, workspace=workspace)
         flags, limit = _split_timeout(plan.test_args, seconds - min(_MARGIN, seconds / 10))
         events = GoTestEvents(loaded.packages, self._log)
-        with new_file(self._rights.profile) as profile:
-            step = self._rights.test(workspace=workspace)
-            arguments = ["-json", "-vet=off", *flags, f"-timeout={limit}", f"-coverprofile={self._rights.profile}", "./..."]
-            finished = await self._go(["test", *arguments], seconds, step, on_stdout=events.feed)
-            written = await asyncio.to_thread(_checked, profile)
+        arguments = ["-json", "-vet=off", *flags, f"-timeout={limit}", f"-coverprofile={plan.profile}", "./..."]
+        finished = await self._go(["test", *arguments], seconds, workspace=workspace, downloads=None, on_stdout=events.feed)
         ended_early = "" if finished.ended_by == "exit" else f"go test {finished.how()}"
         packages = events.results(ended_early=ended_early)
         if all(package.outcome == "build failed" for package in packages):
@@ -258,7 +190,7 @@ class _Running:
         if ended_early and not any(package.tested for package in packages):
             raise GoError(f"{ended_early}, before a package was tested to its end")
         return GoTestRun(
-            profile=written,
+            profile=_checked(plan.profile),
             packages=packages,
             go_version=self._toolchain.version,
             flags=(*plan.go_flags, "-vet=off", *flags),
@@ -268,58 +200,51 @@ class _Running:
             ended_early=ended_early,
         )
 
-    async def _build(self, seconds: float, *, workspace: bool) -> float:
-        """Compile all that the tests need into the build cache, which the tests cannot write; the seconds that it took.
-
-        A package that does not build is an error of the test run, which says more about it.
-        """
-        if self._plan.sandbox.kind == "none":  # the caches can be written by tests in any case
-            return 0.0
-        flags = [flag for flag in self._plan.test_args if flag.partition("=")[0] not in _OF_THE_RUN]
-        arguments = ["test", "-exec=true", "-vet=off", *flags, "-coverprofile=/dev/null", "./..."]
-        built = self._built(arguments, workspace=workspace)
-        if built is not None and is_recent(built):
-            return 0.0
-        finished = await self._go(arguments, seconds, self._rights.build(workspace=workspace), on_stdout=_nothing, logged=False)
-        if finished.ended_by != "exit":
-            raise GoError(f"the tests could not be built: go test {finished.how()}")
-        if built is not None and finished.ok:
-            mark(built)
-        return finished.duration
-
-    def _built(self, arguments: Sequence[str], *, workspace: bool) -> Path | None:
-        """The file that says that this is built; None if the commit is not known."""
-        plan = self._plan
-        if not plan.commit:
-            return None
-        toolchain = (self._toolchain.go, self._toolchain.version)
-        key = "\0".join(map(str, (plan.commit, plan.project, *toolchain, workspace, plan.cgo, *plan.go_flags, "", *arguments)))
-        return plan.caches.built / sha256(key.encode()).hexdigest()
-
     async def _go(
         self,
         arguments: Sequence[str],
         seconds: float,
-        step: Step,
         *,
+        workspace: bool,
+        downloads: Downloads | None,
         on_stdout: Callable[[bytes], None],
-        logged: bool = True,
     ) -> Finished:
-        """Run go in the sandbox, as a step."""
+        """Run go in the sandbox; with `downloads` it may fetch, and none of the repository's code runs."""
         plan = self._plan
-        lines = Lines(self._log if not step.credentials else lambda line: self._log(self._redacted(line)))
+        network = downloads is not None or plan.test_network or plan.sandbox.kind == "none"
+        environment = go_environment(
+            self._toolchain,
+            GoPlaces(job=plan.job, cache=plan.cache),
+            flags=plan.go_flags,
+            workspace=workspace,
+            downloads=downloads,
+            network=network,
+            cgo=plan.cgo,
+        )
+        lines = Lines(lambda line: self._log(self._redacted(line)) if downloads is not None else self._log(line))
         finished = await run(
-            plan.sandbox.around([str(self._toolchain.go), *arguments], step.view),
+            plan.sandbox.around([str(self._toolchain.go), *arguments], self._view(environment, network=network)),
             cwd=plan.module_dir,
-            env=step.environment,
+            env=environment,
             timeout=max(seconds, 1.0),
             on_stdout=on_stdout,
-            on_output=lines.feed if logged else None,
+            on_output=lines.feed,
             limits=attrs.evolve(plan.limits, output=_OUTPUT),
-            inputs=plan.sandbox.inputs,
         )
         lines.end()
         return finished
+
+    def _view(self, environment: Mapping[str, str], *, network: bool) -> View:
+        plan = self._plan
+        named = [environment[name] for name in (*TRUST, "NETRC") if name in environment]
+        proxies = re.findall(r"file://([^,|]+)", environment.get("GOPROXY", ""))
+        return View(
+            cwd=plan.module_dir,
+            scratch=plan.job,
+            readable=[self._toolchain.go.parents[1], *map(Path, named), *map(Path, proxies)],
+            writable=[plan.job, plan.cache],
+            network=network,
+        )
 
     def _redacted(self, text: str) -> str:
         secrets = self._plan.downloads.secrets()
@@ -346,18 +271,14 @@ def _split_timeout(arguments: Sequence[str], longest: float) -> tuple[tuple[str,
     return rest, format_duration(max(1.0, min(asked)))
 
 
-def _checked(profile: OwnFile) -> bytes | None:
-    """The profile, if one was written that has a block in it. A test can write anything."""
-    try:
-        text = profile.read(_PROFILE)
-    except UnsafeFile as error:
-        raise GoError(f"the coverage profile cannot be read: {error}", permanent=True) from error
-    first, _, blocks = text.partition(b"\n")
-    return text if first.startswith(b"mode:") and blocks else None
-
-
-def _nothing(_: bytes) -> None:
-    """For output that says nothing new."""
+def _checked(profile: Path) -> Path | None:
+    """The profile, if one was written that has a block in it. A test can put anything in its place."""
+    if profile.is_symlink() or not profile.is_file():
+        return None
+    if profile.stat().st_size > _PROFILE:
+        raise GoError(f"the coverage profile is larger than {_PROFILE // MIB} MiB", permanent=True)
+    with profile.open("rb") as file:
+        return profile if file.readline().startswith(b"mode:") and file.read(1) else None
 
 
 def _not_loaded(loaded: _Loaded) -> GoError:

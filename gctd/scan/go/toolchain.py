@@ -32,37 +32,11 @@ class Toolchain:
 
 
 @attrs.frozen(kw_only=True)
-class GoCaches:
-    """The caches of a repository, all below one directory that no step sees as a whole.
-
-    `modules` (GOMODCACHE) is written by the step that downloads modules, which runs no code of the repository; `index` (GOCACHE)
-    by the same step, for what it finds out about packages; `build` (GOCACHE) by the step that builds and runs no test. Tests see
-    `modules` and `build`, read-only. `built` has an empty file for each commit that is in `build`.
-    """
-
-    modules: Path
-    index: Path
-    build: Path
-    built: Path
-
-    @classmethod
-    def below(cls, directory: Path) -> GoCaches:
-        """The caches in a directory."""
-        return cls(modules=directory / "modules", index=directory / "index", build=directory / "build", built=directory / "built")
-
-    @property
-    def version_control(self) -> Path:
-        """Where Go keeps clones of modules: directories of git with a configuration that a later run would obey."""
-        return self.modules / "cache" / "vcs"
-
-
-@attrs.frozen(kw_only=True)
 class GoPlaces:
-    """The directories of one run of Go: `own` gets its HOME and TMPDIR, `build` is GOCACHE, `modules` GOMODCACHE."""
+    """Where a run of Go may write: `job` gets HOME and TMPDIR, `cache` what is built and downloaded for the repository."""
 
-    own: Path
-    build: Path
-    modules: Path
+    job: Path
+    cache: Path
 
 
 @attrs.frozen(kw_only=True)
@@ -136,9 +110,9 @@ def go_environment(
     `downloads`: how modules are downloaded, from where and how the operator's environment says (GOPROXY, GOPRIVATE, NETRC, …);
     without it no variable that may hold a password reaches the process. `network`: there is one. `cgo`: None leaves it to Go.
     """
-    home, temporary = places.own / "home", places.own / "tmp"
+    home, temporary = places.job / "home", places.job / "tmp"
     telemetry = home / ".config" / "go" / "telemetry"
-    for directory in (telemetry, temporary, places.build, places.modules):
+    for directory in (telemetry, temporary, places.cache):
         directory.mkdir(parents=True, exist_ok=True)
     (telemetry / "mode").write_text("off\n")  # it would leave a process behind at times
     environment = {
@@ -146,8 +120,8 @@ def go_environment(
         "HOME": str(home),
         "TMPDIR": str(temporary),
         "LANG": "C.UTF-8",
-        "GOCACHE": str(places.build),
-        "GOMODCACHE": str(places.modules),
+        "GOCACHE": str(places.cache / "build"),
+        "GOMODCACHE": str(places.cache / "modules"),
         "GOPATH": str(home / "go"),
         "GOTOOLCHAIN": "local",
         "GOENV": "off",

@@ -121,13 +121,13 @@ class Hosts:
             return aiohttp.ThreadedResolver()
         url = URL(api.url)
         assert url.host is not None, "an API has an address"
-        return _PinnedResolver(await public_addresses(url.host, url.port or _PORTS[url.scheme], self.addresses))
+        return _Bound(await public_addresses(url.host, url.port or _PORTS[url.scheme], self.addresses))
 
     def _trust(self) -> ssl.SSLContext | bool:
         return True if self.ca_file is None else ssl.create_default_context(cafile=self.ca_file)
 
 
-class _PinnedResolver(AbstractResolver):
+class _Bound(AbstractResolver):
     """Gives the addresses that were judged, whatever a second look-up would give."""
 
     def __init__(self, addresses: Sequence[IPAddress]) -> None:

@@ -1,4 +1,4 @@
-"""What the worker and a supervisor say to each other: see `gctd.scan.isolation.supervisor`."""
+"""What the worker and a warden say to each other: see `gctd.scan.isolation.supervisor`."""
 
 from __future__ import annotations
 
@@ -7,11 +7,8 @@ from typing import Literal, TypedDict
 EndedBy = Literal["exit", "timeout", "stop", "memory", "processes", "disk"]
 
 
-class RunRequest(TypedDict):
-    """What to run, and when to end it. `rlimits` are limits by their names in setrlimit(2), soft and hard.
-
-    `inputs` are contents that the program can read from these descriptors; it has no other but 0, 1 and 2.
-    """
+class Order(TypedDict):
+    """What to run, and when to end it. `rlimits` are limits by their names in setrlimit(2), soft and hard."""
 
     argv: list[str]
     env: dict[str, str]
@@ -22,10 +19,9 @@ class RunRequest(TypedDict):
     memory: int | None
     processes: int | None
     free_space: int | None
-    inputs: dict[int, bytes]
 
 
-class RunResult(TypedDict):
+class Report(TypedDict):
     """How it ended. `left` counts the processes that would not end; `error` says why it could not be started."""
 
     exit_code: int | None

@@ -16,7 +16,6 @@ import ctypes
 import os
 import resource
 import signal
-import struct
 import sys
 
 TYPE_CHECKING = False
@@ -34,12 +33,11 @@ _DETACH = 0x2
 _ATTRIBUTES = {"ro": 0x1, "nosuid": 0x2, "nodev": 0x4}
 _MOUNT_SETATTR, _AT_FDCWD, _AT_RECURSIVE = 442, -100, 0x8000
 _PR_SET_PDEATHSIG, _PR_SET_NO_NEW_PRIVS = 1, 38
-_PR_SET_SECCOMP, _SECCOMP_MODE_FILTER = 22, 2
 _CAPABILITY_VERSION = 0x20080522
 _AF_INET, _SOCK_DGRAM, _SIOCSIFFLAGS, _IFF_UP, _IFF_RUNNING = 2, 2, 0x8914, 0x1, 0x40
 _IGNORED = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT)
-_OPERANDS = dict.fromkeys(("--bind", "--ro-bind", "--ro-bind-data", "--symlink"), 2)
-_OPERANDS |= dict.fromkeys(("--proc", "--dev", "--remount-ro", "--chdir", "--seccomp"), 1)
+_OPERANDS = dict.fromkeys(("--bind", "--ro-bind", "--symlink"), 2)
+_OPERANDS |= dict.fromkeys(("--proc", "--dev", "--remount-ro", "--chdir"), 1)
 _OPERANDS |= {"--unshare-net": 0}
 _DEVICES = ("null", "zero", "full", "random", "urandom", "tty")
 _OLD, _NEW_ROOT = "/oldroot", "/newroot"
@@ -54,15 +52,12 @@ class _Options:
         self.mounts: list[tuple[str, list[str]]] = []
         self.directory = "/"
         self.network = True
-        self.filter = b""
         while (name := arguments.pop(0)) != "--":
             operands = [arguments.pop(0) for _ in range(_OPERANDS[name])]
             if name == "--chdir":
                 self.directory = operands[0]
             elif name == "--unshare-net":
                 self.network = False
-            elif name == "--seccomp":
-                self.filter = _content(int(operands[0]))
             else:
                 self.mounts.append((name, operands))
         self.program = arguments
@@ -132,10 +127,7 @@ def _build_root(options: _Options) -> None:
 
 def _place(name: str, operands: list[str]) -> None:
     target = _NEW_ROOT + operands[-1]
-    if name == "--ro-bind-data":
-        os.makedirs(os.path.dirname(target), exist_ok=True)
-        _write(target, _content(int(operands[0])).decode())
-    elif name in {"--bind", "--ro-bind"}:
+    if name in {"--bind", "--ro-bind"}:
         _bind(operands[0], target)
         _restrict(target, "nosuid", "nodev", *(["ro"] if name == "--ro-bind" else []))
     elif name == "--symlink":
@@ -194,19 +186,6 @@ def _drop_capabilities() -> None:
     _call("capset", _libc.capset(header, nothing))
 
 
-def _refuse_calls(filter_: bytes) -> None:
-    """Apply a filter to the system calls of this process and of all that it starts (seccomp(2))."""
-    code = ctypes.create_string_buffer(filter_, len(filter_))
-    described = struct.pack("HxxxxxxP", len(filter_) // 8, ctypes.addressof(code))
-    _call("seccomp", _libc.prctl(_PR_SET_SECCOMP, _SECCOMP_MODE_FILTER, described, 0, 0))
-
-
-def _content(descriptor: int) -> bytes:
-    """All that can be read from a descriptor, which is closed."""
-    with open(descriptor, "rb") as file:
-        return file.read()
-
-
 def _die_with_parent() -> None:
     _call("prctl", _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0))
 
@@ -223,9 +202,6 @@ def _first(options: _Options, status: int) -> None:
     if program == 0:
         for number in (*_IGNORED, signal.SIGPIPE, signal.SIGXFSZ):  # Python ignores the last two
             signal.signal(number, signal.SIG_DFL)
-        os.closerange(3, 1 << 20)
-        if options.filter:
-            _refuse_calls(options.filter)
         _execute(options)
     while True:
         ended, how = os.waitpid(-1, 0)

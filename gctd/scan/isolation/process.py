@@ -25,13 +25,13 @@ import psutil
 import structlog
 
 from gctd.scan.errors import ProcessError
-from gctd.scan.isolation import supervisor as supervising
-from gctd.scan.isolation.messages import EndedBy, RunRequest, RunResult
+from gctd.scan.isolation import supervisor as warden
+from gctd.scan.isolation.messages import EndedBy, Order, Report
 from gctd.scan.isolation.output import OnOutput, Output, Pipe
 
 MIB = 1024 * 1024
 MARK = "GCTD_RUN"
-"""Environment variable that every process of a run inherits: the second way to find them, should the supervisor be lost."""
+"""Environment variable that every process of a run inherits: the second way to find them, should the warden be lost."""
 
 _log = structlog.get_logger(__name__)
 
@@ -114,17 +114,14 @@ async def run(
     *,
     cwd: Path,
     env: Mapping[str, str],
-    timeout: float,  # noqa: ASYNC109 - the supervisor keeps the time, so that it holds while the worker is stopped
+    timeout: float,  # noqa: ASYNC109 - the warden keeps the time, so that it holds while the worker is stopped
     on_output: OnOutput | None = None,
     on_stdout: OnOutput | None = None,
     limits: Limits = Limits(),
     stop: asyncio.Event | None = None,
     grace: float = 2.0,
-    inputs: Mapping[int, bytes] | None = None,
 ) -> Finished:
     """Run a program to its end, with exactly this environment, in a session of its own, its standard input empty.
-
-    It has the descriptors 0, 1 and 2, and those of `inputs`, from which it can read these contents, some thousand bytes each.
 
     What it writes goes to `on_output` as it comes, up to `limits.output` bytes; with `on_stdout` its standard output goes there
     instead, and does not count for `output_tail`. An exception from either ends the program and is raised here.
@@ -134,7 +131,7 @@ async def run(
     program ends by itself, what it left running is killed. Raises ProcessError where it cannot be started.
     """
     mark = secrets.token_hex(16)
-    request: RunRequest = {
+    order: Order = {
         "argv": list(argv),
         "env": {**env, MARK: mark},
         "cwd": str(cwd),
@@ -144,9 +141,8 @@ async def run(
         "memory": limits.memory,
         "processes": limits.processes,
         "free_space": limits.free_space,
-        "inputs": dict(inputs or {}),
     }
-    program = _Program(request, Output(limits.output, limits.tail, on_output, on_stdout))
+    program = _Program(order, Output(limits.output, limits.tail, on_output, on_stdout))
     running = asyncio.create_task(program.run(), name=f"run {argv[0]}")
     forwarding = asyncio.create_task(program.stop_with(stop)) if stop is not None else None
     try:
@@ -165,10 +161,10 @@ async def run(
 
 
 class _Program:
-    """A program under its supervisor."""
+    """A program under its warden."""
 
-    def __init__(self, request: RunRequest, output: Output) -> None:
-        self._request = request
+    def __init__(self, order: Order, output: Output) -> None:
+        self._order = order
         self._output = output
         self.stopping = asyncio.Event()
 
@@ -185,52 +181,50 @@ class _Program:
             log = await Pipe.open(self._output.log)
             stdout = await Pipe.open(self._output.stdout) if self._output.separate else log
             try:
-                process = await self._start_supervisor(theirs, stdout, log)
+                process = await self._start_warden(theirs, stdout, log)
             except OSError as error:
                 ours.close()
-                raise ProcessError(f"cannot start the supervisor of {self._request['argv'][0]}: {error.strerror}") from error
+                raise ProcessError(f"cannot start the warden of {self._order['argv'][0]}: {error.strerror}") from error
             finally:
                 pumps = [asyncio.create_task(pipe.pump(self._failed)) for pipe in {log, stdout}]
-        result = await self._talk(ours)
-        if result is None:  # the supervisor was killed, or does not answer
+        report = await self._talk(ours)
+        if report is None:  # the warden was killed, or does not answer
             with suppress(ProcessLookupError):
                 process.kill()
-        if result is None or result["left"] or not supervising.HAS_PROC:
-            await asyncio.to_thread(_end_marked, self._request["env"][MARK])
+        if report is None or report["left"] or not warden.HAS_PROC:
+            await asyncio.to_thread(_end_marked, self._order["env"][MARK])
         await process.wait()
         _, late = await asyncio.wait(pumps, timeout=_AFTERWARDS)
         for pump in late:  # what cannot be killed holds the pipe
             pump.cancel()
         await asyncio.gather(*pumps, return_exceptions=True)
-        return self._finished(result, time.monotonic() - began)
+        return self._finished(report, time.monotonic() - began)
 
-    async def _start_supervisor(self, theirs: socket.socket, stdout: Pipe, stderr: Pipe) -> Process:
+    async def _start_warden(self, theirs: socket.socket, stdout: Pipe, stderr: Pipe) -> Process:
         return await asyncio.create_subprocess_exec(
-            *(sys.executable, "-I", "-S", supervising.__file__, str(theirs.fileno())),
+            *(sys.executable, "-I", "-S", warden.__file__, str(theirs.fileno())),
             stdin=asyncio.subprocess.DEVNULL,
             stdout=stdout.theirs,
             stderr=stderr.theirs,
             pass_fds=(theirs.fileno(),),
             start_new_session=True,
-            env=self._request["env"],
+            env=self._order["env"],
         )
 
     def _failed(self, error: Exception) -> None:
         self._output.failure = self._output.failure or error
         self.stopping.set()
 
-    async def _talk(self, ours: socket.socket) -> RunResult | None:
-        """Give the supervisor its request and wait for its result; None where it dies or does not keep its own time."""
+    async def _talk(self, ours: socket.socket) -> Report | None:
+        """Give the warden its order and wait for its report; None where it dies or does not keep its own time."""
         reader, writer = await asyncio.open_unix_connection(sock=ours)
-        request = marshal.dumps(cast("dict[str, Any]", self._request))
+        order = marshal.dumps(cast("dict[str, Any]", self._order))
         reading = asyncio.create_task(reader.read())
         stopping = asyncio.create_task(self.stopping.wait())
-        last_moments = self._request["grace"] + supervising.KILLING + _MARGIN
+        last_moments = self._order["grace"] + warden.KILLING + _MARGIN
         try:
-            writer.write(b"%08x" % len(request) + request)
-            await asyncio.wait(
-                [reading, stopping], timeout=self._request["timeout"] + last_moments, return_when="FIRST_COMPLETED"
-            )
+            writer.write(b"%08x" % len(order) + order)
+            await asyncio.wait([reading, stopping], timeout=self._order["timeout"] + last_moments, return_when="FIRST_COMPLETED")
             if not reading.done() and stopping.done():
                 writer.write(b"stop")
                 await asyncio.wait([reading], timeout=last_moments)
@@ -244,29 +238,29 @@ class _Program:
             with suppress(OSError):
                 await writer.wait_closed()
 
-    def _finished(self, result: RunResult | None, duration: float) -> Finished:
-        program = self._request["argv"][0]
+    def _finished(self, report: Report | None, duration: float) -> Finished:
+        program = self._order["argv"][0]
         if self._output.failure is not None:
             raise self._output.failure
-        if result is None:
-            raise ProcessError(f"the supervisor of {program} was lost; what it watched was ended")
-        if result["error"] is not None:
-            raise ProcessError(f"cannot start {program}: {result['error']}")
-        if result["left"]:
-            _log.error("processes could not be ended", program=program, left=result["left"])
+        if report is None:
+            raise ProcessError(f"the warden of {program} was lost; what it watched was ended")
+        if report["error"] is not None:
+            raise ProcessError(f"cannot start {program}: {report['error']}")
+        if report["left"]:
+            _log.error("processes could not be ended", program=program, left=report["left"])
         return Finished(
-            exit_code=result["exit_code"],
-            signal=result["signal"],
-            ended_by=result["ended_by"],
+            exit_code=report["exit_code"],
+            signal=report["signal"],
+            ended_by=report["ended_by"],
             duration=duration,
             output_tail=self._output.tail,
             truncated=self._output.truncated,
-            left=result["left"],
+            left=report["left"],
         )
 
 
-def _parsed(result: bytes) -> RunResult:
-    exit_code, number, ended_by, left, error = result.decode().split("\0")
+def _parsed(report: bytes) -> Report:
+    exit_code, number, ended_by, left, error = report.decode().split("\0")
     return {
         "exit_code": int(exit_code) if exit_code else None,
         "signal": int(number) if number else None,
@@ -278,7 +272,7 @@ def _parsed(result: bytes) -> RunResult:
 
 def _end_marked(mark: str) -> None:
     """Kill every process that has the mark in its environment, until there is none or the time is over."""
-    until = time.monotonic() + supervising.KILLING
+    until = time.monotonic() + warden.KILLING
     while time.monotonic() < until:
         found = False
         for process in psutil.process_iter():

@@ -10,7 +10,7 @@ import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -18,8 +18,8 @@ import attrs
 import structlog
 
 from gctd.scan.errors import NoSandbox, ProcessError
-from gctd.scan.isolation import namespaces, seccomp
-from gctd.scan.isolation.process import MIB, Limits, run
+from gctd.scan.isolation import namespaces
+from gctd.scan.isolation.process import Limits, run
 
 Kind = Literal["bubblewrap", "namespaces", "none"]
 Wanted = Literal["auto", "require", "off"]
@@ -28,15 +28,11 @@ _log = structlog.get_logger(__name__)
 
 _SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/nix/store", "/gnu/store", "/sys/fs/cgroup")
 _ETC = (
-    *("alternatives", "host.conf", "ld.so.cache", "ld.so.conf", "ld.so.conf.d", "localtime", "mime.types"),
-    *("nsswitch.conf", "os-release", "protocols", "services", "timezone"),
+    *("alternatives", "group", "host.conf", "hosts", "ld.so.cache", "ld.so.conf", "ld.so.conf.d", "localtime", "mime.types"),
+    *("nsswitch.conf", "os-release", "passwd", "protocols", "resolv.conf", "services", "timezone"),
     *("ssl/certs", "ssl/cert.pem", "ssl/openssl.cnf", "pki/tls/certs", "pki/tls/cert.pem", "pki/ca-trust/extracted"),
 )
-_ETC_OF_NETWORK = ("hosts", "resolv.conf")
 _NOBODY = 65534
-_FILTER, _PASSWD, _GROUP, _HOSTS = 3, 4, 5, 6
-"""Descriptors of what a sandbox is given to read."""
-_SHARED_MEMORY = 256 * MIB
 _BUBBLEWRAP = (
     *("--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--die-with-parent"),
     *("--disable-userns", "--hostname", "sandbox"),
@@ -72,7 +68,6 @@ class View:
 
     `cwd`: its working directory; `readable`, `writable`: files and directories beside the system's. `network`: the host's, where
     it otherwise has a loopback interface of its own. `scratch` is a directory in which the run's `/tmp` is made.
-    `writable_as` and `readable_as` show files or directories at other places: the place in the sandbox to the place outside.
     """
 
     cwd: Path
@@ -80,8 +75,6 @@ class View:
     readable: Sequence[Path] = ()
     writable: Sequence[Path] = ()
     network: bool = False
-    readable_as: Mapping[Path, Path] = attrs.field(factory=dict)
-    writable_as: Mapping[Path, Path] = attrs.field(factory=dict)
 
 
 @attrs.frozen(kw_only=True)
@@ -97,51 +90,13 @@ class Sandbox:
         if self.kind == "none":
             return list(argv)
         options = [*self.program, *_system()]
-        hosts = "hosts.sandbox" if view.network else "hosts"  # every descriptor is read, so that none is left for the program
-        for number, name in ((_PASSWD, "passwd"), (_GROUP, "group"), (_HOSTS, hosts)):
-            options += ["--ro-bind-data", str(number), f"/etc/{name}"]
-        if view.network:
-            options += _mounts([Path("/etc", name) for name in _ETC_OF_NETWORK], "--ro-bind")
-        if self.kind == "bubblewrap":
-            options += ["--size", str(_SHARED_MEMORY), "--tmpfs", "/dev/shm"]  # noqa: S108 - inside
-        if seccomp.refused():
-            options += ["--seccomp", str(_FILTER)]
         options += ["--bind", tempfile.mkdtemp(prefix="tmp-", dir=view.scratch), "/tmp"]  # noqa: S108 - inside
         options += [*_mounts(view.readable, "--ro-bind"), *_mounts(view.writable, "--bind")]
-        options += [*_mounts_as(view.readable_as, "--ro-bind"), *_mounts_as(view.writable_as, "--bind")]
         for place in ("/dev", "/proc", "/"):  # root outside owns what is in /proc/sys, whatever it is called inside
             options += ["--remount-ro", place]
         if not view.network:
             options.append("--unshare-net")
         return [*options, "--chdir", str(view.cwd), "--", *argv]
-
-    def walls(self) -> list[str]:
-        """What keeps a program in it, in words: also where something weaker than the best has to do."""
-        if self.kind == "none":
-            return []
-        calls = seccomp.refused()
-        return [
-            f"{len(calls)} system calls are refused" if calls else "no system call is refused: the processor is not known",
-            "memory and processes are looked at every half second (no control groups)",
-            f"shared memory has {_SHARED_MEMORY // MIB} MiB",
-        ]
-
-    @property
-    def inputs(self) -> Mapping[int, bytes]:
-        """What the command line reads from descriptors: the filter of system calls, users and hosts of its own."""
-        if self.kind == "none":
-            return {}
-        uid, gid = os.getuid() or _NOBODY, os.getgid() or _NOBODY
-        users = {0: "root", _NOBODY: "nobody", uid: "nobody" if uid == _NOBODY else "user"}
-        groups = {0: "root", _NOBODY: "nogroup", gid: "nogroup" if gid == _NOBODY else "user"}
-        own = {0: 0, _NOBODY: _NOBODY, uid: gid}
-        passwd = "".join(f"{name}:x:{number}:{own[number]}::/tmp:/bin/sh\n" for number, name in users.items())
-        return {
-            **({_FILTER: seccomp.program()} if seccomp.refused() else {}),
-            _PASSWD: passwd.encode(),
-            _GROUP: "".join(f"{name}:x:{number}:\n" for number, name in groups.items()).encode(),
-            _HOSTS: b"127.0.0.1 localhost sandbox\n::1 localhost sandbox\n",
-        }
 
 
 NONE = Sandbox(kind="none", reason="it is switched off")
@@ -158,7 +113,7 @@ async def find_sandbox(wanted: Wanted, directory: Path) -> Sandbox:
     for sandbox in candidates():
         problem = await _problem(sandbox, directory)
         if problem is None:
-            _log.info("sandbox", kind=sandbox.kind, walls=sandbox.walls())
+            _log.info("sandbox", kind=sandbox.kind)
             return sandbox
         problems.append(f"{sandbox.kind}: {problem}")
     reason = "; ".join(problems)
@@ -198,14 +153,7 @@ async def _problem(sandbox: Sandbox, directory: Path) -> str | None:
         view = View(cwd=Path(inside), scratch=Path(place), readable=python_files(), writable=[Path(inside)])
         argv = [sys.executable, "-I", "-S", "-c", _PROBE, inside, outside]
         try:
-            done = await run(
-                sandbox.around(argv, view),
-                cwd=view.cwd,
-                env={"PATH": os.defpath},
-                timeout=_SECONDS,
-                limits=_LIMITS,
-                inputs=sandbox.inputs,
-            )
+            done = await run(sandbox.around(argv, view), cwd=view.cwd, env={"PATH": os.defpath}, timeout=_SECONDS, limits=_LIMITS)
         except ProcessError as error:
             return str(error)
         said = done.output_tail.strip().rpartition("\n")[2]
@@ -233,15 +181,6 @@ def _mounts(paths: Iterable[Path], how: str) -> list[str]:
     places = {place for path in paths if path.exists() for place in (path.absolute(), path.resolve())}
     wanted = [place for place in sorted(places, key=lambda place: (len(place.parts), place)) if not _is_system(place)]
     return [word for place in wanted for word in (how, str(place.resolve()), str(place))]
-
-
-def _mounts_as(places: Mapping[Path, Path], how: str) -> list[str]:
-    """Each file or directory at another place, and where that really is, as the paths of a program may be either."""
-    words = []
-    for shown, source in places.items():
-        for place in dict.fromkeys((shown.absolute(), shown.resolve())):
-            words += [how, str(source.resolve()), str(place)]
-    return words
 
 
 def _is_system(path: Path) -> bool:

@@ -12,12 +12,11 @@ The program gets its own session. The supervisor is a child subreaper (prctl(2))
 session, or whose parent ended, becomes a child of the supervisor, so each process that the program started can be found.
 """
 
-# ruff: noqa: PTH112, PTH115, PTH116, PTH123, PTH208 - pathlib would double the time that it takes to start
+# ruff: noqa: PTH112, PTH123, PTH208 - pathlib would double the time that it takes to start
 
 from __future__ import annotations
 
 import ctypes
-import fcntl
 import marshal
 import os
 import resource
@@ -28,22 +27,18 @@ import time
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from gctd.scan.isolation.messages import EndedBy, RunRequest, RunResult
+    from gctd.scan.isolation.messages import EndedBy, Order, Report
 
 PR_SET_CHILD_SUBREAPER = 36
 KILLING = 2.5
-"""Seconds for which processes are sent SIGKILL before the supervisor gives up on those that remain (blocked in the kernel)."""
-EVERY = 0.5
+"""Seconds for which processes are sent SIGKILL before the warden gives up on those that remain (blocked in the kernel)."""
+EVERY = 1.0
 """Seconds between two looks at memory, number of processes and disk."""
 COUNTING = 0.1
 """Seconds between two looks at how many processes the host has: more than these can start in a second."""
 STOPPING = frozenset({signal.SIGTERM, signal.SIGINT, signal.SIGHUP})
 HAS_PROC = os.path.isdir("/proc/self")
-USUAL_UMASK = 0o022
-"""The umask of the program: tests look at the modes of files. The folder of a job is closed to other users by its own mode."""
 PAGE = os.sysconf("SC_PAGE_SIZE")
-IN_MEMORY = ("/memfd:", "/dev/shm/", "/dev/zero", "/SYSV")  # noqa: S108 - as the links in /proc begin
-"""How the names of files begin that are kept in memory."""
 
 
 class _Process:
@@ -60,21 +55,21 @@ class _Process:
         self.resident = int(fields[21]) * PAGE
 
 
-class ProcessSupervisor:
-    def __init__(self, control: int, request: RunRequest) -> None:
+class _Warden:
+    def __init__(self, control: int, order: Order) -> None:
         self._control = control
-        self._request = request
+        self._order = order
         self._program = 0
         self._status: int | None = None
         self._ended_by: EndedBy = "exit"
-        self._deadline = time.monotonic() + request["timeout"]
+        self._deadline = time.monotonic() + order["timeout"]
         self._kill_at: float | None = None
         self._wake, wake_write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         for number in (signal.SIGCHLD, *STOPPING):
             signal.signal(number, lambda *_: None)  # the wake-up descriptor tells which
         signal.set_wakeup_fd(wake_write, warn_on_full_buffer=False)
 
-    def watch(self) -> RunResult:
+    def watch(self) -> Report:
         """Watch the program until it ends, then end all that it started; how it ended."""
         look_at = time.monotonic() + EVERY
         usual = _count()
@@ -84,7 +79,7 @@ class ProcessSupervisor:
                 self._end("timeout")
             elif self._kill_at is not None and now >= self._kill_at:
                 break
-            elif self._kill_at is None and (now >= look_at or _count() - usual > (self._request["processes"] or sys.maxsize)):
+            elif self._kill_at is None and (now >= look_at or _count() - usual > (self._order["processes"] or sys.maxsize)):
                 look_at = now + EVERY
                 self._check_limits()
             next_at = self._kill_at or min(self._deadline, look_at, now + COUNTING)
@@ -102,34 +97,26 @@ class ProcessSupervisor:
 
     def start(self) -> None:
         """Start the program under its limits. Raises OSError."""
-        request = self._request
-        os.chdir(request["cwd"])
-        for name, wanted in request["rlimits"].items():
+        order = self._order
+        os.chdir(order["cwd"])
+        for name, wanted in order["rlimits"].items():
             which = getattr(resource, name)
             hard = resource.getrlimit(which)[1]
             limit = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
             resource.setrlimit(which, (limit, limit))
-        if request["processes"] is not None and os.getuid() != 0:  # it counts all threads of the user, and root's not at all
+        if order["processes"] is not None and os.getuid() != 0:  # it counts all threads of the user, and root's not at all
             running = sum(process.threads for process in _processes() if process.owner == os.getuid())
-            limit = min(running + request["processes"], resource.getrlimit(resource.RLIMIT_NPROC)[1])
+            limit = min(running + order["processes"], resource.getrlimit(resource.RLIMIT_NPROC)[1])
             resource.setrlimit(resource.RLIMIT_NPROC, (limit, limit))
-        _close_at_start()
-        os.umask(USUAL_UMASK)
-        readable = [(_readable(content), number) for number, content in request["inputs"].items()]
         self._program = os.posix_spawnp(
-            request["argv"][0],
-            request["argv"],
-            request["env"],  # not our own: Python may have added LC_CTYPE to it (PEP 538)
-            file_actions=[
-                (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
-                *((os.POSIX_SPAWN_DUP2, descriptor, number) for descriptor, number in readable),
-            ],
+            order["argv"][0],
+            order["argv"],
+            order["env"],  # not our own: Python may have added LC_CTYPE to it (PEP 538)
+            file_actions=[(os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0)],
             setsid=True,
             setsigmask=[],
             setsigdef=[signal.SIGPIPE],  # Python ignores it, and SIGXFSZ: so that who writes too much is told, and can say so
         )
-        for descriptor, _ in readable:
-            os.close(descriptor)
 
     def _wait(self, seconds: float) -> None:
         readable, _, _ = select.select([self._control, self._wake], [], [], seconds)
@@ -146,11 +133,11 @@ class ProcessSupervisor:
         self._ended_by = why
         self._kill_at = time.monotonic()
         if why in ("timeout", "stop"):  # what uses too much gets no time to go on with it
-            self._kill_at += self._request["grace"]
+            self._kill_at += self._order["grace"]
             _signal_group(self._program, signal.SIGTERM)
 
     def _check_limits(self) -> None:
-        memory, processes, free_space = self._request["memory"], self._request["processes"], self._request["free_space"]
+        memory, processes, free_space = self._order["memory"], self._order["processes"], self._order["free_space"]
         if free_space is not None:
             disk = os.statvfs(".")
             if disk.f_bavail * disk.f_frsize < free_space:
@@ -159,7 +146,7 @@ class ProcessSupervisor:
         if memory is None and processes is None:
             return
         family = _descendants()
-        if memory is not None and sum(process.resident for process in family) + _unmapped(family) > memory:
+        if memory is not None and sum(process.resident for process in family) > memory:
             self._end("memory")
         elif processes is not None and sum(process.threads for process in family) > processes:
             self._end("processes")
@@ -239,45 +226,6 @@ def _descendants() -> list[_Process]:
     return [process for process in found if process.state not in (b"Z", b"X")]
 
 
-def _unmapped(family: list[_Process]) -> int:
-    """The bytes in files that are kept in memory and that these processes have open: no process needs to map them."""
-    found: dict[tuple[int, int], int] = {}
-    for process in family:
-        folder = f"/proc/{process.pid}/fd"
-        try:
-            names = os.listdir(folder)
-        except OSError:  # it has ended meanwhile
-            continue
-        for name in names:
-            try:
-                if os.readlink(f"{folder}/{name}").startswith(IN_MEMORY):
-                    file = os.stat(f"{folder}/{name}")
-                    found[file.st_dev, file.st_ino] = file.st_blocks * 512
-            except OSError:  # closed meanwhile
-                continue
-    return sum(found.values())
-
-
-def _close_at_start() -> None:
-    """Keep every descriptor but 0, 1 and 2 from the program."""
-    for name in os.listdir("/proc/self/fd") if HAS_PROC else map(str, range(3, 256)):
-        try:
-            if int(name) > 2:
-                os.set_inheritable(int(name), False)  # noqa: FBT003 - it takes no keyword
-        except OSError:  # that of the listing itself
-            continue
-
-
-def _readable(content: bytes) -> int:
-    """A descriptor from which this can be read, with a number that no input has."""
-    ours, theirs = os.pipe()
-    os.write(theirs, content)
-    os.close(theirs)
-    descriptor = fcntl.fcntl(ours, fcntl.F_DUPFD_CLOEXEC, 64)
-    os.close(ours)
-    return descriptor
-
-
 def _signal_group(group: int, number: signal.Signals) -> None:
     if group > 1:
         try:
@@ -311,18 +259,18 @@ def _receive(control: int, size: int) -> bytes:
 def _main() -> None:
     control = int(sys.argv[1])
     os.set_inheritable(control, False)  # noqa: FBT003 - it takes no keyword
-    request: RunRequest = marshal.loads(_receive(control, int(_receive(control, 8), 16)))  # noqa: S302 - it comes from our worker
+    order: Order = marshal.loads(_receive(control, int(_receive(control, 8), 16)))  # noqa: S302 - it comes from our worker
     _become_subreaper()
-    supervisor = ProcessSupervisor(control, request)
-    result: RunResult
+    warden = _Warden(control, order)
+    report: Report
     try:
-        supervisor.start()
+        warden.start()
     except OSError as error:
-        what = f"{error.filename or request['argv'][0]}: {error.strerror}"
-        result = {"exit_code": None, "signal": None, "ended_by": "exit", "left": 0, "error": what}
+        what = f"{error.filename or order['argv'][0]}: {error.strerror}"
+        report = {"exit_code": None, "signal": None, "ended_by": "exit", "left": 0, "error": what}
     else:
-        result = supervisor.watch()
-    values = ("" if value is None else str(value) for value in result.values())
+        report = warden.watch()
+    values = ("" if value is None else str(value) for value in report.values())
     try:
         os.write(control, "\0".join(values).encode(errors="replace"))
     except OSError:  # the worker is gone

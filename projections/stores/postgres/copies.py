@@ -12,7 +12,7 @@ import asyncpg
 
 from projections.errors import CopyRefused, NotLeading, ProjectionError, StoreInUse, StoreUnavailable
 from projections.rebuild.copies import CopyPart
-from projections.store import NOTHING_PARKED, CheckpointOutcome, KeyRecord, Mark, Parked, Place, Step
+from projections.store import NOTHING_PARKED, CheckpointOutcome, KeyRecord, Parked, Place, Step
 from projections.stores.postgres import switching
 from projections.stores.postgres.connection import QUERY_TIMEOUT, DatabaseAddress, connect, translated
 from projections.stores.postgres.reader import PostgresReader
@@ -96,15 +96,11 @@ class PostgresCopy(PostgresStore):
             await asyncio.sleep(_POLL)
 
     async def advance(
-        self,
-        steps: Sequence[Step],
-        keys: Sequence[KeyRecord] = (),
-        parked: Mapping[Place, Parked | None] = NOTHING_PARKED,
-        marks: Sequence[Mark] = (),
+        self, steps: Sequence[Step], keys: Sequence[KeyRecord] = (), parked: Mapping[Place, Parked | None] = NOTHING_PARKED
     ) -> CheckpointOutcome:
         """As every store."""
         self._changes += sum(len(step.changes) for step in steps)
-        return await super().advance(steps, keys, parked, marks)
+        return await super().advance(steps, keys, parked)
 
     async def close(self) -> None:
         """Finish what is being written, let the planner look at it, and disconnect."""

@@ -10,7 +10,7 @@ import asyncpg
 
 from projections.errors import StoreUnavailable
 from projections.model import Table
-from projections.store import KEYS, Argument, Checkpoint, KeyRecord, Mark, Parked, Row, SchemaVersion, Snapshot, StoredColumn
+from projections.store import KEYS, Argument, Checkpoint, KeyRecord, Parked, Row, SchemaVersion, Snapshot, StoredColumn
 from projections.stores.postgres import schema, writing
 from projections.stores.postgres.connection import (
     DatabaseAddress,
@@ -79,11 +79,6 @@ class PostgresReader:
         """The aggregates that are parked, by projection and sequence."""
         with translated(self.address):
             return await writing.read_parked(self._opened())
-
-    async def marks(self, stream: str, *, above: int = 0) -> Sequence[Mark]:
-        """The marks of a stream above a sequence, in order."""
-        with translated(self.address):
-            return await writing.read_marks(self._opened(), stream, above)
 
     async def find_key(self, key: str) -> KeyRecord | None:
         """Where an idempotency key took effect, as far as this read model has been brought."""

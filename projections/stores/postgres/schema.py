@@ -14,11 +14,6 @@ from projections.stores.postgres.connection import quoted
 CHECKPOINTS = "projection_checkpoints"
 MIGRATIONS = "schema_migrations"
 PARKED = "projection_parked"
-LEASE = "projection_lease"
-"""The leader, the end of its lease, and its fencing token. It stays with the schema when the other tables change places."""
-PROOFS = "projection_proofs"
-"""The digests at the checkpoints, each with its sequence: a program that keeps none moves the checkpoint alone."""
-MARKS = "log_marks"
 PARKED_COLUMNS = tuple(field.name for field in attrs.fields(Parked))
 
 _SYSTEM_TABLES = f"""
@@ -46,26 +41,6 @@ CREATE TABLE IF NOT EXISTS {PARKED} (
     waiting BIGINT NOT NULL,
     last BIGINT NOT NULL,
     PRIMARY KEY (projection, subject)
-);
-CREATE TABLE IF NOT EXISTS {LEASE} (
-    one BOOLEAN PRIMARY KEY DEFAULT TRUE CHECK (one),
-    token BIGINT NOT NULL,
-    holder TEXT NOT NULL,
-    pid INTEGER NOT NULL,
-    until TIMESTAMPTZ NOT NULL
-);
-CREATE TABLE IF NOT EXISTS {PROOFS} (
-    projection TEXT COLLATE "C" PRIMARY KEY,
-    sequence BIGINT NOT NULL,
-    record TEXT,
-    digest TEXT
-);
-CREATE TABLE IF NOT EXISTS {MARKS} (
-    stream TEXT COLLATE "C" NOT NULL,
-    sequence BIGINT NOT NULL,
-    digest TEXT NOT NULL,
-    record TEXT NOT NULL,
-    PRIMARY KEY (stream, sequence)
 );
 CREATE TABLE IF NOT EXISTS {MIGRATIONS} (version BIGINT PRIMARY KEY, dirty BOOLEAN NOT NULL);
 """

@@ -14,8 +14,8 @@ from projections.errors import MigrationError, NotLeading, RowRefused
 from projections.model import Projection
 from projections.projector.batch import judge, last_changes
 from projections.rebuild.copies import CopyPart
-from projections.store import NOTHING_PARKED, CheckpointOutcome, KeyRecord, Mark, Parked, Place, SchemaVersion, Step
-from projections.stores.postgres import indexes, lease, schema, switching, writing
+from projections.store import NOTHING_PARKED, CheckpointOutcome, KeyRecord, Parked, Place, SchemaVersion, Step
+from projections.stores.postgres import indexes, schema, switching, writing
 from projections.stores.postgres.connection import connect, translated
 from projections.stores.postgres.reader import PostgresReader
 from projections.stores.postgres.turns import MIGRATION, PostgresTurns
@@ -64,11 +64,7 @@ class PostgresStore(PostgresReader):
         await super().close()
 
     async def advance(
-        self,
-        steps: Sequence[Step],
-        keys: Sequence[KeyRecord] = (),
-        parked: Mapping[Place, Parked | None] = NOTHING_PARKED,
-        marks: Sequence[Mark] = (),
+        self, steps: Sequence[Step], keys: Sequence[KeyRecord] = (), parked: Mapping[Place, Parked | None] = NOTHING_PARKED
     ) -> CheckpointOutcome:
         """Write the rows and move the checkpoints of all steps in one transaction, each compared with its `before`.
 
@@ -79,19 +75,16 @@ class PostgresStore(PostgresReader):
             with translated(self.address):
                 writer = await self._writer()
                 try:
-                    return await self._advance(writer, steps, batch, marks)
+                    return await self._advance(writer, steps, batch)
                 except asyncpg.CharacterNotInRepertoireError:
-                    return await self._advance(writer, steps, batch.without_nuls(), marks)
+                    return await self._advance(writer, steps, batch.without_nuls())
 
-    async def _advance(
-        self, writer: Any, steps: Sequence[Step], batch: writing.RowBatch, marks: Sequence[Mark]
-    ) -> CheckpointOutcome:
+    async def _advance(self, writer: Any, steps: Sequence[Step], batch: writing.RowBatch) -> CheckpointOutcome:
         async with writer.transaction():
             outcome = judge(steps, await writing.read_checkpoints(writer, locked=True))
             if outcome is CheckpointOutcome.STORED:
                 await writing.write(writer, batch)
-                after = [step.after for step in steps]
-                await writing.write_checkpoints(writer, after, self._turns.channel, self._turns.token, marks)
+                await writing.write_checkpoints(writer, [step.after for step in steps], self._turns.channel)
         return outcome
 
     async def forget(self, projections: Sequence[Projection]) -> None:
@@ -100,7 +93,6 @@ class PostgresStore(PostgresReader):
             with translated(self.address):
                 writer = await self._writer()
                 async with writer.transaction():
-                    await lease.check(writer, self._turns.token)
                     for projection in reversed(projections):
                         await writing.forget(writer, projection.name, [table.name for table in reversed(projection.tables)])
 
@@ -151,8 +143,7 @@ class PostgresStore(PostgresReader):
     async def _change(self, projections: Collection[str], part: CopyPart) -> None:
         async with self._writing:
             with translated(self.address):
-                writer = await self._writer()
-                await switching.change_places(writer, part, projections, self._turns.channel, self._turns.token)
+                await switching.change_places(await self._writer(), part, projections, self._turns.channel)
 
     async def _writer(self) -> Any:
         if self._pool is None:

@@ -18,7 +18,7 @@ import asyncpg
 from projections.errors import CopyRefused, StoreInUse
 from projections.rebuild.copies import CopyPart, check_as_far
 from projections.store import Checkpoint
-from projections.stores.postgres import lease, schema, writing
+from projections.stores.postgres import schema, writing
 from projections.stores.postgres.connection import quoted
 from projections.stores.postgres.turns import KEY, KEY_WITHIN, LEADER, MIGRATION
 
@@ -76,16 +76,15 @@ async def keep_closed(connection: Any, name: str) -> None:
     await connection.execute(f"SELECT pg_advisory_xact_lock({KEY_WITHIN})", LEADER, name)
 
 
-async def change_places(connection: Any, part: CopyPart, projections: Collection[str], channel: str, token: int) -> None:
+async def change_places(connection: Any, part: CopyPart, projections: Collection[str], channel: str) -> None:
     """Have a copy take the place of the live tables, those that of the other part. `connection` is the one that writes.
 
-    Raises NotLeading if `token` is not the newest, CopyRefused, StoreInUse, PostgresError; then nothing was changed.
+    Raises CopyRefused, StoreInUse, PostgresError; then nothing was changed.
     """
     end = time.monotonic() + _PATIENCE
     while True:
         try:
             async with connection.transaction():
-                await lease.check(connection, token)
                 await _change_places(connection, part, projections, channel)
         except (asyncpg.LockNotAvailableError, asyncpg.DeadlockDetectedError) as error:
             if time.monotonic() > end:
@@ -107,10 +106,8 @@ async def _change_places(connection: Any, part: CopyPart, projections: Collectio
         )
     for each in there:
         await keep_closed(connection, schema_of(live, each))
-    await connection.execute(f"DROP TABLE IF EXISTS {quoted(source)}.{schema.LEASE}")
     coming = [table.name for table in await schema.read_tables(connection, source)]
-    tables = [table for table in await schema.read_tables(connection, live) if table.name != schema.LEASE]
-    going = [table.name for table in tables if table.ours or table.name in coming]
+    going = [table.name for table in await schema.read_tables(connection, live) if table.ours or table.name in coming]
     held = [f"{quoted(live)}.{quoted(name)}" for name in going] + [f"{quoted(source)}.{quoted(name)}" for name in coming]
     await _lock(connection, held, "SHARE UPDATE EXCLUSIVE", _UPKEEP)
     await _lock(connection, held, "ACCESS EXCLUSIVE", _ATTEMPT)

@@ -12,10 +12,9 @@ import msgspec
 
 from projections.model import Table
 from projections.projector.batch import Rows
-from projections.store import KEYS, Checkpoint, KeyRecord, Mark, Parked, Place
+from projections.store import KEYS, Checkpoint, KeyRecord, Parked, Place
 from projections.stores.postgres.connection import quoted, without_nul
-from projections.stores.postgres.lease import fenced, renewal
-from projections.stores.postgres.schema import CHECKPOINTS, MARKS, PARKED, PARKED_COLUMNS, PROOFS, TYPES
+from projections.stores.postgres.schema import CHECKPOINTS, PARKED, PARKED_COLUMNS, TYPES
 
 FEW = 200
 """Rows up to which each is a statement, sent one behind the other. More are copied into a table of the transaction first: that
@@ -76,31 +75,15 @@ async def _put(connection: Any, table: Table, rows: list[tuple[Any, ...]]) -> No
 
 async def read_checkpoints(connection: Any, *, locked: bool = False, within: str | None = None) -> dict[str, Checkpoint]:
     """All checkpoints, by projection; `locked`: until the end of the transaction; `within` another schema."""
-    checkpoints, proofs = (_named(table, within) for table in (CHECKPOINTS, PROOFS))
-    digests, join = "NULL AS record, NULL AS digest", ""
-    if locked or await has_table(connection, PROOFS, within):
-        digests = "p.record, p.digest"
-        join = f"LEFT JOIN {proofs} AS p ON p.projection = c.projection AND p.sequence = c.sequence"
-    columns = f"c.projection, c.version, c.incarnation, c.sequence, c.applied, {digests}"
-    sql = f"SELECT {columns} FROM {checkpoints} AS c {join} {'FOR UPDATE OF c' if locked else ''}"  # noqa: S608 - quoted
-    return {row["projection"]: Checkpoint(**row) for row in await connection.fetch(sql)}
-
-
-def _named(table: str, within: str | None) -> str:
-    return table if within is None else f"{quoted(within)}.{table}"
-
-
-async def has_table(connection: Any, table: str, within: str | None = None) -> bool:
-    """Whether there is such a table: a database that an older program has made lacks some."""
-    return bool(await connection.fetchval("SELECT to_regclass($1) IS NOT NULL", _named(table, within)))
-
-
-async def read_marks(connection: Any, stream: str, above: int) -> Sequence[Mark]:
-    """The marks of a stream above a sequence, in order; none in a database that an older program has made."""
-    if not await has_table(connection, MARKS):
-        return []
-    sql = f"SELECT stream, sequence, digest, record FROM {MARKS} WHERE stream = $1 AND sequence > $2 ORDER BY sequence"  # noqa: S608 - a constant
-    return [Mark(*row) for row in await connection.fetch(sql, stream, above)]
+    table = CHECKPOINTS if within is None else f"{quoted(within)}.{CHECKPOINTS}"
+    sql = f"SELECT projection, version, incarnation, sequence, applied FROM {table}"  # noqa: S608 - quoted
+    rows = await connection.fetch(f"{sql} FOR UPDATE" if locked else sql)
+    return {
+        projection: Checkpoint(
+            projection=projection, version=version, incarnation=incarnation, sequence=sequence, applied=applied
+        )
+        for projection, version, incarnation, sequence, applied in rows
+    }
 
 
 async def read_parked(connection: Any) -> Sequence[Parked]:
@@ -125,63 +108,37 @@ def _time(value: datetime | str) -> datetime:
 
 async def keep_checkpoints(connection: Any, within: str, own: Collection[str], others: Iterable[Checkpoint]) -> None:
     """Keep the checkpoints of some projections in another schema, and have those of all others be these."""
-    checkpoints, proofs = (_named(table, within) for table in (CHECKPOINTS, PROOFS))
-    for table in (checkpoints, proofs):
-        await connection.execute(f"DELETE FROM {table} WHERE projection <> ALL ($1)", list(own))  # noqa: S608 - quoted
-    others = list(others)
+    table = f"{quoted(within)}.{CHECKPOINTS}"
+    await connection.execute(f"DELETE FROM {table} WHERE projection <> ALL ($1)", list(own))  # noqa: S608 - quoted
     rows = [(c.projection, c.version, c.incarnation, c.sequence, c.applied) for c in others]
     columns = "projection, version, incarnation, sequence, applied"
-    await connection.executemany(f"INSERT INTO {checkpoints} ({columns}) VALUES ($1, $2, $3, $4, $5)", rows)  # noqa: S608 - quoted
-    digests = [(c.projection, c.sequence, c.record, c.digest) for c in others]
-    await connection.executemany(f"INSERT INTO {proofs} VALUES ($1, $2, $3, $4)", digests)  # noqa: S608 - quoted
+    await connection.executemany(f"INSERT INTO {table} ({columns}) VALUES ($1, $2, $3, $4, $5)", rows)  # noqa: S608 - quoted
 
 
 _MOVE = f"""
-WITH renewed AS (
-    {renewal("$1")}
-), moved AS (
+WITH moved AS (
     INSERT INTO {CHECKPOINTS} (projection, version, incarnation, sequence, applied)
-    SELECT * FROM unnest($2::text[], $3::bigint[], $4::text[], $5::bigint[], $6::bigint[])
+    SELECT * FROM unnest($1::text[], $2::bigint[], $3::text[], $4::bigint[], $5::bigint[])
     ON CONFLICT (projection) DO UPDATE SET
         version = excluded.version, incarnation = excluded.incarnation, sequence = excluded.sequence, applied = excluded.applied
-), proven AS (
-    INSERT INTO {PROOFS} (projection, sequence, record, digest)
-    SELECT * FROM unnest($2::text[], $5::bigint[], $7::text[], $8::text[])
-    ON CONFLICT (projection) DO UPDATE SET sequence = excluded.sequence, record = excluded.record, digest = excluded.digest
-), marked AS (
-    INSERT INTO {MARKS} (stream, sequence, digest, record)
-    SELECT * FROM unnest($9::text[], $10::bigint[], $11::text[], $12::text[])
-    ON CONFLICT DO NOTHING
 )
-SELECT pg_notify($13, $14) FROM renewed
-"""  # noqa: S608 - constants
+SELECT pg_notify($6, $7)
+"""  # noqa: S608 - a constant
 
 
-async def write_checkpoints(
-    connection: Any, checkpoints: Sequence[Checkpoint], channel: str, token: int, marks: Sequence[Mark] = ()
-) -> None:
-    """Move checkpoints with the digests there, write marks, and notify the listeners on `channel`.
-
-    They are given the sequences by projection, as JSON.
-    One statement for all: each more would cost a transaction half of its time.
-    Raises NotLeading if `token` is not the newest: the transaction has to be rolled back then.
-    """
-    moved = _columns(checkpoints, len(attrs.fields(Checkpoint)))
+async def write_checkpoints(connection: Any, checkpoints: Sequence[Checkpoint], channel: str) -> None:
+    """Move checkpoints, and tell who listens on `channel` when that can be seen: sequences by projection, as JSON."""
+    rows = [(c.projection, c.version, c.incarnation, c.sequence, c.applied) for c in checkpoints]
+    columns = zip(*rows, strict=True) if rows else [()] * 5
     news = _encode({checkpoint.projection: checkpoint.sequence for checkpoint in checkpoints}).decode()
-    if not await connection.fetch(_MOVE, token, *moved, *_columns(marks, len(attrs.fields(Mark))), channel, news):
-        raise fenced()
-
-
-def _columns(values: Sequence[Checkpoint] | Sequence[Mark], count: int) -> list[list[Any]]:
-    rows = [attrs.astuple(value) for value in values]
-    return [list(column) for column in zip(*rows, strict=True)] if rows else [[] for _ in range(count)]
+    await connection.execute(_MOVE, *map(list, columns), channel, news)
 
 
 async def forget(connection: Any, projection: str, tables: Iterable[str]) -> None:
     """Remove a checkpoint and what is parked, and empty the tables, which are given in an order in which they may be."""
     for table in tables:
         await connection.execute(f"DELETE FROM {quoted(table)}")  # noqa: S608 - quoted
-    for table in (CHECKPOINTS, PROOFS, PARKED):
+    for table in (CHECKPOINTS, PARKED):
         await connection.execute(f"DELETE FROM {table} WHERE projection = $1", projection)  # noqa: S608 - constants
 
 

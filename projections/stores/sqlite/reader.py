@@ -13,7 +13,7 @@ from typing import Any, Self, TypeVar
 
 from projections.errors import StoreDamaged, StoreUnavailable
 from projections.model import Table
-from projections.store import KEYS, Argument, Checkpoint, KeyRecord, Mark, Parked, Row, SchemaVersion, Snapshot, StoredColumn
+from projections.store import KEYS, Argument, Checkpoint, KeyRecord, Parked, Row, SchemaVersion, Snapshot, StoredColumn
 from projections.stores.sqlite import files, schema, writing
 from projections.stores.sqlite.connection import bound, connect_reader, translated
 
@@ -104,11 +104,6 @@ class SQLiteReader:
         """The aggregates that are parked, by projection and sequence."""
         with translated(self.path):
             return writing.read_parked(self._opened())
-
-    async def marks(self, stream: str, *, above: int = 0) -> Sequence[Mark]:
-        """The marks of a stream above a sequence, in order."""
-        with translated(self.path):
-            return writing.read_marks(self._opened(), stream, above)
 
     async def find_key(self, key: str) -> KeyRecord | None:
         """Where an idempotency key took effect, as far as this read model has been brought."""

@@ -16,9 +16,6 @@ from projections.store import KEYS, SchemaVersion, StoredColumn
 CHECKPOINTS = "projection_checkpoints"
 MIGRATIONS = "schema_migrations"
 PARKED = "projection_parked"
-PROOFS = "projection_proofs"
-"""The digests at the checkpoints, each with its sequence: a program that keeps none moves the checkpoint alone."""
-MARKS = "log_marks"
 
 
 PARKED_COLUMNS = ("projection", "subject", "sequence", "types", "error", "traceback", "at", "waiting", "last")
@@ -46,20 +43,6 @@ def create_system_tables(connection: sqlite3.Connection) -> None:
         {name: str if name in texts else int for name in PARKED_COLUMNS},
         pk=("projection", "subject"),
         not_null=set(PARKED_COLUMNS),
-        if_not_exists=True,
-        strict=True,
-    )
-    database.table(PROOFS).create(
-        {"projection": str, "sequence": int, "record": str, "digest": str},
-        pk="projection",
-        not_null={"projection", "sequence"},
-        if_not_exists=True,
-        strict=True,
-    )
-    database.table(MARKS).create(
-        {"stream": str, "sequence": int, "digest": str, "record": str},
-        pk=("stream", "sequence"),
-        not_null={"stream", "sequence", "digest", "record"},
         if_not_exists=True,
         strict=True,
     )

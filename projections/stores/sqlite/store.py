@@ -15,11 +15,11 @@ from projections.errors import CopyRefused, MigrationError, RowRefused, StoreUna
 from projections.model import Projection, Table
 from projections.projector.batch import Rows, judge, narrowed
 from projections.rebuild.copies import check_as_far
-from projections.store import NOTHING_PARKED, Checkpoint, CheckpointOutcome, KeyRecord, Mark, Parked, Place, SchemaVersion, Step
-from projections.stores.sqlite import fence, files, indexes, schema, seal, wal, writing
+from projections.store import NOTHING_PARKED, Checkpoint, CheckpointOutcome, KeyRecord, Parked, Place, SchemaVersion, Step
+from projections.stores.sqlite import files, indexes, schema, seal, wal, writing
 from projections.stores.sqlite.connection import APPLICATION_ID, connect_writer, damaged, transaction, translated
 from projections.stores.sqlite.files import Files
-from projections.stores.sqlite.lock import BEAT_EVERY, DatabaseLock
+from projections.stores.sqlite.lock import DatabaseLock
 from projections.stores.sqlite.reader import SQLiteReader
 from projections.stores.sqlite.wal import LogCopier
 
@@ -56,8 +56,6 @@ class SQLiteStore(SQLiteReader):
         self._writer: sqlite3.Connection | None = None
         self._copier: LogCopier | None = None
         self._opened_whole = False
-        self._token = 0
-        self._beating: asyncio.Task[None] | None = None
         self.set_aside_as: Path | None = None
         """Where a damaged database went that was here before."""
 
@@ -71,7 +69,6 @@ class SQLiteStore(SQLiteReader):
         try:
             await self._run(self._open)
             await super().open()
-            self._beating = asyncio.create_task(self._beat(), name="lease of the database file")
         except BaseException:
             await self.close()
             raise
@@ -79,10 +76,6 @@ class SQLiteStore(SQLiteReader):
     async def close(self) -> None:
         """Finish what is being written and close."""
         await super().close()
-        if self._beating is not None:
-            self._beating.cancel()
-            await asyncio.wait({self._beating})
-            self._beating = None
         if self._copier is not None:
             await asyncio.to_thread(self._copier.close)
             self._copier = None
@@ -90,13 +83,6 @@ class SQLiteStore(SQLiteReader):
             await self._run(self._close)
             self._thread.shutdown()
             self._thread = None
-
-    async def _beat(self) -> None:
-        """Show that the event loop of this process is alive."""
-        while self._lock is not None:
-            with suppress(OSError):  # of a disk that fails: writes notice it
-                self._lock.beat()
-            await asyncio.sleep(BEAT_EVERY)
 
     async def checkpoints(self) -> Mapping[str, Checkpoint]:
         """The checkpoint of each projection that has one, when what is being written now has been."""
@@ -107,28 +93,19 @@ class SQLiteStore(SQLiteReader):
         return await self._run(lambda: writing.read_parked(self._opened_writer()))
 
     async def advance(
-        self,
-        steps: Sequence[Step],
-        keys: Sequence[KeyRecord] = (),
-        parked: Mapping[Place, Parked | None] = NOTHING_PARKED,
-        marks: Sequence[Mark] = (),
+        self, steps: Sequence[Step], keys: Sequence[KeyRecord] = (), parked: Mapping[Place, Parked | None] = NOTHING_PARKED
     ) -> CheckpointOutcome:
-        """Write the rows and move the checkpoints of all steps in one transaction, each compared with its `before`.
-
-        Raises NotLeading if another process has opened the file to write to it since.
-        """
+        """Write the rows and move the checkpoints of all steps in one transaction, each compared with its `before`."""
 
         def write(tables: Sequence[tuple[Table, Rows]], *, deferred: bool = False) -> CheckpointOutcome:
             writer = self._opened_writer()
             with transaction(writer, deferred=deferred):
-                fence.check(writer, self._token)
                 outcome = judge(steps, writing.read_checkpoints(writer))
                 if outcome is CheckpointOutcome.STORED:
                     writing.write_rows(writer, tables)
                     writing.write_keys(writer, keys)
                     if parked:
                         writing.write_parked(writer, parked)
-                    writing.write_marks(writer, marks)
                     writing.write_checkpoints(writer, [step.after for step in steps])
             return outcome
 
@@ -152,7 +129,6 @@ class SQLiteStore(SQLiteReader):
         def forget() -> None:
             writer = self._opened_writer()
             with transaction(writer, deferred=True):
-                fence.check(writer, self._token)
                 for projection in reversed(projections):
                     writing.forget(writer, projection.name, [table.name for table in reversed(projection.tables)])
 
@@ -234,7 +210,6 @@ class SQLiteStore(SQLiteReader):
                 before = writing.read_checkpoints(self._opened_writer())
                 check_as_far(projections, before, writing.read_checkpoints(writer))
                 with transaction(writer):
-                    token = fence.take(writer)
                     writing.keep_checkpoints(writer, projections, before.values())
                 reader = self._connect(file)
                 files.write(self.path, then)
@@ -242,7 +217,7 @@ class SQLiteStore(SQLiteReader):
                 writer.close()
                 raise
             self._opened_writer().close()
-            self._writer, self._token = writer, token
+            self._writer = writer
         finally:
             lock.release()
         files.remove_others(self.path, {then.live, then.new, then.live if then.old is None else then.old})
@@ -278,7 +253,6 @@ class SQLiteStore(SQLiteReader):
         with transaction(writer):
             writer.execute(f"PRAGMA application_id = {APPLICATION_ID}")
             schema.create_system_tables(writer)
-            self._token = fence.take(writer)
         self._opened_whole = True
 
     def _copy_rest(self) -> None:

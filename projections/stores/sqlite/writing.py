@@ -13,8 +13,8 @@ import attrs
 
 from projections.model import Table, timestamp_text
 from projections.projector.batch import Rows
-from projections.store import KEYS, Checkpoint, KeyRecord, Mark, Parked, Place
-from projections.stores.sqlite.schema import CHECKPOINTS, MARKS, PARKED, PARKED_COLUMNS, PROOFS, quoted, read_columns
+from projections.store import KEYS, Checkpoint, KeyRecord, Parked, Place
+from projections.stores.sqlite.schema import CHECKPOINTS, PARKED, PARKED_COLUMNS, quoted, read_columns
 
 TOGETHER = (64, 16, 4, 1)
 """Rows that one statement puts: as many as there are, in as few statements as these sizes allow. SQLite's module gives the
@@ -65,49 +65,21 @@ def write_keys(connection: sqlite3.Connection, keys: Sequence[KeyRecord]) -> Non
 
 def read_checkpoints(connection: sqlite3.Connection) -> dict[str, Checkpoint]:
     """All checkpoints, by projection."""
-    try:
-        rows = connection.execute(_CHECKPOINTS)
-    except sqlite3.OperationalError as error:
-        if "no such table" not in str(error) or PROOFS not in str(error):
-            raise
-        rows = connection.execute(_WITHOUT_PROOFS)
-    return {row[0]: Checkpoint(**dict(zip(_FIELDS, row, strict=True))) for row in rows.fetchall()}
+    rows = connection.execute(f"SELECT projection, version, incarnation, sequence, applied FROM {CHECKPOINTS}")  # noqa: S608 - a constant
+    return {
+        projection: Checkpoint(
+            projection=projection, version=version, incarnation=incarnation, sequence=sequence, applied=applied
+        )
+        for projection, version, incarnation, sequence, applied in rows.fetchall()
+    }
 
 
-_FIELDS = tuple(field.name for field in attrs.fields(Checkpoint))
-_CHECKPOINTS = f"""
-SELECT c.projection, c.version, c.incarnation, c.sequence, c.applied, p.record, p.digest
-FROM {CHECKPOINTS} AS c LEFT JOIN {PROOFS} AS p ON p.projection = c.projection AND p.sequence = c.sequence
-"""  # noqa: S608 - constants
-_WITHOUT_PROOFS = f"SELECT projection, version, incarnation, sequence, applied, NULL, NULL FROM {CHECKPOINTS}"  # noqa: S608 - a constant
-"""The same in a database that an older program has made."""
-
-
-def write_checkpoints(connection: sqlite3.Connection, checkpoints: Sequence[Checkpoint]) -> None:
-    """Move checkpoints, and the digests there."""
+def write_checkpoints(connection: sqlite3.Connection, checkpoints: Iterable[Checkpoint]) -> None:
+    """Move checkpoints."""
     connection.executemany(
         f"INSERT OR REPLACE INTO {CHECKPOINTS} VALUES (?, ?, ?, ?, ?)",  # noqa: S608 - a constant
         [(c.projection, c.version, c.incarnation, c.sequence, c.applied) for c in checkpoints],
     )
-    connection.executemany(
-        f"INSERT OR REPLACE INTO {PROOFS} VALUES (?, ?, ?, ?)",  # noqa: S608 - a constant
-        [(c.projection, c.sequence, c.record, c.digest) for c in checkpoints],
-    )
-
-
-def read_marks(connection: sqlite3.Connection, stream: str, above: int) -> Sequence[Mark]:
-    """The marks of a stream above a sequence, in order; none in a database that an older program has made."""
-    if not read_columns(connection, MARKS):
-        return []
-    sql = f"SELECT stream, sequence, digest, record FROM {MARKS} WHERE stream = ? AND sequence > ? ORDER BY sequence"  # noqa: S608 - a constant
-    return [Mark(*row) for row in connection.execute(sql, (stream, above)).fetchall()]
-
-
-def write_marks(connection: sqlite3.Connection, marks: Sequence[Mark]) -> None:
-    """Write marks; those that are there stay."""
-    if marks:
-        sql = f"INSERT INTO {MARKS} VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING"  # noqa: S608 - a constant
-        connection.executemany(sql, [attrs.astuple(mark) for mark in marks])
 
 
 def keep_checkpoints(connection: sqlite3.Connection, own: Collection[str], others: Iterable[Checkpoint]) -> None:
@@ -146,7 +118,7 @@ def forget(connection: sqlite3.Connection, projection: str, tables: Iterable[str
     """Remove a checkpoint and what is parked, and empty the tables, which are given in an order in which they may be."""
     for table in tables:
         connection.execute(f"DELETE FROM {quoted(table)}")  # noqa: S608 - quoted
-    for table in (CHECKPOINTS, PROOFS, PARKED):
+    for table in (CHECKPOINTS, PARKED):
         connection.execute(f"DELETE FROM {table} WHERE projection = ?", (projection,))  # noqa: S608 - a constant
 
 

@@ -193,7 +193,7 @@ async def test_after_the_deadline_a_lost_answer_is_unknown_and_repeating_is_safe
     proposal = deposit("a")
     site.proxy.lose_answers(1)
     site.proxy.open.clear()
-    with pytest.raises(OutcomeUnknown, match="with an idempotency key may be repeated"):
+    with pytest.raises(OutcomeUnknown, match="same idempotency key"):
         await site.log.append(proposal, deadline=0.5)
     site.proxy.open.set()
     assert await site.log.append(proposal) == Appended(1, replayed=True)
@@ -203,7 +203,7 @@ async def test_after_the_deadline_a_batch_is_unknown_and_repeating_is_safe(site:
     proposals = [deposit("a"), deposit("b")]
     site.proxy.lose_answers(2)
     site.proxy.open.clear()
-    with pytest.raises(OutcomeUnknown, match="with an idempotency key may be repeated"):
+    with pytest.raises(OutcomeUnknown, match="same idempotency key"):
         await site.log.append_together(proposals, deadline=0.5)
     site.proxy.open.set()
     assert await site.log.append_together(proposals) == [Appended(1, replayed=True), Appended(2, replayed=True)]

@@ -22,7 +22,7 @@ LIMIT = 1024**2
     ("code", "number", "description", "meaning"),
     [
         (503, 10008, "JetStream system temporarily unavailable", Unavailable),
-        (503, 10023, "insufficient resources", Refused),
+        (503, 10023, "insufficient resources", Unavailable),
         (503, 10163, "expected last sequence per subject temporarily unavailable", Unavailable),
         (500, 10009, "JetStream cluster can not handle request", Unavailable),
         (429, 10167, "too many requests", Unavailable),

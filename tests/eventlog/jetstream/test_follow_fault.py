@@ -12,7 +12,6 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import aclosing
 from functools import partial
 from pathlib import Path
-from statistics import median
 from typing import Any
 
 import pytest
@@ -26,7 +25,6 @@ from eventlog.jetstream.follower import follow
 from eventlog.jetstream.pull import Pull
 from eventlog.jetstream.transport.connection import Connection
 from tests.support.log.bulk import STREAM, SUBJECT, bulk_stream, fill
-from tests.support.pace import slowness
 from tests.support.programs.processes import stand_still
 from tests.support.waiting import wait_until
 
@@ -52,7 +50,7 @@ def following(connection: Connection, **options: Any) -> Any:
 
 async def sequences(lists: AsyncIterator[Sequence[Commit]], seconds: float = 20.0) -> list[int]:
     """All sequences of what is read, up to the end."""
-    async with asyncio.timeout(seconds * slowness()):
+    async with asyncio.timeout(seconds):
         return [commit.sequence async for commits in lists for commit in commits]
 
 
@@ -79,7 +77,7 @@ class Reading:
 
     async def fails(self, seconds: float = 15.0) -> BaseException:
         """The error that it ends with."""
-        await asyncio.wait({self.task}, timeout=seconds * slowness())
+        await asyncio.wait({self.task}, timeout=seconds)
         error = self.task.exception()
         assert error is not None
         return error
@@ -355,18 +353,17 @@ async def test_a_checkpoint_of_another_incarnation_is_refused_at_once(connection
 
 
 async def test_a_live_commit_is_there_at_once(connection: Connection) -> None:
-    """Median time from sending to reading under 20 ms, or three times what the broker takes to confirm on a busy machine."""
+    """Median time from sending to reading under 20 ms (1 to 2 ms on an idle machine), with the broker's sync in it."""
     await bulk_stream(connection)
     reading = Reading(connection)
-    confirmed, read = [], []
+    times = []
     for number in range(1, 101):
         start = time.perf_counter()
         await publish(connection)
-        confirmed.append(time.perf_counter() - start)
         await wait_until(partial(reading.has, number), every=0.0002)
-        read.append(time.perf_counter() - start)
+        times.append(time.perf_counter() - start)
     await reading.close()
-    assert median(read) < max(0.02, 3 * median(confirmed))
+    assert sorted(times)[50] < 0.02
 
 
 @pytest.mark.parametrize(("count", "size", "most"), [(20_000, 100, 4_000), (150, 500_000, 80)])

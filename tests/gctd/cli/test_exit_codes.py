@@ -220,7 +220,7 @@ async def test_a_closed_pipe_ends_a_watch_quietly(api: FakeApi, tmp_path: Path) 
         stderr=asyncio.subprocess.PIPE,
         env=environment(api.url, tmp_path),
     )
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(20):
         assert process.stdout is not None
         assert b"task-1" in await process.stdout.readline()
         while process.returncode is None:

@@ -25,7 +25,7 @@ PROGRAMS = {"gctd": GCTD, "pantry": PANTRY}
 EVERY = {(name, *path): command for name, program in PROGRAMS.items() for path, command in commands(program.group)}
 
 
-def test_the_commands_are_the_documented_ones() -> None:
+def test_the_commands_are_those_of_the_specification_and_ours() -> None:
     assert leaves(GCTD.group) == {
         *("serve", "completion", "config show", "doctor", "gate"),
         *("repo add", "repo show", "repo list", "repo analyze"),

@@ -359,6 +359,6 @@ class TestWorker:
         given(w.WORKER, self.STARTED, other, registry=REGISTRY).when(stop).then()
 
 
-def test_ids_and_paths_never_change() -> None:
+def test_ids_and_paths_are_those_of_the_specification() -> None:
     assert analysis_id("r1", ".") == analysis_id("r1", ".") != analysis_id("r1", "api")
     assert profile_path("r1", "svc/api", "c0ffee") == "coverage/r1/svc/api/c0ffee.out"

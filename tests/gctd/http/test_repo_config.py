@@ -254,16 +254,3 @@ async def test_the_command_line_sets_shows_and_removes(system: TrackerSystem, re
     ]:
         refused = await run(*arguments)
         assert (refused.code, refused.out, says in refused.err) == (code, "", True), refused
-
-
-async def test_the_ref_of_one_analysis_is_not_remembered_except_by_the_older_form(system: TrackerSystem, repo: str) -> None:
-
-    async def stored() -> Any:
-        return (await system.get(f"/api/repo-config?url={repo}"))["stored"]["ref"]
-
-    (task,) = await system.post("/api/repos/analyze", {"repo_url": repo, "ref": "nosuch", "project": "."})
-    assert (task["ref"], await stored()) == ("nosuch", None)
-    (task,) = await system.post("/api/repos/analyze", {"repo_url": repo, "project": "."})
-    assert task["ref"] == "main"
-    task = await system.post("/api/tasks", {"repo_url": repo, "ref": "dev", "project": "."})
-    assert (task["ref"], await stored()) == ("dev", "dev")

@@ -57,9 +57,7 @@ async def five(tmp_path: Path) -> AsyncIterator[Five]:
             for name, url in {**{name: repo.url for name, repo in repos.items()}, "unreachable": unreachable}.items():
                 await system.register(url)
                 ref = {"both": "v1", "annotated": "v2"}.get(name)
-                if ref is not None:
-                    await system.post("/api/repo-config", {"url": url, "ref": ref})
-                for task in await system.post("/api/repos/analyze", {"repo_url": url}):
+                for task in await system.post("/api/repos/analyze", {"repo_url": url, "ref": ref}):
                     await system.until_task(task["id"], "completed")
             yield Five(system, repos, unreachable)
 

@@ -17,7 +17,7 @@ import pytest
 
 from gctd.scan.errors import GoError
 from gctd.scan.go.run_tests import Plan, run_tests
-from gctd.scan.go.toolchain import Downloads, GoCaches, Toolchain
+from gctd.scan.go.toolchain import Downloads, Toolchain
 from gctd.scan.isolation.sandbox import find_sandbox
 from gctd.wiring.credentials import read_credentials
 from tests.support.tracker import go_repo as gorepo
@@ -89,10 +89,10 @@ async def test_private_modules_come_with_credentials_only(
     (source / "one.go").write_text(use)
     (source / "one_test.go").write_text('package one\n\nimport "testing"\n\nfunc TestOne(t *testing.T) { One() }\n')
     plan = Plan(
-        source=source,
-        project=".",
+        module_dir=source,
+        profile=source / "profile",
         job=job,
-        caches=GoCaches.below(go_cache),
+        cache=go_cache,
         timeout=100.0,
         go_flags=("-mod=mod",),
         sandbox=await find_sandbox("auto", tmp_path),

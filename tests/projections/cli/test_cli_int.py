@@ -121,7 +121,7 @@ async def test_status_says_how_far_each_projection_is_while_the_service_runs(
     document = ended.document
     assert (document["head"], document["incarnation"], document["stream"]) == (2, head.incarnation, "GCTD")
     assert document["schema"] == {"version": len(MIGRATIONS), "dirty": False, "taken_back": False}
-    assert [line["projection"] for line in document["projections"]] == ["repos", "tasks", "analyses", "verdicts", "workers"]
+    assert [line["projection"] for line in document["projections"]] == ["repos", "tasks", "analyses", "workers"]
     of_workers = document["projections"][-1]
     assert 0 < of_workers.pop("lag_seconds") < 60
     assert of_workers == {
@@ -327,7 +327,7 @@ async def test_a_file_of_declarations_that_is_not_there_is_said(nats_url: str, t
 
 
 async def test_migrations_go_up_and_down(database_url: str) -> None:
-    """The version is printed as `Current migration version: N`; a dirty one is a conflict until it is forced."""
+    """The version is printed in the words of the specification; a dirty one is a conflict until it is forced."""
     database = ("--database", database_url)
     assert (await run("migrate", "version", *database)).code == 6
     up = await run("migrate", "up", *database)

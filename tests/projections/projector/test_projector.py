@@ -234,7 +234,7 @@ async def test_all_who_wait_are_woken_by_the_transaction_they_wait_for(log: Faul
         assert projector.position >= sequence
         woken.append(sequence)
 
-    waiting = [asyncio.create_task(wait(sequence, 60)) for sequence in (7, 2, 5, 2, 9)]
+    waiting = [asyncio.create_task(wait(sequence, 5)) for sequence in (7, 2, 5, 2, 9)]
     impatient = [asyncio.create_task(wait(8, 0.01)) for _ in range(100)]
     assert all(isinstance(result, Behind) for result in await asyncio.gather(*impatient, return_exceptions=True))
     async with running(projector):
@@ -280,7 +280,7 @@ async def test_a_stream_that_was_created_anew_is_refused(log: FaultyLog, book: B
         error = await stopped(Projector(log, store, ledger.MODEL))
         assert isinstance(error.__cause__, IncarnationChanged)
         assert "stream LEDGER: the stream was created anew" in str(error)
-        assert "set the database aside" in str(error)
+        assert "remove the database" in str(error)
     assert await dump(store, ledger.MODEL) == before
 
 

@@ -212,7 +212,7 @@ async def test_a_message_that_is_no_commit_is_parked(nats_url: str, tmp_path: Pa
         await Book(log).append("later", Opened("later"))
         await Projector(log, store, MODEL).run(until=42)
         parked = await store.parked()
-        assert {one.projection for one in parked} == {"accounts", "owners"}
+        assert {one.projection for one in parked} == {"accounts", "command_keys", "owners"}
         assert {(one.subject, one.sequence) for one in parked} == {("ledger.account.bad", 41)}
-        assert "sequence 41 was published without a guard" in parked[0].error
+        assert "sequence 41 is not a commit" in parked[0].error
         assert await store.fetch("SELECT owner FROM accounts WHERE id = 'later'") == [{"owner": "later"}]

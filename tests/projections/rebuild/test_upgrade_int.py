@@ -15,7 +15,7 @@ from eventlog import Commit, EventLog
 from eventlog.jetstream.log import JetStreamLog
 from projections.errors import MigrationError, StoreUnavailable
 from projections.migrations import Migrations
-from projections.model import Change, Column, Delete, Put, ReadModel, Table
+from projections.model import Change, Put, ReadModel
 from projections.parallel import Workers
 from projections.projector.projector import Projector
 from projections.rebuild.copies import CopyPart
@@ -285,40 +285,6 @@ async def test_one_whose_tables_a_newer_program_has_changed_is_not_ready(nats_ur
             await Migrations(store, MODEL).up()
             for side in (leads, stands_by):
                 await wait_until(partial(_says, side, "it was made by a newer one"), timeout=30)
-
-
-WIDE = Table("owners", (Column("owner"), Column("account"), Column("sequence", "integer")), key=("owner",))
-
-
-def widely(commit: Commit) -> Iterable[Change]:
-    for change in ledger.owner_changes(commit):
-        yield Put(WIDE, (*change.row, commit.sequence)) if isinstance(change, Put) else Delete(WIDE, change.key)
-
-
-DECLARED = attrs.evolve(MODEL, migrations=None)
-WIDER = attrs.evolve(DECLARED, projections=(ACCOUNTS, attrs.evolve(OWNERS, tables=(WIDE,), handlers={ledger.CATEGORY: widely})))
-
-
-@pytest.mark.parametrize("events", [0, 50])
-async def test_tables_without_migrations_that_are_declared_otherwise_are_made_beside_the_old_ones(
-    nats_url: str, database_url: str, events: int
-) -> None:
-    """And a process of the old program on a database that is shared is not ready then, and writes nothing."""
-    async with ledger_log(nats_url) as log:
-        book = Book(log)
-        await book.append_randomly(events, accounts=5, seed=1)
-        async with served(log, database_url, DECLARED) as (side, _):
-            await side.projector.wait_for(events, 20)
-            await wait_until(partial(_is_ready, side), timeout=30)
-        async with served(log, database_url, WIDER) as (side, store):
-            await wait_until(partial(_is_ready, side), timeout=30)
-            await book.append_randomly(10, accounts=5, seed=2)
-            await side.projector.wait_for(events + 10, 20)
-            await equals_a_fold(log, store, WIDER, events + 10)
-            if database_url.startswith("postgres"):
-                async with store_at(database_url) as other:
-                    with pytest.raises(MigrationError, match=r"'owners' .* is not as declared"):
-                        await Migrations(other, DECLARED).pending()
 
 
 async def _says(side: ReadSide, text: str) -> bool:

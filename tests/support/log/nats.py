@@ -13,7 +13,7 @@ from nats.js import JetStreamContext
 
 from tests.support.waiting import wait_until
 
-_REMOVED_WITHIN = 60.0
+_REMOVED_WITHIN = 20.0
 
 
 async def _quiet(_: Exception) -> None:
@@ -39,7 +39,7 @@ async def remove_streams(url: str, *data_dirs: Path) -> None:
     `fileStore.Delete`, whose errors `stream.stop` ignores). So that is waited for.
     """
     async with plain_client(url) as client:
-        jetstream: JetStreamContext = client.jetstream(timeout=_REMOVED_WITHIN)
+        jetstream: JetStreamContext = client.jetstream()
         for stream in await jetstream.streams_info():
             await jetstream.delete_stream(stream.config.name or "")
     with suppress(AssertionError):

@@ -24,7 +24,7 @@ GOLDEN = ROOT / "tests" / "golden"
 
 def registries() -> dict[str, Registry]:
     """The registry of each service that has one."""
-    from gctd.domain import repo, task, verdict, worker  # noqa: F401, PLC0415 - importing them registers their types
+    from gctd.domain import repo, task, worker  # noqa: F401, PLC0415 - importing them registers their types
     from gctd.domain.registry import REGISTRY  # noqa: PLC0415
     from pantry.domain import category, category_name, person, product  # noqa: F401, PLC0415 - as above
     from pantry.domain.registry import REGISTRY as PANTRY  # noqa: PLC0415

@@ -55,8 +55,6 @@ class Server:
         self.program: Program | None = None
         self.module = "pantry"
         """What is run: another version of the program, where a test says so."""
-        self.monitored = True
-        """Whether it is told where the broker shows its health."""
         self.nats = nats
         self._added = added
         self.http: aiohttp.ClientSession
@@ -68,11 +66,6 @@ class Server:
             **{name: value for name, value in os.environ.items() if not name.startswith("PANTRY_")},
             "PANTRY_URL": self.url,
             "PANTRY_NATS_URL": self.nats.url,
-            **(
-                {"PANTRY_MONITORING_URL": self.nats.monitoring_url}
-                if self.monitored and self.nats.monitoring_url is not None
-                else {}
-            ),
             "PANTRY_DATABASE_URL": f"sqlite:{self.database}",
             "PANTRY_SERVER_HOST": "127.0.0.1",
             "PANTRY_SERVER_PORT": str(self.port),

@@ -20,7 +20,7 @@ import attrs
 
 from tests.support import ROOT
 
-LIMIT = 60.0
+LIMIT = 30.0
 """Seconds that a run may take."""
 
 

@@ -135,7 +135,6 @@ MODEL = ReadModel(
     registry=REGISTRY,
     projections=PROJECTIONS,
     migrations="tests.support.readside.ledger_migrations",
-    folds={CATEGORY: ACCOUNT.fold},
 )
 PLACE = f"{__name__}:MODEL"
 FIXED = attrs.evolve(

@@ -24,7 +24,7 @@ from gctd.domain.project import Project
 from gctd.domain.repo import Repo
 from gctd.domain.task import Task
 from gctd.scan.isolation.output import OnLog
-from gctd.settings import SETTINGS, Settings
+from gctd.settings import Settings, load
 from gctd.wiring.broker import open_broker
 from gctd.worker.main import work
 from gctd.worker.work import Discovered, Equipment, OnStage, WorkFailed
@@ -39,7 +39,7 @@ class FakeWork:
     FAKE_DIES_AT: the attempts, with commas between, in which the process kills itself; FAKE_PROJECTS: how many projects a
     repository has; FAKE_CHILD: a scan has a child process that keeps a core busy and holds 64 MiB; FAKE_ANALYSES: a directory of
     analyses by ref (`tests.support.tracker.made_up`); FAKE_LINES: so many lines go into the log of an attempt, at once, or with
-    FAKE_SLOWLY over the first half of the time; FAKE_GO_TEST: the log has what `go test` says of two packages, the second failed.
+    FAKE_SLOWLY over the first half of the time.
     """
 
     def __init__(self, settings: Settings) -> None:
@@ -51,7 +51,6 @@ class FakeWork:
         self._dies_at = {int(text) for text in os.environ.get("FAKE_DIES_AT", "").split(",") if text}
         self._child = "FAKE_CHILD" in os.environ
         self._slowly = bool(os.environ.get("FAKE_SLOWLY"))
-        self._go_test = bool(os.environ.get("FAKE_GO_TEST"))
         self._lines = int(os.environ.get("FAKE_LINES", "0"))
         self._projects = int(os.environ.get("FAKE_PROJECTS", "1"))
 
@@ -86,7 +85,7 @@ class FakeWork:
         if task.attempt <= self._fails:
             raise WorkFailed(f"attempt {task.attempt} fails on purpose")
         await on_stage("store")
-        if (made_up := MadeUp.read(self._analyses, task.commit_sha or task.ref)) is not None:
+        if (made_up := MadeUp.read(self._analyses, task.ref)) is not None:
             async with open_broker(self._settings, name="made-up analyses") as broker:
                 return await made_up.reported(task, broker.blobs)
         return Analysis(
@@ -105,9 +104,6 @@ class FakeWork:
         )
 
     async def _say(self, task: Task, on_log: OnLog) -> None:
-        if self._go_test:
-            on_log("ok  \texample.com/a\t0.012s\tcoverage: 71.4% of statements")
-            on_log("FAIL\texample.com/b\t0.034s")
         for number in range(self._lines):
             on_log(f"attempt {task.attempt} line {number}")
             if self._slowly:
@@ -138,7 +134,7 @@ async def _busy_child() -> AsyncIterator[None]:
 
 
 if __name__ == "__main__":
-    settings = SETTINGS.load().values
+    settings = load().settings
     configure(level=settings.log_level, style="json" if settings.log_format == "json" else "text")
     asyncio.run(work(settings, once="--once" in sys.argv, instead=FakeWork(settings)))
     sys.exit(0)

@@ -14,16 +14,15 @@ from gctd.domain.analysis import Analysis, Blob, PackageProblem, Summary, analys
 from gctd.domain.task import Task
 from gctd.engines import report as report_format
 from gctd.engines.report import Counts, FunctionEntry, Report
-from gctd.engines.score import crap, measured_summary, states_of, summarize, worst_first
-from gctd.engines.state import State
+from gctd.engines.score import crap, summarize, worst_first
 
 
 @attrs.frozen(kw_only=True)
 class MadeUp:
-    """An analysis: `functions` maps `file:Name` or `file:Type.Name` to a CRAP value. It is written under the ref of the task.
+    """An analysis: `functions` maps `file:Name` or `file:Type.Name` to a CRAP value. Its ref is the name it is written under.
 
     `measured` maps such names to complexity and coverage, from which the value follows. `more` functions are counted and not
-    shown; `profile` is the text of its coverage profile. `states` maps names to state and reason; others are measured.
+    shown; `profile` is the text of its coverage profile.
     """
 
     commit_sha: str
@@ -37,8 +36,6 @@ class MadeUp:
     profile: str = ""
     uncovered: tuple[PackageProblem, ...] = ()
     measured: Mapping[str, tuple[int, float]] = {}
-    states: Mapping[str, tuple[str, str]] = {}
-    ref: str = "main"
 
     def write(self, directory: Path, ref: str) -> None:
         """Put it where the worker finds it (FAKE_ANALYSES) when a task has this ref."""
@@ -59,9 +56,6 @@ class MadeUp:
                 *(_measured(place, line, *found) for line, (place, found) in enumerate(self.measured.items(), 1)),
             ]
         )
-        entries = tuple(self._with_state(entry) for entry in entries)
-        known = measured_summary(entries, 30.0)
-        counted = states_of(entries, 0)
         summary = summarize([*(entry.crap for entry in entries), *(1.0,) * self.more], 30.0)
         report = Report(
             engine=self.engine,
@@ -70,14 +64,12 @@ class MadeUp:
             summary=summary,
             entries=entries,
             counts=Counts(files=1, files_skipped=0, covered_functions=len(entries), differing=0),
-            measured=known,
-            states=counted,
         )
         stored = await blobs.put(report_format.encode(report))
         profile = await blobs.put(self.profile.encode()) if self.profile else None
         return Analysis(
             id=analysis_id(task.repo_id, task.project),
-            ref=self.ref,
+            ref=task.ref,
             commit_sha=self.commit_sha,
             summary=Summary(**msgspec.structs.asdict(summary)),
             engine=self.engine,
@@ -91,13 +83,7 @@ class MadeUp:
             sandbox=self.sandbox,
             profile=Blob(digest=profile.digest, size=profile.size) if profile else None,
             uncovered=self.uncovered,
-            measured=Summary(**msgspec.structs.asdict(known)),
-            states=dict(counted),
         )
-
-    def _with_state(self, entry: FunctionEntry) -> FunctionEntry:
-        state, reason = self.states.get(f"{entry.file}:{entry.function}", ("measured", ""))
-        return msgspec.structs.replace(entry, state=State(state), reason=reason)
 
 
 def _measured(place: str, line: int, cyclomatic: int, coverage: float) -> FunctionEntry:
@@ -120,5 +106,4 @@ def _entry(place: str, line: int, crap: float) -> FunctionEntry:
         coverage=50.0,
         stmt_coverage=None,
         crap=crap,
-        state=State.MEASURED,
     )

@@ -26,7 +26,6 @@ from projections.projector.projector import Projector
 from projections.rebuild.verify import compare, replayed_copy
 from projections.stores.sqlite import SQLiteStore
 from tests.support import ROOT
-from tests.support.pace import slowness
 from tests.support.tracker import go_library as golibrary
 from tests.support.waiting import wait_until
 
@@ -55,7 +54,7 @@ class Program:
         """SIGTERM; gives the exit code."""
         if self.process.returncode is None:
             self.process.terminate()
-        async with asyncio.timeout(timeout * slowness()):
+        async with asyncio.timeout(timeout):
             return await self.process.wait()
 
 
@@ -80,7 +79,6 @@ class TrackerSystem:
             **{name: value for name, value in os.environ.items() if not name.startswith("GCTD_")},
             "GCTD_URL": self.url,
             "GCTD_NATS_URL": self.nats.url,
-            "GCTD_MONITORING_URL": self.nats.monitoring_url,
             "GCTD_DATABASE_URL": f"sqlite:{self.database}",
             "GCTD_HOST": "127.0.0.1",
             "GCTD_PORT": str(self.port),

@@ -14,7 +14,7 @@ from playwright.async_api import Browser, BrowserContext, ConsoleMessage, Page, 
 from tests.support import ROOT
 
 ARGUMENTS = ("--no-sandbox", "--disable-dev-shm-usage")
-PATIENCE = 60_000
+PATIENCE = 20_000
 """Milliseconds that something may take on a machine under load."""
 _AXE = ROOT / "ui" / "node_modules" / "axe-core" / "axe.min.js"
 _RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]

@@ -1,10 +1,9 @@
-// The functions of an analysis: the score of each, and the coverage with which it is not risky any more.
+// The functions of an analysis: what each scores, and what would bring it below the threshold.
 
 import { useMemo } from "preact/hooks";
 import { useQuery } from "../../kit/router";
 import { type Column, parseSort, sorted, sortText, Table } from "../../kit/table";
 import { score } from "../names";
-import { isMeasured, isRisky, stateText } from "../risky";
 import type { FunctionEntry } from "../types";
 import { coverageNeeded, sourceOf } from "./risk";
 
@@ -40,7 +39,7 @@ export function Functions({ entries, threshold, source }: Props) {
 }
 
 function columnsOf(threshold: number, source: string | null): readonly Column<Row>[] {
-  const isOver = ({ entry }: Row) => isRisky(entry, threshold);
+  const isOver = ({ entry }: Row) => entry.crap > threshold;
   return [
     {
       id: "function",
@@ -64,18 +63,17 @@ function columnsOf(threshold: number, source: string | null): readonly Column<Ro
       title: "Coverage",
       width: "100px",
       align: "right",
-      by: ({ entry }) => (isMeasured(entry) ? (entry.coverage ?? -1) : -2),
-      cell: ({ entry }) =>
-        isMeasured(entry) ? entry.coverage === null ? "not known" : percent(entry.coverage) : <span title={`${stateText(entry.state)}: ${entry.reason ?? ""}`}>not measured</span>,
+      by: ({ entry }) => entry.coverage ?? -1,
+      cell: ({ entry }) => (entry.coverage === null ? "not known" : percent(entry.coverage)),
       phone: "second",
     },
     {
       id: "needed",
-      title: "What helps",
+      title: "To be green",
       width: "140px",
       align: "right",
       by: (row) => (isOver(row) ? (row.needed ?? 101) : -1),
-      cell: (row) => (!isMeasured(row.entry) ? stateText(row.entry.state) : !isOver(row) ? "" : row.needed === null ? "split it" : `cover ${percent(Math.ceil(row.needed * 10) / 10)}`),
+      cell: (row) => (!isOver(row) ? "" : row.needed === null ? "divide it" : `${percent(Math.ceil(row.needed * 10) / 10)} covered`),
       phone: "hidden",
     },
     {

@@ -18,7 +18,7 @@ export interface Values {
 }
 
 export interface Change {
-  status: "new" | "fixed" | "worse" | "better" | "gone" | "unmeasured" | "measured";
+  status: "new" | "fixed" | "worse" | "better" | "gone";
   function: string;
   package: string;
   file: string;
@@ -34,7 +34,7 @@ export interface Diff {
   break: HistoryEntry["break"];
   threshold: number;
   partial: boolean;
-  counts: Partial<Record<Change["status"] | "unchanged", number>>;
+  counts: Record<Change["status"] | "unchanged", number>;
   functions: Change[];
 }
 

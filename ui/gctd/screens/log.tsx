@@ -8,7 +8,6 @@ import { go, Link, useQuery, withQuery } from "../../kit/router";
 import { Copy, Empty, ErrorPanel, Skeleton } from "../../kit/states";
 import { type Column, Table } from "../../kit/table";
 import { Ago, utc } from "../../kit/time";
-import { useTitle } from "../../kit/title";
 import { stream } from "../live";
 import { count, plural } from "../names";
 import type { ScreenProps } from "../routes";
@@ -62,8 +61,8 @@ const COLUMNS: readonly Column<Entry>[] = [
     phone: "first",
   },
   { id: "type", title: "Event", width: "176px", cell: (entry) => entry.type ?? <span class="bad">cannot be read</span>, phone: "first" },
-  { id: "aggregate", title: "Aggregate", width: "264px", cell: (entry) => <code title={entry.aggregate}>{entry.aggregate}</code>, phone: "second" },
-  { id: "data", title: "Data", cell: (entry) => <code class="muted">{said(entry)}</code>, phone: "hidden" },
+  { id: "aggregate", title: "Of", width: "264px", cell: (entry) => <code title={entry.aggregate}>{entry.aggregate}</code>, phone: "second" },
+  { id: "data", title: "What it says", cell: (entry) => <code class="muted">{said(entry)}</code>, phone: "hidden" },
   { id: "age", title: "Age", width: "72px", align: "right", cell: (entry) => entry.at && <Ago at={entry.at} />, phone: "second" },
 ];
 
@@ -87,8 +86,6 @@ export default function EventLog({ params }: ScreenProps) {
   for (const name of type.split(/[\s,]+/).filter(Boolean)) query.append("type", name);
   const path = `/api/log?${query}`;
   const close = () => go(withQuery({}, "/log"));
-  const chosen = [kind, type, aggregate, text].filter(Boolean).join(" ");
-  useTitle(chosen && `Event log: ${chosen}`, 1);
   return (
     <div class="page full">
       <section class="list" aria-label="Events">
@@ -105,7 +102,7 @@ export default function EventLog({ params }: ScreenProps) {
             </select>
           </label>
           <Field label="Types" value={type} set={setType} placeholder="types: TaskFailed" />
-          <Field label="Aggregate" value={aggregate} set={setAggregate} placeholder="aggregate: gctd.task.task-17" />
+          <Field label="Aggregate" value={aggregate} set={setAggregate} placeholder="of: gctd.task.task-17" />
           <button type="button" disabled={!(text || kind || type || aggregate)} onClick={() => go(withQuery({ q: null, kind: null, type: null, of: null }))}>
             Clear
           </button>
@@ -174,21 +171,21 @@ function Found({ path, open }: { path: string; open: string | null }) {
     <>
       <p class="line" role="status">
         <span class="muted">
-          {plural(entries.length, "event")}; sequences {count(from)} to {count(end)}
+          {plural(entries.length, "event")}; looked at sequences {count(from)} to {count(end)}
         </span>
         {newer > 0 && (
           <button type="button" class="small primary" onClick={() => void load(path, null)}>
-            {count(newer)} since: read again
+            {count(newer)} since: look again
           </button>
         )}
       </p>
-      {entries.length === 0 && !next && <Empty title="No event matches" />}
+      {entries.length === 0 && !next && <Empty title="No event is so" />}
       {entries.length > 0 && <Table label="Events" rows={entries} keyOf={(entry) => entry.position} columns={COLUMNS} open={open} />}
       {error ? <ErrorPanel error={error} /> : null}
       {next && (
         <p class="buttons left">
           <button type="button" disabled={busy} onClick={() => void load(next, reading)}>
-            {busy ? "Reading" : `Read events before ${count(from)}`}
+            {busy ? "Reading" : `Look further back, before ${count(from)}`}
           </button>
         </p>
       )}
@@ -200,7 +197,6 @@ function EntryDrawer({ position, close }: { position: string; close: () => void 
   const sequence = Number(position.split(".")[0]);
   const { value, error, reload } = useLoad((signal) => read<Page>(`/api/log?from=${sequence}&to=${sequence}`, signal), [sequence]);
   const entry = value?.events.find((one) => one.position === position);
-  useTitle(`Event ${position}${entry?.type ? `: ${entry.type}` : ""}`, 2);
   return (
     <Drawer title={entry?.type ?? `Sequence ${position}`} close={close}>
       {error && !value ? <ErrorPanel error={error} retry={reload} /> : null}
@@ -222,7 +218,7 @@ function Facts({ entry }: { entry: Entry }) {
         <dd>{entry.position}</dd>
         <dt>Time</dt>
         <dd>{entry.at && utc(entry.at)}</dd>
-        <dt>Aggregate</dt>
+        <dt>Of</dt>
         <dd>
           <Link to={`/log/${entry.position}?of=${entry.aggregate}`}>{entry.aggregate}</Link>
           {kind === "task" && (
@@ -234,13 +230,13 @@ function Facts({ entry }: { entry: Entry }) {
         {entry.version !== null && <Fact name="Version" value={String(entry.version)} />}
         {entry.commit && <Fact name="Commit" value={entry.commit} />}
         {entry.correlation && <Fact name="Request" value={entry.correlation} />}
-        {entry.causation && <Fact name="Caused by" value={entry.causation} />}
+        {entry.causation && <Fact name="Because of" value={entry.causation} />}
       </dl>
       {entry.problem && <p class="reason">{entry.problem}</p>}
       <h3>
-        Data <Copy text={json} what="JSON" />
+        What it says <Copy text={json} what="JSON" />
       </h3>
-      <pre class="log" tabIndex={0} aria-label="Data">
+      <pre class="log" tabIndex={0} aria-label="What it says">
         {json}
       </pre>
     </section>
@@ -295,7 +291,7 @@ function StateAt({ aggregate, sequence }: { aggregate: string; sequence: number 
         </button>
       </div>
       {error && !value ? <ErrorPanel error={error} retry={reload} /> : null}
-      {!value && !error && !loading && <p class="muted">The aggregate did not exist yet.</p>}
+      {!value && !error && !loading && <p class="muted">It was not there yet.</p>}
       {value && (
         <>
           <p class="muted">

@@ -183,13 +183,13 @@ function ParkedList({ parked }: { parked: readonly Parked[] }) {
   );
 }
 
-const PARTS: Readonly<Record<string, string>> = { new: "being rebuilt", old: "from before the last switch" };
+const PARTS: Readonly<Record<string, string>> = { new: "being made anew", old: "from before the last switch" };
 
 function Copies({ model: { copies, head, read_model: name } }: { model: ReadModel }) {
   if (copies.length === 0) {
     return (
       <>
-        <p class="muted">There are none. A rebuild makes the tables again beside the live ones:</p>
+        <p class="muted">There are none. The tables can be made again beside the live ones:</p>
         <Command text={`projections rebuild ${name}`} />
       </>
     );

@@ -2,19 +2,19 @@
 
 import { useMemo, useRef, useState } from "preact/hooks";
 import { complain, say } from "../../kit/dialogs";
-import { ask, textOf } from "../../kit/http";
+import { ask, Problem, textOf } from "../../kit/http";
 import { useKeys } from "../../kit/keys";
 import { Pill } from "../../kit/pill";
-import { Link, useQuery } from "../../kit/router";
+import { go, Link, useQuery, withQuery } from "../../kit/router";
 import { Empty, ErrorPanel, Skeleton } from "../../kit/states";
 import { type Column, parseSort, sorted, sortText, Table } from "../../kit/table";
 import { Ago } from "../../kit/time";
+import { canonical, problemOf } from "../address";
 import { count, repoName, score, shortCommit } from "../names";
-import { repoAt, scoreAt } from "../places";
-import { Register } from "../repo/register";
 import { outdated, useRepos } from "../repos";
-import { riskyOf } from "../risky";
+import type { ScreenProps } from "../routes";
 import type { Analysis, Repo } from "../types";
+import { RepoDrawer } from "./repo";
 
 interface Row {
   repo: Repo;
@@ -36,7 +36,7 @@ const COLUMNS: readonly Column<Row>[] = [
     title: "Repository",
     by: ({ repo }) => repo.URL,
     cell: ({ repo }) => (
-      <Link to={repoAt(repo.ID)} data-row title={repo.URL} class="name">
+      <Link to={withQuery({}, `/repos/${repo.ID}`)} data-row title={repo.URL} class="name">
         {repoName(repo.URL)}
       </Link>
     ),
@@ -68,11 +68,11 @@ const COLUMNS: readonly Column<Row>[] = [
   },
   {
     id: "exceeded",
-    title: "Risky",
+    title: "Over",
     width: "68px",
     align: "right",
-    by: (row) => sumOf(row, riskyOf),
-    cell: (row) => (row.analyses.length ? <Link to={scoreAt(row.repo.URL, row.analyses)}>{count(sumOf(row, riskyOf))}</Link> : ""),
+    by: (row) => sumOf(row, ({ summary }) => summary.exceeded),
+    cell: (row) => (row.analyses.length ? count(sumOf(row, ({ summary }) => summary.exceeded)) : ""),
     phone: "hidden",
   },
   {
@@ -83,13 +83,7 @@ const COLUMNS: readonly Column<Row>[] = [
     by: (row) => averageOf(row) ?? -1,
     cell: (row) => {
       const average = averageOf(row);
-      return average === null ? (
-        ""
-      ) : (
-        <Link to={scoreAt(row.repo.URL, row.analyses)} title="average CRAP">
-          {score(average)}
-        </Link>
-      );
+      return average === null ? "" : score(average);
     },
     phone: "first",
   },
@@ -103,7 +97,7 @@ const COLUMNS: readonly Column<Row>[] = [
   },
 ];
 
-export default function Repositories() {
+export default function Repositories({ params }: ScreenProps) {
   const { repos, analyses, read, error } = useRepos();
   const [filter, setFilter] = useQuery("q");
   const [sortQuery, setSort] = useQuery("sort");
@@ -124,6 +118,8 @@ export default function Repositories() {
       parseSort(sortQuery),
     );
   }, [repos, analyses, filter, sortQuery]);
+  const open = params["id"];
+  const opened = repos.find((repo) => repo.ID === open);
   return (
     <div class="page full">
       <h1 class="hidden-text">Repositories</h1>
@@ -167,10 +163,71 @@ export default function Repositories() {
             columns={COLUMNS}
             sort={parseSort(sortQuery)}
             onSort={(sort) => setSort(sortText(sort))}
+            open={open ?? null}
           />
         )}
       </section>
+      {open && read && <RepoDrawer key={open} repo={opened ?? null} analyses={analyses.filter((each) => each.repo_id === open)} close={() => go(withQuery({ project: null }, "/repos"))} />}
     </div>
+  );
+}
+
+/** The form for a new repository: what is wrong is said before it is sent. */
+function Register({ input }: { input: { current: HTMLInputElement | null } }) {
+  const [text, setText] = useState("");
+  const [left, setLeft] = useState(false);
+  const [refused, setRefused] = useState("");
+  const [busy, setBusy] = useState(false);
+  const problem = problemOf(text);
+  const shown = refused || (left || busy ? (problem ?? "") : "");
+  const submit = async (event: SubmitEvent) => {
+    event.preventDefault();
+    setLeft(true);
+    if (!text.trim() || problem) return;
+    setBusy(true);
+    try {
+      const { body: repo } = await ask<Repo>("POST", "/api/repos", { body: { repo_url: text.trim() } });
+      say(repo.Status === "registering" ? `${repoName(repo.URL)} is registered: a worker looks for its Go projects.` : `${repoName(repo.URL)} is known already.`);
+      setText("");
+      setLeft(false);
+      outdated(0);
+      go(`/repos/${repo.ID}`);
+    } catch (error) {
+      setRefused(error instanceof Problem && error.fields[0] ? `The address ${error.fields[0].detail}.` : textOf(error));
+    } finally {
+      setBusy(false);
+    }
+  };
+  return (
+    <form class="register panel" onSubmit={(event) => void submit(event)} noValidate>
+      <label for="address">Register a repository</label>
+      <div class="toolbar">
+        <input
+          ref={input}
+          id="address"
+          type="text"
+          inputMode="url"
+          autocomplete="off"
+          autocapitalize="none"
+          spellcheck={false}
+          placeholder="https://github.com/owner/name"
+          value={text}
+          aria-invalid={shown ? "true" : "false"}
+          aria-describedby="address-note"
+          onInput={(event) => {
+            setText(event.currentTarget.value);
+            setRefused("");
+          }}
+          onBlur={() => setLeft(true)}
+        />
+        <button type="submit" class="primary" disabled={busy}>
+          Register
+        </button>
+      </div>
+      <p id="address-note" class={shown ? "bad" : "muted"} role="status">
+        {shown || (text && !problem ? `Will be known as ${canonical(text)}` : "A worker clones it and looks for its Go modules.")}
+      </p>
+    </form>
   );
 }
 

@@ -9,12 +9,8 @@ import { Pill } from "../../kit/pill";
 import { Link } from "../../kit/router";
 import { Copy, ErrorPanel, Skeleton } from "../../kit/states";
 import { Ago, duration, Took, useNow, utc } from "../../kit/time";
-import { useTitle } from "../../kit/title";
 import { analyse, cancel, canCancel, canRetry, retry, seen } from "../actions";
 import { plural, projectName, score, shortCommit } from "../names";
-import { repoAt, resultOf, taskAt } from "../places";
-import { useRepos } from "../repos";
-import { riskyOf } from "../risky";
 import { tasks } from "../tasks";
 import type { Analysis, Attempt, Task } from "../types";
 
@@ -33,7 +29,6 @@ export function TaskDrawer({ id, close }: { id: string; close: () => void }) {
   }
   return (
     <Drawer title={projectName(task.repo_url, task.project)} close={close}>
-      <Titled task={task} />
       <Facts task={task} />
       <Attempts task={task} version={known?.sequence ?? 0} />
       {task.status === "completed" && <Result task={task} />}
@@ -41,23 +36,10 @@ export function TaskDrawer({ id, close }: { id: string; close: () => void }) {
   );
 }
 
-function Titled({ task }: { task: Task }) {
-  useTitle(`${projectName(task.repo_url, task.project)}: ${task.id} ${task.status}`, 2);
-  return null;
-}
-
 function Facts({ task }: { task: Task }) {
   const terminal = !canCancel(task);
-  const known = useRepos().repos.find((repo) => repo.URL === task.repo_url);
   return (
     <section aria-label="Task">
-      {task.status === "completed" && task.analysis_id && (
-        <p>
-          <Link to={resultOf(task)} class="to-result">
-            Open the analysis
-          </Link>
-        </p>
-      )}
       <p class="line">
         <Pill state={task.status} />
         {task.status === "running" && <span>{task.stage || "starting"}</span>}
@@ -70,13 +52,7 @@ function Facts({ task }: { task: Task }) {
       <dl class="facts">
         <dt>Repository</dt>
         <dd>
-          {known ? (
-            <Link to={repoAt(known.ID)}>
-              <code>{task.repo_url}</code>
-            </Link>
-          ) : (
-            <code>{task.repo_url}</code>
-          )}
+          <code>{task.repo_url}</code>
         </dd>
         <dt>Ref</dt>
         <dd>
@@ -87,7 +63,7 @@ function Facts({ task }: { task: Task }) {
           {task.engine}
           {task.rescored_from && (
             <>
-              , scores the profile of <Link to={taskAt(task.rescored_from)}>{task.rescored_from}</Link> again
+              , scores the run of <Link to={`/tasks/${task.rescored_from}`}>{task.rescored_from}</Link> again
             </>
           )}
         </dd>
@@ -261,9 +237,9 @@ function Result({ task }: { task: Task }) {
   const { summary } = value;
   return (
     <section aria-labelledby="result-title">
-      <h3 id="result-title">Analysis</h3>
+      <h3 id="result-title">Result</h3>
       <p>
-        Average CRAP <strong>{score(summary.average)}</strong>, {riskyOf(value)} of {plural(summary.total_funcs, "function")} risky
+        Average <strong>{score(summary.average)}</strong>, {summary.exceeded} of {plural(summary.total_funcs, "function")} over the threshold
       </p>
       <p class="muted">
         {shortCommit(value.repo_info.commit_sha)}, {value.go_version}, {value.engine} {value.engine_version}, sandbox {value.sandbox || "not known"}
@@ -292,9 +268,7 @@ function Result({ task }: { task: Task }) {
                 <td class="right">{entry.cyclomatic}</td>
                 <td class="right">{entry.coverage === null ? "not known" : `${entry.coverage.toFixed(1)} %`}</td>
                 <td>
-                  <Link to={`${resultOf(task)}&q=${encodeURIComponent(`${entry.function} ${entry.file}`)}`} title={`${entry.file}:${entry.line}`}>
-                    <code>{entry.function}</code>
-                  </Link>
+                  <code title={`${entry.file}:${entry.line}`}>{entry.function}</code>
                 </td>
               </tr>
             ))}

@@ -9,11 +9,9 @@ import { go, Link, place, useQuery, withQuery } from "../../kit/router";
 import { Command, Empty, ErrorPanel, Skeleton } from "../../kit/states";
 import { type Column, parseSort, sorted, sortText, Table } from "../../kit/table";
 import { Ago, Took } from "../../kit/time";
-import { useTitle } from "../../kit/title";
 import { cancel, canCancel, canRetry, hideAll, retry, seen } from "../actions";
 import { filterOf, NAMES, valueOf, withValue } from "../filter";
 import { count, plural, projectName, score } from "../names";
-import { resultOf, taskAt } from "../places";
 import type { ScreenProps } from "../routes";
 import { scoreOf, scores } from "../scores";
 import { refresh, tasks, type Known, type TaskList } from "../tasks";
@@ -26,17 +24,13 @@ const keyOf = (known: Known): string => known.task.id;
 const idNumber = (task: Task): number => Number(task.id.slice(5));
 
 const COLUMNS: readonly Column<Known>[] = [
-  { id: "status", title: "Status", width: "124px", by: ({ task }) => STATUSES.indexOf(task.status), cell: ({ task }) => (
-      <Link to={withQuery({}, taskAt(task.id))} title="Attempts, stages and log" aria-label={`${task.status}: open the task`}>
-        <Pill state={task.status} />
-      </Link>
-    ), phone: "first" },
+  { id: "status", title: "Status", width: "124px", by: ({ task }) => STATUSES.indexOf(task.status), cell: ({ task }) => <Pill state={task.status} />, phone: "first" },
   {
     id: "project",
     title: "Project",
     by: ({ task }) => projectName(task.repo_url, task.project),
     cell: ({ task }) => (
-      <Link to={task.status === "completed" && task.analysis_id ? resultOf(task) : withQuery({}, taskAt(task.id))} data-row title={task.repo_url} class="name">
+      <Link to={withQuery({}, `/tasks/${task.id}`)} data-row title={task.repo_url} class="name">
         {projectName(task.repo_url, task.project)}
       </Link>
     ),
@@ -89,11 +83,7 @@ function Score({ task }: { task: Task }) {
   useCell(scores);
   const found = scoreOf(task);
   if (task.status !== "completed" || !found) return null;
-  return (
-    <Link to={resultOf(task)} title={`average CRAP; ${found.exceeded} of ${found.total_funcs} functions risky`}>
-      {score(found.average)}
-    </Link>
-  );
+  return <span title={`${found.exceeded} of ${found.total_funcs} functions over the threshold`}>{score(found.average)}</span>;
 }
 
 /** The list as it was when the user paused it; null while it is live. */
@@ -112,7 +102,6 @@ export default function Tasks({ params }: ScreenProps) {
   const list = useCell(paused) ?? live;
   useCell(scores);
   const sort = parseSort(sortQuery);
-  useTitle(filter && `Tasks: ${filter}`, 1);
   const rows = useMemo(() => {
     const wanted = filterOf(filter);
     const found: Known[] = [];
@@ -134,11 +123,11 @@ export default function Tasks({ params }: ScreenProps) {
   const search = useRef<HTMLInputElement>(null);
   useKeys([
     { keys: "/", does: "filter", run: () => search.current?.focus() },
-    { keys: "p", does: "pause or resume the list", run: pause },
+    { keys: "p", does: "pause the list, or let it go on", run: pause },
     { keys: "r", does: "retry the tasks selected, or the row's", run: on(retry) },
     { keys: "c", does: "cancel the tasks selected, or the row's", run: on(cancel) },
     { keys: "s", does: "mark as seen", run: on((wanted) => markSeen(wanted)) },
-    { keys: "n", does: "show new tasks", run: () => held.waiting > 0 && held.release() },
+    { keys: "n", does: "show what is new", run: () => held.waiting > 0 && held.release() },
     ...(checked.size ? [{ keys: "Escape", does: "select none", run: () => setChecked(new Set()) }] : []),
   ]);
   const markSeen = (wanted: readonly Task[]) => {
@@ -174,9 +163,9 @@ export default function Tasks({ params }: ScreenProps) {
             Words, or {NAMES.map((name) => `${name}:`).join(", ")}
           </span>
           <button type="button" aria-pressed={paused.value !== null} onClick={pause} title="Pause (p)">
-            {paused.value ? "Resume" : "Pause"}
+            {paused.value ? "Go on" : "Pause"}
           </button>
-          <button type="button" onClick={() => void hideAll(allOf(list))} title="Hide every task from the lists of everybody">
+          <button type="button" onClick={() => hideAll(allOf(list))} title="Hide every task from all lists">
             Hide all
           </button>
         </div>

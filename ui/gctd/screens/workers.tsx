@@ -1,4 +1,4 @@
-// The workers: what each is, what it works on, what it uses; pause and resume.
+// The workers: what each is, what it works on, what it uses; pause and go on.
 
 import { useState } from "preact/hooks";
 import { useCell } from "../../kit/cell";
@@ -29,7 +29,7 @@ export default function Workers() {
         {read && here.length > 0 && (
           <p class="muted">
             {plural(here.length, "worker")} present, {here.reduce((sum, worker) => sum + worker.tasks.length, 0)} of{" "}
-            {plural(here.reduce((sum, worker) => sum + (worker.concurrency ?? 0), 0), "slot")} taken, {cores.toFixed(1)} cores used
+            {plural(here.reduce((sum, worker) => sum + (worker.concurrency ?? 0), 0), "place")} taken, {cores.toFixed(1)} cores used
           </p>
         )}
       </div>
@@ -37,7 +37,7 @@ export default function Workers() {
       {!read && !error && <Skeleton />}
       {read && here.length === 0 && (
         <Empty title="No worker is present">
-          <p>Nothing is analysed without a worker. Start one on this host or another:</p>
+          <p>Nothing is analysed until one is. Start one on this host or another:</p>
           <Command text="gctd worker" />
         </Empty>
       )}
@@ -79,7 +79,6 @@ function Card({ worker }: { worker: Worker }) {
         <Spark
           points={points}
           most={most}
-          unit="cores"
           span={SPAN}
           until={at}
           label={`Cores used in the last ten minutes: ${cores.toFixed(1)} now, at most ${Math.max(0, ...points.map(([, value]) => value)).toFixed(1)}`}
@@ -106,13 +105,13 @@ function Card({ worker }: { worker: Worker }) {
         </dd>
         {worker.heard_at && (
           <>
-            <dt>Heartbeat</dt>
+            <dt>Heard of</dt>
             <dd>
               <Heard at={worker.heard_at} />
             </dd>
           </>
         )}
-        <dt>Versions</dt>
+        <dt>Has</dt>
         <dd>
           {[worker.version && `gctd ${worker.version}`, worker.go_version, ...Object.entries(worker.engines).map(([name, version]) => `${name} ${version}`)]
             .filter(Boolean)
@@ -126,7 +125,7 @@ function Card({ worker }: { worker: Worker }) {
   );
 }
 
-/** How old the last heartbeat is: what the worker says of itself is as old. */
+/** How long a worker has said nothing: what it says of itself is as old. */
 function Heard({ at }: { at: string }) {
   const text = age(Date.parse(at), useNow());
   return (
@@ -139,7 +138,7 @@ function Heard({ at }: { at: string }) {
 function Work({ worker }: { worker: Worker }) {
   const { byId } = useCell(tasks);
   const places = worker.concurrency ?? worker.tasks.length;
-  if (worker.tasks.length === 0) return <p class="muted">Idle; {plural(places, "slot")} free.</p>;
+  if (worker.tasks.length === 0) return <p class="muted">Works on nothing; {plural(places, "place")} free.</p>;
   return (
     <ul class="plain-list">
       {worker.tasks.map((id) => {
@@ -153,7 +152,7 @@ function Work({ worker }: { worker: Worker }) {
             ) : id.startsWith("task-") ? (
               <Link to={`/tasks/${id}`}>{id}</Link>
             ) : (
-              "finds the projects of a repository"
+              "looks for the projects of a repository"
             )}
           </li>
         );
@@ -169,7 +168,7 @@ function Pause({ worker }: { worker: Worker }) {
     setBusy(true);
     try {
       await ask("POST", `/api/workers/${worker.id}/${isPaused ? "unpause" : "pause"}`);
-      say(isPaused ? `${worker.id} takes jobs again.` : `${worker.id} takes no more jobs; its present tasks go on.`);
+      say(isPaused ? `${worker.id} takes jobs again.` : `${worker.id} takes no more jobs; what it works on goes on.`);
       await readWorkers();
     } catch (error) {
       complain(textOf(error));
@@ -179,8 +178,8 @@ function Pause({ worker }: { worker: Worker }) {
   };
   return (
     <p class="buttons left">
-      <button type="button" disabled={busy} onClick={() => void turn()} aria-label={`${isPaused ? "Resume" : "Pause"} ${worker.id}`}>
-        {isPaused ? "Resume" : "Pause"}
+      <button type="button" disabled={busy} onClick={() => void turn()} aria-label={`${isPaused ? "Let go on" : "Pause"} ${worker.id}`}>
+        {isPaused ? "Go on" : "Pause"}
       </button>
     </p>
   );

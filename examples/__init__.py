@@ -1,1 +1,0 @@
-"""Services that show how to build on the packages; tests run them."""

@@ -1,1 +1,0 @@
-"""A bank: accounts with deposits and transfers."""

@@ -1,0 +1,38 @@
+"""`gctd config`: the settings."""
+
+from __future__ import annotations
+
+import click
+
+from gctd.cli.options import Sources, setting_options
+from terminalkit.config.flags import show_settings
+from terminalkit.exits import ExitCode
+from terminalkit.options import examples, output_options
+from terminalkit.output import Output
+from terminalkit.runtime.invocation import begin
+
+
+@click.group()
+def config() -> None:
+    """Show the settings and where each comes from."""
+
+
+@config.command(
+    "show",
+    epilog=examples(
+        "gctd config show",
+        "gctd config show --config /etc/gctd.yaml",
+        "gctd config show --json | jq '.[] | select(.origin != \"default\")'",
+    ),
+)
+@setting_options()
+@output_options
+@click.pass_context
+def show(ctx: click.Context, *, sources: Sources, output: Output) -> int:
+    """Show each setting's value and its source: environment, file or default. Flags come before all of them.
+
+    Secrets are masked.
+    """
+    begin(ctx, output)
+    show_settings(output, sources.load().shown)
+    return ExitCode.OK

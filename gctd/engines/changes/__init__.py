@@ -1,1 +1,0 @@
-"""What changed between two reports, and whether that passes the gate."""

@@ -1,0 +1,127 @@
+// The settings of a project or of a repository's root: what holds, where it is set, and what is set here.
+
+import { useEffect, useState } from "preact/hooks";
+import { say } from "../../kit/dialogs";
+import { ask, Problem, read, textOf } from "../../kit/http";
+import { useLoad } from "../../kit/load";
+import { ErrorPanel, Skeleton } from "../../kit/states";
+
+type Value = string | boolean | readonly string[] | null;
+
+interface Config {
+  stored: Record<string, Value>;
+  effective: Record<string, Value>;
+  origin: Record<string, "project" | "root" | "default">;
+}
+
+const FIELDS: readonly { name: string; title: string; hint: string }[] = [
+  { name: "ref", title: "Ref", hint: "branch, tag or full commit id" },
+  { name: "test_args", title: "Flags of go test", hint: "-short -race -tags=e2e" },
+  { name: "go_flags", title: "Flags of every go command", hint: "-tags=e2e" },
+  { name: "crap_args", title: "Flags of the scoring", hint: "--threshold=20 --exclude=_gen.go" },
+  { name: "timeout", title: "Longest attempt", hint: "20m" },
+  { name: "git_timeout", title: "Longest git command", hint: "5m" },
+  { name: "submodules", title: "Submodules", hint: "" },
+];
+
+const shown = (value: Value | undefined): string => (value === null || value === undefined ? "" : value instanceof Array ? value.join(" ") : String(value));
+
+function parsed(name: string, text: string): Value {
+  const trimmed = text.trim();
+  if (!trimmed) return null;
+  if (name === "submodules") return trimmed === "true";
+  return name === "crap_args" ? trimmed.split(/\s+/) : trimmed;
+}
+
+const ORIGINS = { project: "set here", root: "from the repository", default: "default" } as const;
+
+export function Settings({ url, subdir, id }: { url: string; subdir: string; id: string }) {
+  const query = new URLSearchParams(subdir ? { url, subdir } : { url });
+  const address = `/api/repo-config?${query}`;
+  const { value, error, reload } = useLoad((signal) => read<Config>(address, signal), [address]);
+  const [config, setConfig] = useState<Config | null>(null);
+  const [texts, setTexts] = useState<Record<string, string>>({});
+  const [problems, setProblems] = useState<Record<string, string>>({});
+  const [busy, setBusy] = useState(false);
+  const take = (next: Config) => {
+    setConfig(next);
+    setTexts(Object.fromEntries(FIELDS.map(({ name }) => [name, shown(next.stored[name])])));
+    setProblems({});
+  };
+  useEffect(() => {
+    if (value) take(value);
+  }, [value]);
+  if (error) return <ErrorPanel error={error} retry={reload} />;
+  if (!config) return <Skeleton />;
+  const changed = FIELDS.filter(({ name }) => (texts[name] ?? "").trim() !== shown(config.stored[name]));
+  const save = async (event: SubmitEvent) => {
+    event.preventDefault();
+    setBusy(true);
+    try {
+      const changes = Object.fromEntries(changed.map(({ name }) => [name, parsed(name, texts[name] ?? "")]));
+      take((await ask<Config>("POST", "/api/repo-config", { body: { url, ...(subdir ? { subdir } : {}), ...changes } })).body);
+      say("Saved: it holds for analyses that are queued from now on.");
+    } catch (reason) {
+      const fields = reason instanceof Problem ? reason.fields : [];
+      const found: Record<string, string> = {};
+      for (const field of fields) found[(field.pointer ?? "").split("/")[1] ?? ""] = field.detail;
+      setProblems(Object.keys(found).length ? found : { "": textOf(reason) });
+    } finally {
+      setBusy(false);
+    }
+  };
+  return (
+    <form class="settings" onSubmit={(event) => void save(event)} noValidate>
+      {FIELDS.map(({ name, title, hint }) => {
+        const origin = config.origin[name] ?? "default";
+        const field = `${id}-${name}`;
+        const note = `${field}-note`;
+        return (
+          <div key={name} class="setting">
+            <label for={field}>{title}</label>
+            {name === "submodules" ? (
+              <select id={field} aria-describedby={note} value={texts[name] ?? ""} onChange={(event) => setTexts({ ...texts, [name]: event.currentTarget.value })}>
+                <option value="">not set</option>
+                <option value="true">check out</option>
+                <option value="false">leave out</option>
+              </select>
+            ) : (
+              <input
+                id={field}
+                type="text"
+                placeholder={hint}
+                spellcheck={false}
+                autocomplete="off"
+                autocapitalize="none"
+                value={texts[name] ?? ""}
+                aria-invalid={problems[name] ? "true" : "false"}
+                aria-describedby={note}
+                onInput={(event) => setTexts({ ...texts, [name]: event.currentTarget.value })}
+              />
+            )}
+            <p id={note} class={problems[name] ? "bad" : "muted"}>
+              {problems[name] ?? (
+                <>
+                  holds: <code>{shown(config.effective[name]) || "none"}</code>, {subdir || origin === "default" ? ORIGINS[origin] : "set here"}
+                </>
+              )}
+            </p>
+          </div>
+        );
+      })}
+      {problems[""] && (
+        <p class="bad" role="alert">
+          {problems[""]}
+        </p>
+      )}
+      <p class="buttons left">
+        <button type="submit" class="primary" disabled={busy || changed.length === 0}>
+          Save
+        </button>
+        <button type="button" disabled={changed.length === 0} onClick={() => take(config)}>
+          Discard
+        </button>
+      </p>
+    </form>
+  );
+}
