@@ -1,5 +1,6 @@
 """The write side: append to and read from an event log on JetStream."""
 
+from eventlog.commands import Commands, CommandStep, Outcome
 from eventlog.commit import (
     AggregateId,
     Appended,
@@ -13,12 +14,15 @@ from eventlog.commit import (
 )
 from eventlog.decider import Decider
 from eventlog.errors import (
+    AggregateDamaged,
     BlobMissing,
     Conflict,
     EventLogError,
     IncarnationChanged,
     KeyReused,
+    KeyTaken,
     LogDamaged,
+    LogDiverged,
     LogTruncated,
     OutcomeUnknown,
     SequenceGap,
@@ -31,9 +35,12 @@ from eventlog.registry import Registry
 
 __all__ = [
     "DEADLINE",
+    "AggregateDamaged",
     "AggregateId",
     "Appended",
     "BlobMissing",
+    "CommandStep",
+    "Commands",
     "Commit",
     "Conflict",
     "Context",
@@ -43,10 +50,13 @@ __all__ = [
     "Head",
     "IncarnationChanged",
     "KeyReused",
+    "KeyTaken",
     "LogDamaged",
+    "LogDiverged",
     "LogTruncated",
     "NewCommit",
     "NewEvent",
+    "Outcome",
     "OutcomeUnknown",
     "Position",
     "Proposal",

@@ -1,7 +1,7 @@
 """Values of the log: aggregates, commits to be written, commits as they were stored.
 
 A message on the stream is a *commit*: one or more events of one aggregate, in order, with the state of the aggregate after
-them. The last message on an aggregate's subject is therefore the aggregate (DESIGN, section 3).
+them. The last message on an aggregate's subject is therefore the aggregate (docs/explanation/event-log.md).
 """
 
 from __future__ import annotations
@@ -9,15 +9,13 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import attrs
 import msgspec
 
+from eventlog.support.chain import CommitLost, digest_of, lost
 from eventlog.support.trace import Trace
-
-if TYPE_CHECKING:
-    from eventlog.registry import Registry
 
 _CATEGORY = re.compile(r"[a-z][a-z0-9_]*\.[a-z][a-z0-9_]*")
 _TOKEN = re.compile(r"[A-Za-z0-9_-]{1,128}")
@@ -41,18 +39,18 @@ class AggregateId:
 
     @classmethod
     def parse(cls, subject: str) -> AggregateId:
-        """The aggregate whose subject this is. Raises ValueError where it is none."""
+        """The aggregate whose subject this is. Raises ValueError for any other text."""
         category, _, id_ = subject.rpartition(".")
         return cls(category, id_)
 
 
 @attrs.frozen(kw_only=True)
 class Context:
-    """What a command was issued in: travels with each event that it caused.
+    """The context of a command. Each event of the command has it.
 
-    `key` is the caller's idempotency key and `fingerprint` a digest of the request it came with; `correlation` is the
-    id of the request that all of this began with, `causation` the id of what directly led to it; `traceparent` is the
-    W3C trace context, carried as a message header.
+    `key` is the caller's idempotency key and `fingerprint` a digest of its request. `correlation` is the id of the first request,
+    `causation` the id of the direct cause. `traceparent` is the W3C trace context, carried as a message header. `actor` names the
+    caller of the command: `token:<id>:<name>`, `worker:<id>`, `local`; None is the service itself.
     """
 
     key: str | None = None
@@ -60,9 +58,10 @@ class Context:
     correlation: str | None = None
     causation: str | None = None
     traceparent: str | None = None
+    actor: str | None = None
 
     def in_new_span(self) -> Context:
-        """The same, in a new span of its trace: what is done now, as a consequence of what was done before."""
+        """The same context, in a new span of its trace, for work that follows from earlier work."""
         trace = Trace.parse(self.traceparent)
         return self if trace is None else attrs.evolve(self, traceparent=str(trace.child()))
 
@@ -77,7 +76,7 @@ class NewEvent:
 
 @attrs.frozen(kw_only=True)
 class NewCommit:
-    """What is to be written to one aggregate: a unique id, the time (aware, UTC), events in order, the state after them.
+    """A commit to be written to one aggregate: a unique id, the time (aware, UTC), events in order, the state after them.
 
     Two different contents must never share an id: the broker may drop the second one as a repetition.
     """
@@ -89,7 +88,7 @@ class NewCommit:
 
     @property
     def traceparent(self) -> str | None:
-        """The trace context that it is stored with: that of its first event that has one."""
+        """The trace context of the stored commit: from its first event that has one."""
         for event in self.events:
             if event.context.traceparent is not None:
                 return event.context.traceparent
@@ -100,20 +99,28 @@ class NewCommit:
 class Proposal:
     """A commit, the aggregate it belongs to, and the guard: there is no way to write without one.
 
-    `expected` is the sequence of the aggregate's last commit, 0 where it must not exist yet.
+    `expected` is the sequence of the aggregate's last commit, 0 if it must not exist yet; `prev` is the digest of that
+    commit (`Commit.digest`, `Appended.digest`), None if there is none or if it is not known. Of several proposals with one `key`
+    within the stream's `duplicate_window` one is stored, whatever their aggregates.
     """
 
     aggregate: AggregateId
     expected: int = attrs.field(validator=attrs.validators.ge(0))
     commit: NewCommit
+    prev: str | None = None
+    key: str | None = None
 
 
 @attrs.frozen
 class Appended:
-    """The stream sequence under which a commit is stored, and whether it had been stored by an earlier try."""
+    """The stream sequence under which a commit is stored, and whether it had been stored by an earlier try.
+
+    `digest` belongs to the commit as it is stored, for the next proposal of its aggregate.
+    """
 
     sequence: int
     replayed: bool = False
+    digest: str | None = attrs.field(default=None, eq=False)
 
 
 _EVENT = {"type": "t", "version": "v", "data": "d", "sealed": "p"}
@@ -122,6 +129,9 @@ _KEY = b'"key'
 _BEGIN, _END = b'{"id":"', b"}}"
 """Of each commit that `Registry.encode` has made."""
 _NOT_READ: Any = object()
+GUARD = "Nats-Expected-Last-Subject-Sequence"
+"""The header that the guard of an append travels in. The server keeps it with the message."""
+_GUARD = f"\r\n{GUARD}:".encode()
 
 
 class EventBody(msgspec.Struct, gc=False, frozen=True, omit_defaults=True, rename=_EVENT):
@@ -135,6 +145,7 @@ class EventBody(msgspec.Struct, gc=False, frozen=True, omit_defaults=True, renam
     correlation: str | None = None
     causation: str | None = None
     sealed: str | None = None
+    actor: str | None = None
 
 
 class StateBody(msgspec.Struct, gc=False, frozen=True, omit_defaults=True, rename={"version": "v", "data": "d"}):
@@ -144,18 +155,19 @@ class StateBody(msgspec.Struct, gc=False, frozen=True, omit_defaults=True, renam
     version: int = 1
 
 
-class CommitBody(msgspec.Struct, gc=False, frozen=True):
-    """A commit on the wire."""
+class CommitBody(msgspec.Struct, gc=False, frozen=True, kw_only=True, omit_defaults=True):
+    """A commit on the wire; `prev` is the digest of the aggregate's previous commit."""
 
     id: str
     at: datetime
+    prev: str | None = None
     events: list[EventBody]
     state: StateBody
 
 
 @attrs.frozen(order=True)
 class Position:
-    """Where an event stands: stream sequence of its commit and index in it (0 for the first). Text: `17` or `17.2`."""
+    """The place of an event: stream sequence of its commit and index in it (0 for the first). Text: `17` or `17.2`."""
 
     sequence: int
     index: int = 0
@@ -165,7 +177,7 @@ class Position:
 
     @classmethod
     def parse(cls, text: str) -> Position:
-        """The position that a text names. Raises ValueError where it names none."""
+        """The position that a text names. Raises ValueError if it names none."""
         if not re.fullmatch(r"[0-9]{1,19}(\.[0-9]{1,6})?", text):
             raise ValueError(f"not a position in the log: {text!r}")
         sequence, _, index = text.partition(".")
@@ -176,7 +188,7 @@ class Position:
 class RecordedEvent:
     """An event as it was stored, lifted to the newest version of its type.
 
-    Where personal fields are `sealed`, those of `data` are empty: `EventLog.reveal` opens them.
+    If personal fields are `sealed`, they are empty in `data`: `EventLog.reveal` opens them.
     """
 
     position: Position
@@ -186,18 +198,30 @@ class RecordedEvent:
     sealed: str | None = None
 
 
+class CommitDecoder(Protocol):
+    """Reads the parts of a stored commit: the registry of its types (`eventlog.registry.Registry`)."""
+
+    def decode_body(self, commit: Commit) -> CommitBody:
+        """The envelope. Raises UndecodableCommit."""
+
+    def decode_events(self, commit: Commit) -> Sequence[RecordedEvent]:
+        """The events. Raises UndecodableCommit."""
+
+    def decode_state(self, commit: Commit) -> Any:
+        """The state. Raises UndecodableCommit."""
+
+
 class Commit(msgspec.Struct, gc=False, eq=False):
     """A commit as it was stored, at one sequence of the stream.
 
     Decoding is lazy, since most readers look at a part only: `events` are decoded at each access, the state at the first. Both
-    raise UndecodableCommit where the bytes do not fit the registered types. `headers` is the header block as it was on the wire;
-    it is looked at only where the trace is asked for.
+    raise UndecodableCommit where the bytes do not fit the registered types. `headers` is the header block as it was on the wire.
     """
 
     sequence: int
     subject: str
     data: bytes
-    registry: Registry
+    registry: CommitDecoder
     headers: bytes | None = None
     _body: CommitBody | None = None
     _state: Any = _NOT_READ
@@ -249,14 +273,41 @@ class Commit(msgspec.Struct, gc=False, eq=False):
         return self.body.at
 
     @property
+    def digest(self) -> str:
+        """The digest of the stored bytes, computed at each access: the aggregate's next commit carries it as `prev`."""
+        return digest_of(self.subject, self.data)
+
+    @property
+    def lost(self) -> CommitLost | None:
+        """The event of a tombstone, which stands for a commit that was lost; None in every other commit."""
+        return lost(self.data)
+
+    @property
+    def prev(self) -> str | None:
+        """The digest of the aggregate's previous commit; None in the first one, and in commits of programs without a chain."""
+        return self.body.prev
+
+    @property
+    def is_guarded(self) -> bool:
+        """Whether it was appended under a guard. Messages that were published without the event log have none."""
+        return self.headers is not None and _GUARD in self.headers
+
+    @property
+    def guard(self) -> int | None:
+        """The sequence of the aggregate's previous commit by the guard it was stored under, 0 for none; None: no guard."""
+        _, found, rest = (self.headers or b"").partition(_GUARD)
+        text = rest.partition(b"\r\n")[0].strip()
+        return int(text) if found and text.isdigit() else None
+
+    @property
     def trace(self) -> Trace | None:
-        """The span in which it was decided, where it was decided in one; of several commands in one commit that of the first."""
+        """The span in which it was decided, if any; for several commands in one commit the first one's."""
         _, found, rest = (self.headers or b"").partition(b"\r\ntraceparent:")
         return Trace.parse(rest.partition(b"\r\n")[0].strip().decode(errors="replace")) if found else None
 
     @property
     def consequence(self) -> Context:
-        """The context of what this commit leads to: caused by it, in the same trace, for the same request."""
+        """The context for consequences of this commit: caused by it, in the same trace, for the same request."""
         trace = self.trace
         return Context(
             correlation=next((event.correlation for event in self.body.events if event.correlation is not None), None),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar, overload
 
 import attrs
 
@@ -15,27 +15,64 @@ C = TypeVar("C")
 E = TypeVar("E")
 
 
-@attrs.frozen
+@attrs.frozen(init=False)
 class Decider(Generic[S, C, E]):
-    """An aggregate's rules.
+    """The rules of one kind of aggregate.
 
-    `decide(command, state)` gives the events that a command leads to (none: nothing to do) or raises the service's domain
-    error; `evolve(state, event)` gives the state after an event. A state of None is an aggregate that does not exist yet.
-    `confirm(command, state)` gives the event that says that a command led to nothing. It is stored where the command has an
-    idempotency key: repeated when the state is another one, the command is known to have had its effect, which was none.
+    `category` is `<service>.<aggregate>`. `decide(command, state)` gives the events of a command (none: nothing to do) or raises
+    the service's domain error. `evolve(state, event)` gives the state after an event.
+
+    `initial` is the state of an aggregate without events: then `decide` and `evolve` always get a state. Without `initial` they
+    get None for such an aggregate, so that a rule can demand that it exists. Only states after events are stored.
+
+    `confirm(command, state)` gives the event for a command that changes nothing. It is stored if the command has an idempotency
+    key: if the command is repeated in another state, its effect (none) is known.
     """
 
     category: str
-    decide: Callable[[C, S | None], Sequence[E]]
-    evolve: Callable[[S | None, E], S]
+    decide: Callable[[C, Any], Sequence[E]]
+    evolve: Callable[[Any, E], S]
     confirm: Callable[[C, S], E] | None = None
+    initial: S | None = None
+
+    @overload
+    def __init__(
+        self,
+        category: str,
+        decide: Callable[[C, S | None], Sequence[E]],
+        evolve: Callable[[S | None, E], S],
+        confirm: Callable[[C, S], E] | None = None,
+    ) -> None: ...
+
+    @overload
+    def __init__(
+        self,
+        category: str,
+        decide: Callable[[C, S], Sequence[E]],
+        evolve: Callable[[S, E], S],
+        confirm: Callable[[C, S], E] | None = None,
+        *,
+        initial: S,
+    ) -> None: ...
+
+    def __init__(
+        self,
+        category: str,
+        decide: Callable[[C, Any], Sequence[E]],
+        evolve: Callable[[Any, E], S],
+        confirm: Callable[[C, S], E] | None = None,
+        *,
+        initial: S | None = None,
+    ) -> None:
+        self.__attrs_init__(category, decide, evolve, confirm, initial)
 
     def aggregate(self, id_: str) -> AggregateId:
         """The id of an aggregate of this kind."""
         return _aggregate(self.category, id_)
 
     def fold(self, events: Iterable[E], state: S | None = None) -> S | None:
-        """The state after these events."""
+        """The state after these events; `state` is the one before them, None for an aggregate without events."""
+        state = self.initial if state is None else state
         for event in events:
             state = self.evolve(state, event)
         return state
@@ -43,5 +80,5 @@ class Decider(Generic[S, C, E]):
 
 @lru_cache(maxsize=10_000)
 def _aggregate(category: str, id_: str) -> AggregateId:
-    """Checked once for many commands: what is asked for again is the same object, whose hash is known."""
+    """Checked once for many commands: a repeated object is the same one, whose hash is known."""
     return AggregateId(category, id_)

@@ -1,4 +1,4 @@
-"""The port of the event log: what writers and readers may rely on, whichever implementation stands behind it.
+"""The port of the event log: the promises to writers and readers, which every implementation keeps.
 
 Implementations: `eventlog.jetstream` (the product) and `eventlog.testing.memory` (public, for tests); both pass the same suite.
 """
@@ -19,7 +19,7 @@ DEADLINE = 15.0
 
 @attrs.frozen
 class Head:
-    """The ends of the log: its incarnation, the first sequence it has, the last one (first - 1 where it is empty)."""
+    """The ends of the log: its incarnation, the first sequence it has, the last one (first - 1 if it is empty)."""
 
     incarnation: str
     first: int
@@ -37,7 +37,9 @@ class EventLog(Protocol):
         """Store a commit, durably, if the aggregate's last sequence is still the expected one.
 
         Appending the same commit (by its id) again gives the same answer, `replayed`, however much later.
-        Raises Conflict, TooLarge, Unavailable (not stored), OutcomeUnknown (after `deadline` seconds without an answer).
+        Raises Conflict, TooLarge, Unavailable (not stored), OutcomeUnknown (after `deadline` seconds without an answer),
+        KeyTaken where another commit with the proposal's `key` was stored a moment ago, LogDamaged where the stream is not the
+        one that was read and written before.
         """
 
     async def append_together(self, proposals: Sequence[Proposal], *, deadline: float = DEADLINE) -> Sequence[Appended]:
@@ -49,8 +51,9 @@ class EventLog(Protocol):
     async def last(self, aggregate: AggregateId, *, up_to: int | None = None, consistent: bool = False) -> Commit | None:
         """The aggregate's last commit: its present state. With `up_to`, its last one at or below that sequence.
 
-        May be a moment old on a cluster: the guard of what is decided on it finds out. A refusal has no guard, so it is
-        decided on a `consistent` read, which the leader answers. Raises Unavailable.
+        May be a moment old on a cluster: the guard of an append finds out. A refusal has no guard, so it is
+        decided on a `consistent` read, which the leader answers. None is certain: a commit that is there and cannot be read
+        raises AggregateDamaged. Raises Unavailable.
         """
 
     async def at(self, sequence: int) -> Commit | None:
@@ -59,7 +62,7 @@ class EventLog(Protocol):
     async def decrypt(self, commit: Commit) -> Sequence[RecordedEvent]:
         """The events of one of its commits with their personal fields opened: ERASED where the person's key is gone.
 
-        SEALED where this log was given no keyring. Raises Unavailable, UndecodableCommit.
+        SEALED if this log was given no keyring. Raises Unavailable, UndecodableCommit.
         """
 
     def history(self, aggregate: AggregateId, *, after: int = 0) -> AsyncIterator[Commit]:
@@ -73,13 +76,16 @@ class EventLog(Protocol):
         aggregate: AggregateId | None = None,
         batch: int = 1000,
         incarnation: str | None = None,
+        proof: str | None = None,
     ) -> AsyncIterator[Sequence[Commit]]:
         """The commits above sequence `after`, in order, in lists of 1 to `batch`: as many as there are, then live ones.
 
-        Ends after sequence `until` where one is given (at once where nothing is left to read), else never: it goes on over
-        reconnects and restarts of the broker, waiting as long as it takes. `aggregate` leaves only that one's commits in.
-        Without it no sequence is left out: raises SequenceGap where one is missing, LogTruncated where `after` is before the
-        first or behind the last one, IncarnationChanged where the stream is created anew meanwhile, or is not `incarnation`.
+        Ends after sequence `until` if one is given (at once if no commit is left to read), else never: it continues over
+        reconnects and restarts of the broker, without a time limit. `aggregate` leaves only that one's commits in.
+        Without it no sequence is left out: raises SequenceGap if one is missing, LogTruncated if `after` is before the
+        first or behind the last one, IncarnationChanged if the stream is recreated while it is read, or is not `incarnation`,
+        LogDiverged if the commit that was read last is another one when reading resumes after an interruption. `proof` is the
+        digest of the commit at `after`, for a reader that has read it before: then it is also compared at the beginning.
         Reads no further ahead than a few lists: memory is bounded however long the log is.
         """
 

@@ -23,8 +23,9 @@ from eventlog.commit import (
     RecordedEvent,
     StateBody,
 )
-from eventlog.errors import UndecodableCommit
+from eventlog.errors import StateLost, UndecodableCommit
 from eventlog.privacy.fields import PersonalFields, person_of, personal_fields
+from eventlog.support.chain import CommitLost
 
 T = TypeVar("T")
 Upcaster = Callable[[dict[str, Any]], dict[str, Any]]
@@ -53,11 +54,21 @@ class _Type:
         return msgspec.convert(fields, self.cls)
 
 
+_LOST = "CommitLost"
+_OF_EVERY_LOG = {_LOST: _Type(_LOST, 1, CommitLost, msgspec.json.Decoder(CommitLost))}
+_NOTHING = b"null"
+
+
+def _unchanged(fields: dict[str, Any]) -> dict[str, Any]:
+    return fields
+
+
 class Registry:
     """The event and state types of one stream.
 
     Events are registered under a stable name, states under the category of their aggregate, both with a version that starts at 1.
-    An upcaster lifts the plain JSON fields of one version to the next; it is called when an old commit is read.
+    An upcaster lifts the plain JSON fields of one version to the next; it is called when an old commit is read. Versions in
+    `reads` need none: since then only fields with defaults were added.
     """
 
     def __init__(self) -> None:
@@ -67,21 +78,24 @@ class Registry:
         self._encoder = msgspec.json.Encoder()
         self._body = msgspec.json.Decoder(CommitBody)
 
-    def event(self, name: str, *, version: int = 1) -> Callable[[type[T]], type[T]]:
+    def event(self, name: str, *, version: int = 1, reads: Sequence[int] = ()) -> Callable[[type[T]], type[T]]:
         """Class decorator: registers a frozen attrs class as the newest version of an event type."""
-        return lambda cls: self._register(self._events, name, version, cls)
+        return lambda cls: self._register(self._events, name, version, reads, cls)
 
-    def state(self, category: str, *, version: int = 1) -> Callable[[type[T]], type[T]]:
+    def state(self, category: str, *, version: int = 1, reads: Sequence[int] = ()) -> Callable[[type[T]], type[T]]:
         """Class decorator: registers a frozen attrs class as the newest version of a category's state."""
-        return lambda cls: self._register(self._states, category, version, cls)
+        return lambda cls: self._register(self._states, category, version, reads, cls)
 
-    def _register(self, types: dict[str, _Type], name: str, version: int, cls: type[T]) -> type[T]:
+    def _register(self, types: dict[str, _Type], name: str, version: int, reads: Sequence[int], cls: type[T]) -> type[T]:
         if name in types or cls in self._names:
             raise ValueError(f"{name} or {cls.__name__} is registered twice")
         personal = personal_fields(cls)
         if personal is not None and types is self._states:
             raise ValueError(f"{cls.__name__}: a state has no personal fields, they are in events alone")
-        types[name] = self._names[cls] = _Type(name, version, cls, msgspec.json.Decoder(cls), personal=personal)
+        if not all(1 <= one < version for one in reads):
+            raise ValueError(f"{name}: versions before {version} can be read as they are, not {', '.join(map(str, reads))}")
+        upcasters: dict[int, Upcaster] = dict.fromkeys(reads, _unchanged)
+        types[name] = self._names[cls] = _Type(name, version, cls, msgspec.json.Decoder(cls), upcasters, personal)
         return cls
 
     def upcast(self, name: str, from_version: int) -> Callable[[Upcaster], Upcaster]:
@@ -100,14 +114,26 @@ class Registry:
         """Name (or category), newest version and class of everything registered: states after events."""
         return [(t.name, t.version, t.cls) for t in (*self._events.values(), *self._states.values())]
 
-    def encode(self, commit: NewCommit, sealed: Sequence[str | None] = ()) -> bytes:
+    @property
+    def categories(self) -> Sequence[str]:
+        """The categories of the aggregates whose states are registered."""
+        return tuple(self._states)
+
+    def commit(self, sequence: int, subject: str, data: bytes, headers: bytes | None = None) -> Commit:
+        """A stored commit that is read with these types: its sequence, the subject of its aggregate, its bytes, its headers."""
+        return Commit(sequence, subject, data, self, headers)
+
+    def encode(self, commit: NewCommit, sealed: Sequence[str | None] = (), prev: str | None = None) -> bytes:
         """The bytes of a commit; `sealed` are the personal fields of its events (`eventlog.privacy.encryption`).
+
+        `prev` is the digest of the aggregate's previous commit.
 
         Raises ValueError for an event or a state whose class is not registered, and for personal fields that are not sealed.
         """
         body = CommitBody(
             id=commit.id,
             at=commit.at,
+            prev=prev,
             events=[self._encode_event(event, text) for event, text in zip_longest(commit.events, sealed)],
             state=StateBody(self._raw(commit.state), self._type_of(commit.state).version),
         )
@@ -129,6 +155,7 @@ class Registry:
             context.correlation,
             context.causation,
             sealed,
+            context.actor,
         )
 
     def personal_fields(self, event: Any) -> PersonalFields | None:
@@ -165,16 +192,18 @@ class Registry:
     def decode_events(self, commit: Commit) -> Sequence[RecordedEvent]:
         """The events of a stored commit. Raises UndecodableCommit."""
         where = f"sequence {commit.sequence}, event"
+        types = self._events if commit.lost is None else _OF_EVERY_LOG
         return tuple(
             RecordedEvent(
                 Position(commit.sequence, index),
                 event.type,
-                self._decode(self._events, event.type, event.version, event.data, where),
+                self._decode(types, event.type, event.version, event.data, where),
                 Context(
                     key=event.key,
                     fingerprint=event.fingerprint,
                     correlation=event.correlation,
                     causation=event.causation,
+                    actor=event.actor,
                 ),
                 event.sealed,
             )
@@ -182,7 +211,9 @@ class Registry:
         )
 
     def decode_state(self, commit: Commit) -> Any:
-        """The state in a stored commit. Raises UndecodableCommit."""
+        """The state in a stored commit. Raises UndecodableCommit, StateLost."""
+        if (lost := commit.lost) is not None and bytes(commit.body.state.data) == _NOTHING:
+            raise StateLost(lost)
         state, where = commit.body.state, f"sequence {commit.sequence}, state"
         return self._decode(self._states, commit.category, state.version, state.data, where)
 

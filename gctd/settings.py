@@ -1,27 +1,20 @@
-"""Every setting of the tracker, in one place: the server's, the worker's, and those of the commands that ask a server.
+"""Every setting of the tracker, in one place: the settings of the server, of the worker, and of the commands that ask a server.
 
 A setting comes from its flag, else from `GCTD_<NAME>` in the environment, else from `.gctd.yaml` (in the working directory, or in
-the home directory), else it has the default given here. `gctd config show` says which.
+the home directory), else it has the default given here. `gctd config show` prints the source of each.
 """
 
 from __future__ import annotations
 
-import os
-from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import attrs
 from platformdirs import user_cache_path, user_data_path
 
-from terminalkit.config import loading as layers
-from terminalkit.config.loading import SettingInfo, SettingsError, SettingValue, setting, settings
+from terminalkit.config.loading import SettingsSource, setting, settings
 
-__all__ = ["FILE", "PREFIX", "Loaded", "Settings", "SettingsError", "describe", "load"]
-
-PREFIX = "GCTD"
-FILE = ".gctd.yaml"
-
+_MONITORING = "^https?://[^ ,]+(, *https?://[^ ,]+)*$"
 _SIZE = "^[1-9][0-9]{0,15}(KiB|MiB|GiB|TiB)?$"
 _UNITS = {"KiB": 1024, "MiB": 1024**2, "GiB": 1024**3, "TiB": 1024**4}
 
@@ -36,10 +29,15 @@ def _cache() -> Path:
 
 @settings
 class Settings:
-    """What can be set. Durations are in seconds inside, and written as in `90s`, `10m`, `1h30m`."""
+    """The settings. Durations are in seconds internally, and written as in `90s`, `10m`, `1h30m`."""
 
     # Where things are
     nats_url: str = setting(default="nats://nats.infra.svc:4222", help="Address of the broker.")
+    monitoring_url: str | None = setting(
+        default=None,
+        pattern=_MONITORING,
+        help="Address of nats-server's monitoring port, or several with commas between: there it shows its health.",
+    )
     database_url: str = setting(default=attrs.Factory(_database), help="Database of the read model: sqlite:PATH or postgresql:.")
     cache_directory: Path = setting(default=attrs.Factory(_cache), help="Where workers keep clones, builds and their locks.")
     url: str = setting(default="http://127.0.0.1:8080", help="Address of the server that commands ask.")
@@ -47,11 +45,24 @@ class Settings:
     # The server
     host: str = setting(default="127.0.0.1", min_length=1, help="Address to listen on.")
     port: int = setting(default=8080, ge=0, le=65_535, help="Port to listen on; 0 for a free one.")
-    allowed_hosts: tuple[str, ...] = setting(default=(), help="Host names under which the server may be asked, beside loopback.")
+    allowed_hosts: tuple[str, ...] = setting(
+        default=(), help="Host names that requests may use for the server, besides loopback."
+    )
     auth_token: str | None = setting(
         default=None, secret=True, min_length=8, help="Bearer token that the server wants, and that commands send."
     )
+    require_tokens: bool = setting(default=False, help="Ask for a token on loopback as well.")
+    insecure: bool = setting(default=False, help="Serve every client without a token, on any address.")
+    trusted_proxies: tuple[str, ...] = setting(
+        default=(), help="Addresses and networks of proxies whose X-Forwarded headers are believed."
+    )
+    tls_certificate: Path | None = setting(default=None, help="Certificate for https, in PEM, with its chain.")
+    tls_key: Path | None = setting(default=None, help="Key of the certificate, in PEM, without a password.")
     public_badges: bool = setting(default=False, help="Badges without the token, for pages that cannot send it.")
+    read_timeout: float = setting(default=15.0, duration=True, ge=0.1, le=3600, help="Longest time for a request to arrive.")
+    write_timeout: float = setting(default=15.0, duration=True, ge=0.1, le=3600, help="Longest time for a client to take data.")
+    idle_timeout: float = setting(default=60.0, duration=True, ge=0.1, le=86_400, help="End of a connection without requests.")
+    shutdown_timeout: float = setting(default=30.0, duration=True, ge=0, le=3600, help="Time for open requests at the end.")
     max_lag: float = setting(
         default=30.0, duration=True, ge=1, help="Lag of the read model from which on the server is not ready."
     )
@@ -68,11 +79,25 @@ class Settings:
     )
     git_timeout: float = setting(default=600.0, duration=True, ge=1, le=86_400, help="Longest that one command of git may take.")
 
+    check_updates_every: float = setting(
+        default=0.0,
+        duration=True,
+        ge=0,
+        le=2_592_000,
+        help="How often the server checks all tracked refs and queues analyses of new commits; 0: never.",
+    )
+
     # Workers
     worker_id: str | None = setting(
         default=None, pattern="^[A-Za-z0-9_-]{1,64}$", help="Name of the worker; by default made from its host's and its cache's."
     )
-    concurrency: int = setting(default=1, ge=1, le=256, help="Jobs that a worker does at a time.")
+    concurrency: int = setting(default=1, ge=1, le=256, help="Scans that a worker does at a time.")
+    fast_concurrency: int = setting(
+        default=1,
+        ge=0,
+        le=64,
+        help="Discoveries and scorings of stored profiles that a worker does at a time, in addition to scans.",
+    )
     presence_ttl: float = setting(
         default=15.0, duration=True, ge=1, le=600, help="How long a worker that is not heard of counts as present."
     )
@@ -80,23 +105,29 @@ class Settings:
         default=30.0, duration=True, ge=0, le=86_400, help="How long a worker that is stopped may finish what it does."
     )
 
-    # What workers keep
+    # Limits of workers' caches
     clones_max_bytes: str = setting(default="10GiB", pattern=_SIZE, help="Size that the clones in the cache may have.")
     builds_max_bytes: str = setting(
-        default="20GiB", pattern=_SIZE, help="Size that what Go has built and downloaded may have in the cache."
+        default="20GiB", pattern=_SIZE, help="Size that Go's builds and downloads may have in the cache."
     )
-    keep_free_bytes: str = setting(default="2GiB", pattern=_SIZE, help="What the cache leaves free on its disk.")
+    toolchains_max_bytes: str = setting(
+        default="2GiB", pattern=_SIZE, help="Size that Go toolchains that modules asked for may have in the cache; eight at most."
+    )
+    keep_free_bytes: str = setting(default="2GiB", pattern=_SIZE, help="Space that the cache leaves free on its disk.")
 
-    # What a repository's code may do
+    # Rights of a repository's code
     sandbox: Literal["auto", "require", "off"] = setting(
-        default="auto", help="Sandbox for what repositories run; auto: where the host has one; require: no worker without."
+        default="auto", help="Sandbox for code of repositories; auto: if the host has one, require: no worker without."
     )
     cgo: Literal["auto", "on", "off"] = setting(default="auto", help="Builds with C code (CGO_ENABLED); auto: as Go decides.")
-    test_network: bool = setting(default=False, help="The network for tests, too; without a sandbox they have it.")
+    go_toolchains: Literal["auto", "local"] = setting(
+        default="auto", help="Newer Go for modules that ask for it; auto: official toolchains of the module proxy, local: none."
+    )
+    test_network: bool = setting(default=False, help="Network for tests in a sandbox; without a sandbox they always have it.")
 
-    # What repositories may be
-    allow_local: bool = setting(default=False, help="Repositories on the local disk, too.")
-    allow_ssh: bool = setting(default=False, help="Repositories over ssh, too.")
+    # Rules for repositories
+    allow_local: bool = setting(default=False, help="Allow repositories on the local disk.")
+    allow_ssh: bool = setting(default=False, help="Allow repositories over ssh.")
     private_hosts: tuple[str, ...] = setting(
         default=(), help="Repository hosts on private networks that are allowed: names, addresses, networks."
     )
@@ -118,9 +149,17 @@ class Settings:
     # Git hosts
     git_metadata: bool = setting(default=True, help="Stars, forks, language and license from the API of a repository's host.")
     git_hosts: tuple[str, ...] = setting(
-        default=(), help="Git hosts with an API, beside github.com and gitlab.com: HOST=github, HOST=gitlab or HOST=KIND@URL."
+        default=(), help="Further git hosts with an API: HOST=github, HOST=gitlab or HOST=KIND@URL."
     )
     git_host_tokens: tuple[str, ...] = setting(default=(), secret=True, help="Tokens for the APIs of git hosts: HOST=TOKEN.")
+
+    # Forges
+    forges_file: Path | None = setting(
+        default=None, help="File with the forges that send webhooks and get the results: addresses, tokens and secrets, in YAML."
+    )
+    public_url: str | None = setting(
+        default=None, pattern="^https?://[^ ]+$", help="Address of the dashboard, for links in commit statuses."
+    )
 
     # The broker's streams
     replicas: int = setting(default=1, ge=1, le=5, help="Servers that hold each stream: 1, or 3 on a cluster.")
@@ -145,28 +184,5 @@ def size(text: str) -> int:
     return next((int(text.removesuffix(unit)) * factor for unit, factor in _UNITS.items() if text.endswith(unit)), 0) or int(text)
 
 
-@attrs.frozen
-class Loaded:
-    """The settings of a process, and each as it is shown: secrets masked, with the source it comes from."""
-
-    settings: Settings
-    shown: Sequence[SettingValue]
-
-
-def describe(name: str) -> SettingInfo:
-    """What is to be said of a setting in the help of a command."""
-    return layers.describe(Settings, name, prefix=PREFIX)
-
-
-def load(flags: Mapping[str, Any] | None = None, *, file: Path | None = None) -> Loaded:
-    """The settings of this process: `flags` by name (None: not given), environment, `file` or the one that is found, defaults.
-
-    Raises terminalkit.config.loading.SettingsError, which names every value that cannot be right and where it stands.
-    """
-    loaded = layers.load(Settings, prefix=PREFIX, flags=flags or {}, env=os.environ, file=file or _found())
-    return Loaded(loaded.values, loaded.show())
-
-
-def _found() -> Path | None:
-    """The settings file of the working directory, else of the home directory, where there is one."""
-    return next((place for place in (Path(FILE), Path.home() / FILE) if place.is_file()), None)
+SETTINGS = SettingsSource(Settings, "GCTD", ".gctd.yaml")
+"""Sources of the settings: flags, variables, the file, defaults."""

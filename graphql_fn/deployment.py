@@ -22,9 +22,9 @@ class InTheWay(GraphqlFnError):
 
 
 def write_folder(directory: Path, *, distribution: str) -> list[Path]:
-    """Write the folder; gives its files. The libraries are those that the installed `distribution` requires.
+    """Write the folder; gives its files. The libraries are the requirements of the installed `distribution`.
 
-    Raises InTheWay where the directory has something in it, OSError where it cannot be written.
+    Raises InTheWay if the directory has something in it, OSError if it cannot be written.
     """
     if directory.exists() and any(directory.iterdir()):
         raise InTheWay(f"{directory} is not empty")

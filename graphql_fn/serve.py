@@ -7,49 +7,53 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from importlib.metadata import version
 
 import attrs
-import structlog
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from graphql_fn.core.evaluator import Evaluator
 from graphql_fn.core.function import Function
 from graphql_fn.core.hello import HELLO
+from graphql_fn.http.access import GatewayAccess
 from graphql_fn.http.gateway import TABLE, Gateway, pages
 from graphql_fn.settings import Settings
 from httpkit.application import build_application
 from httpkit.edge import Edge
 from httpkit.ops.health import Health
-from httpkit.server.guard import Guard, allowed_hosts
-from httpkit.server.serving import ListenAddress, ServerLimits, serving, termination
+from httpkit.server.serving import ListenAddress
 from httpkit.sse.single import Streams
+from servicekit import process
+from servicekit.access.model import TokenModel
 from servicekit.replica import ReadReplica, connected
-
-_log = structlog.get_logger(__name__)
+from servicekit.settings import check_reachable, guard_of, shared_token
 
 _PROBES = {"/livez": "live", "/health": "live", "/readyz": "ready", "/_/health": "live", "/_/ready": "ready"}
 """The last two are the function platform's."""
 
 
 async def serve(settings: Settings, *, on_ready: Callable[[ListenAddress], None]) -> None:
-    """Run the gateway until SIGINT or SIGTERM; `on_ready` is told the address when requests are answered.
+    """Run the gateway until SIGINT or SIGTERM; `on_ready` gets the address when requests are answered.
 
-    Raises EventLogError where the broker is not there.
+    Raises EventLogError if the broker is not there.
     """
+    await process.serve(settings, _opened(settings), on_ready=on_ready)
+
+
+@asynccontextmanager
+async def _opened(settings: Settings) -> AsyncIterator[process.Application]:
     edge = Edge(
         title="graphql-fn",
         version=version("gctd"),
         description="GraphQL functions: a query in, its result out.",
-        guard=Guard(hosts=allowed_hosts(settings.host, settings.allowed_hosts), token=settings.auth_token),
         max_body=settings.max_body,
         body_deadline=settings.read_timeout,
         time_limit=settings.query_timeout + settings.read_timeout,
     )
-    limits = ServerLimits(
-        idle=settings.idle_timeout, read=settings.read_timeout, write=settings.write_timeout, shutdown=settings.shutdown_timeout
-    )
-    async with AsyncExitStack() as stack:
-        signalled = stack.enter_context(termination())
-        models = await stack.enter_async_context(_read_models(settings))
+    async with _read_models(settings) as models:
+        # The services issue the tokens: if they have issued none, every request is refused.
+        check_reachable(settings, has_tokens=bool(models), program=None)
+        directories = {model.tokens.service: model.onlooker.directory(model.tokens) for model in models}
+        access = GatewayAccess(directories, shared=shared_token(settings))
+        edge = attrs.evolve(edge, guard=guard_of(settings, access, name="graphql"))
         functions = (HELLO, *(model.function for model in models))
         evaluators = [
             Evaluator(each, settings.limits, introspection=settings.introspection, suggestions=settings.suggestions)
@@ -57,16 +61,17 @@ async def serve(settings: Settings, *, on_ready: Callable[[ListenAddress], None]
         ]
         page = pages()
         gateway = Gateway(
-            evaluators, edge.metrics.registry, page=page.by_path["/"], streams=Streams(most=settings.max_subscribers)
+            evaluators,
+            edge.metrics.registry,
+            page=page.by_path["/"],
+            streams=Streams(most=settings.max_subscribers),
+            owners={model.function.name: model.tokens.service for model in models},
         )
         edge.metrics.registry.register(ReadModelFigures(models))
         checks = {name: check for model in models for name, check in model.onlooker.checks().items()}
         app = build_application(TABLE, gateway, edge, health=Health(checks), probes=_PROBES, pages=page)
         app.on_shutdown.append(gateway.streams.close)
-        address = await stack.enter_async_context(serving(app, edge, host=settings.host, port=settings.port, limits=limits))
-        on_ready(address)
-        received = await signalled
-        _log.info("ending", signal=received.name)
+        yield app, edge
 
 
 @attrs.frozen
@@ -75,11 +80,12 @@ class _Model:
 
     onlooker: ReadReplica
     function: Function
+    tokens: TokenModel
 
 
 @asynccontextmanager
 async def _read_models(settings: Settings) -> AsyncIterator[Sequence[_Model]]:
-    """Those that the settings name, their events followed."""
+    """The functions that the settings name, with their events followed."""
     models: list[_Model] = []
     async with AsyncExitStack() as stack:
         broker = None
@@ -88,14 +94,16 @@ async def _read_models(settings: Settings) -> AsyncIterator[Sequence[_Model]]:
         # Each brings its service's domain with it: only what is served is loaded.
         if settings.pantry_database is not None:
             from graphql_fn.readmodels import pantry  # noqa: PLC0415 - see above
+            from pantry.readmodel.model import ACCESS as PANTRY_ACCESS  # noqa: PLC0415 - likewise
 
             found = pantry.onlooker(settings.pantry_database, broker, max_lag=settings.max_lag)
-            models.append(_Model(found, pantry.function(found)))
+            models.append(_Model(found, pantry.function(found), PANTRY_ACCESS))
         if settings.tracker_database is not None:
-            from graphql_fn.readmodels import tracker  # noqa: PLC0415 - see above
+            from gctd.readmodel.model import ACCESS as TRACKER_ACCESS  # noqa: PLC0415 - see above
+            from graphql_fn.readmodels import tracker  # noqa: PLC0415 - likewise
 
             found = tracker.onlooker(settings.tracker_database, broker, max_lag=settings.max_lag)
-            models.append(_Model(found, tracker.function(found)))
+            models.append(_Model(found, tracker.function(found), TRACKER_ACCESS))
         for model in models:
             await stack.enter_async_context(model.onlooker.running())
         yield models
@@ -103,7 +111,7 @@ async def _read_models(settings: Settings) -> AsyncIterator[Sequence[_Model]]:
 
 @attrs.frozen(eq=False)
 class ReadModelFigures(Collector):
-    """What the read models were asked, and how they are."""
+    """Figures of the queries of the read models, and of their state."""
 
     _models: Sequence[_Model]
 

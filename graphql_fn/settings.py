@@ -2,35 +2,39 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from graphql_fn.core.limits import QueryLimits
-from terminalkit.config import loading as layers
-from terminalkit.config.loading import LoadedSettings, SettingInfo, setting, settings
+from terminalkit.config.loading import SettingsSource, setting, settings
 
-PREFIX = "GRAPHQL"
-FILE = ".graphql-fn.yaml"
 _LIMITS = QueryLimits()
 
 
 @settings
 class Settings:
-    """What can be set. Durations are in seconds inside, and written as in `90s`, `10m`, `1h30m`."""
+    """The settings. Durations are in seconds inside, and written as in `90s`, `10m`, `1h30m`."""
 
     host: str = setting(default="127.0.0.1", min_length=1, help="Address to listen on.")
     port: int = setting(default=8080, ge=0, le=65_535, help="Port to listen on; 0 for a free one.")
-    allowed_hosts: tuple[str, ...] = setting(default=(), help="Host names under which the gateway may be asked, beside loopback.")
+    allowed_hosts: tuple[str, ...] = setting(
+        default=(), help="Host names under which the gateway may be asked, in addition to loopback."
+    )
     auth_token: str | None = setting(default=None, secret=True, min_length=8, help="Bearer token that the gateway wants.")
+    require_tokens: bool = setting(default=False, help="Ask for a token on loopback as well.")
+    insecure: bool = setting(default=False, help="Serve every client without a token, on any address.")
+    trusted_proxies: tuple[str, ...] = setting(
+        default=(), help="Addresses and networks of proxies whose X-Forwarded headers are believed."
+    )
+    tls_certificate: Path | None = setting(default=None, help="Certificate for https, in PEM, with its chain.")
+    tls_key: Path | None = setting(default=None, help="Key of the certificate, in PEM, without a password.")
     read_timeout: float = setting(default=15.0, duration=True, ge=0.1, le=3600, help="Longest that a request may take to arrive.")
     write_timeout: float = setting(default=15.0, duration=True, ge=0.1, le=3600, help="Longest that a client may take an answer.")
     idle_timeout: float = setting(default=60.0, duration=True, ge=0.1, le=86_400, help="When a connection without requests ends.")
     shutdown_timeout: float = setting(default=30.0, duration=True, ge=0, le=3600, help="Time for open requests at the end.")
     max_body: int = setting(default=_LIMITS.source, ge=1, le=16 * 1024**2, help="Longest body, in bytes.")
     max_tokens: int = setting(default=_LIMITS.tokens, ge=1, le=100_000, help="Tokens that a query may have.")
-    max_depth: int = setting(default=_LIMITS.depth, ge=1, le=50, help="How deep fields may stand inside fields.")
+    max_depth: int = setting(default=_LIMITS.depth, ge=1, le=50, help="Depth of nested fields.")
     max_aliases: int = setting(default=_LIMITS.aliases, ge=0, le=10_000, help="Fields that a query may rename.")
     max_root_fields: int = setting(default=_LIMITS.root_fields, ge=1, le=10_000, help="Fields that an operation itself may have.")
     max_errors: int = setting(default=_LIMITS.errors, ge=1, le=10_000, help="Errors that a result tells of.")
@@ -51,7 +55,7 @@ class Settings:
     )
     introspection: bool = setting(default=True, help="Whether the schema may be asked for.")
     suggestions: bool | None = setting(
-        default=None, help="Whether messages suggest names that are close; as introspection where it is not set."
+        default=None, help="Whether messages suggest names that are close; as introspection if it is not set."
     )
     log_level: Literal["debug", "info", "warning", "error"] = setting(default="info", help="Least level that is logged.")
     log_format: Literal["auto", "json", "text"] = setting(
@@ -74,19 +78,5 @@ class Settings:
         )
 
 
-def load(flags: Mapping[str, Any] | None = None, *, file: Path | None = None) -> LoadedSettings[Settings]:
-    """The settings of this process: `flags` by name (None: not given), environment, `file` or the one that is found, defaults.
-
-    Raises terminalkit.config.loading.SettingsError, which names every value that cannot be right and where it stands.
-    """
-    return layers.load(Settings, prefix=PREFIX, flags=flags or {}, env=os.environ, file=file or _found())
-
-
-def _found() -> Path | None:
-    """The settings file of the working directory, else of the home directory, where there is one."""
-    return next((place for place in (Path(FILE), Path.home() / FILE) if place.is_file()), None)
-
-
-def describe(name: str) -> SettingInfo:
-    """What is to be said of a setting in the help of a command."""
-    return layers.describe(Settings, name, prefix=PREFIX)
+SETTINGS = SettingsSource(Settings, "GRAPHQL", ".graphql-fn.yaml")
+"""Where the settings come from: flags, variables, the file, defaults."""

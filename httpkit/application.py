@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from http import HTTPStatus
 from typing import TypeVar
 
+import attrs
 from aiohttp import web
 
 from httpkit.edge import Edge, EdgePolicy, Handler, Pipeline, add_headers
@@ -13,7 +14,7 @@ from httpkit.messages import openapi
 from httpkit.operation import Operation
 from httpkit.ops.health import Health
 from httpkit.routes import Route
-from httpkit.static.pages import Pages
+from httpkit.static.pages import Asset, Pages
 
 S = TypeVar("S")
 _PROBE = EdgePolicy(open=True, capped=False, quiet=True)
@@ -35,8 +36,8 @@ class _Table:
         if method == "GET" and head:
             methods["HEAD"] = handler, policy
 
-    def install(self, app: web.Application, entrance: Pipeline) -> None:
-        """Register all, literal paths before those with parameters, so that the order of the table does not matter."""
+    def install(self, app: web.Application, entrance: Pipeline, missing: Asset | None) -> None:
+        """Register all routes, literal paths before paths with parameters, so that the order of the table does not matter."""
         for path in sorted(self._paths, key=lambda path: [("{" in part, part) for part in path.split("/")]):
             resource = app.router.add_resource(path)
             for method, (handler, policy) in self._paths[path].items():
@@ -45,11 +46,24 @@ class _Table:
             resource.add_route("OPTIONS", entrance.before(_options(", ".join(methods)), _OPEN, path))
             # A literal path keeps its other methods to itself: a path with parameters that fits it too is not asked.
             resource.add_route("*", entrance.before(_not_allowed(methods), EdgePolicy(), path))
-        app.router.add_route("*", r"/{path:(?s:.*)}", entrance.before(_not_found, EdgePolicy(), "unmatched"))
+        wants_page = _wants_page if missing is not None else False
+        app.router.add_route(
+            "*", r"/{path:(?s:.*)}", entrance.before(_not_found(missing), EdgePolicy(open=wants_page), "unmatched")
+        )
 
 
-async def _not_found(_: web.Request) -> web.Response:
-    raise web.HTTPNotFound
+def _wants_page(request: web.Request) -> bool:
+    """Whether a browser goes to an address, in contrast to a program that asks for data."""
+    return request.method in ("GET", "HEAD") and "text/html" in request.headers.get("Accept", "")
+
+
+def _not_found(missing: Asset | None) -> Handler:
+    async def not_found(request: web.Request) -> web.Response:
+        if missing is None or not _wants_page(request):
+            raise web.HTTPNotFound
+        return missing.not_found()
+
+    return not_found
 
 
 def _options(allow: str) -> Handler:
@@ -81,13 +95,18 @@ def build_application(
     table that cannot be served or described.
     """
     operations: list[Operation[S]] = [Operation(route, services, edge) for route in table]
-    if edge.guard.token is not None:
+    if edge.guard.knows_tokens:
         operations.extend(Operation(route, services, edge) for route in edge.guard.routes(edge.session_path))
     found = _Table()
     for operation in operations:
         route = operation.route
-        policy = _STREAM if route.is_stream else EdgePolicy(open=route.open, streams=route.streams)
-        found.add(route.method, route.path, operation.handle, policy, head=not route.is_stream)
+        policy = (
+            attrs.evolve(_STREAM, scope=route.scope)
+            if route.is_stream
+            else EdgePolicy(open=route.open, streams=route.streams, scope=route.scope)
+        )
+        for path in (route.path, f"{route.path}/") if edge.trailing_slash else (route.path,):
+            found.add(route.method, path, operation.handle, policy, head=not route.is_stream)
     for path, probe in (probes or {"/livez": "live", "/health": "live", "/readyz": "ready"}).items():
         found.add("GET", path, health.live if probe == "live" else health.ready, _PROBE)
     found.add("GET", edge.metrics_path, edge.metrics.answer, EdgePolicy(capped=False, quiet=True))
@@ -95,7 +114,7 @@ def build_application(
     for path, asset in pages.by_path.items() if pages is not None else ():
         found.add("GET", path, asset.answer, _OPEN)
     app = web.Application(client_max_size=edge.max_body)
-    found.install(app, Pipeline(edge))
+    found.install(app, Pipeline(edge), pages.missing if pages is not None else None)
     app.on_response_prepare.append(add_headers)
     return app
 

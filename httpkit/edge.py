@@ -1,4 +1,4 @@
-"""What every request passes through: id and trace, guards, the cap on concurrency, errors made problems, a log line, metrics."""
+"""The pipeline of every request: id and trace, guards, the cap on concurrency, errors as problems, a log line, metrics."""
 
 from __future__ import annotations
 
@@ -22,8 +22,10 @@ from httpkit.errors import HttpkitError
 from httpkit.messages.body import ClientGone
 from httpkit.ops.metrics import Metrics
 from httpkit.problems import Busy, Problems
+from httpkit.server.callers import CALLER, Caller, Scope
 from httpkit.server.guard import Guard
 from httpkit.server.reply import HEADERS, REQUEST_ID, REQUEST_ID_HEADER, SERVER_TIMING_HEADER, TRACEPARENT
+from httpkit.server.revocation import ends_with_its_token
 
 log = structlog.get_logger(__name__)
 
@@ -43,13 +45,16 @@ _HEADERS = tuple((istr(name), value) for name, value in HEADERS.items())
 
 @attrs.frozen(kw_only=True)
 class Edge:
-    """What the edge of one service is like.
+    """Settings of the edge of one service.
 
-    `error_key` is the specification's name for the text of an error; `invalid` the status where a body can be read and cannot be
+    `error_key` is the member that has the text of an error; `invalid` the status if a body can be read and cannot be
     right. Limits: `max_body` in bytes, `body_deadline` and `time_limit` (of a handler) in seconds, `max_in_flight` requests at a
     time, streams and probes not counted. `examples` are answers for the document, by the names of handlers. `position` gives the
-    sequence up to which the read model has come, `wait_for` waits until it has come to one (raising an error with status 503
-    where that takes too long, 409 where the log has no such sequence).
+    sequence that the read model has reached. `wait_for` waits until it has reached a sequence. It raises an error with status 503
+    if that takes too long, and 409 if the log has no such sequence.
+
+    For clients of other programs: media types in `also_json` count as JSON, and `trailing_slash` serves each path of the table
+    with a slash at its end as well. `refuse_unknown_query`: a query parameter that the request class does not have is an error.
     """
 
     title: str
@@ -69,6 +74,9 @@ class Edge:
     openapi_path: str = "/api/openapi.json"
     metrics_path: str = "/metrics"
     session_path: str = "/api/session"
+    also_json: frozenset[str] = frozenset()
+    trailing_slash: bool = False
+    refuse_unknown_query: bool = False
 
     @property
     def problems(self) -> Problems:
@@ -80,23 +88,25 @@ class Edge:
 class EdgePolicy:
     """How requests for one handler are treated: `open` without a token, `capped` by max_in_flight, `quiet` in the log.
 
-    `open` may be what says it of a request. `streams` says of a request whether it asks for an event stream, which is not capped.
+    `open` may be a function of the request. `scope` is the scope that a token needs. `streams` tells of a request whether it
+    asks for an event stream, which is not capped.
     """
 
     open: bool | Callable[[web.Request], bool] = False
     capped: bool = True
     quiet: bool = False
     streams: Callable[[web.Request], bool] | None = None
+    scope: Scope = Scope.READ
 
 
 class Pipeline:
-    """What all handlers of one application have before them."""
+    """The pipeline before all handlers of one application."""
 
     def __init__(self, edge: Edge) -> None:
         self.edge = edge
         self.problems = edge.problems
         self.in_flight = 0
-        self.log = log.bind()  # once: what stands for it until it is bound is bound anew each time that it is asked
+        self.log = log.bind()  # once: an unbound logger is bound at each call
         edge.metrics.in_flight.set_function(lambda: self.in_flight)
 
     def before(self, handler: Handler, policy: EdgePolicy, template: str) -> Handler:
@@ -105,7 +115,7 @@ class Pipeline:
 
 
 class _Guarded:
-    """A handler, and what each of its requests passes through: a middleware, but put before it once and not at each request."""
+    """A handler with its pipeline. It replaces a middleware, which is put before the handler at each request."""
 
     def __init__(self, entrance: Pipeline, handler: Handler, policy: EdgePolicy, template: str) -> None:
         self._entrance = entrance
@@ -130,8 +140,12 @@ class _Guarded:
         self._entrance.in_flight += policy.capped
         status = _CLIENT_CLOSED
         try:
-            self._admit(request, policy)
-            response = await self._handler(request)
+            request[CALLER] = caller = await self._admit(request, policy)
+            if caller.token is not None and not policy.capped:
+                with ends_with_its_token(request, self._edge.guard):
+                    response = await self._handler(request)
+            else:
+                response = await self._handler(request)
             status = response.status
         except web.HTTPException as error:
             status = error.status
@@ -140,7 +154,7 @@ class _Guarded:
             response = self._problems.of(error, instance=request.rel_url.raw_path, request_id=request_id)
         except ClientGone:
             raise
-        except Exception as error:  # noqa: BLE001 - the one place where an exception becomes an answer
+        except Exception as error:  # noqa: BLE001 - only here does an exception become an answer
             response = self._refuse(request, error, request_id)
             status = response.status
         finally:
@@ -148,15 +162,19 @@ class _Guarded:
             self._record(request, status, time.perf_counter() - started, policy)
         return response
 
-    def _admit(self, request: web.Request, policy: EdgePolicy) -> None:
+    async def _admit(self, request: web.Request, policy: EdgePolicy) -> Caller:
         try:
-            is_open = policy.open
-            self._edge.guard.check(request, is_open=is_open if isinstance(is_open, bool) else is_open(request))
+            guard, is_open = self._edge.guard, policy.open
+            guard.check(request)
+            caller = await guard.identify(
+                request, policy.scope, is_open=is_open if isinstance(is_open, bool) else is_open(request)
+            )
             if policy.capped and self._entrance.in_flight > self._edge.max_in_flight:
                 raise Busy(f"more than {self._edge.max_in_flight} requests are being answered; try again")
         except HttpkitError as error:
             self._edge.metrics.refused.labels(type(error).__name__).inc()
             raise
+        return caller
 
     def _refuse(self, request: web.Request, error: Exception, request_id: str) -> web.StreamResponse:
         if request.writer.output_size > 0:
@@ -178,7 +196,7 @@ class _Guarded:
             path=request.rel_url.raw_path,
             status=status,
             duration_ms=round(seconds * 1000, 3),
-            remote=request.remote,
+            remote=self._edge.guard.proxies.client(request),
         )
 
 
@@ -206,7 +224,7 @@ def _trace(request: web.Request) -> Trace:
 async def add_headers(request: web.Request, response: web.StreamResponse) -> None:
     """Signal on_response_prepare: the headers that every answer has, unless it sets them itself.
 
-    None says what software of which version answers.
+    They do not name the software or its version.
     """
     headers = response.headers
     headers.popall(SERVER, None)

@@ -1,4 +1,4 @@
-"""The root of the package's errors, and what one says of a field. Whoever does not serve needs nothing of the server for them."""
+"""The root of the package's errors, and the errors of single fields. This module does not import the server."""
 
 from __future__ import annotations
 

@@ -23,6 +23,7 @@ from httpkit.messages.binding import Binder
 from httpkit.messages.encoding import encode
 from httpkit.problems import AboutField, Busy, Invalid, Mapped
 from httpkit.routes import SAFE, Answer, Call, Route
+from httpkit.server.callers import CALLER
 from httpkit.server.deadline import TimeoutPool
 from httpkit.server.reply import REQUEST_ID, TRACEPARENT, Reply
 
@@ -41,7 +42,7 @@ _KEY = re.compile(KEY_PATTERN)
 
 
 class TimedOut(Busy):
-    """The handler did not answer in time; a command may have taken effect, and repeating it with the same key is safe."""
+    """The handler did not answer in time. A command may have taken effect, and may be repeated with its key."""
 
 
 class Operation(Generic[S]):
@@ -49,7 +50,12 @@ class Operation(Generic[S]):
 
     def __init__(self, route: Route[S], services: S, edge: Edge) -> None:
         self.route = route
-        self.binder: Binder[Any] = Binder(route.request_type, invalid=edge.invalid, refuse_unknown=route.unknown == "refuse")
+        self.binder: Binder[Any] = Binder(
+            route.request_type,
+            invalid=edge.invalid,
+            refuse_unknown=route.unknown == "refuse",
+            refuse_unknown_query=edge.refuse_unknown_query,
+        )
         self._services = services
         self._edge = edge
         self._empty = route.answer_type is type(None)
@@ -82,7 +88,7 @@ class Operation(Generic[S]):
     async def _read(self, request: web.Request) -> tuple[Any, bytes]:
         """The body as the binder takes it (None: there is none), and the bytes that an idempotency key stands for."""
         binder = self.binder
-        body.check_media(request, binder.media)
+        body.check_media(request, binder.media, also_json=self._edge.also_json)
         raw = await body.read(request, limit=self._max_body, deadline=self._edge.body_deadline)
         if binder.takes_raw:
             assert binder.payload is not None
@@ -101,6 +107,7 @@ class Operation(Generic[S]):
             key=key,
             fingerprint=None if key is None else self._fingerprint(request, raw),
             traceparent=request[TRACEPARENT],
+            caller=request[CALLER],
         )
 
     @staticmethod
@@ -114,9 +121,9 @@ class Operation(Generic[S]):
         return key
 
     def _fingerprint(self, request: web.Request, raw: bytes) -> str:
-        """What an idempotency key stands for: method, path, query and the body, whatever order its members are in.
+        """Return the digest input of an idempotency key: method, path, query and the body, with any order of its members.
 
-        Without what is about a person: the digest is kept for ever.
+        Personal members are left out, because the digest is kept for ever.
         """
         content = raw if self.binder.takes_raw or not raw else msgspec.json.encode(self._lasting(raw), order="deterministic")
         head = f"{request.method} {request.rel_url.raw_path_qs}\n".encode()

@@ -21,10 +21,10 @@ MEDIA_TYPE = "application/problem+json"
 INTERNAL = "internal server error"
 """The only thing that an answer says about a fault of ours."""
 RETRY_AFTER = 1
-"""Seconds after which a client may try again where an error does not say otherwise."""
+"""Seconds after which a client may try again if an error does not say otherwise."""
 
 _DETAILS = {
-    HTTPStatus.NOT_FOUND: "nothing is served at this path",
+    HTTPStatus.NOT_FOUND: "no resource has this path",
     HTTPStatus.REQUEST_ENTITY_TOO_LARGE: "the request is too large",
     HTTPStatus.EXPECTATION_FAILED: "the only expectation that is met is 100-continue",
 }
@@ -46,7 +46,7 @@ class Invalid(HttpkitError):
 
 
 class Unauthorized(HttpkitError):
-    """The service asks for its token and the request has none, or another one."""
+    """The service asks for a token, and the request has none, or one that is not valid."""
 
     status = HTTPStatus.UNAUTHORIZED
     headers = {"WWW-Authenticate": "Bearer"}  # noqa: RUF012 - read only, as declared in the root
@@ -54,6 +54,12 @@ class Unauthorized(HttpkitError):
 
 class Forbidden(HttpkitError):
     """A page of another origin asks for a change."""
+
+    status = HTTPStatus.FORBIDDEN
+
+
+class NotPermitted(HttpkitError):
+    """The token of the request has a smaller scope than the request needs."""
 
     status = HTTPStatus.FORBIDDEN
 
@@ -112,7 +118,7 @@ class AboutField(Protocol):
 
 
 def text_of(error: BaseException) -> str:
-    """What an exception says: its text, or the first line of its class's description where it has none."""
+    """Return the text of an exception, or the first line of its class's description if it has none."""
     return str(error) or (type(error).__doc__ or type(error).__name__).strip().partition("\n")[0]
 
 
@@ -122,7 +128,7 @@ def _name_of(error: BaseException) -> str:
 
 @attrs.frozen
 class Problems:
-    """Makes the problem documents of one service. `key` is the specification's key for the text: `message`, `error`."""
+    """Makes the problem documents of one service. `key` is the member that has the text: `message`, `error`."""
 
     key: str
 
@@ -138,7 +144,7 @@ class Problems:
     ) -> dict[str, Any]:
         """A problem document.
 
-        `kind` names the type of problem where it is more than its status (`key-reused`), `instance` is the path asked for.
+        `kind` names the type of problem if it is more than its status (`key-reused`), `instance` is the path asked for.
         """
         members: dict[str, Any] = {
             "type": f"urn:problem:{kind}" if kind else "about:blank",
@@ -163,7 +169,7 @@ class Problems:
     def of(
         self, error: BaseException, *, instance: str, request_id: str | None, errors: Sequence[FieldError] = ()
     ) -> web.Response:
-        """The answer to a request that ended in this exception. `errors`: what is known about single fields."""
+        """Return the answer to a request that ended in this exception. `errors`: the faults of single fields."""
         if isinstance(error, web.HTTPException):
             return self._of_framework(error, instance, request_id)
         status = HTTPStatus(error.status) if isinstance(error, Mapped) else HTTPStatus.INTERNAL_SERVER_ERROR

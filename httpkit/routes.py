@@ -1,4 +1,4 @@
-"""The route table: what a service answers, as values. Handlers, validation and the OpenAPI document are made of it.
+"""The route table: the operations of a service, as values. Handlers, validation and the OpenAPI document are made of it.
 
     async def list_tasks(request: ListTasks, call: Call[Services]) -> Sequence[TaskView]: ...
 
@@ -21,6 +21,7 @@ from aiohttp import web
 
 from httpkit.messages.fields import message
 from httpkit.problems import PreconditionFailed
+from httpkit.server.callers import LOCAL, Caller, Scope
 
 S = TypeVar("S")
 T = TypeVar("T")
@@ -35,11 +36,11 @@ class Nothing:
 
 @attrs.frozen(kw_only=True)
 class Call(Generic[S]):
-    """What a handler knows beside its request.
+    """The context of a handler's request.
 
-    `services` is what the application was built with; `request_id` is the correlation id; `key` the caller's Idempotency-Key and
-    `fingerprint` a digest of what came with it; `traceparent` the span of the request (W3C Trace Context); `http` the request of
-    aiohttp, for streams.
+    `services` is the object that the application was built with. `request_id` is the correlation id. `key` is the caller's
+    Idempotency-Key, and `fingerprint` a digest of its request. `traceparent` is the span of the request (W3C Trace Context).
+    `http` is the request of aiohttp, for streams. `caller` is the holder of its token.
     """
 
     services: S
@@ -48,6 +49,7 @@ class Call(Generic[S]):
     key: str | None = None
     fingerprint: str | None = None
     traceparent: str | None = None
+    caller: Caller = LOCAL
 
     def require_match(self, current: str | None) -> None:
         """Compare If-Match with the present entity tag (None: the resource does not exist). Raises PreconditionFailed."""
@@ -60,11 +62,11 @@ class Call(Generic[S]):
 
 @attrs.frozen
 class Answer(Generic[T]):
-    """A value, and what the answer says beside it.
+    """A value with the headers and the status of its answer.
 
-    `status` where it differs from the route's (one of its `also`); `sequence` of the log for which the answer is true, where it
-    is not the position from before the handler ran: every command gives the sequence it wrote; `etag` without quotes, answered
-    with 304 where If-None-Match names it; `cursor` of the next page, for `Link: rel="next"`; `rows` of the CSV form, where the
+    `status`, if it differs from the route's status (one of its `also`). `sequence` of the log for which the answer is true, if it
+    is not the position from before the handler ran: every command gives the sequence that it wrote. `etag` without quotes. If
+    If-None-Match names it, the answer is 304. `cursor` of the next page, for `Link: rel="next"`. `rows` of the CSV form, if the
     value itself is not the list of them.
     """
 
@@ -81,14 +83,15 @@ class Answer(Generic[T]):
 class Route(Generic[S]):
     """One operation.
 
-    `status` is the status of success (204 where the handler gives nothing), `also` others that it answers with, `errors` the
-    statuses of errors beyond those that any route may have. `idempotent`: the operation takes an Idempotency-Key. `unknown`:
+    `status` is the status of success (204 if the handler returns nothing), `also` other statuses of answers, `errors` the
+    statuses of errors in addition to the errors of every route. `idempotent`: the operation takes an Idempotency-Key. `unknown`:
     whether members and query parameters that the request class does not have are ignored or refused. `max_body` in bytes and
-    `time_limit` in seconds override the edge's (infinity: the handler sees to it). `open`: no token is asked for, ever or of such
-    requests as it says. `produces` are the media types of a handler that answers with a StreamResponse of its own; `events` makes
-    it an event stream: names of events and the classes of their data.
-    `csv` is the class of the rows of a list that is also answered as CSV. `streams` says of a request whether it asks for an
-    event stream where the route answers others, too: such a stream has no time limit and is no request in flight.
+    `time_limit` in seconds override the edge's (infinity: the handler limits its time). `open`: no token is needed, or none for
+    requests for which the function is true. `scope` of the token that it needs: by default `read` for a method that changes no
+    data, else `write`. `produces` are the media types of a handler that returns its own StreamResponse.
+    `events` makes it an event stream: names of events and the classes of their data.
+    `csv` is the class of the rows of a list that is also answered as CSV. `streams` is true for requests of an event stream, if
+    the route also has other answers. Such a stream has no time limit and does not count as a request in flight.
     """
 
     method: Method
@@ -105,6 +108,7 @@ class Route(Generic[S]):
     max_body: int | None = attrs.field(default=None, kw_only=True)
     time_limit: float | None = attrs.field(default=None, kw_only=True)
     open: bool | Callable[[web.Request], bool] = attrs.field(default=False, kw_only=True)
+    scope: Scope = attrs.field(kw_only=True)
     produces: Sequence[str] = attrs.field(default=(), kw_only=True)
     events: Mapping[str, Any] | None = attrs.field(default=None, kw_only=True)
     streams: Callable[[web.Request], bool] | None = attrs.field(default=None, kw_only=True)
@@ -114,6 +118,10 @@ class Route(Generic[S]):
     @status.default
     def _status(self) -> int:
         return HTTPStatus.NO_CONTENT if self.answer_type is type(None) else HTTPStatus.OK
+
+    @scope.default
+    def _scope(self) -> Scope:
+        return Scope.READ if self.method in SAFE else Scope.WRITE
 
     @property
     def request_type(self) -> type:

@@ -1,4 +1,4 @@
-"""Erasing persons: an event says that it is to be, and every process that reads it sees to it that it is.
+"""Erasing persons: an event requests it, and every process that reads the event ensures it.
 
 The event comes first: it is in the log for good, so a process that dies before the key is destroyed, or finds the key in the
 keyring again (a backup of it was restored), destroys it when it starts.
@@ -25,32 +25,28 @@ _PAUSE = 1.0
 
 
 class Erasures:
-    """Erases persons, and keeps them erased for as long as `run` runs."""
+    """Erases persons, and keeps them erased while `run` runs; `side` calls `applied`."""
 
     def __init__(
         self,
         people: PersonalDataCipher,
         queries: PantryQueries,
+        side: ReadSide,
         *,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         self._people = people
         self._queries = queries
         self._now = now
-        self._side: ReadSide | None = None
+        self._side = side
         self._news = asyncio.Event()
         self._waiting: set[str] = set()
 
-    def serve(self, side: ReadSide) -> None:
-        """Work with this read side, whose `on_applied` has `applied`."""
-        self._side = side
-
     async def erase(self, name: str, context: Context) -> int | None:
-        """Make what was written of a person unreadable, and give the sequence of the log from which on it is.
+        """Make the data of a person unreadable, and return the sequence of the log from which on it is erased.
 
-        None where nothing of them was there to erase. What they write from now on is kept under a new key. Raises Unavailable.
+        None if the person had no data to erase. Later data of the person is kept under a new key. Raises Unavailable.
         """
-        assert self._side is not None, "it serves"
         key = await self._people.find(name)
         if key is None:
             return None
@@ -60,13 +56,12 @@ class Erasures:
         return outcome.sequence
 
     def applied(self, commits: Sequence[Commit]) -> None:
-        """These commits can be read now: whoever is erased by them is forgotten, and what was shown of them."""
+        """Handle commits that can be read now: forget the keys of erased persons, and their shown data."""
         erased = {commit.aggregate.id for commit in commits if commit.category == CATEGORY}
         if erased:
             for id_ in erased:
                 self._people.forget(id_)
-            assert self._side is not None, "it serves"
-            self._side.hub.skip_to(commits[-1].sequence)
+                self._side.hub.skip_to(commits[-1].sequence)
             self._waiting |= erased
             self._news.set()
 

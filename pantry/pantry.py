@@ -1,4 +1,4 @@
-"""What users ask of the pantry, as commands on its aggregates."""
+"""The requests of users of the pantry, as commands on its aggregates."""
 
 from __future__ import annotations
 
@@ -42,9 +42,9 @@ from projections.projector.projector import Projector
 T = TypeVar("T")
 
 TRIES = 5
-"""How often a command that needs more than its aggregate's state looks again when that has changed meanwhile."""
+"""How often a command that needs more than its aggregate's state looks again after a concurrent change."""
 PATIENCE = 1.8
-"""Seconds that a command has where somebody waits for it: less than two, so that nothing seems to hang."""
+"""Seconds that a command has if somebody waits for it: less than two, so that nothing seems to hang."""
 IMPORT_PATIENCE = 120.0
 """Seconds that the movements of one product have in an import."""
 AT_A_TIME = 5000
@@ -74,7 +74,7 @@ Ordered = Sequence[tuple[int, NewMovement, datetime]]
 
 @attrs.frozen(kw_only=True)
 class Remarks:
-    """What may be said with a movement: why, notes, and who."""
+    """Remarks on a movement: why, notes, and who."""
 
     reason: str = ""
     notes: str = ""
@@ -82,9 +82,9 @@ class Remarks:
 
 
 def _waves(by_product: dict[str, Ordered], most: int) -> Iterator[Sequence[tuple[str, Ordered]]]:
-    """Products with their movements, in lists of at most `most` movements; who has more comes in several lists, in order.
+    """Products with their movements, in lists of at most `most` movements. A product with more has several lists, in order.
 
-    They are taken out: what is booked is kept no longer than that takes.
+    They are taken out: a movement that is booked is not kept in memory for longer.
     """
     wave: list[tuple[str, Ordered]] = []
     size = 0
@@ -108,16 +108,16 @@ def _answered(outcome: ProductOutcome | BaseException) -> ProductOutcome | Excep
 
 
 def _new_id() -> str:
-    """A random UUID of version 4 (RFC 9562, section 5.4), at a third of what `uuid.uuid4` and its text cost."""
+    """A random UUID of version 4 (RFC 9562, section 5.4), at a third of the cost of `uuid.uuid4` and its text."""
     digits = hex_digits()
     variant = "89ab"[int(digits[16], 16) % 4]
     return f"{digits[:8]}-{digits[8:12]}-4{digits[13:16]}-{variant}{digits[17:20]}-{digits[20:]}"
 
 
 class Pantry:
-    """The write side. Errors: those of `Commands.execute`, and those of the domain.
+    """The write side. Errors: as of `Commands.execute`, and the errors of the domain.
 
-    `now` and `new_id` (UUID v4, specification, section 2) are the clock and the source of ids.
+    `now` and `new_id` (UUID v4) are the clock and the source of ids.
     """
 
     def __init__(
@@ -129,13 +129,16 @@ class Pantry:
         *,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
         new_id: Callable[[], str] = _new_id,
+        trouble: Callable[[], str] = lambda: "",
     ) -> None:
+        """`trouble` returns the reason why appends fail, for clients that wait in vain, or an empty text."""
         self._log = log
         self._commands = commands
         self._queries = queries
         self._projector = projector
         self._now = now
         self._new_id = new_id
+        self._trouble = trouble
         self._categories: set[str] = set()
         self._deadlines = {seconds: TimeoutPool(seconds) for seconds in (PATIENCE, IMPORT_PATIENCE)}
 
@@ -147,7 +150,7 @@ class Pantry:
         # The name comes first: an idempotency key belongs to the first aggregate, and a repetition names another new id.
         steps = (
             CommandStep(CATEGORY_NAME, key_of(name), ReserveName(name=name, category_id=id_, at=at)),
-            CommandStep(CATEGORY, id_, CreateCategory(id=id_, name=name, description=description, at=at), new=True),
+            CommandStep(CATEGORY, id_, CreateCategory(id=id_, name=name, description=description, at=at)),
         )
         outcomes = await self._within(PATIENCE, self._commands.execute_together(steps, context))
         return outcomes[1]
@@ -161,7 +164,7 @@ class Pantry:
             if version is not None and version != known.version:
                 raise Changed(f"category {id_} is in version {known.version}, not {version}")
             at = self._now()
-            # Under the version just read: were the category renamed meanwhile, the name to be released would be another.
+            # Under the version just read: if the category is renamed at this moment, the name to be released is another one.
             edit = CommandStep(CATEGORY, id_, EditCategory(name=name, description=description, at=at, version=known.version))
             names: list[CommandStep[CategoryName, CategoryNameCommand, CategoryNameEvent]] = []
             if key_of(known.name) != key_of(name):
@@ -221,11 +224,11 @@ class Pantry:
     async def move_all(
         self, movements: Mapping[int, NewMovement], context: Context, *, dry_run: bool = False
     ) -> AsyncIterator[Mapping[int, ProductOutcome | Exception]]:
-        """Book many movements, each judged on its own, those of a product in their order; what became of each, under its number.
+        """Book many movements, each judged separately, the movements of one product in their order. Yield the result by number.
 
-        It comes piece by piece, since what many movements lead to is not to be held in memory together. With `dry_run` nothing
-        is booked: each is judged on the state that the ones before it would lead to. The idempotency key of the whole stands,
-        with the number behind it, for each.
+        Results come piece by piece, since the events of many movements do not fit into memory together. With `dry_run` no row is
+        booked, and each is judged on the state after the ones before it. The idempotency key of each is the key of the whole and
+        its number.
         """
         if dry_run:
             yield await self._judge_all(movements)
@@ -237,14 +240,14 @@ class Pantry:
                 yield found
 
     def _by_product(self, movements: Mapping[int, NewMovement]) -> dict[str, Ordered]:
-        """Movements by product: those of one are booked together, at times in the order of all."""
+        """Movements by product: the movements of one are booked together, at times in the order of all."""
         found: dict[str, list[tuple[int, NewMovement, datetime]]] = {}
         for number, movement in movements.items():
             found.setdefault(movement.ean13, []).append((number, movement, self._now()))
         return {**found}
 
     async def _move_in_order(self, ean13: str, ordered: Ordered, context: Context) -> Mapping[int, ProductOutcome | Exception]:
-        """What becomes of movements of one product, under their numbers."""
+        """Return the results of movements of one product, under their numbers."""
 
         def own(number: int) -> Context:
             return context if context.key is None else attrs.evolve(context, key=f"{context.key}#{number}")
@@ -253,7 +256,7 @@ class Pantry:
         numbers = [number for number, _, _ in ordered]
         try:
             outcomes = await self._within(IMPORT_PATIENCE, self._commands.execute_in_order(PRODUCT, ean13, each))
-        except Exception as error:  # noqa: BLE001 - the answer names it, and the others go on
+        except Exception as error:  # noqa: BLE001 - the answer names it, and the others are not affected
             return dict.fromkeys(numbers, error)
         return {number: _answered(outcome) for number, outcome in zip(numbers, outcomes, strict=True)}
 
@@ -308,7 +311,7 @@ class Pantry:
         return found
 
     async def count(self, ean13: str, counted: int, remarks: Remarks, context: Context | None = None) -> ProductOutcome:
-        """Book the difference between the stock and what a stocktake found. Raises NotFound, BadInput."""
+        """Book the difference between the stock and the count of a stocktake. Raises NotFound, BadInput."""
         command = CountStock(
             id=self._new_id(),
             ean13=ean13,
@@ -336,7 +339,7 @@ class Pantry:
         return await self._within(PATIENCE, self._commands.execute(PRODUCT, command.ean13, command, context))
 
     async def _within(self, patience: float, command: Awaitable[T]) -> T:
-        """What a command leads to. Raises OutcomeUnknown where that is not known in so many seconds; it may take effect yet."""
+        """Return the result of a command. Raises OutcomeUnknown if it is not known in that time; it may take effect yet."""
         limit = self._deadlines[patience].begin()
         try:
             with limit:
@@ -344,8 +347,9 @@ class Pantry:
         except TimeoutError as error:
             if not limit.expired:
                 raise
+            trouble = self._trouble()
             text = (
-                f"the log has not answered within {patience:g} s: the command may take effect yet; "
-                "repeating it with its key is safe"
+                f"the log has not answered within {patience:g} s{trouble and f' ({trouble})'}: the command may take effect yet. "
+                "With an idempotency key it may be repeated; without one, look first whether it took effect"
             )
             raise OutcomeUnknown(text) from error

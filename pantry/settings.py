@@ -1,20 +1,14 @@
-"""The settings of the pantry: flag over environment (`PANTRY_*`) over `.pantry.yaml` over default (specification, section 8)."""
+"""The settings of the pantry: flag over environment (`PANTRY_*`) over `.pantry.yaml` over default."""
 
 from __future__ import annotations
 
-import os
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import attrs
 from platformdirs import user_data_path
 
-from terminalkit.config import loading as layers
-from terminalkit.config.loading import LoadedSettings, SettingInfo, setting, settings
-
-PREFIX = "PANTRY"
-FILE = ".pantry.yaml"
+from terminalkit.config.loading import SettingsSource, setting, settings
 
 
 def _database() -> str:
@@ -23,7 +17,7 @@ def _database() -> str:
 
 @settings
 class Settings:
-    """What can be set. Durations are in seconds inside, and written as in `90s`, `10m`, `1h30m`."""
+    """The settings. Durations are in seconds inside, and written as in `90s`, `10m`, `1h30m`."""
 
     host: str = setting(default="0.0.0.0", key="server.host", min_length=1, help="Address to listen on.")  # noqa: S104 - specified
     port: int = setting(default=8080, key="server.port", ge=0, le=65_535, help="Port to listen on; 0 for a free one.")
@@ -40,11 +34,20 @@ class Settings:
         default=30.0, key="server.shutdowntimeout", duration=True, ge=0, le=3600, help="Time for open requests at the end."
     )
     allowed_hosts: tuple[str, ...] = setting(
-        default=(), key="server.allowedhosts", help="Host names under which the server may be asked, beside loopback."
+        default=(), key="server.allowedhosts", help="Host names under which the server may be asked, in addition to loopback."
     )
     auth_token: str | None = setting(
         default=None, secret=True, min_length=8, help="Bearer token that the server wants, and that commands send."
     )
+    require_tokens: bool = setting(default=False, key="server.requiretokens", help="Ask for a token on loopback as well.")
+    insecure: bool = setting(default=False, key="server.insecure", help="Serve every client without a token, on any address.")
+    trusted_proxies: tuple[str, ...] = setting(
+        default=(), key="server.trustedproxies", help="Addresses and networks of proxies whose X-Forwarded headers are believed."
+    )
+    tls_certificate: Path | None = setting(
+        default=None, key="server.tlscertificate", help="Certificate for https, in PEM, with its chain."
+    )
+    tls_key: Path | None = setting(default=None, key="server.tlskey", help="Key of the certificate, in PEM, without a password.")
     database_url: str = setting(
         default=attrs.Factory(_database), key="database.url", help="Database of the read model: sqlite:PATH or postgresql:."
     )
@@ -52,6 +55,11 @@ class Settings:
         default=30.0, duration=True, ge=1, help="Lag of the read model from which on the server is not ready."
     )
     nats_url: str = setting(default="nats://nats.infra.svc:4222", help="Address of the broker.")
+    monitoring_url: str | None = setting(
+        default=None,
+        pattern="^https?://[^ ,]+(, *https?://[^ ,]+)*$",
+        help="Address of nats-server's monitoring port, or several with commas between: there it shows its health.",
+    )
     replicas: int = setting(default=1, ge=1, le=5, help="Servers that hold the stream: 1, or 3 on a cluster.")
     event_store_max_bytes: str | None = setting(
         default=None,
@@ -59,7 +67,7 @@ class Settings:
         help="Size that the event stream may have, as in 20GiB, where not what streams.yaml says.",
     )
     url: str = setting(default="http://127.0.0.1:8080", help="Address of the server that commands ask.")
-    log_level: Literal["debug", "info", "warning", "error"] = setting(
+    log_level: Literal["debug", "info", "warn", "warning", "error"] = setting(
         default="info", key="loglevel", env="PANTRY_LOG_LEVEL", help="Least level that is logged."
     )
     log_format: Literal["auto", "json", "text"] = setting(
@@ -70,20 +78,5 @@ class Settings:
 _OTHER_SPELLINGS = {"PANTRY_LOGLEVEL": "PANTRY_LOG_LEVEL", "PANTRY_LOGFORMAT": "PANTRY_LOG_FORMAT"}
 
 
-def load(flags: Mapping[str, Any] | None = None, *, file: Path | None = None) -> LoadedSettings[Settings]:
-    """The settings of this process: `flags` by name (None: not given), environment, `file` or the one that is found, defaults.
-
-    Raises terminalkit.config.loading.SettingsError, which names every value that cannot be right and where it stands.
-    """
-    env = {_OTHER_SPELLINGS[name]: value for name, value in os.environ.items() if name in _OTHER_SPELLINGS} | dict(os.environ)
-    return layers.load(Settings, prefix=PREFIX, flags=flags or {}, env=env, file=file or _found())
-
-
-def _found() -> Path | None:
-    """The settings file of the working directory, else of the home directory, where there is one."""
-    return next((place for place in (Path(FILE), Path.home() / FILE) if place.is_file()), None)
-
-
-def describe(name: str) -> SettingInfo:
-    """What is to be said of a setting in the help of a command."""
-    return layers.describe(Settings, name, prefix=PREFIX)
+SETTINGS = SettingsSource(Settings, "PANTRY", ".pantry.yaml", spellings=_OTHER_SPELLINGS)
+"""Where the settings come from: flags, variables, the file, defaults."""

@@ -13,7 +13,7 @@ class ProjectionError(Exception):
 
 
 class StoreUnavailable(ProjectionError):
-    """The database cannot be opened, read or written now; nothing was changed."""
+    """The database cannot be opened, read or written now. The operation had no effect."""
 
     status = HTTPStatus.SERVICE_UNAVAILABLE
 
@@ -29,15 +29,15 @@ class StoreDamaged(ProjectionError):
 
 
 class StoreForeign(StoreDamaged):
-    """The database is that of another program: it is left alone."""
+    """The database belongs to another program: it is left alone."""
 
 
 class RowRefused(ProjectionError):
-    """The database refuses a row for what is in it (a constraint, a value that it cannot hold): no retry will help."""
+    """The database refuses a row for its values (a constraint, a value that it cannot hold): a retry does not help."""
 
 
 class ArgumentRefused(ProjectionError):
-    """A query was asked with a value that cannot be one: a text where there must be a time."""
+    """A query was asked with a value that cannot be one: a text if there must be a time."""
 
     status = HTTPStatus.BAD_REQUEST
 
@@ -55,19 +55,49 @@ class Behind(ProjectionError):
 
 
 class ProjectorStopped(ProjectionError):
-    """The projector stopped because going on would skip or repeat events; the text says why."""
+    """The projector stopped because it would skip or repeat events otherwise; the text has the reason."""
 
     status = HTTPStatus.SERVICE_UNAVAILABLE
 
 
 class WorkerLost(ProjectionError):
-    """A process that derives rows dies over and over; the checkpoint is where it was before."""
+    """A process that derives rows dies repeatedly; the checkpoint has not moved."""
 
     status = HTTPStatus.SERVICE_UNAVAILABLE
 
 
 class CheckpointMoved(ProjectorStopped):
-    """Another projector advanced the checkpoint: this one must not go on."""
+    """Another projector advanced the checkpoint: this one must stop."""
+
+
+class Stray(ProjectionError):
+    """A message was stored past the event log: without a guard. It is not applied; its aggregate is parked."""
+
+    status = HTTPStatus.CONFLICT
+
+    def __init__(self, sequence: int) -> None:
+        super().__init__(
+            f"sequence {sequence} was published without a guard, past the event log: find out which client may publish to the "
+            "subjects of this stream"
+        )
+
+
+class ChainBroken(ProjectionError):
+    """A commit does not follow the commit before it of its aggregate. It is not applied; its aggregate is parked."""
+
+    status = HTTPStatus.CONFLICT
+
+    def __init__(self, sequence: int, guard: int) -> None:
+        super().__init__(
+            f"sequence {sequence} was decided on another commit of its aggregate than the one at sequence {guard}: the log has "
+            "lost or changed a record that the writer knew. `projections repair` shows how the log can be repaired"
+        )
+
+
+class AggregateParked(ProjectionError):
+    """A sequence was asked for whose commit is not in the tables, since its aggregate is parked: waiting is of no use."""
+
+    status = HTTPStatus.SERVICE_UNAVAILABLE
 
 
 class NotParked(ProjectionError):
@@ -89,6 +119,12 @@ class NoCopy(ProjectionError):
 
 
 class MigrationError(ProjectionError):
-    """A migration failed, or the schema is not what the program expects; the text says what to do."""
+    """A migration failed, or the schema is not the one that the program expects; the text has the remedy."""
 
     status = HTTPStatus.CONFLICT
+
+
+class ModelUnknown(ProjectionError):
+    """No read model has that name, or none can be loaded from that place."""
+
+    status = HTTPStatus.NOT_FOUND

@@ -1,8 +1,8 @@
-"""Numbered migrations of a read model: up, down, which are pending, and whether the tables are those that the model declares.
+"""Numbered migrations of a read model: up, down, pending ones, and whether the tables are as the model declares them.
 
-Each migration and its version are one transaction, so that a failure leaves nothing half done. The version is dirty only where
-another tool (the table is the one of golang-migrate) or a person has left it so; then nothing goes on until `force` says which
-version the schema really has. A read model can always be made again instead: remove the database, it fills itself from the log.
+Each migration and its version are one transaction, so that a failure leaves no partial change. The version is dirty only if
+another tool (the table is the one of golang-migrate) or a person has left it so. Then each command fails until `force` sets the
+version of the schema. A read model can always be rebuilt instead: remove the database, and it is filled from the log.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _FILE = re.compile(r"([0-9]{6})_([a-z0-9_]+)\.(up|down)\.([a-z]+)\.sql")
 
 @attrs.frozen
 class Migration:
-    """One numbered change of the schema, in one dialect: the statements that make it and those that take it back."""
+    """One numbered change of the schema, in one dialect: the statements that make it and the statements that take it back."""
 
     number: int
     name: str
@@ -77,13 +77,19 @@ class Migrations:
         return await self._store.schema()
 
     async def pending(self) -> Sequence[Migration]:
-        """Those that `up` would apply. Raises MigrationError where the schema is dirty or newer than the program."""
-        return self._after(await self._clean())
+        """The migrations that `up` would apply. Raises MigrationError if the schema is dirty or newer than the program.
+
+        Also if the tables of a model without a package of migrations are declared otherwise: its schema has only one number.
+        """
+        left = self._after(await self._clean())
+        if not left and self._model.migrations is None:
+            await check_tables(self._store, self._model)
+        return left
 
     async def up(self) -> Sequence[Migration]:
-        """Apply all that are pending; those that this call applied, none where there was nothing to do.
+        """Apply all pending migrations. Return the migrations that this call applied, none if there was nothing to do.
 
-        Projections whose tables are touched are filled from the log again: see `Store.migrate`. Safe when two do it at
+        Projections whose tables are touched are refilled from the log: see `Store.migrate`. Safe if two processes do it at
         once: each migration is applied by one of them. Raises MigrationError.
         """
         applied = []
@@ -93,7 +99,7 @@ class Migrations:
         return applied
 
     async def down(self) -> Migration | None:
-        """Take the last one back; None where none is applied. Raises MigrationError."""
+        """Take the last one back; None if none is applied. Raises MigrationError."""
         while (before := await self._clean()).version:
             last = self._all[before.version - 1]
             if await self._apply(last, last.down, before, last.number - 1):
@@ -101,21 +107,21 @@ class Migrations:
         return None
 
     async def force(self, version: int) -> None:
-        """Say that the schema is that of a version, clean, after having seen to it by hand. Raises MigrationError."""
+        """Set the schema's version, clean, after a check by hand. Raises MigrationError."""
         if not 0 <= version <= len(self._all):
             raise MigrationError(f"there is no migration {version}: they are numbered 1 to {len(self._all)}, 0 is none")
         before = await self._store.schema()
         after = SchemaVersion(version, taken_back=version < before.version)
         changed = await self._store.migrate("", before=before, after=after, projections=self._model.projections)
         if changed is None:
-            raise MigrationError("another process has changed the schema meanwhile: look at its version again")
+            raise MigrationError("another process has changed the schema at the same time: look at its version again")
 
     async def _clean(self) -> SchemaVersion:
         version = await self._store.schema()
         if version.dirty:
             raise MigrationError(
-                f"the schema is dirty: migration {version.version} was left half done. Repair it by hand and say with `force` "
-                "which version it has then; or remove the database: the read model is made again from the event log"
+                f"the schema is dirty: migration {version.version} was left half done. Repair it by hand and set its version by "
+                "`force`; or remove the database: the read model is rebuilt from the event log"
             )
         if version.version > len(self._all):
             raise MigrationError(
@@ -141,7 +147,12 @@ class Migrations:
 
 
 async def migrate(store: Store, model: ReadModel) -> None:
-    """Apply all that are pending, and see that the tables are those that are declared. Raises MigrationError."""
+    """Apply all pending migrations, and check that the tables are as declared. Raises MigrationError.
+
+    Tables without migrations that are empty, and declared otherwise by now, are recreated.
+    """
+    if model.migrations is None and not await store.checkpoints() and await table_problem(store, model):
+        await Migrations(store, model).down()
     for migration in await Migrations(store, model).up():
         log.info("migration applied", migration=str(migration))
     await check_tables(store, model)
@@ -149,11 +160,17 @@ async def migrate(store: Store, model: ReadModel) -> None:
 
 async def check_tables(store: Reader, model: ReadModel) -> None:
     """See that each declared table is in the database as declared: columns, order, types, key. Raises MigrationError."""
+    if problem := await table_problem(store, model):
+        raise MigrationError(problem)
+
+
+async def table_problem(store: Reader, model: ReadModel) -> str | None:
+    """The first difference between the declared tables and the database's."""
     for projection in model.projections:
         for table in projection.tables:
-            problem = _difference(table, await store.columns(table.name))
-            if problem:
-                raise MigrationError(f"table {table.name!r} of projection {projection.name!r} is not as declared: {problem}")
+            if problem := _difference(table, await store.columns(table.name)):
+                return f"table {table.name!r} of projection {projection.name!r} is not as declared: {problem}"
+    return None
 
 
 def _difference(table: Table, found: Sequence[StoredColumn]) -> str | None:

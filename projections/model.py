@@ -1,6 +1,6 @@
-"""What a read model is: tables, projections that turn commits into rows, and the migrations that make the tables.
+"""The parts of a read model: tables, projections that turn commits into rows, and the migrations that make the tables.
 
-A projection is pure: it says which rows a commit puts or deletes, and a store applies that in bulk, in the same transaction as
+A projection is pure: it returns the rows that a commit puts or deletes, and a store applies them in bulk, in one transaction with
 the checkpoint. Rows are whole, so a later one of the same key replaces an earlier one: within a batch only the last is written.
 """
 
@@ -34,7 +34,7 @@ def timestamp_text(value: datetime) -> str:
 
 @attrs.frozen
 class Column:
-    """A column. Values: str, int, float, bool, aware datetime, JSON text; None where it is empty.
+    """A column. Values: str, int, float, bool, aware datetime, JSON text; None if it is empty.
 
     In the place of the character NUL, which Postgres cannot hold, a text may have U+FFFD.
 
@@ -45,12 +45,12 @@ class Column:
     name: str
     type: ColumnType = "text"
     fixed: bool = False
-    """What a row has here at first it keeps: it is not written again, and neither are the indexes that only have such columns."""
+    """A row keeps its first value of this column: it is not written again, nor are indexes that only have such columns."""
 
 
 @attrs.define(frozen=True, slots=False, cache_hash=True)
 class Table:
-    """A table of a read model: its columns in order and the names of those that make the key; not `whole`: see `but`."""
+    """A table of a read model: its columns in order and the names of the columns of the key; not `whole`: see `but`."""
 
     name: str
     columns: tuple[Column, ...]
@@ -58,9 +58,9 @@ class Table:
     whole: bool = True
 
     def partial(self, *steady: str) -> Table:
-        """The same table, to put rows into it that differ in none of these columns from those that they replace.
+        """The same table, for rows that have the same values in these columns as the rows that they replace.
 
-        They are whole rows all the same: where there is none of the key yet, all of it is stored.
+        They are whole rows all the same: if the key has no row yet, all of it is stored.
         """
         columns = tuple(attrs.evolve(column, fixed=column.fixed or column.name in steady) for column in self.columns)
         return attrs.evolve(self, columns=columns, whole=False)
@@ -82,7 +82,7 @@ class Table:
 
     @cached_property
     def timestamps(self) -> tuple[int, ...]:
-        """Where the columns of type `timestamp` stand in a row."""
+        """Indexes of the columns of type `timestamp` in a row."""
         return tuple(index for index, column in enumerate(self.columns) if column.type == "timestamp")
 
 
@@ -108,13 +108,13 @@ Handler = Callable[[Commit], Iterable[Change]]
 class Projection:
     """A named, versioned function from commits to rows.
 
-    `tables` are written by this projection alone, in an order in which rows may be put (referenced tables first); `handlers`
-    maps the category of a commit to the function that gives its changes. A change of what rows come out of the same
-    commits, or of the tables, is a new `version`.
+    `tables` are written by this projection alone, in an order in which rows may be put (referenced tables first). `handlers`
+    maps the category of a commit to the function that gives its changes. A change of the tables, or of the rows of the same
+    commits, is a new `version`.
 
-    `latest` are the categories whose handler looks at nothing but the state of the aggregate (and the sequence) and gives
-    rows of that aggregate alone: of its commits in one batch only the last is handled, since it says all. Replay is the
-    faster for it.
+    `latest` are the categories whose handler reads only the state of the aggregate (and the sequence) and gives rows of that
+    aggregate alone. Of its commits in one batch only the last is handled, since it has all values. This makes replays
+    faster.
     """
 
     name: str
@@ -124,28 +124,101 @@ class Projection:
     latest: frozenset[str] = frozenset()
 
     def apply(self, commit: Commit) -> Iterable[Change]:
-        """The changes that a commit makes: none where it is of a category that this projection does not handle."""
+        """The changes that a commit makes: none if it is of a category that this projection does not handle."""
         handler = self.handlers.get(commit.category)
         return () if handler is None else handler(commit)
+
+
+@attrs.frozen(kw_only=True)
+class SettingNames:
+    """The names under which a service is configured: for programs that look at its log and its tables besides it.
+
+    Variables begin with `prefix` (`BANK` for `BANK_DATABASE_URL`). The settings file is `file`, in the working directory or the
+    home directory. `database` and `nats` are the keys of the two addresses in it.
+    """
+
+    prefix: str
+    file: str = attrs.field(default=attrs.Factory(lambda self: f".{self.prefix.lower()}.yaml", takes_self=True))
+    database: str = "database_url"
+    nats: str = "nats_url"
+
+    def variable(self, key: str) -> str:
+        """The variable of a key: `BANK_DATABASE_URL` for `database.url`."""
+        return f"{self.prefix}_{key.replace('.', '_').upper()}"
 
 
 @attrs.frozen
 class ReadModel:
     """The projections over one stream that live in one database and are read together.
 
-    `migrations` is a package with files `<number>_<name>.<up|down>.<sqlite|postgres>.sql`, numbered from 000001.
+    `migrations` is a package with files `<number>_<name>.<up|down>.<sqlite|postgres>.sql`, numbered from 000001. Without one, the
+    only migration makes the declared tables, without indexes besides the keys'; if the tables are declared otherwise later, new
+    ones are filled from the log.
+
+    `settings` are the names under which the service is configured; by default `<NAME>_…` and `.<name>.yaml`.
+
+    `folds` are `Decider.fold` by category of aggregate: an audit folds the events with them and compares the states.
     """
 
     name: str
     stream: str
     registry: Registry
     projections: tuple[Projection, ...]
-    migrations: str
+    migrations: str | None = None
+    settings: SettingNames = attrs.field(
+        default=attrs.Factory(lambda self: SettingNames(prefix=self.name.upper().replace("-", "_")), takes_self=True)
+    )
+    folds: Mapping[str, Callable[[Iterable[Any], Any], Any]] = attrs.field(factory=dict)
+
+    @property
+    def tables(self) -> Iterable[Table]:
+        """The tables of all projections, referenced ones first."""
+        return [table for projection in self.projections for table in projection.tables]
 
     def migration_files(self) -> Iterable[tuple[str, str]]:
         """File name and text of every migration file."""
+        if self.migrations is None:
+            return declared_tables(self.tables)
         return sorted(
             (entry.name, entry.read_text(encoding="utf-8"))
             for entry in files(self.migrations).iterdir()
             if entry.name.endswith(".sql")
         )
+
+
+_SQL_TYPES: Mapping[str, Mapping[ColumnType, str]] = {
+    "sqlite": {
+        "text": "TEXT",
+        "integer": "INTEGER",
+        "real": "REAL",
+        "boolean": "BOOLEAN",
+        "timestamp": "TEXT",
+        "json": "TEXT",
+    },
+    "postgres": {
+        "text": 'TEXT COLLATE "C"',
+        "integer": "BIGINT",
+        "real": "DOUBLE PRECISION",
+        "boolean": "BOOLEAN",
+        "timestamp": "TIMESTAMPTZ",
+        "json": "JSON",
+    },
+}
+
+
+def declared_tables(tables: Iterable[Table]) -> Iterable[tuple[str, str]]:
+    """The files of a migration that makes these tables, in each dialect. Key columns are never empty, others may be."""
+    made = list(tables)
+    for dialect, types in _SQL_TYPES.items():
+        up = "".join(_create(table, types) for table in made)
+        down = "".join(f'DROP TABLE IF EXISTS "{table.name}";\n' for table in reversed(made))
+        yield f"000001_declared_tables.up.{dialect}.sql", up
+        yield f"000001_declared_tables.down.{dialect}.sql", down
+
+
+def _create(table: Table, types: Mapping[ColumnType, str]) -> str:
+    columns = [
+        f'"{column.name}" {types[column.type]}{" NOT NULL" if column.name in table.key else ""}' for column in table.columns
+    ]
+    key = ", ".join(f'"{name}"' for name in table.key)
+    return f'CREATE TABLE "{table.name}" (\n    {", ".join([*columns, f"PRIMARY KEY ({key})"])}\n);\n'

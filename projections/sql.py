@@ -1,6 +1,6 @@
 """Statements put together piece by piece, and parts of ordered lists, of one list or of one list for each of many parents.
 
-All of it is said in what SQLite and Postgres have in common.
+All of it is in the common dialect of SQLite and Postgres.
 """
 
 from __future__ import annotations
@@ -67,12 +67,12 @@ class SortOrder:
     descending: bool = False
 
     def limit(self, sql: Sql, part: ListPart) -> None:
-        """Add what leaves only the part, and one row more; conditions stand before it."""
+        """Add the clauses for the part and one row more; conditions come before it."""
         self.between(sql, part)
         sql.add(f"ORDER BY {self.text(backward=part.backward)} LIMIT {{}}", part.limit + 1)
 
     def between(self, sql: Sql, part: ListPart) -> None:
-        """Add what leaves only the rows between the keys of the part; conditions stand before it."""
+        """Add the clauses for the rows between the keys of the part; conditions come before it."""
         columns = ", ".join(self.columns)
         for key, wants_greater in ((part.after, not self.descending), (part.before, self.descending)):
             if key is not None:
@@ -86,7 +86,7 @@ class SortOrder:
 
 
 def found(rows: Sequence[Row], part: ListPart, view: Callable[[Row], T]) -> FoundPart[T]:
-    """What the rows of a statement are that was limited to a part."""
+    """The rows of a statement that was limited to a part, as a part."""
     items = [view(row) for row in rows[: part.limit]]
     return FoundPart(items[::-1] if part.backward else items, more=len(rows) > part.limit)
 
@@ -100,7 +100,7 @@ def grouped(rows: Iterable[Row], column: str, part: ListPart, view: Callable[[Ro
 
 
 async def fetch_for(store: Queryable, sql: Sql) -> Sequence[Row]:
-    """The rows of a statement that is about many keys: beside the event loop where it is about more than a few."""
+    """The rows of a statement that is about many keys: in a thread if it is about more than a few."""
     fetch = store.fetch if len(sql.arguments) <= _FEW else store.fetch_in_thread
     return await fetch(sql.text, *sql.arguments)
 

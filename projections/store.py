@@ -24,9 +24,12 @@ Argument = str | int | float | bool | datetime | None
 
 @attrs.frozen(kw_only=True)
 class Checkpoint:
-    """Up to where a projection has applied the log: its version, the stream's incarnation, the last sequence applied.
+    """The position of a projection in the log: its version, the stream's incarnation, the last sequence applied.
 
     `applied` counts the commits of the categories it handles that were applied to reach it, since the tables were empty.
+    `record` is the digest of the commit at `sequence`, `digest` the running digest of the log up to and with it
+    (`eventlog.support.chain`, in hexadecimal). They are None if they are not known: no commit was applied yet, or the last one
+    was applied by a program that kept no digests.
     """
 
     projection: str
@@ -34,11 +37,26 @@ class Checkpoint:
     incarnation: str
     sequence: int
     applied: int
+    record: str | None = None
+    digest: str | None = None
+
+
+@attrs.frozen
+class Mark:
+    """The running digest of a stream after a sequence, and the digest of the commit there.
+
+    They show the sequence at which two logs differ.
+    """
+
+    stream: str
+    sequence: int
+    digest: str
+    record: str
 
 
 @attrs.frozen
 class KeyRecord:
-    """Where an idempotency key took effect: fingerprint of the request, aggregate's subject, sequence of the commit."""
+    """The use of an idempotency key: fingerprint of the request, aggregate's subject, sequence of the commit."""
 
     key: str
     fingerprint: str | None
@@ -56,8 +74,8 @@ KEYS = Table(
 class Parked:
     """An aggregate that a projection has set aside: one of its commits cannot be applied, and those after it wait in order.
 
-    `sequence` is that commit, `types` are the types of its events (empty where it cannot even be read), `error` the reason in a
-    line, `traceback` where it arose, `at` when it was parked. `waiting` counts the commits that are not applied, itself among
+    `sequence` is that commit, `types` are the types of its events (empty if it cannot even be read), `error` the reason in a
+    line, `traceback` its source lines, `at` when it was parked. `waiting` counts the commits that are not applied, itself among
     them, up to sequence `last`. For the idempotency keys of a commit that cannot be read, `projection` is the name of `KEYS`.
     """
 
@@ -73,7 +91,7 @@ class Parked:
 
     @property
     def place(self) -> Place:
-        """What it is found by."""
+        """Its key."""
         return self.projection, self.subject
 
 
@@ -95,18 +113,18 @@ NOTHING_PARKED: Mapping[Place, Parked | None] = MappingProxyType({})
 
 
 class CheckpointOutcome(Enum):
-    """What became of a transaction of steps."""
+    """The outcome of a transaction of steps."""
 
     STORED = "stored"
     ALREADY = "already"
     """Every step's `after` was the checkpoint before: it had been stored by an earlier try."""
     MISMATCH = "mismatch"
-    """A checkpoint was neither `before` nor `after`: another projector is at work. Nothing was written."""
+    """A checkpoint was neither `before` nor `after`: another projector is at work. No row was written."""
 
 
 @attrs.frozen
 class SchemaVersion:
-    """The number of the last migration applied, 0 for none; `dirty` where one was left half done.
+    """The number of the last migration applied, 0 for none; `dirty` if one was left half done.
 
     `taken_back`: by taking back a migration, or by `force`: so these are not simply the tables of an older program. Two of one
     number are equal either way.
@@ -132,7 +150,7 @@ class StoredColumn:
 
 
 class Snapshot(Protocol):
-    """The tables and the checkpoints as they were at one moment, whatever is written meanwhile."""
+    """The tables and the checkpoints as they were at one moment, independent of later writes."""
 
     async def checkpoints(self) -> Mapping[str, Checkpoint]:
         """The checkpoint of each projection that has one."""
@@ -145,7 +163,7 @@ class Snapshot(Protocol):
 
 
 class Queryable(Protocol):
-    """What queries need of a database."""
+    """The part of a database that queries need."""
 
     async def fetch(self, sql: str, *arguments: Argument) -> Sequence[Row]:
         """The rows of a query. Parameters are written `$1`, `$2`, … in either dialect.
@@ -154,14 +172,14 @@ class Queryable(Protocol):
         """
 
     async def fetch_in_thread(self, sql: str, *arguments: Argument) -> Sequence[Row]:
-        """As `fetch`, for what reads much: the event loop goes on meanwhile."""
+        """As `fetch`, for a query that reads much: it does not block the event loop."""
 
     async def fetch_one(self, sql: str, *arguments: Argument) -> Row | None:
         """The first row of a query, or None."""
 
 
 class Reader(Queryable, Protocol):
-    """Looks at a read-model database. What is raised where it cannot be read: StoreUnavailable, StoreDamaged."""
+    """Reads a read-model database. Errors if it cannot be read: StoreUnavailable, StoreDamaged."""
 
     dialect: str
     """`sqlite` or `postgres`: which migration files are used."""
@@ -171,7 +189,7 @@ class Reader(Queryable, Protocol):
         """Names the database, the same for all processes that are given its address; no secret is in it."""
 
     async def open(self) -> None:
-        """Open the database; a Store makes the tables of its own where they are missing."""
+        """Open the database; a Store makes its own tables if they are missing."""
 
     async def close(self) -> None:
         """Finish what is being written and close."""
@@ -182,21 +200,28 @@ class Reader(Queryable, Protocol):
     async def parked(self) -> Sequence[Parked]:
         """The aggregates that are parked, by projection and sequence."""
 
+    async def marks(self, stream: str, *, above: int = 0) -> Sequence[Mark]:
+        """The marks of a stream above a sequence, in order; none in a database that an older program has made."""
+
     async def find_key(self, key: str) -> KeyRecord | None:
-        """Where an idempotency key took effect, as far as this read model has been brought."""
+        """Return the use of an idempotency key, up to the position of this read model."""
 
     def snapshot(self) -> AbstractAsyncContextManager[Snapshot]:
-        """Everything as it is now, for reading whole tables beside the event loop."""
+        """Everything as it is now, for reading whole tables without blocking the event loop."""
 
     async def schema(self) -> SchemaVersion:
         """The last migration applied."""
 
     async def columns(self, table: str) -> Sequence[StoredColumn]:
-        """The columns of a table in order, none where there is no such table."""
+        """The columns of a table in order, none if there is no such table."""
 
 
 class LeaderElection(Protocol):
-    """How several processes that have one database open take turns: one of them writes, the others are told what it wrote."""
+    """Turns of several processes that have one database open: one of them writes, the others learn of its writes."""
+
+    @property
+    def silent(self) -> float | None:
+        """Seconds for which the process that leads was not heard of, as last looked; None if this one leads, or unknown."""
 
     async def take(self) -> bool:
         """Become the one that writes, or stay so. False where another process is. Raises StoreUnavailable."""
@@ -208,7 +233,7 @@ class LeaderElection(Protocol):
         """Let another process have its turn."""
 
     def news(self) -> AbstractAsyncContextManager[AsyncIterator[Mapping[str, Checkpoint] | None]]:
-        """The checkpoints now, and again whenever a process has moved them; None about once a second where none has.
+        """The checkpoints now, and again whenever a process has moved them; None about once a second if none has.
 
         Raises StoreUnavailable where the database can no longer tell.
         """
@@ -222,40 +247,46 @@ class Store(Reader, Protocol):
 
     @property
     def turns(self) -> LeaderElection | None:
-        """How it is shared with other processes; None where it belongs to one alone as long as it is open."""
+        """How it is shared with other processes; None if one process alone has it while it is open."""
 
     async def advance(
-        self, steps: Sequence[Step], keys: Sequence[KeyRecord] = (), parked: Mapping[Place, Parked | None] = NOTHING_PARKED
+        self,
+        steps: Sequence[Step],
+        keys: Sequence[KeyRecord] = (),
+        parked: Mapping[Place, Parked | None] = NOTHING_PARKED,
+        marks: Sequence[Mark] = (),
     ) -> CheckpointOutcome:
         """Write the rows and move the checkpoints of all steps in one transaction, each compared with its `before`.
 
-        What is `parked` is written in the same transaction, over what was there of the same place; None: it is taken away.
+        `marks` are written in the same transaction; one that is there stays.
+
+        Entries of `parked` are written in the same transaction and replace the stored ones. None removes the stored one.
 
         Of several changes to one row the last is written. Rows are put in the order of the steps and of their projections'
         tables, then deleted in the reverse order; foreign keys are checked at the end. Of several records of one key the
-        first ever written stays. Raises StoreUnavailable, RowRefused; then nothing was written.
+        first ever written stays. Raises StoreUnavailable, RowRefused, without an effect.
         """
 
     async def forget(self, projections: Sequence[Projection]) -> None:
-        """Empty the tables of these projections, remove their checkpoints and what they have parked, in one transaction."""
+        """Empty the tables of these projections, remove their checkpoints and parked aggregates, in one transaction."""
 
     async def migrate(
         self, sql: str, *, before: SchemaVersion, after: SchemaVersion, projections: Sequence[Projection]
     ) -> Sequence[str] | None:
         """Run the statements of one migration and record its version, in one transaction.
 
-        None where the version is not `before` (any more): nothing was done. Otherwise the names of the projections of
-        whose tables one came, went, or has other columns or another number of rows than before: they are forgotten, as by
-        `forget`, so that they are filled from the log again.
-        Raises MigrationError where the statements fail; then nothing was changed.
+        None if the version is not `before` (any more): the call had no effect. Otherwise the names of the projections with a
+        table that was added, removed, or that has other columns or another number of rows than before: they are forgotten, as
+        by `forget`, so that they are refilled from the log.
+        Raises MigrationError if the statements fail, without an effect.
         """
 
     async def leave_indexes_out(self, projections: Sequence[Projection]) -> None:
-        """Do without the indexes of empty tables that only queries need, until `make_indexes`: rows come in faster then.
+        """Drop the indexes of empty tables that only queries need, until `make_indexes`: rows are written faster then.
 
-        Those of keys stay, those that must be unique, and those of columns that refer to other rows. They are left out also for
-        whoever opens the database later; a migration makes them first. For tables that nobody queries meanwhile.
+        Indexes of keys, unique indexes, and indexes of columns that refer to other rows stay. They are also missing for a process
+        that opens the database later; a migration makes them first. For tables without queries at that time.
         """
 
     async def make_indexes(self) -> None:
-        """Make the indexes that have been left out, of all rows there are; nothing where none is."""
+        """Make the indexes that have been left out, of all rows there are; nothing if none is."""

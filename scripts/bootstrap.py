@@ -1,4 +1,4 @@
-"""Sets the checkout up: virtual environment, pinned packages, the project itself, its pages and, where there is none, Go.
+"""Sets the checkout up: virtual environment, pinned packages, the project itself, its pages and, if it is missing, Go.
 
 Standard library only, since it runs before anything is installed. Each step is skipped while what it was made from is unchanged.
 By itself it sets up and starts nothing, for an image say: `python3 scripts/bootstrap.py runtime`.
@@ -23,15 +23,15 @@ from pages import Node, PagesFailed, build, digest_of, install, is_built, machin
 ROOT = Path(__file__).resolve().parent.parent
 OLDEST_PYTHON = (3, 11)
 OLDEST_GO = (1, 21)
-"""The first Go that fetches a newer one by itself where a go.mod asks for it."""
+"""The first Go that fetches a newer one by itself if a go.mod asks for it."""
 
 
 class SetUpFailed(Exception):
-    """A step of the set-up failed; the text says which, why, and what to do."""
+    """A step of the set-up failed; the text has the step, the reason, and the remedy."""
 
 
 class SetUp:
-    """The set-up of one checkout: `SetUp(root).run("runtime")`, then `python` is the interpreter to go on with."""
+    """The set-up of one checkout: `SetUp(root).run("runtime")`, then `python` is its interpreter."""
 
     def __init__(self, root: Path = ROOT) -> None:
         self.root = root
@@ -78,7 +78,7 @@ class SetUp:
         version = ".".join(map(str, sys.version_info[:3]))
         with step(f"making .venv with Python {version}"):
             shutil.rmtree(self.venv, ignore_errors=True)
-            pip = [] if _can_import("ensurepip") else ["--without-pip"]  # Debian keeps it in a package of its own
+            pip = [] if _can_import("ensurepip") else ["--without-pip"]  # Debian keeps it in a separate package
             _run([sys.executable, "-m", "venv", *pip, str(self.venv)])
             (self.venv / "stamps").mkdir()
             (self.venv / "stamps" / "place").write_text(str(self.venv), encoding="utf-8")
@@ -90,7 +90,7 @@ class SetUp:
             works = subprocess.run([self.python, "-I", "-S", "-c", probe], capture_output=True, check=False).returncode == 0
         except OSError:
             return False
-        return works and place == str(self.venv)  # scripts in a moved environment point to where it was
+        return works and place == str(self.venv)  # scripts in a moved environment have its old path
 
     def _packages(self, name: str) -> None:
         lock = self.root / "requirements" / f"{name}.lock"
@@ -188,7 +188,7 @@ def say(text: str) -> None:
 
 @contextlib.contextmanager
 def step(text: str) -> Iterator[None]:
-    """Say what is being done, and how long it took."""
+    """Print the present step, and its duration."""
     print(f"set-up: {text} ...", end="", file=sys.stderr, flush=True)
     start = time.monotonic()
     try:
@@ -210,7 +210,7 @@ def _can_import(module: str) -> bool:
 
 
 def _go_version() -> tuple[int, ...]:
-    """The version of the `go` on the PATH, () where there is none that runs."""
+    """The version of the `go` on the PATH, () if there is none that runs."""
     try:
         done = subprocess.run(["go", "version"], capture_output=True, text=True, check=False)
     except OSError:

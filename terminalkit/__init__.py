@@ -1,4 +1,4 @@
-"""What the programs of all services share at a terminal: output, options, failures, exit codes, signals, completion.
+"""Common parts of the command lines of all services: output, options, failures, exit codes, signals, completion.
 
 PROGRAM = Program(name="pantry", distribution="gctd", summary="...", examples="...", commands={
     "serve": Command("pantry.cli.service", "Run the ledger."),
@@ -10,3 +10,59 @@ async def list_(invocation: Invocation) -> int:
     invocation.output.table([Column("NAME", "id")], rows)
     return ExitCode.OK
 """
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from terminalkit.config.flags import SettingFlags, SettingSources
+    from terminalkit.config.loading import LoadedSettings, SettingsError, SettingsSource, setting, settings
+    from terminalkit.exits import ExitCode
+    from terminalkit.failure import Failure
+    from terminalkit.options import examples
+    from terminalkit.output import Column, Output
+    from terminalkit.program import Command, Program
+    from terminalkit.runtime.invocation import Invocation
+    from terminalkit.service_commands import config_command, serve_command
+
+__all__ = [
+    "Column",
+    "Command",
+    "ExitCode",
+    "Failure",
+    "Invocation",
+    "LoadedSettings",
+    "Output",
+    "Program",
+    "SettingFlags",
+    "SettingSources",
+    "SettingsError",
+    "SettingsSource",
+    "config_command",
+    "examples",
+    "serve_command",
+    "setting",
+    "settings",
+]
+
+_PLACES = {
+    "terminalkit.program": "Command Program",
+    "terminalkit.runtime.invocation": "Invocation",
+    "terminalkit.exits": "ExitCode",
+    "terminalkit.output": "Column Output",
+    "terminalkit.options": "examples",
+    "terminalkit.failure": "Failure",
+    "terminalkit.config.loading": "LoadedSettings SettingsError SettingsSource setting settings",
+    "terminalkit.config.flags": "SettingFlags SettingSources",
+    "terminalkit.service_commands": "config_command serve_command",
+}
+"""The modules of the names: imported at the first use, so that a program starts fast."""
+
+
+def __getattr__(name: str) -> Any:
+    for module, names in _PLACES.items():
+        if name in names.split():
+            return getattr(import_module(module), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -21,10 +21,10 @@ def command(
 ) -> Callable[[Callable[..., Coroutine[Any, Any, int]]], Callable[..., int]]:
     """Make the function of a command out of `async def f(invocation, ...) -> exit code`.
 
-    It has `--timeout`, `--json`, `--quiet`, `--verbose` and `--no-color`. `not_found`: what to do where there is no such thing;
-    `{name}` in it stands for the argument of that name. `logs`: what the packages that it calls log goes to standard error with
-    `--verbose`, and nowhere without. `busy`: it goes through much, as a whole log. `time_limit`: what `--timeout` is called where
-    the command has another use for that name.
+    It has `--timeout`, `--json`, `--quiet`, `--verbose` and `--no-color`. `not_found`: advice if the thing is not found. `{name}`
+    in it is replaced by the argument of that name. `logs`: the logs of the packages that it calls go to standard error with
+    `--verbose`, and are dropped without. `busy`: it reads much, as a whole log. `time_limit`: the name of the option `--timeout`
+    if the command has another use for that name.
     """
 
     def decorate(work: Callable[..., Coroutine[Any, Any, int]]) -> Callable[..., int]:

@@ -47,10 +47,10 @@ def completion_command(program: str, what: str) -> click.Command:
 
 
 def completes(prepare: Callable[[], Callable[[], Awaitable[Iterable[str]]]]) -> Complete:
-    """Completion of an argument with the values that `prepare()()` gives: nothing where it fails or takes too long.
+    """Completion of an argument with the values that `prepare()()` gives, or with no values if it fails or takes too long.
 
-    `prepare` imports what is slow and reads the settings; what it returns asks the server, against the clock. It is asked in a
-    thread of its own: looking up a host's name cannot be cut short otherwise.
+    `prepare` imports slow modules and reads the settings. Its result asks the server, within a time limit. It runs in a separate
+    thread, because the look-up of a host's name cannot be cut short otherwise.
     """
 
     def complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
@@ -62,7 +62,7 @@ def completes(prepare: Callable[[], Callable[[], Awaitable[Iterable[str]]]]) -> 
                 found.extend(await ask())
 
         def in_thread() -> None:
-            with contextlib.suppress(Exception):  # the command itself will say what is wrong
+            with contextlib.suppress(Exception):  # the command itself will report the error
                 asyncio.run(within_time())
 
         try:

@@ -1,4 +1,4 @@
-"""Exit codes, the same for every program: what they mean, and which one an error of our packages stands for."""
+"""Exit codes, the same for every program: their meaning, and the code of each error of our packages."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ class ExitCode(IntEnum):
     CONFLICT = 5
     UNAVAILABLE = 6
     PARTIAL = 7
+    UNDECIDED = 8
     TIMEOUT = 124
     INTERRUPTED = 130
     OUTPUT_CLOSED = 141
@@ -32,12 +33,13 @@ MEANINGS = {
     ExitCode.CONFLICT: "conflict: the present state does not allow it",
     ExitCode.UNAVAILABLE: "unavailable: the server, its broker or its database; try again later",
     ExitCode.PARTIAL: "done in part",
+    ExitCode.UNDECIDED: "not known: a value that the answer needs is missing",
     ExitCode.TIMEOUT: "not done within --timeout",
     ExitCode.INTERRUPTED: "interrupted (SIGINT)",
-    ExitCode.OUTPUT_CLOSED: "nobody reads the output any more (SIGPIPE)",
+    ExitCode.OUTPUT_CLOSED: "the reader of the output is gone (SIGPIPE)",
     ExitCode.TERMINATED: "terminated (SIGTERM)",
 }
-"""What each exit code means, as a program's help says it where the program does not say it better."""
+"""The meaning of each exit code in the help of a program, unless the program has a better text."""
 
 _OF_STATUS = {
     HTTPStatus.BAD_REQUEST: ExitCode.USAGE,
@@ -59,7 +61,7 @@ _OF_STATUS = {
 
 
 def code_of(error: BaseException) -> ExitCode | None:
-    """The exit code that an error stands for by its `exit_code`, else by its HTTP `status`; None where it has neither."""
+    """Return the exit code of an error: its `exit_code`, else the code of its HTTP `status`; None if it has neither."""
     code = getattr(error, "exit_code", None)
     if isinstance(code, ExitCode):
         return code

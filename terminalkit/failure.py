@@ -1,7 +1,7 @@
-"""How a command fails: what failed, why, what to do about it, and the exit code.
+"""The failure of a command: the failed operation, the reason, the remedy, and the exit code.
 
-Errors of our packages bear an `exit_code` or an HTTP `status`, which stands for one, and may bear a `hint`; their text is for
-the user. Any other error is a defect of the program.
+Errors of our packages have an `exit_code` or an HTTP `status`, and may have a `hint`. Their text is for the user. Any other error
+is a defect of the program.
 """
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ class OutOfTime(Exception):
 
 @attrs.frozen(kw_only=True)
 class Explainer:
-    """Says what an error amounts to, in the words of one program: its name, and what it advises for an exit code.
+    """Turns an error into a failure, in the words of one program: its name, and its advice for an exit code.
 
-    `asking` is what it advises where a server was asked and could not be, or did not, do what was asked.
+    `asking` is the advice for a request that did not reach the server, or that the server did not fulfil.
     """
 
     program: str
@@ -53,9 +53,9 @@ class Explainer:
     asking: Mapping[ExitCode, str] = attrs.field(factory=dict)
 
     def explain(self, error: BaseException, what: str, *, not_found: str | None = None) -> Failure | None:
-        """The failure that an error amounts to, None where it is a defect of the program.
+        """Return the failure of an error, or None if it is a defect of the program.
 
-        `not_found`: what to do where the thing asked for is not there.
+        `not_found`: advice if the thing that was asked for is not found.
         """
         match error:
             case Failure():

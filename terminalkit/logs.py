@@ -10,7 +10,7 @@ import msgspec
 import structlog
 from structlog.typing import EventDict, Processor
 
-Level = Literal["debug", "info", "warning", "error"]
+Level = Literal["debug", "info", "warn", "warning", "error"]
 Format = Literal["json", "text"]
 
 _QUIET = {

@@ -21,7 +21,7 @@ class _Duration(click.ParamType[float]):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
         if isinstance(value, float):
             return value
-        from terminalkit.config import durations  # noqa: PLC0415 - only where one is given
+        from terminalkit.config import durations  # noqa: PLC0415 - only for a given value
 
         try:
             seconds = durations.parse(value)
@@ -41,11 +41,11 @@ def examples(*lines: str) -> str:
 
 
 def output_options(function: Function) -> Function:
-    """Give a command the options that say how to write; it gets an `output`."""
+    """Give a command the options for its output; it gets an `output`."""
 
     @click.option("--json", "as_json", is_flag=True, help="Write JSON; errors too, on standard error.")
     @click.option("-q", "--quiet", is_flag=True, help="No progress and no notes.")
-    @click.option("-v", "--verbose", is_flag=True, help="What is asked, and where an error happened, on standard error.")
+    @click.option("-v", "--verbose", is_flag=True, help="Print requests, and the tracebacks of errors, on standard error.")
     @click.option("--no-color", is_flag=True, help="No colour, whatever FORCE_COLOR says.")
     @wraps(function)
     def with_output(*args: Any, as_json: bool, quiet: bool, verbose: bool, no_color: bool, **kwargs: Any) -> Any:

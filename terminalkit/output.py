@@ -1,6 +1,6 @@
-"""Where a command writes: data on standard output, everything else on standard error.
+"""Output of a command: data on standard output, everything else on standard error.
 
-Data is one JSON document where `--json` is given, a table on a terminal, and lines of fields separated by tabs elsewhere.
+Data is one JSON document with `--json`, a table on a terminal, and lines of fields separated by tabs elsewhere.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 _NARROWEST = 12
-"""Columns of a terminal that a text has at least, where it needs them."""
+"""Columns of a terminal that a text has at least, if it needs them."""
 
 _C1 = re.compile("[\x7f-\x9f]")
 
 
 class OutputClosed(Exception):
-    """Nobody reads standard output any more."""
+    """The reader of standard output is gone."""
 
 
 @attrs.frozen
 class Painted:
-    """A text and the colour (a basic ANSI colour's name) that it has where there is colour."""
+    """A text and the colour (a basic ANSI colour's name) that it has if there is colour."""
 
     text: str
     colour: str
@@ -43,7 +43,7 @@ Cell = str | Painted
 
 @attrs.frozen
 class Column:
-    """A column of a table. An `id` is never cut or broken, a `number` neither and stands right, a `text` is broken to fit."""
+    """A column of a table. An `id` is never cut or broken, a `number` neither and is aligned right, a `text` is broken to fit."""
 
     title: str
     kind: Literal["id", "number", "text"] = "text"
@@ -105,7 +105,7 @@ class Output:
         self._write(("  " if self.stdout.isatty() else "\t").join(map(printable, cells)) + "\n")
 
     def raw(self, text: str) -> None:
-        """Write text of our own as it is."""
+        """Write a text of the program as it is."""
         self._write(text)
 
     def content(self, content: bytes) -> None:
@@ -151,7 +151,7 @@ class Output:
             self._say(printable(text))
 
     def error(self, what: str, why: str, *, code: str, hint: str | None = None) -> None:
-        """Write what failed and why, and what to do: two lines on standard error, or a JSON document on one with `--json`."""
+        """Write the failure, its reason and its remedy: two lines on standard error, or a JSON document on one with `--json`."""
         if self.json:
             error = {"code": code, "message": f"{what}: {why}"} | ({} if hint is None else {"hint": hint})
             self._say(_json({"error": error}, indent=None))
@@ -179,7 +179,7 @@ class Output:
         return not self.quiet and (not self.json or self.stderr.isatty())
 
     def _say(self, text: str) -> None:
-        with contextlib.suppress(BrokenPipeError):  # nobody is there to be told
+        with contextlib.suppress(BrokenPipeError):  # the reader is gone
             self.stderr.write(text + "\n")
             self.stderr.flush()
 
@@ -244,5 +244,5 @@ def _print_table(console: Console, columns: Sequence[Column], rows: Sequence[Seq
         )
     for row in cells:
         table.add_row(*row)
-    console.width = max(console.width, least)  # a terminal that is too narrow breaks the lines; nothing is left out
+    console.width = max(console.width, least)  # a terminal that is too narrow breaks the lines, and no column is left out
     console.print(table, crop=False)

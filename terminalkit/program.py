@@ -22,25 +22,33 @@ from terminalkit.runtime.invocation import Invocation, output_for
 
 @attrs.frozen
 class Command:
-    """The module that has a command under the command's own name, and the line that stands in the help.
+    """A command of a program, and its line in the help.
 
-    Those modules are slow to import.
+    `module` is the module that has the command under the command's own name: it may be slow to import. Or it is the command.
     """
 
-    module: str
+    module: str | click.Command
     summary: str
+
+    def load(self, name: str) -> click.Command:
+        """The command, which is called `name`."""
+        if isinstance(self.module, click.Command):
+            return self.module
+        command: click.Command = getattr(import_module(self.module), name.replace("-", "_"))
+        return command
 
 
 @attrs.frozen(kw_only=True, slots=False)
 class Program:
-    """A program `name` of a `distribution`.
+    """A program `name` of a `distribution`, or of a `version` if it belongs to none.
 
-    `summary` and `epilog` (examples, where settings come from) stand in its help; `meanings` and `hints` say for some exit codes
-    what they mean and what to do, in the program's own words, `asking` what to do where its server was asked.
+    `summary` and `epilog` (examples, sources of settings) are parts of its help. `meanings` and `hints` are the program's own
+    words for the meaning of some exit codes and for the advice. `asking` is the advice for a failed request to its server.
     """
 
     name: str
-    distribution: str
+    distribution: str = ""
+    version: str | None = None
     summary: str
     epilog: str
     commands: Mapping[str, Command]
@@ -50,12 +58,12 @@ class Program:
 
     @cached_property
     def exit_codes(self) -> Mapping[ExitCode, str]:
-        """What each exit code means."""
+        """The meaning of each exit code."""
         return {**MEANINGS, **self.meanings}
 
     @cached_property
     def explainer(self) -> Explainer:
-        """Says how the program's commands fail."""
+        """Makes the failures of the program's commands."""
         return Explainer(program=self.name, hints=self.hints, asking=self.asking)
 
     @cached_property
@@ -82,7 +90,7 @@ class Program:
         return group
 
     def run(self, argv: Sequence[str] | None = None) -> int:
-        """Run the program with these arguments (None: those of the process) and give its exit code."""
+        """Run the program with these arguments (None: the arguments of the process) and return its exit code."""
         arguments = list(sys.argv[1:] if argv is None else argv)
         for stream in (sys.stdout, sys.stderr):
             if hasattr(stream, "reconfigure"):
@@ -105,7 +113,7 @@ class Program:
         return code if isinstance(code, int) else ExitCode.OK
 
     def _complete(self, instruction: str) -> int:
-        from click.shell_completion import shell_complete  # noqa: PLC0415 - a run of its own kind
+        from click.shell_completion import shell_complete  # noqa: PLC0415 - a special kind of run
 
         code = shell_complete(self.group, {}, self.name, variable(self.name), instruction)
         # A question that was not answered in time must not hold up the shell.
@@ -119,7 +127,7 @@ class Program:
         if value and not ctx.resilient_parsing:
             from importlib.metadata import version  # noqa: PLC0415 - slow, and seldom wanted
 
-            click.echo(f"{self.name} {version(self.distribution)}")
+            click.echo(f"{self.name} {self.version or version(self.distribution)}")
             ctx.exit()
 
 
@@ -128,7 +136,7 @@ ASKING = "completion"
 
 
 def variable(program: str) -> str:
-    """The variable that a program's completion script sets: the program is to say what could come next."""
+    """The variable that a program's completion script sets, to ask the program for the next words."""
     return f"_{program.upper().replace('-', '_')}_COMPLETE"
 
 
@@ -148,8 +156,7 @@ class _Commands(click.Group):
         place = self._program.commands.get(cmd_name)
         if place is None:
             return None
-        command: click.Command = getattr(import_module(place.module), cmd_name.replace("-", "_"))
-        return command
+        return place.load(cmd_name)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         del ctx

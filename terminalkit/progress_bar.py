@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 FIRST_DRAWN = 1.0
-"""Seconds after which something is shown: what is done sooner needs none."""
+"""Seconds after which the bar is shown, so that short work shows none."""
 REDRAWN = 0.25
 SIGN_OF_LIFE = 10.0
 _WIDTH = 30
@@ -35,12 +35,12 @@ class Rate:
 
     @property
     def rate(self) -> float:
-        """What is done per second, since it began."""
+        """Progress per second since the start."""
         return (self.done - self.begin) / self.seconds if self.seconds > 0 else 0.0
 
     @property
     def left(self) -> float | None:
-        """Seconds that the rest takes at that rate; None where there is no rate yet."""
+        """Seconds that the rest takes at that rate; None if there is no rate yet."""
         return max(0, self.total - self.done) / self.rate if self.rate > 0 else None
 
     @property

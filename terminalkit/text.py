@@ -13,7 +13,7 @@ _SPACES = str.maketrans("\t\n\r", "   ")
 
 
 def printable(text: str) -> str:
-    """The text on one line, with what would move the cursor, change colours or reorder characters written as an escape.
+    """Return the text on one line. Characters that move the cursor, change colours or reorder characters are escaped.
 
     Names and reasons come from repositories that are not trusted.
     """
@@ -45,12 +45,12 @@ def duration(seconds: float) -> str:
 
 
 def moment(at: datetime | None) -> str:
-    """RFC 3339 in UTC to the second; nothing where there is no time."""
+    """RFC 3339 in UTC to the second; nothing if there is no time."""
     return "" if at is None else at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def percent(value: float | None) -> str:
-    """A share of 100 with one decimal; `n/a` where none was measured, which is not the same as 0."""
+    """A share of 100 with one decimal; `n/a` if none was measured, which is not the same as 0."""
     return NOT_MEASURED if value is None else f"{value:.1f}%"
 
 

@@ -22,7 +22,7 @@ settings.load_profile("unhurried")  # how long an example takes says nothing abo
 
 @pytest.fixture(autouse=True)
 def logs_as_before() -> Iterator[None]:
-    """How a test sets logs up is not how the next one finds them, nor does a logger keep it: others look at what it says, too."""
+    """Restore the configuration of logs after each test. No logger is cached, because later tests capture its lines."""
     configure, before = structlog.configure, structlog.get_config()
 
     def without_cache(**settings: Any) -> None:

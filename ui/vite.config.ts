@@ -23,9 +23,10 @@ export default defineConfig(({ mode }) => {
       assetsDir: "static",
       assetsInlineLimit: 0, // the content policy has no data: but for images
       emptyOutDir: true,
+      license: { fileName: "licenses.txt" }, // the licences of bundled packages require their text in every copy; the help links to it
       modulePreload: { polyfill: false },
       reportCompressedSize: false,
-      target: ["chrome123", "firefox121", "safari17.5"], // those that know light-dark()
+      target: ["chrome123", "firefox121", "safari17.5"], // browsers with light-dark()
     },
     server: {
       proxy: {

@@ -1,7 +1,8 @@
 """Copies of streams in files, taken from a running server and restored on another, by the server's own snapshots.
 
-A copy is `<stream>.snapshot`, in the server's own form (a tar file compressed by S2), and `<stream>.json`: what was copied,
-with the digest of the file. A restored stream is the same stream: sequences, times, and the incarnation that tables are bound to.
+A copy is `<stream>.snapshot`, in the server's own form (a tar file compressed by S2), and `<stream>.json`, the description of the
+copy with the digest of the file. A restored stream is the same stream: sequences, times, and the incarnation that tables are
+bound to.
 """
 
 from __future__ import annotations
@@ -9,8 +10,10 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import os
-from collections.abc import Iterable, Iterator, Mapping
+import tempfile
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, BinaryIO
 
 import attrs
@@ -41,7 +44,10 @@ class StreamNotThere(EventLogError):
 
 @attrs.frozen(kw_only=True)
 class Copied:
-    """What a copy of a stream has: the stream's name, its last sequence, messages, and the file's bytes and sha-256."""
+    """A copy of a stream: the stream's name, its last sequence, messages, and the file's bytes and sha-256.
+
+    `verified`: it was restored and read when it was made; then `digest` is the running digest of its records, in hexadecimal.
+    """
 
     stream: str
     last: int
@@ -50,6 +56,8 @@ class Copied:
     sha256: str
     config: Mapping[str, Any]
     state: Mapping[str, Any]
+    verified: bool = False
+    digest: str | None = None
 
 
 def copies(directory: Path) -> list[Path]:
@@ -57,17 +65,22 @@ def copies(directory: Path) -> list[Path]:
     return sorted(directory.glob("*.json"))
 
 
-async def back_up(connection: Connection, stream: str, directory: Path) -> Copied:
+Check = Callable[[Path], Awaitable[str]]
+"""Gives the running digest of the records of a copy, by its description, or raises."""
+
+
+async def back_up(connection: Connection, stream: str, directory: Path, *, check: Check | None = None) -> Copied:
     """Copy a stream as it is now into `directory`, while it is written to. The files are there whole, or not at all.
 
-    Raises StreamNotThere, FileExistsError where a copy of it is there already, Unavailable.
+    The copy is checked by `check` (see `eventlog.admin.copy_check`) before it is there; None: it is not. Raises StreamNotThere,
+    FileExistsError if a copy of it is there already, Unavailable, and the errors of `check`.
     """
-    target, described = directory / f"{stream}.snapshot", directory / f"{stream}.json"
-    for file in (target, described):
-        if file.exists():
-            raise FileExistsError(f"{file} is there already: each copy has a directory of its own")
-    partial = directory / f"{stream}.partial"
-    try:
+    names = (f"{stream}.snapshot", f"{stream}.json")
+    for name in names:
+        if (directory / name).exists():
+            raise FileExistsError(f"{directory / name} exists already: each copy needs a separate directory")
+    with tempfile.TemporaryDirectory(prefix=f".{stream}-", dir=directory) as unfinished:
+        partial, described_in = (Path(unfinished) / name for name in names)
         with partial.open("xb") as output:
             answer, digest = await _receive(connection, stream, output)
             output.flush()
@@ -83,11 +96,17 @@ async def back_up(connection: Connection, stream: str, directory: Path) -> Copie
             config=answer["config"],
             state=state,
         )
-        partial.rename(target)
-        described.write_bytes(msgspec.json.format(msgspec.json.encode(copied), indent=2) + b"\n")
+        described_in.write_bytes(_encoded(copied))
+        if check is not None:
+            copied = attrs.evolve(copied, verified=True, digest=await check(described_in))
+            described_in.write_bytes(_encoded(copied))
+        for file in (partial, described_in):
+            file.rename(directory / file.name)
         return copied
-    finally:
-        partial.unlink(missing_ok=True)
+
+
+def _encoded(copied: Copied) -> bytes:
+    return msgspec.json.format(msgspec.json.encode(copied), indent=2) + b"\n"
 
 
 async def _receive(connection: Connection, stream: str, output: BinaryIO) -> tuple[dict[str, Any], str]:
@@ -124,7 +143,7 @@ async def _receive(connection: Connection, stream: str, output: BinaryIO) -> tup
 
 
 def described(file: Path) -> Copied:
-    """What a copy has, by its description; the snapshot beside it is read and compared. Raises BackupInvalid."""
+    """Return the description of a copy. The snapshot next to it is read and compared. Raises BackupInvalid."""
     try:
         copied = msgspec.json.decode(file.read_bytes(), type=Copied)
         digest, size = hashlib.sha256(), 0
@@ -150,14 +169,18 @@ async def check_free(connection: Connection, streams: Iterable[str]) -> None:
             raise StreamThere(f"there is a stream {stream} already: a copy never replaces one")
 
 
-async def restore(connection: Connection, file: Path, *, replicas: int = 1) -> Copied:
-    """Make the stream of a copy (by its description) again, held by so many servers; its name must be free.
+async def restore(
+    connection: Connection, file: Path, *, replicas: int = 1, changes: Mapping[str, Any] = MappingProxyType({})
+) -> Copied:
+    """Restore the stream of a copy, given by its description file. The name of the stream must be free.
+
+    `replicas`: number of servers that hold it. `changes`: members of its configuration that replace the copied ones.
 
     Raises BackupInvalid, StreamThere, Unavailable, OutcomeUnknown.
     """
     copied = described(file)
     await check_free(connection, [copied.stream])
-    config = {**copied.config, "num_replicas": replicas}
+    config = {**copied.config, "num_replicas": replicas, **changes}
     request = {"config": config, "state": copied.state}
     try:
         answer = await call(connection, f"STREAM.RESTORE.{copied.stream}", request, timeout=_TIMEOUT)
@@ -190,4 +213,15 @@ def _parts(file: Path) -> Iterator[bytes]:
             yield part
 
 
-__all__ = ["BackupInvalid", "Copied", "StreamNotThere", "StreamThere", "back_up", "check_free", "copies", "described", "restore"]
+__all__ = [
+    "BackupInvalid",
+    "Check",
+    "Copied",
+    "StreamNotThere",
+    "StreamThere",
+    "back_up",
+    "check_free",
+    "copies",
+    "described",
+    "restore",
+]

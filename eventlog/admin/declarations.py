@@ -1,10 +1,10 @@
-"""What `streams.yaml` declares: streams, durable consumers and buckets, read, checked and brought into the server's own terms."""
+"""Declarations of `streams.yaml`: streams, durable consumers and buckets, read, checked and translated to the server's terms."""
 
 from __future__ import annotations
 
 import importlib.metadata
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Literal
 
@@ -40,15 +40,15 @@ Kind = Literal["stream", "key-value bucket", "object bucket"]
 
 
 class DeclarationInvalid(EventLogError):
-    """The file of declarations, or an override of it, cannot be meant as it stands."""
+    """The file of declarations, or an override of it, is invalid."""
 
 
 @attrs.frozen
 class Stream:
-    """A stream that shall exist: its name, its configuration in the server's fields (nanoseconds, bytes), what it is for.
+    """A stream that shall exist: its name, its configuration in the server's fields (nanoseconds, bytes), its purpose.
 
-    With `incarnation` it gets a random id in its metadata when it is created. What is `apart` is never copied together with the
-    others (`eventlog.admin.backup`).
+    With `incarnation` it gets a random id in its metadata when it is created. A stream that is `apart` is never copied together
+    with the others (`eventlog.admin.backup`).
     """
 
     name: str
@@ -84,7 +84,7 @@ class Declarations:
 
     @property
     def lasting(self) -> tuple[Stream, ...]:
-        """What nothing else can be made again from: logs, then the objects that their events refer to."""
+        """The streams that cannot be rebuilt from others: logs, then the objects that their events refer to."""
         logs = [stream for stream in self.streams if stream.incarnation and not stream.apart]
         return (*logs, *(stream for stream in self.streams if stream.kind == "object bucket"))
 
@@ -98,16 +98,68 @@ def load(
     name of the stream, consumer or bucket and in the notation of the file: `{"crap-workers": {"ack_wait": "3s"}}`.
     Raises DeclarationInvalid.
     """
-    file = path or default_file()
+    return parse(read(path or default_file()), replicas=replicas, overrides=overrides)
+
+
+def read(file: Path) -> Mapping[str, Any]:
+    """The sections of a file. Raises DeclarationInvalid."""
     try:
         content = yaml.safe_load(file.read_text(encoding="utf-8"))
     except (OSError, ValueError, yaml.YAMLError) as error:
         raise DeclarationInvalid(f"{file} cannot be read: {error}") from error
-    return parse(content, replicas=replicas, overrides=overrides)
+    if not isinstance(content, dict):
+        raise DeclarationInvalid(f"{file} has no sections")
+    return content
+
+
+EVENT_STREAM: Mapping[str, Any] = {
+    "incarnation": True,
+    "storage": "file",
+    "retention": "limits",
+    "discard": "new",
+    "max_age": 0,
+    "max_msgs": -1,
+    "max_msgs_per_subject": -1,
+    "max_msg_size": -1,
+    "deny_delete": True,
+    "deny_purge": True,
+    "allow_rollup_hdrs": False,
+    "allow_msg_ttl": False,
+    "allow_direct": True,
+    "allow_atomic": True,
+    "duplicate_window": "2m",
+}
+"""The fields of a stream of events, in the notation of the file: nothing in it changes, goes or expires; a full one refuses."""
+
+
+def event_stream(
+    name: str, categories: Iterable[str], *, file: Path | None = None, replicas: int = 1, max_bytes: str | None = None
+) -> Declarations:
+    """The declaration of a stream of events: from the file if it has that name, else for these categories.
+
+    `categories` name kinds of aggregates (`bank.account`). `file` is by default the one that this package came with, if any.
+    `max_bytes` is the size that the stream may have, as in `1GiB`, where not what the file says; without both 1 GiB. Raises
+    DeclarationInvalid.
+    """
+    overrides = {} if max_bytes is None else {name: {"max_bytes": max_bytes}}
+    if (found := file or _default_file()) is not None and name in read(found).get("streams", {}):
+        return load(found, replicas=replicas, overrides=overrides).only(name)
+    subjects = sorted(f"{category}.*" for category in categories)
+    fields = {**EVENT_STREAM, "description": f"Events of {name}", "subjects": subjects, "max_bytes": max_bytes or "1GiB"}
+    return parse({"streams": {name: fields}}, replicas=replicas)
 
 
 def default_file() -> Path:
-    """Where `streams.yaml` is: at the top of a checkout, or where the installed distribution put it."""
+    """The path of `streams.yaml`: at the top of a checkout, or where the installed distribution put it.
+
+    Raises DeclarationInvalid without one.
+    """
+    if (file := _default_file()) is None:
+        raise DeclarationInvalid(f"{FILE} is neither next to the package nor installed with it")
+    return file
+
+
+def _default_file() -> Path | None:
     checkout = Path(__file__).parents[2] / FILE
     if checkout.is_file():
         return checkout
@@ -115,13 +167,13 @@ def default_file() -> Path:
         for file in importlib.metadata.files(distribution) or ():
             if file.name == FILE:
                 return Path(str(file.locate())).resolve()
-    raise DeclarationInvalid(f"{FILE} is neither beside the package nor installed with it")
+    return None
 
 
 def parse(
     content: Mapping[str, Any], *, replicas: int = 1, overrides: Mapping[str, Mapping[str, Any]] | None = None
 ) -> Declarations:
-    """As `load`, of what a file holds."""
+    """Return the declarations of the content of a file. Parameters and errors as in `load`."""
     left = dict(overrides or {})
     sections = {
         section: [(name, dict(fields) | dict(left.pop(name, {}))) for name, fields in content.get(section, {}).items()]

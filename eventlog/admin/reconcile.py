@@ -1,6 +1,6 @@
-"""Brings a server's streams, consumers and buckets to what is declared, as far as that cannot lose anything.
+"""Brings a server's streams, consumers and buckets to their declarations, as far as no message can be lost.
 
-What is missing is created; what differs is updated where no message can be lost by it; the rest is left to a person and shown.
+Missing ones are created. Differences are updated if no message can be lost by it. The others are shown and left to a person.
 Several processes may apply the same declarations at the same moment.
 """
 
@@ -47,11 +47,11 @@ Action = Literal["create", "update", "by hand"]
 
 @attrs.frozen
 class Drift:
-    """One difference between what is declared and what the server has.
+    """One difference between the declarations and the server.
 
-    `kind` is "stream", "consumer", "key-value bucket" or "object bucket"; `field` is empty where the whole thing is missing
-    (`wanted` is then its configuration, `found` None). `action` is what `apply` does about it; "by hand": nothing, since it
-    could lose messages or the server does not change it.
+    `kind` is "stream", "consumer", "key-value bucket" or "object bucket". `field` is empty if the whole thing is missing
+    (`wanted` is then its configuration, `found` None). `action` is the action of `apply`. With "by hand" it does nothing, because
+    the change could lose messages or the server does not make it.
     """
 
     kind: str
@@ -68,7 +68,9 @@ class Drift:
 
 
 def incarnation_of(info: Mapping[str, Any]) -> str:
-    """What tells a stream from another one of the same name: the id it was created with, else one derived of its creation time.
+    """Return the incarnation of a stream: the id in its metadata, or else an id derived from its creation time.
+
+    It distinguishes the stream from another one of the same name.
 
     `info` is the server's answer to STREAM.INFO.
     """
@@ -78,7 +80,7 @@ def incarnation_of(info: Mapping[str, Any]) -> str:
 
 
 async def plan(connection: Connection, declarations: Declarations) -> list[Drift]:
-    """What differs on the server, without changing it. Raises Unavailable."""
+    """Return the differences on the server, without changing it. Raises Unavailable."""
     found = await asyncio.gather(
         *(_stream_info(connection, stream.name) for stream in declarations.streams),
         *(_consumer_info(connection, consumer) for consumer in declarations.consumers),
@@ -99,11 +101,11 @@ async def plan(connection: Connection, declarations: Declarations) -> list[Drift
 
 
 async def apply(connection: Connection, declarations: Declarations, *, patience: float = PATIENCE) -> list[Drift]:
-    """Create and update what may be; what differs still, for a person to look at. Idempotent.
+    """Create and update all that may be changed, and return the other differences for a person. It is idempotent.
 
-    A cluster that has just been started has no leader yet, or not all its servers: that is waited for, `patience` seconds. Raises
-    Unavailable, also where the server has not the storage that a stream asks for, and Refused for a declaration that the server
-    does not understand.
+    A cluster that has just been started may lack a leader or some of its servers. They are awaited for `patience` seconds. Raises
+    Unavailable, also if the server lacks the storage that a stream asks for, and Refused for a declaration that the server does
+    not understand.
     """
     left = await persist(connection, lambda: _apply(connection, declarations), patience)
     for drift in left:
@@ -282,7 +284,7 @@ def _harmless(stream: Stream, field: str, wanted: Any, found: Mapping[str, Any])
 
 
 def _wider(wanted: int, found: int | None) -> bool:
-    """Whether a limit lets in what another one let in; below 1: no limit."""
+    """Return whether a limit is at least as wide as another one. Below 1 there is no limit."""
     return wanted < 1 or (found is not None and 0 < found <= wanted)
 
 

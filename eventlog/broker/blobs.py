@@ -1,6 +1,6 @@
-"""Large bodies, kept beside the log under their digests, and names that lead to them.
+"""Large bodies, stored outside of the log under their digests, and names that link to them.
 
-A body over 256 KiB does not belong in an event: it is stored first, and the event holds digest and size (DESIGN, section 3).
+A body over 256 KiB does not belong in an event: it is stored first, and the event holds digest and size.
 """
 
 from __future__ import annotations
@@ -50,10 +50,10 @@ class Blobs(Protocol):
         """The body with that digest, checked. Raises BlobMissing, Unavailable."""
 
     async def link(self, name: str, ref: BlobRef) -> None:
-        """Let a name lead to a stored body; the last link of a name counts. Raises BlobMissing, Unavailable."""
+        """Link a name to a stored body; the last link of a name counts. Raises BlobMissing, Unavailable."""
 
     async def resolve(self, name: str) -> BlobRef | None:
-        """The body that a name leads to. Raises Unavailable."""
+        """The body that a name is linked to. Raises Unavailable."""
 
 
 class BlobStore:
@@ -94,14 +94,14 @@ class BlobStore:
         return data
 
     async def link(self, name: str, ref: BlobRef) -> None:
-        """Let a name lead to a stored body; the last link of a name counts. Raises BlobMissing, Unavailable."""
+        """Link a name to a stored body; the last link of a name counts. Raises BlobMissing, Unavailable."""
         found = await self._bucket.describe(_PREFIX + ref.digest)
         if found is None or found.size != ref.size:
             raise BlobMissing(f"no body of {ref.size} bytes is stored with the digest {ref.digest}")
         await self._bucket.link(name, _PREFIX + ref.digest)
 
     async def resolve(self, name: str) -> BlobRef | None:
-        """The body that a name leads to. Raises Unavailable."""
+        """The body that a name is linked to. Raises Unavailable."""
         link = await self._bucket.describe(name)
         if link is None or link.target is None:
             return None
@@ -141,18 +141,18 @@ class MemoryBlobs:
         return self._bodies[digest]
 
     async def link(self, name: str, ref: BlobRef) -> None:
-        """Let a name lead to a stored body. Raises BlobMissing."""
+        """Link a name to a stored body. Raises BlobMissing."""
         if len(await self.get(ref.digest)) != ref.size:
             raise BlobMissing(f"no body of {ref.size} bytes is stored with the digest {ref.digest}")
         self._names[name] = ref
 
     async def resolve(self, name: str) -> BlobRef | None:
-        """The body that a name leads to."""
+        """The body that a name is linked to."""
         return self._names.get(name)
 
 
 async def _reference(data: bytes) -> BlobRef:
-    """As BlobRef.of, beside the event loop: a large body takes hundreds of milliseconds."""
+    """As BlobRef.of, in a thread: a large body takes hundreds of milliseconds."""
     return await asyncio.to_thread(BlobRef.of, data)
 
 

@@ -17,7 +17,7 @@ from eventlog.jetstream.transport.connection import Connection
 log = structlog.get_logger(__name__)
 
 SETTLE_TIMEOUT = 10.0
-"""Seconds within which the broker confirms what becomes of a job; that long a restart or an election is waited for."""
+"""Seconds within which the broker confirms a settlement of a job, which includes a restart or an election."""
 
 _REQUEST_TIMEOUT = 2.0
 _NANOSECONDS = 1_000_000_000
@@ -25,11 +25,11 @@ _NANOSECONDS = 1_000_000_000
 
 @attrs.frozen(eq=False)
 class Job:
-    """What is to be done (`kind`, `id`, `payload`), and that it is this worker's for now.
+    """A job (`kind`, `id`, `payload`) that this worker holds for now.
 
-    `delivered` counts deliveries, 1 for the first; `sequence` is the job's in the queue; `ack_wait` the seconds after which it is
-    given to another worker, unless it is held or settled. The broker takes a late settlement without a word: whether this worker
-    still may publish results, the guard of the aggregate tells, not the queue.
+    `delivered` counts deliveries, 1 for the first. `sequence` is the job's in the queue. `ack_wait` is the time in seconds after
+    which it is given to another worker, unless it is held or settled. The broker takes a late settlement without an error. The
+    guard of the aggregate, not the queue, decides whether this worker may still publish results.
     """
 
     kind: str
@@ -56,15 +56,15 @@ class Job:
         await _settle((self,), b"+TERM")
 
     async def in_progress(self) -> None:
-        """Still at work: AckWait begins anew. Raises Unavailable."""
+        """Report work on it: AckWait restarts. Raises Unavailable."""
         await self._connection.request(self._reply, b"+WPI", timeout=min(_REQUEST_TIMEOUT, self.ack_wait / 3))
 
     @asynccontextmanager
     async def hold(self) -> AsyncIterator[None]:
-        """Keep the job for as long as the block runs: the broker is told every third of AckWait since it was taken."""
+        """Keep the job while the block runs: the broker gets a heartbeat every third of AckWait since it was taken."""
         holding: asyncio.Task[None] | None = None
 
-        def begin() -> None:  # most jobs end before: they need no task beside theirs
+        def begin() -> None:  # most jobs end before: they need no second task
             nonlocal holding
             holding = asyncio.create_task(self._hold(), name=f"hold {self.kind} {self.id}")
 

@@ -1,4 +1,4 @@
-"""Who is present: entries of a key-value bucket that lapse unless they are written again (ADR-8, with a TTL on the bucket)."""
+"""Presence: entries of a key-value bucket that expire unless they are written again (ADR-8, with a TTL on the bucket)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _ID = re.compile(r"[A-Za-z0-9_=-]+(\.[A-Za-z0-9_=-]+)*")
 
 @attrs.frozen
 class PresenceEntry:
-    """What somebody said last, and when the broker heard it."""
+    """The last value of a member, and the time at which the broker received it."""
 
     payload: bytes
     at: datetime
@@ -38,7 +38,7 @@ class Presence:
         self._prefix = f"$KV.{bucket}."
 
     async def announce(self, id_: str, payload: bytes) -> None:
-        """Be present, with what others are told, until the bucket's time has passed without a word. Raises Unavailable."""
+        """Be present, with a value for others, until the bucket's time has passed without a heartbeat. Raises Unavailable."""
         subject = self._subject(id_)
         reply = await self._connection.request(subject, payload, timeout=_TIMEOUT)
         answer_of(f"to store {subject}", reply.data)
@@ -48,7 +48,7 @@ class Presence:
         await call(self._connection, f"STREAM.PURGE.{self._stream}", {"filter": self._subject(id_)}, timeout=_TIMEOUT)
 
     async def present(self) -> dict[str, bytes]:
-        """What those who are present said last, by id. Raises Unavailable."""
+        """The last values of present members, by id. Raises Unavailable."""
         return {id_: announced.payload for id_, announced in (await self.heard()).items()}
 
     async def heard(self) -> dict[str, PresenceEntry]:

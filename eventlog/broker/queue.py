@@ -1,8 +1,8 @@
 """A work queue: jobs are taken by one worker at a time, held while it works, and given to another one if it does not finish.
 
-It stands on a stream with work-queue retention and one durable pull consumer with explicit acknowledgement that all workers
-share. The queue is derived from the log and may be made anew from it at any time. A job may be delivered twice, also both times
-as the first delivery: a broker that is killed within milliseconds of one forgets it. So that has to do no harm.
+It uses a stream with work-queue retention and one durable pull consumer with explicit acknowledgement that all workers
+share. The queue is derived from the log and may be rebuilt from it at any time. A job may be delivered twice, also both times
+as the first delivery: a broker that is killed within milliseconds of one forgets it. So a second delivery must do no harm.
 """
 
 from __future__ import annotations
@@ -39,19 +39,19 @@ _TOKEN = re.compile(r"[A-Za-z0-9_-]+")
 
 
 class JobState(enum.Enum):
-    """What a queue knows of a job, asked by kind and id."""
+    """The state of a job in the queue, by kind and id."""
 
     ABSENT = "absent"
     """There is none: it was never published, or it is settled."""
 
     WAITING = "waiting"
-    """Nobody has taken it yet."""
+    """No worker has taken it yet."""
 
     IN_FLIGHT = "in flight"
     """A worker has it, or it waits for its next delivery."""
 
     EXHAUSTED = "exhausted"
-    """It is there, but was delivered as often as may be: nobody will ever get it."""
+    """It is there, but all its deliveries are used: no worker will get it."""
 
 
 @attrs.frozen
@@ -110,9 +110,9 @@ class WorkQueue:
         self._ack_wait_asked: float | None = None
 
     async def publish(self, kind: str, id_: str, payload: bytes, *, dedupe: str) -> bool:
-        """Put a job into the queue, durably; False where one with the same `dedupe` id was put in shortly before (2 minutes).
+        """Put a job into the queue, durably; False if one with the same `dedupe` id was put in shortly before (2 minutes).
 
-        Publishing again with the same id is safe for as long. Raises Unavailable, OutcomeUnknown.
+        A repetition with the same id is safe in that time. Raises Unavailable, OutcomeUnknown.
         """
         headers = b"Nats-Msg-Id: %b\r\n" % dedupe.encode()
         subject = self._subject(kind, id_)
@@ -120,9 +120,9 @@ class WorkQueue:
         return not answer_of(subject, reply.data).get("duplicate", False)
 
     async def publish_all(self, postings: Sequence[Posting]) -> None:
-        """As `publish`, of many: in one batch, which is synced once, where none of them was put in before.
+        """As `publish`, of many: in one batch, which is synced once, if all of them are new.
 
-        Raises Unavailable, OutcomeUnknown: some may be in the queue. Publishing again is safe, as with `publish`.
+        Raises Unavailable, OutcomeUnknown: some may be in the queue. A repetition is safe, as with `publish`.
         """
         for start in range(0, len(postings), MOST_MESSAGES):
             some = postings[start : start + MOST_MESSAGES]
@@ -133,7 +133,7 @@ class WorkQueue:
                     group.create_task(self.publish(one.kind, one.id, one.payload, dedupe=one.dedupe))
 
     async def _publish_together(self, postings: Sequence[Posting]) -> bool:
-        """Whether all are stored by one batch; else none is, or it is not known: then each is dropped where it is repeated."""
+        """Whether all are stored by one batch; else none is, or it is not known: then each is dropped if it is repeated."""
         messages = [
             Message(self._subject(one.kind, one.id), 0, one.dedupe, b"Nats-Msg-Id: %b\r\n" % one.dedupe.encode(), one.payload)
             for one in postings
@@ -148,10 +148,10 @@ class WorkQueue:
         return ack.error is None
 
     async def fetch(self, timeout: float) -> Job | None:  # noqa: ASYNC109 - the server has to know it too
-        """The next job, or None where there is none for `timeout` seconds (a broker that is away counts as none).
+        """The next job, or None if there is none for `timeout` seconds (a broker that is away counts as none).
 
         It has to be settled (`ack`, `nak`, `term`) within the consumer's AckWait or be held. A job that arrives when the call has
-        been cancelled goes back to the queue. Raises Unavailable where there is no such consumer, nor a `repair` to make it.
+        been cancelled goes back to the queue. Raises Unavailable if there is no such consumer, nor a `repair` to make it.
         """
         end, pause = time.monotonic() + timeout, _SHORTEST_PAUSE
         while (left := end - time.monotonic()) > 0:
@@ -169,8 +169,19 @@ class WorkQueue:
                 return self._job(message, ack_wait) if message else None
         return None
 
+    async def fetch_now(self) -> Job | None:
+        """Take the next job if one waits; None if none does, or the broker is away. Raises Unavailable as `fetch` does."""
+        try:
+            ack_wait = await self._known_ack_wait()
+            message = await self._takes.take(0)
+        except Interrupted as error:
+            log.debug("fetching interrupted", queue=self._stream, reason=str(error))
+            self._ack_wait_asked = None
+            return None
+        return self._job(message, ack_wait) if message else None
+
     async def lookup(self, kind: str, id_: str) -> JobState:
-        """What has become of a job. Raises Unavailable.
+        """Return the state of a job. Raises Unavailable.
 
         An exhausted job is recognized when no older one is in flight any more; until then it counts as in flight.
         """
@@ -187,19 +198,23 @@ class WorkQueue:
             return JobState.WAITING
         if info["num_ack_pending"] and found > info["ack_floor"]["stream_seq"]:
             return JobState.IN_FLIGHT
-        # Delivered, there still, and the consumer does not wait for it; if it was not settled meanwhile:
+        # Delivered, there still, and the consumer does not wait for it; if it was not settled in between:
         return JobState.EXHAUSTED if await self._last(kind, id_) == found else JobState.ABSENT
 
     async def has_job(self, kind: str, id_: str) -> bool:
         """Whether a job is there that a worker has or will get. Raises Unavailable."""
         return await self.lookup(kind, id_) in {JobState.WAITING, JobState.IN_FLIGHT}
 
+    async def take_back(self, kind: str, id_: str) -> None:
+        """Take all jobs of this kind and id out of the queue. Raises Unavailable."""
+        await call(self._connection, f"STREAM.PURGE.{self._stream}", {"filter": self._subject(kind, id_)})
+
     async def requeue(self, kind: str, id_: str, payload: bytes, *, dedupe: str) -> None:
         """Take all jobs of this kind and id out of the queue, and put in this one.
 
         A worker that has the old one can no longer settle it. Safe to repeat. Raises Unavailable, OutcomeUnknown.
         """
-        await call(self._connection, f"STREAM.PURGE.{self._stream}", {"filter": self._subject(kind, id_)})
+        await self.take_back(kind, id_)
         if not await self.publish(kind, id_, payload, dedupe=dedupe) and await self._last(kind, id_) is None:
             # what has that id is what was just purged
             await self.publish(kind, id_, payload, dedupe=f"{dedupe} {uuid4().hex}")

@@ -1,7 +1,7 @@
-"""Asking a process that is somewhere on the broker to do something, and hearing what came of it.
+"""Requests to a process that is somewhere on the broker, and their results.
 
-The request goes to whoever listens on a subject; who it is meant for gives a sign of life at once and every second until it is
-done. Nothing is stored: who is not there is not told.
+The request is sent to all listeners on a subject. The listener that it is meant for sends a heartbeat at once and every second
+until it is done. Requests are not stored: an absent listener does not get them.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from eventlog.jetstream.transport.connection import Connection
 log = structlog.get_logger(__name__)
 
 Taken = Callable[[bytes], Awaitable[bytes] | None]
-"""Looks at a request: None where it is meant for somebody else, else what does it and gives the answer (not empty)."""
+"""Looks at a request: None if it is meant for somebody else, else what does it and gives the answer (not empty)."""
 
 _SIGN = b""
 _SIGN_EVERY = 1.0
 _PATIENCE = 3.0
-"""Seconds without a sign after which nobody is there, or any more."""
+"""Seconds without a heartbeat after which the listener is missing or gone."""
 
 
 class RequestServer:
-    """Takes requests on a subject, for as long as `run` runs."""
+    """Takes requests on a subject, while `run` runs."""
 
     def __init__(self, connection: Connection, subject: str, take: Taken) -> None:
         self._connection = connection
@@ -40,12 +40,12 @@ class RequestServer:
         self._heard: Subscription | None = None
 
     async def run(self) -> None:
-        """Listen until cancelled; what is being done then is cancelled, too."""
+        """Listen until cancelled, which also cancels requests under way."""
         heard: int | None = None
         try:
             while True:
                 generation = self._connection.generation
-                if generation != heard:  # a new client knows nothing of what the old one listened to
+                if generation != heard:  # a new client does not have the subscriptions of the old one
                     with suppress(nats.errors.Error):
                         self._heard = await self._connection.client.subscribe(self._subject, cb=self._on_request)
                         heard = generation
@@ -66,7 +66,7 @@ class RequestServer:
                 task = asyncio.create_task(self._serve(message.reply, work))
                 self._tasks.add(task)
                 task.add_done_callback(self._tasks.discard)
-        except Exception:  # what is raised here would end nats-py's reading, and it would not say so
+        except Exception:  # an exception would end nats-py's reading, without a message
             log.exception("a request cannot be taken", subject=self._subject)
 
     async def _serve(self, reply: str, work: Awaitable[bytes]) -> None:
@@ -82,14 +82,14 @@ class RequestServer:
             doing.cancel()
 
     async def _say(self, reply: str, data: bytes) -> None:
-        with suppress(nats.errors.Error):  # who asked hears nothing, and knows what that means
+        with suppress(nats.errors.Error):  # the other side gets no heartbeat, and handles that
             await self._connection.client.publish(reply, data)
 
 
 async def ask(connection: Connection, subject: str, request: bytes) -> bytes:
-    """Ask who is meant, and wait for the answer as long as there are signs of life.
+    """Ask a listener, and wait for the answer while heartbeats arrive.
 
-    Raises Unavailable where nobody takes it, OutcomeUnknown where somebody did and was not heard of again.
+    Raises Unavailable if no listener takes it, OutcomeUnknown if one did and its heartbeats ended.
     """
     taken = False
     try:
@@ -100,7 +100,7 @@ async def ask(connection: Connection, subject: str, request: bytes) -> bytes:
     except OutcomeUnknown as error:
         if taken:
             raise OutcomeUnknown(f"who was asked ({subject}) is not heard of any more") from error
-        raise Unavailable(f"nobody who was asked ({subject}) took it") from error
+        raise Unavailable(f"no process took the request ({subject})") from error
     raise AssertionError("replies end with an error only")
 
 

@@ -1,6 +1,6 @@
 """Text that is followed while it is written: chunks of bytes with their offsets, on one subject of a stream for each text.
 
-It is no log of events: chunks go when the stream's limits say so, one may come twice, and what is missing shows in the offsets.
+It is not a log of events: chunks expire by the stream's limits, one may come twice, and a missing one shows in the offsets.
 """
 
 from __future__ import annotations
@@ -60,9 +60,9 @@ class TextStreams:
 
     @asynccontextmanager
     async def heard(self, name: str, wake: Callable[[], None]) -> AsyncIterator[None]:
-        """Call `wake` when a chunk comes, for as long as the block lasts.
+        """Call `wake` when a chunk comes, until the end of the block.
 
-        After a fault of the connection it may be silent: who waits for it looks now and then by himself.
+        After a fault of the connection it may be silent, so a caller also has to look by itself now and then.
         """
         client = self._connection.client
         try:

@@ -1,14 +1,14 @@
 """Commands: load an aggregate, decide, append under its guard, and decide again when another writer was first.
 
-Commands for one aggregate wait in line inside the process. What waits while a commit is on its way is decided in order, each
-command judged on its own, and stored with one commit: a busy aggregate costs one write for many commands (DESIGN, section 3).
+Commands for one aggregate wait in line inside the process. Commands that wait while a commit is on its way are decided in
+order, each one separately, and stored with one commit: a busy aggregate costs one write for many commands
+(docs/explanation/event-log.md).
 """
 
 from __future__ import annotations
 
 import asyncio
 import random
-from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AsyncExitStack
 from datetime import UTC, datetime
@@ -16,10 +16,11 @@ from typing import Any, Generic, TypeVar
 
 import attrs
 
-from eventlog.commands.keys import Keys, check_request
+from eventlog.commands.keys import Keys, check_request, use_in
+from eventlog.commands.loading import Loaded, Loader
 from eventlog.commit import AggregateId, Commit, Context, NewCommit, NewEvent, Proposal
 from eventlog.decider import Decider
-from eventlog.errors import Conflict, KeyReused, TooLarge, Unavailable
+from eventlog.errors import Conflict, KeyReused, KeyTaken, TooLarge, Unavailable
 from eventlog.port import DEADLINE, EventLog
 from eventlog.support.ids import hex_digits
 
@@ -29,18 +30,16 @@ E = TypeVar("E")
 
 TRIES = 10
 """How often a command is decided before its conflict is the caller's. Of two processes that are both busy with one aggregate each
-loses every other time: after five tries, as DESIGN, section 4 has it, one command in a thousand was refused, after ten none of
-50,000."""
+loses every other time: after five tries one command in a thousand was refused, after ten tries not one of 50,000."""
 MOST_IN_ONE_COMMIT = 200
-CACHED_STATES = 10_000
 _PENDING = -1
 
 
 @attrs.frozen(kw_only=True)
 class Outcome(Generic[S, E]):
-    """What a command led to: its events (none: there was nothing to do), the state after them, the aggregate's sequence.
+    """Result of a command: its events (none: there was nothing to do), the state after them, the aggregate's sequence.
 
-    `replayed`: the command's idempotency key had taken effect before; events, state and sequence are those of that time.
+    `replayed`: the command's idempotency key had taken effect before. Events, state and sequence are then from that time.
     """
 
     aggregate: AggregateId
@@ -52,26 +51,16 @@ class Outcome(Generic[S, E]):
 
 @attrs.frozen
 class CommandStep(Generic[S, C, E]):
-    """One aggregate's part of a command that changes several together; `new`: it is not expected to exist."""
+    """One aggregate's part of a command that changes several together."""
 
     decider: Decider[S, C, E]
     id: str
     command: C
-    new: bool = False
 
     @property
     def aggregate(self) -> AggregateId:
         """The aggregate's id."""
         return self.decider.aggregate(self.id)
-
-
-@attrs.frozen
-class _Loaded:
-    """An aggregate as far as it is known; `fresh`: read from the log for this very decision."""
-
-    state: Any
-    sequence: int
-    fresh: bool
 
 
 @attrs.define(eq=False)
@@ -96,7 +85,7 @@ class _AggregateQueue:
 
 @attrs.define(eq=False)
 class _Round:
-    """One pass over waiting commands: what each would be answered, and the events to store for it to come true."""
+    """One pass over waiting commands: the answers to them, which hold once the events are stored."""
 
     answers: list[tuple[_Pending, Outcome[Any, Any] | Exception]] = attrs.field(factory=list)
     events: list[NewEvent] = attrs.field(factory=list)
@@ -109,7 +98,8 @@ class Commands:
     """Executes commands on the aggregates of one log.
 
     `keys` finds idempotency keys; without it commands with a key raise ValueError. `now` and `new_id` are the clock (aware,
-    UTC) and the source of commit ids.
+    UTC) and the source of commit ids. `check_writable` is called before commands are decided and before their events are stored;
+    it raises if no event may be stored now, and its error is their answer.
     """
 
     def __init__(
@@ -117,15 +107,17 @@ class Commands:
         log: EventLog,
         *,
         keys: Keys | None = None,
+        check_writable: Callable[[], None] = lambda: None,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
         new_id: Callable[[], str] = hex_digits,
     ) -> None:
         self._log = log
         self._keys = keys
+        self._check_writable = check_writable
         self._now = now
         self._new_id = new_id
         self._lines: dict[AggregateId, _AggregateQueue] = {}
-        self._states: OrderedDict[AggregateId, tuple[Any, int]] = OrderedDict()
+        self._loader = Loader(log, now)
         self.conflicts = 0
         """How many appends lost against another writer, since the start."""
 
@@ -140,7 +132,7 @@ class Commands:
     ) -> Outcome[S, E]:
         """Decide a command on one aggregate and store the events, once.
 
-        Raises what `decide` raises; Conflict after TRIES lost ones; KeyReused; Unavailable or OutcomeUnknown after
+        Raises the errors of `decide`, Conflict after TRIES lost ones, KeyReused, and Unavailable or OutcomeUnknown after
         `deadline` seconds.
         """
         waiting = _Pending(command, context or Context(), asyncio.get_running_loop().create_future())
@@ -150,9 +142,9 @@ class Commands:
     async def execute_in_order(
         self, decider: Decider[S, C, E], id_: str, commands: Iterable[tuple[C, Context]], *, deadline: float = DEADLINE
     ) -> Sequence[Outcome[S, E] | BaseException]:
-        """Decide commands on one aggregate, one after the other, each judged on its own: what `execute` gives or raises for each.
+        """Decide commands on one aggregate in order, each by itself. Return the outcome or the error of `execute` for each.
 
-        They are stored with as few commits as hold them; `deadline` is that of each commit.
+        They are stored with as few commits as possible. `deadline` is the time for each commit, in seconds.
         """
         loop = asyncio.get_running_loop()
         several = [_Pending(command, context, loop.create_future()) for command, context in commands]
@@ -173,21 +165,21 @@ class Commands:
     def learn(self, commit: Commit) -> None:
         """Take a commit for its aggregate's last, unless a later one is known: the next command is decided without a read.
 
-        Where it is not the last any more the guard says so. Raises UndecodableCommit.
+        If it is no longer the last, the guard of the next append fails. Raises UndecodableCommit.
         """
-        known = self._states.get(commit.aggregate)
-        if known is None or known[1] < commit.sequence:
-            self._remember(commit.aggregate, commit.state, commit.sequence)
+        self._loader.learn(commit)
 
     async def execute_together(
         self, steps: Sequence[CommandStep[Any, Any, Any]], context: Context | None = None, *, deadline: float = DEADLINE
     ) -> Sequence[Outcome[Any, Any]]:
         """Decide a command on several aggregates and store all events or none, in one atomic batch.
 
-        An idempotency key belongs to the first aggregate: its step must lead to events, and a repetition must name the same
-        one. Errors as in `execute`.
+        An idempotency key belongs to the first aggregate: its step must have events, and a repetition must name the same
+        aggregate. Errors as in `execute`. Raises ValueError for steps of which two are on one aggregate.
         """
-        # A task of its own: what a caller that gives up has set going is finished, under the locks, all the same.
+        if len({step.aggregate for step in steps}) < len(steps):
+            raise ValueError("two steps are on one aggregate: decide them as one command")
+        # A separate task: if the caller gives up, its command is still finished under the locks.
         task = asyncio.create_task(self._together(steps, context or Context(), deadline))
         return await asyncio.shield(task)
 
@@ -209,7 +201,7 @@ class Commands:
     async def _serve(
         self, decider: Decider[Any, Any, Any], aggregate: AggregateId, line: _AggregateQueue, deadline: float
     ) -> None:
-        """Answer the commands that wait, as many at a time as fit in one commit, until none is left."""
+        """Answer the waiting commands until none is left, at most the commands of one commit at a time."""
         try:
             while line.waiting:
                 async with line.lock:
@@ -227,20 +219,23 @@ class Commands:
     async def _answer(
         self, decider: Decider[Any, Any, Any], aggregate: AggregateId, taken: list[_Pending], deadline: float
     ) -> None:
+        spent: int | None = None
         for attempt in range(1, TRIES + 1):
-            known = self._known(aggregate) if attempt == 1 else None
-            loaded = known or await self._load(aggregate, fresh=attempt > 1)
-            round_ = await self._decide(decider, aggregate, taken, loaded)
+            self._check_writable()
+            known = self._loader.known(aggregate) if attempt == 1 else None
+            loaded = known or await self._loader.load(aggregate, fresh=attempt > 1)
+            round_ = await self._decide(decider, aggregate, taken, loaded, spent)
             if round_.unguarded and not loaded.fresh:
-                loaded = await self._load(aggregate, fresh=True)
-                round_ = await self._decide(decider, aggregate, taken, loaded)
+                loaded = await self._loader.load(aggregate, fresh=True)
+                round_ = await self._decide(decider, aggregate, taken, loaded, spent)
             sequence = loaded.sequence
             if round_.events:
                 try:
                     sequence = await self._append(aggregate, loaded, round_, deadline)
-                except Conflict:
+                except (Conflict, KeyTaken) as error:
                     if attempt == TRIES:
                         raise
+                    spent = error.sequence if isinstance(error, KeyTaken) else spent
                     await self._lost()
                     continue
                 except TooLarge:
@@ -254,20 +249,29 @@ class Commands:
                 _settle(waiting, _stored_at(answer, sequence) if isinstance(answer, Outcome) else answer)
             return
 
-    async def _append(self, aggregate: AggregateId, loaded: _Loaded, round_: _Round, deadline: float) -> int:
+    async def _append(self, aggregate: AggregateId, loaded: Loaded, round_: _Round, deadline: float) -> int:
         commit = NewCommit(id=self._new_id(), at=self._now(), events=tuple(round_.events), state=round_.state)
-        self._states.pop(aggregate, None)
-        appended = await self._log.append(
-            Proposal(aggregate=aggregate, expected=loaded.sequence, commit=commit), deadline=deadline
-        )
-        self._remember(aggregate, round_.state, appended.sequence)
+        self._loader.forget(aggregate)
+        self._check_writable()
+        key = next((event.context.key for event in round_.events if event.context.key is not None), None)
+        proposal = Proposal(aggregate=aggregate, expected=loaded.sequence, commit=commit, prev=loaded.digest, key=key)
+        appended = await self._log.append(proposal, deadline=deadline)
+        self._loader.remember(aggregate, round_.state, appended.sequence, appended.digest)
         return appended.sequence
 
     async def _decide(
-        self, decider: Decider[Any, Any, Any], aggregate: AggregateId, taken: Iterable[_Pending], loaded: _Loaded
+        self,
+        decider: Decider[Any, Any, Any],
+        aggregate: AggregateId,
+        taken: Iterable[_Pending],
+        loaded: Loaded,
+        spent: int | None,
     ) -> _Round:
-        """Judge each command in order, on the state that the ones before it lead to."""
-        round_ = _Round(state=loaded.state)
+        """Judge each command in order, on the state after the commands before it.
+
+        `spent` is the sequence of a commit that bears the key of one of them.
+        """
+        round_ = _Round(state=decider.fold((), loaded.state))
         by_key: dict[str, tuple[_Pending, Outcome[Any, Any] | Exception]] = {}
         for waiting in taken:
             key = waiting.context.key
@@ -280,7 +284,7 @@ class Commands:
                     if isinstance(answer, Outcome):
                         answer = attrs.evolve(answer, replayed=True)
                 else:
-                    replayed = None if key is None else await self._replay(decider, aggregate, waiting.context, loaded.sequence)
+                    replayed = await self._replay(decider, aggregate, waiting.context, loaded.sequence, spent)
                     answer = replayed or self._judge(decider, aggregate, waiting, round_)
             except (KeyReused, Unavailable) as error:
                 answer = error
@@ -319,35 +323,38 @@ class Commands:
         self, steps: Sequence[CommandStep[Any, Any, Any]], context: Context, deadline: float
     ) -> Sequence[Outcome[Any, Any]]:
         for attempt in range(1, TRIES + 1):
-            loaded = await asyncio.gather(*(self._load_step(step, attempt) for step in steps))
+            self._check_writable()
+            loaded = await asyncio.gather(*(self._loader.load(step.aggregate, fresh=True) for step in steps))
             first = steps[0]
             if earlier := await self._replay(first.decider, first.aggregate, context, loaded[0].sequence):
                 return await self._replay_together(earlier)
             outcomes, proposals = self._propose(steps, loaded, context)
             if not proposals:
                 return outcomes
+            self._check_writable()
             try:
                 appended = await self._log.append_together(proposals, deadline=deadline)
-            except Conflict:
+            except (Conflict, KeyTaken):
                 if attempt == TRIES:
                     raise
                 await self._lost()
                 continue
             sequences = {p.aggregate: a.sequence for p, a in zip(proposals, appended, strict=True)}
-            for proposal in proposals:
-                self._remember(proposal.aggregate, proposal.commit.state, sequences[proposal.aggregate])
+            for proposal, stored in zip(proposals, appended, strict=True):
+                self._loader.remember(proposal.aggregate, proposal.commit.state, stored.sequence, stored.digest)
             return [attrs.evolve(o, sequence=sequences.get(o.aggregate, o.sequence)) for o in outcomes]
         raise AssertionError("unreachable")
 
     def _propose(
-        self, steps: Sequence[CommandStep[Any, Any, Any]], loaded: Sequence[_Loaded], context: Context
+        self, steps: Sequence[CommandStep[Any, Any, Any]], loaded: Sequence[Loaded], context: Context
     ) -> tuple[list[Outcome[Any, Any]], list[Proposal]]:
         outcomes: list[Outcome[Any, Any]] = []
         proposals: list[Proposal] = []
         at = self._now()
         for index, (step, known) in enumerate(zip(steps, loaded, strict=True)):
-            events = tuple(step.decider.decide(step.command, known.state))
-            state = step.decider.fold(events, known.state)
+            before = step.decider.fold((), known.state)
+            events = tuple(step.decider.decide(step.command, before))
+            state = step.decider.fold(events, before)
             outcomes.append(Outcome(aggregate=step.aggregate, sequence=known.sequence, events=events, state=state))
             if events:
                 own = context
@@ -355,17 +362,17 @@ class Commands:
                     cause = proposals[0].commit.id if proposals else context.causation
                     own = attrs.evolve(context, key=None, fingerprint=None, causation=cause)
                 commit = NewCommit(id=self._new_id(), at=at, events=tuple(NewEvent(event, own) for event in events), state=state)
-                self._states.pop(step.aggregate, None)
-                proposals.append(Proposal(aggregate=step.aggregate, expected=known.sequence, commit=commit))
+                self._loader.forget(step.aggregate)
+                proposals.append(
+                    Proposal(aggregate=step.aggregate, expected=known.sequence, commit=commit, prev=known.digest, key=own.key)
+                )
         return outcomes, proposals
 
-    async def _load_step(self, step: CommandStep[Any, Any, Any], attempt: int) -> _Loaded:
-        if step.new and attempt == 1:
-            return _Loaded(None, 0, fresh=True)
-        return await self._load(step.aggregate, fresh=True)
-
     async def _replay_together(self, earlier: Outcome[Any, Any]) -> Sequence[Outcome[Any, Any]]:
-        """The outcomes of the batch that an earlier use of the key stored: its commits stand in a row, the first their cause."""
+        """Return the outcomes of the batch that an earlier use of the key stored.
+
+        Its commits have adjacent sequences, and the first one is the cause of the others.
+        """
         outcomes = [earlier]
         first = await self._read(earlier.sequence)
         while (commit := await self._log.at(earlier.sequence + len(outcomes))) is not None:
@@ -377,14 +384,24 @@ class Commands:
     # Both
 
     async def _replay(
-        self, decider: Decider[Any, Any, Any], aggregate: AggregateId, context: Context, reached: int
+        self,
+        decider: Decider[Any, Any, Any],
+        aggregate: AggregateId,
+        context: Context,
+        reached: int,
+        spent: int | None = None,
     ) -> Outcome[Any, Any] | None:
-        """What the command led to when its key took effect before, or None where it has not."""
+        """Return the earlier outcome if the command's key has taken effect before, or None.
+
+        `spent` is the sequence of a commit that may bear the key. This commit has precedence over the read model.
+        """
         if context.key is None:
             return None
         if self._keys is None:
             raise ValueError("this executor was given no read model to find idempotency keys in")
-        use = await self._keys.find(context.key, aggregate.subject, reached)
+        use = None if spent is None else use_in(await self._read(spent), context.key)
+        if use is None:
+            use = await self._keys.find(context.key, aggregate.subject, reached)
         if use is None:
             return None
         check_request(context, use.fingerprint)
@@ -404,7 +421,7 @@ class Commands:
         return decider.fold((event.data for event in commit.events[: last + 1]), state)
 
     async def _outcome(self, commit: Commit, key: str | None) -> Outcome[Any, Any]:
-        """What a stored commit says of the command with that key (None: of all of it)."""
+        """Return the outcome of a stored commit for the command with that key (None: for all its events)."""
         return Outcome(
             aggregate=commit.aggregate,
             sequence=commit.sequence,
@@ -419,27 +436,6 @@ class Commands:
             raise Unavailable(f"sequence {sequence} cannot be read now")
         return commit
 
-    def _known(self, aggregate: AggregateId) -> _Loaded | None:
-        found = self._states.get(aggregate)
-        if found is None:
-            return None
-        self._states.move_to_end(aggregate)
-        return _Loaded(*found, fresh=False)
-
-    async def _load(self, aggregate: AggregateId, *, fresh: bool) -> _Loaded:
-        commit = await self._log.last(aggregate, consistent=fresh)
-        if commit is None:
-            return _Loaded(None, 0, fresh=fresh)
-        state = commit.state
-        self._remember(aggregate, state, commit.sequence)
-        return _Loaded(state, commit.sequence, fresh=fresh)
-
-    def _remember(self, aggregate: AggregateId, state: Any, sequence: int) -> None:
-        self._states[aggregate] = (state, sequence)
-        self._states.move_to_end(aggregate)
-        if len(self._states) > CACHED_STATES:
-            self._states.popitem(last=False)
-
     async def _lost(self) -> None:
         self.conflicts += 1
         await asyncio.sleep(random.uniform(0.001, 0.01))  # noqa: S311 - jitter, not a secret
@@ -450,13 +446,13 @@ def _settle(waiting: _Pending, answer: Outcome[Any, Any] | Exception) -> None:
         return
     if isinstance(answer, Exception):
         waiting.answer.set_exception(answer)
-        waiting.answer.exception()  # a caller that is gone leaves nobody to look at it
+        waiting.answer.exception()  # if its caller is gone, no other code retrieves it
     else:
         waiting.answer.set_result(answer)
 
 
 def _stored_at(answer: Outcome[Any, Any], sequence: int) -> Outcome[Any, Any]:
-    """An answer that was waiting for its commit to be stored, with where it is; any other as it is."""
+    """Return an answer with the sequence of its stored commit. An answer that did not wait for a commit is unchanged."""
     if answer.sequence != _PENDING:
         return answer
     return Outcome(

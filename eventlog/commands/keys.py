@@ -1,15 +1,17 @@
-"""Idempotency keys: where one took effect, and whether it comes with the same request again."""
+"""Idempotency keys: the commit of a key's effect, and whether a repetition has the same request."""
 
 from __future__ import annotations
 
 from typing import Protocol
 
-from eventlog.commit import Context
+import attrs
+
+from eventlog.commit import Commit, Context
 from eventlog.errors import KeyReused
 
 
 class KeyUse(Protocol):
-    """Where an idempotency key took effect."""
+    """The place of a key's effect in the log."""
 
     @property
     def fingerprint(self) -> str | None:
@@ -32,6 +34,23 @@ class Keys(Protocol):
 
         `subject` is the aggregate that it is asked for.
         """
+
+
+@attrs.frozen
+class UseInLog:
+    """The use of a key as its commit says it."""
+
+    fingerprint: str | None
+    subject: str
+    sequence: int
+
+
+def use_in(commit: Commit, key: str) -> KeyUse | None:
+    """The use of a key in one commit; None if the commit does not bear it. Raises UndecodableCommit."""
+    for event in commit.body.events:
+        if event.key == key:
+            return UseInLog(event.fingerprint, commit.subject, commit.sequence)
+    return None
 
 
 def check_request(context: Context, fingerprint: str | None) -> None:

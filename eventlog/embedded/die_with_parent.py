@@ -1,6 +1,6 @@
 """Becomes another program that the kernel ends together with the process that started it.
 
-Run by path in a bare interpreter, as `attached` writes it, so it imports nothing of ours. It is a program of its own because
+Run by path in a bare interpreter, as `attached` writes it, so it imports no module of ours. It is a separate program because
 the request has to be made in the child, and running Python between fork and exec (`preexec_fn`) can deadlock where the parent
 has threads.
 """

@@ -1,9 +1,10 @@
-"""A nats-server of our own: a child process with its own data directory, for one machine and nothing installed but Python.
+"""A private nats-server: a child process with its own data directory, for one machine that has only Python.
 
 The server syncs each message before it acknowledges the message (`sync_interval: always`; nats-server's own default may lose
-two minutes). It listens on loopback only, and ends with the process that started it. On Linux the kernel ends it even after
-kill -9 of its parent (see `eventlog.embedded.die_with_parent`). Elsewhere it keeps running after such a kill, and the lock on the
-data directory names its pid.
+two minutes). After an unclean stop the last blocks of each stream are copied aside before it starts (see
+`eventlog.embedded.black_box`). It listens on loopback only, and ends with the process that started it. On Linux the kernel ends
+it even after kill -9 of its parent (see `eventlog.embedded.die_with_parent`). Elsewhere it keeps running after such a kill, and
+the lock on the data directory names its pid.
 """
 
 from __future__ import annotations
@@ -21,8 +22,7 @@ import time
 from collections.abc import Iterator
 from http import HTTPStatus
 from pathlib import Path
-from types import TracebackType
-from typing import Self
+from typing import Any
 
 import attrs
 import nats
@@ -31,7 +31,9 @@ import nats.errors
 import psutil
 import structlog
 
-from eventlog.embedded import die_with_parent as launch
+from eventlog.embedded.access import BrokerAccess, write_private
+from eventlog.embedded.black_box import BlackBox
+from eventlog.embedded.child import ChildServer
 from eventlog.embedded.ports import free_port
 from eventlog.errors import EventLogError
 
@@ -50,18 +52,17 @@ _STOP_TIMEOUT = 10.0
 _POLL = 0.01
 _TRIES = 3
 _PORT_TAKEN = "address already in use"
-_LOG_TAIL = 20
 _LOG_FILES, _LOG_BYTES = 3, 16 * 1024**2
 _DISK_RESERVE = 0.05
 _MEMORY_STORE = 64 * 1024**2
 _SELDOM = "2m"
-"""What nats-server does by itself."""
+"""The sync interval of nats-server by default."""
 _CLUSTER = "embedded"
 
 
 @attrs.frozen
 class Membership:
-    """A server's place in a cluster on this machine: the port at which the others reach it, and those of all, with its own.
+    """A server's place in a cluster on this machine: the port at which the others reach it, and the ports of all, with its own.
 
     `advertise`: clients hear from it how the others are reached.
     """
@@ -88,32 +89,40 @@ class DataDirectoryInUse(EventLogError):
         self.pid = pid
 
 
-class EmbeddedServer:
+class EmbeddedServer(ChildServer):
     """A nats-server with JetStream on a data directory: `async with EmbeddedServer(path) as server: connect(server.url)`.
 
-    `port` and `http_port` (monitoring) are ports on 127.0.0.1; 0 is a free one, which is kept over restarts of this object;
-    `http_port` None: no monitoring. `max_file_store` is the most that all streams together may take on disk, in bytes, and is
-    lowered to what the disk has; `max_payload` is the most one message may have. `membership` makes it one of a cluster, each
-    with a `name` of its own; `start` then waits for their leader, so start all of them together. Without `durable` messages
-    outlive the server and not the machine: for data that nobody needs tomorrow. The program is `binary`, else what
-    EVENTLOG_NATS_SERVER in the environment names, else the one beside this Python, else the one on the PATH.
+    `port` and `http_port` (monitoring: its health) are ports on 127.0.0.1; 0 is a free one, which is kept over
+    restarts of this object. `max_file_store` is the most that all streams together may take on disk, in bytes, and is
+    lowered to the free space of the disk; `max_payload` is the most one message may have. `membership` makes it one of a cluster,
+    each with a separate `name`; `start` then waits for their leader, so start all of them together. Without `durable` messages
+    outlive the server and not the machine: for temporary data. The program is `binary`, else the value of EVENTLOG_NATS_SERVER in
+    the environment, else the one in the directory of this Python, else the one on the PATH. `access` are the
+    users that may connect; None: every process of this machine may connect, without a password.
+
+    `start` raises DataDirectoryInUse, ServerFailed; `stop` releases the data directory, `kill` does not.
     """
+
+    title = "the embedded nats-server"
+    failed = ServerFailed
+    stop_timeout = _STOP_TIMEOUT
 
     def __init__(
         self,
         data_dir: Path,
         *,
         port: int = 0,
-        http_port: int | None = None,
+        http_port: int = 0,
         max_file_store: int = 8 * GIB,
         max_payload: int = MAX_PAYLOAD,
         binary: Path | None = None,
         name: str = "embedded",
         membership: Membership | None = None,
         durable: bool = True,
+        access: BrokerAccess | None = None,
         start_timeout: float = 30.0,
     ) -> None:
-        self.data_dir = data_dir
+        super().__init__(data_dir, start_timeout=start_timeout)
         self._port = port
         self._http_port = http_port
         self._max_file_store = max_file_store
@@ -122,77 +131,52 @@ class EmbeddedServer:
         self.name = name
         self._membership = membership
         self._durable = durable
-        self._start_timeout = start_timeout
+        self._access = access
         self._lock: _Lock | None = None
-        self._process: subprocess.Popen[bytes] | None = None
-
-    async def __aenter__(self) -> Self:
-        await self.start()
-        return self
-
-    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        await self.stop()
+        self._black_box = BlackBox(data_dir)
 
     @property
     def url(self) -> str:
-        """The address for clients; stays the same over restarts. Raises ServerFailed where it has never been started."""
+        """The address for clients; stays the same over restarts. Raises ServerFailed if it has never been started."""
         if not self._port:
             raise ServerFailed("the embedded nats-server has not been started")
         return f"nats://127.0.0.1:{self._port}"
 
     @property
-    def monitoring_url(self) -> str | None:
-        """The address of the monitoring pages, None where none were asked for."""
-        return f"http://127.0.0.1:{self._http_port}" if self._http_port else None
-
-    @property
-    def pid(self) -> int:
-        """The process id of the running server. Raises ServerFailed where it does not run."""
-        if self._process is None or self._process.poll() is not None:
-            raise ServerFailed("the embedded nats-server does not run")
-        return self._process.pid
+    def monitoring_url(self) -> str:
+        """The address of the monitoring pages; stays the same over restarts. Raises ServerFailed if it was never started."""
+        if not self._http_port:
+            raise ServerFailed("the embedded nats-server has not been started")
+        return f"http://127.0.0.1:{self._http_port}"
 
     @property
     def log_file(self) -> Path:
         """Where the server logs to."""
         return self.data_dir / "nats-server.log"
 
+    def storage_limit(self) -> int:
+        """Bytes that its streams could have after a start now: `max_file_store`, or the free space of the disk."""
+        return _storage_limit(self.data_dir, self._max_file_store)
+
     @property
     def _output_file(self) -> Path:
         return self.data_dir / "nats-server.out"
 
-    async def start(self) -> None:
-        """Start it and wait until JetStream answers, at most `start_timeout` seconds; nothing happens where it runs already.
+    async def _prepare(self) -> None:
+        self.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if self._lock is None:
+            self._lock = await _Lock.take(self.data_dir)
+        await asyncio.to_thread(self._black_box.before_start)
 
-        Raises DataDirectoryInUse, ServerFailed. Call it in a thread that stays: the server ends with the thread that started it.
-        """
-        if self._running():
-            return
-        try:
-            self.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
-            if self._lock is None:
-                self._lock = await _Lock.take(self.data_dir)
-            async with asyncio.timeout(self._start_timeout):
-                await self._begin(self._lock)
-        except BaseException as error:
-            await self.kill()
-            self._unlock()
-            if isinstance(error, TimeoutError):
-                raise self._failure(f"did not answer within {self._start_timeout:g} s") from error
-            if isinstance(error, OSError):
-                raise ServerFailed(f"cannot run nats-server on {self.data_dir}: {error}") from error
-            raise
-        log.info("nats-server started", url=self.url, pid=self.pid, data_dir=str(self.data_dir))
-
-    async def _begin(self, lock: _Lock) -> None:
+    async def _begin(self) -> None:
         """Run it until it answers: on the ports that it has, or on free ones. Raises ServerFailed."""
+        assert self._lock is not None, "`_prepare` takes it"
         wanted = self._port, self._http_port
         for left in reversed(range(_TRIES)):
             self._port = wanted[0] or free_port()
-            self._http_port = free_port() if wanted[1] == 0 else wanted[1]
-            self._process = self._spawn(lock)
+            self._http_port = wanted[1] or free_port()
             try:
-                await self._answer(self._process)
+                await self._answer(self._run(self._lock))
             except ServerFailed as error:
                 self._port, self._http_port = wanted
                 if not (left and 0 in wanted and _PORT_TAKEN in str(error)):  # another program was faster
@@ -200,72 +184,29 @@ class EmbeddedServer:
             else:
                 return
 
-    async def stop(self) -> None:
-        """End it in good order (at most 10 s, then it is killed) and release the data directory."""
-        await self._end()
-        self._unlock()
+    def _ended(self) -> None:
+        self._black_box.after_stop()
 
-    async def kill(self) -> None:
-        """End it at once, as a crash would (SIGKILL); the data directory stays locked. Nothing happens where it does not run."""
-        if self._process is not None:
-            self._process.kill()
-            await self.wait()
-
-    async def restart(self) -> None:
-        """Stop it if it still runs, and start it on the same port."""
-        await self._end()
-        await self.start()
-
-    async def wait(self) -> int:
-        """Wait until it has ended, for whatever reason; the exit status (negative: the signal that ended it)."""
-        if self._process is None:
-            raise ServerFailed("the embedded nats-server has not been started")
-        while self._process.poll() is None:  # noqa: ASYNC110 - a process outside of the loop's care sets no event
-            await asyncio.sleep(_POLL)
-        return self._process.returncode
-
-    def _running(self) -> bool:
-        return self._process is not None and self._process.poll() is None
-
-    async def _end(self) -> None:
-        if self._process is not None and self._running():
-            self._process.terminate()
-            try:
-                async with asyncio.timeout(_STOP_TIMEOUT):
-                    await self.wait()
-            except TimeoutError:
-                log.warning("nats-server did not stop, killing it", pid=self._process.pid)
-        await self.kill()
-
-    def _unlock(self) -> None:
+    def _release(self) -> None:
         if self._lock is not None:
             self._lock.release()
             self._lock = None
 
-    def _spawn(self, lock: _Lock) -> subprocess.Popen[bytes]:
+    def _run(self, lock: _Lock) -> subprocess.Popen[bytes]:
         binary = find_binary(self._binary)
         ports = self.data_dir / "ports"
         shutil.rmtree(ports, ignore_errors=True)
         ports.mkdir()
         config = self.data_dir / "nats-server.conf"
-        config.write_text(self._configuration(ports), encoding="utf-8")
-        with self._output_file.open("wb") as output:
-            process = subprocess.Popen(
-                launch.attached([str(binary), "--config", str(config)]),
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,  # or Ctrl-C in a terminal ends it before its clients
-                pass_fds=(lock.fd,),
-            )
+        write_private(config, self._configuration(ports))
+        process = self._spawn([str(binary), "--config", str(config)], self._output_file, "wb", pass_fds=(lock.fd,))
         lock.name(process.pid)
         return process
 
     def _configuration(self, ports: Path) -> str:
-        listen = {"listen": f"127.0.0.1:{self._port}"}
-        if self._http_port is not None:
-            listen["http"] = f"127.0.0.1:{self._http_port}"
-        settings = listen | {
+        settings: dict[str, Any] = {
+            "listen": f"127.0.0.1:{self._port}",
+            "http": f"127.0.0.1:{self._http_port}",
             "server_name": self.name,
             "max_payload": self._max_payload,
             "ports_file_dir": str(ports),
@@ -277,16 +218,20 @@ class EmbeddedServer:
                 "store_dir": str(self.data_dir),
                 "sync_interval": "always" if self._durable else _SELDOM,
                 "max_memory_store": _MEMORY_STORE,
-                "max_file_store": _storage_limit(self.data_dir, self._max_file_store),
+                "max_file_store": self.storage_limit(),
                 "strict": True,
             },
         }
+        if self._access is not None:
+            settings["authorization"] = self._access.configuration()
         if self._membership is not None:
+            route = self._access.route if self._access is not None else "nats://127.0.0.1:{}".format
             settings["cluster"] = {
                 "name": _CLUSTER,
                 "listen": f"127.0.0.1:{self._membership.port}",
-                "routes": [f"nats://127.0.0.1:{port}" for port in self._membership.ports],
+                "routes": [route(port) for port in self._membership.ports],
                 "no_advertise": not self._membership.advertise,
+                **({"authorization": self._access.route_configuration()} if self._access is not None else {}),
             }
         return json.dumps(settings, indent=2) + "\n"  # the server's configuration language is a superset of JSON
 
@@ -297,7 +242,11 @@ class EmbeddedServer:
             await asyncio.sleep(_POLL)
         try:
             client = await nats.connect(
-                self.url, allow_reconnect=False, connect_timeout=5, error_cb=_quiet, name="embedded-start"
+                self.url if self._access is None else self._access.address(self._access.operator, self._port),
+                allow_reconnect=False,
+                connect_timeout=5,
+                error_cb=_quiet,
+                name="embedded-start",
             )
         except (OSError, nats.errors.Error) as error:
             raise self._failure(f"refuses connections: {error!r}") from error
@@ -315,16 +264,12 @@ class EmbeddedServer:
         finally:
             await client.close()
 
-    def _failure(self, what: str) -> ServerFailed:
-        lines: list[str] = []
-        for file in (self.log_file, self._output_file):
-            with contextlib.suppress(FileNotFoundError):
-                lines += file.read_text(encoding="utf-8", errors="replace").splitlines()[-_LOG_TAIL:]
-        return ServerFailed("\n".join([f"the embedded nats-server {what}; the end of its log ({self.log_file}):", *lines]))
+    def _failure(self, what: str, *more: Path) -> Exception:
+        return super()._failure(what, self._output_file, *more)
 
 
 class _Lock:
-    """The lock on a data directory. The server inherits it, so that it holds as long as either of the two lives."""
+    """The lock on a data directory. The server inherits it, so that it holds until both have ended."""
 
     def __init__(self, fd: int) -> None:
         self.fd = fd
@@ -368,7 +313,7 @@ def _alive(pid: int) -> bool:
 
 
 def find_binary(given: Path | None = None) -> Path:
-    """The nats-server that runs where none is given, as `EmbeddedServer` says. Raises ServerFailed."""
+    """The nats-server that runs if none is given, as `EmbeddedServer` says. Raises ServerFailed."""
     if chosen := given or os.environ.get(BINARY_VARIABLE):
         if found := shutil.which(chosen):
             return Path(found)
@@ -402,7 +347,7 @@ async def _leader_elected(client: nats.aio.client.Client) -> None:
 
 
 async def _quiet(_: Exception) -> None:
-    """nats-py prints a traceback otherwise; what fails here is raised."""
+    """nats-py prints a traceback otherwise; errors here are raised."""
 
 
 __all__ = [

@@ -1,4 +1,4 @@
-"""Free ports, for programs that are told where to listen before they do."""
+"""Free ports, for programs that get their address before they listen."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ import socket
 from contextlib import ExitStack
 
 _LOWEST, _HIGHEST = 12_000, 31_999
-"""Below those that Linux gives to connections (`net.ipv4.ip_local_port_range`, from 32768 on): one of these, free a moment ago,
-may be anybody's by the time a program listens on it, or listens on it again."""
+"""Below the ports that Linux gives to connections (`net.ipv4.ip_local_port_range`, from 32768 on): a port of that range, free a
+moment ago, may be in use by the time a program listens on it, or listens on it again."""
 
 _dice = random.SystemRandom()
 _given: set[int] = set()
 
 
 def free_ports(count: int) -> list[int]:
-    """So many ports of 127.0.0.1 that nobody listens on, none of them given before."""
+    """Return `count` ports of 127.0.0.1 without a listener, all different."""
     found: list[int] = []
     with ExitStack() as stack:
         while len(found) < count:
@@ -32,7 +32,7 @@ def free_ports(count: int) -> list[int]:
 
 
 def free_port() -> int:
-    """A port of 127.0.0.1 that nobody listens on."""
+    """Return a port of 127.0.0.1 without a listener."""
     return free_ports(1)[0]
 
 

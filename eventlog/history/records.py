@@ -16,8 +16,8 @@ from eventlog.errors import UndecodableCommit
 class Record:
     """An event as it is stored: `data` is its JSON.
 
-    Of a commit that cannot be read there is one record, with the `problem`, and its bytes as a JSON text in `data`; what is not
-    known is None then.
+    A commit that cannot be read has one record, with the `problem`, and its bytes as a JSON text in `data`. Unknown values are
+    None then.
     """
 
     position: Position
@@ -49,6 +49,10 @@ def records(commit: Commit) -> Iterator[Record]:
             type=event.type,
             version=event.version,
             context=Context(
-                key=event.key, fingerprint=event.fingerprint, correlation=event.correlation, causation=event.causation
+                key=event.key,
+                fingerprint=event.fingerprint,
+                correlation=event.correlation,
+                causation=event.causation,
+                actor=event.actor,
             ),
         )

@@ -20,7 +20,7 @@ _FIRST_WINDOW = 500
 
 @attrs.frozen(kw_only=True)
 class Wanted:
-    """Which events: those with a sequence from `first` to `last` (None: to the end) that keep to all that is given.
+    """Which events: the events with a sequence from `first` to `last` (None: to the end) that match all conditions.
 
     `text` is found in the subject, the type or the stored JSON, whatever the case of its letters. `newest` first or oldest first;
     `limit` ends a page, behind the commit with which it is reached.
@@ -59,9 +59,9 @@ def _text(record: Record) -> str:
 
 @attrs.frozen(kw_only=True)
 class Page:
-    """What was found among the commits with the sequences `first` to `last`; `end` is the log's last sequence.
+    """The found events among the commits with the sequences `first` to `last`; `end` is the log's last sequence.
 
-    `next` is the sequence at which to go on, None where everything was looked at.
+    `next` is the sequence of the next page, None if everything was looked at.
     """
 
     records: tuple[Record, ...]

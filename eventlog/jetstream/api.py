@@ -39,7 +39,7 @@ STORAGE_EXCEEDED = 10047
 class Refused(EventLogError):
     """JetStream refused a request: `number` is its own error number (`err_code` in the server's errors.json).
 
-    `passing` where it is the server that cannot, not the request that is wrong: it may be taken later.
+    `passing` if it is the server that cannot, not the request that is wrong: it may be taken later.
     """
 
     def __init__(self, request: str, code: int, number: int, description: str) -> None:
@@ -58,7 +58,7 @@ async def call(
     request: str,
     body: Mapping[str, Any] | None = None,
     *,
-    timeout: float = TIMEOUT,  # noqa: ASYNC109 - ends with an error of its own
+    timeout: float = TIMEOUT,  # noqa: ASYNC109 - ends with a special error
 ) -> dict[str, Any]:
     """The answer to a request, `STREAM.INFO.GCTD` say.
 
@@ -69,7 +69,7 @@ async def call(
 
 
 async def ask(connection: Connection, request: str, body: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """As `call`, for what does no harm when it is done twice: see `Connection.ask`."""
+    """As `call`, for a request that may be repeated: see `Connection.ask`."""
     reply = await connection.ask(PREFIX + request, _encoded(body), timeout=TIMEOUT)
     return answer_of(request, reply.data)
 
@@ -79,7 +79,7 @@ def _encoded(body: Mapping[str, Any] | None) -> bytes:
 
 
 def answer_of(request: str, data: bytes) -> dict[str, Any]:
-    """What the reply to a request says. Raises Refused, Unavailable, Full."""
+    """The content of the reply to a request. Raises Refused, Unavailable, Full."""
     answer: dict[str, Any] = msgspec.json.decode(data)
     if (refusal := answer.get("error")) is None:
         return answer
@@ -91,9 +91,9 @@ def answer_of(request: str, data: bytes) -> dict[str, Any]:
 
 
 async def persist(connection: Connection, attempt: Callable[[], Awaitable[T]], seconds: float) -> T:
-    """What an attempt gives, which is made again for as many seconds while the broker is away. Raises Unavailable, Full.
+    """The result of an attempt, which is repeated for that many seconds while the broker is away. Raises Unavailable, Full.
 
-    Only for what may be done twice.
+    Only for attempts that may be repeated.
     """
     end = time.monotonic() + seconds
     while True:

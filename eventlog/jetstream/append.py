@@ -1,4 +1,4 @@
-"""Append one commit under its guard, and find out what became of it when the broker does not say.
+"""Append one commit under its guard, and find out whether it was stored if the broker does not answer.
 
 An answer that does not come means "unknown", never "failed": the same message is sent again, and where its guard then fails, the
 aggregate's commit right after the guard is read back from the leader. If it is ours, we stored it: only one commit can ever
@@ -10,17 +10,19 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Awaitable, Callable, Sequence
+from hashlib import sha256
 from http import HTTPStatus
 from typing import TypeVar
 
 import attrs
 import msgspec
 
-from eventlog.commit import Appended, Proposal
-from eventlog.errors import Conflict, OutcomeUnknown, TooLarge, Unavailable
+from eventlog.commit import GUARD, Appended, Proposal
+from eventlog.errors import Conflict, KeyTaken, LogDamaged, OutcomeUnknown, TooLarge, Unavailable
 from eventlog.jetstream.message_reader import BrokerError, MessageReader
 from eventlog.jetstream.transport.connection import REQUEST_TIMEOUT, Connection
 from eventlog.registry import Registry
+from eventlog.support.chain import link
 
 T = TypeVar("T")
 
@@ -29,6 +31,8 @@ GUARD_IN_FLIGHT = 10164
 """Another message to this aggregate is on its way through the cluster; whether it is ours will show."""
 DUPLICATE_IN_FLIGHT = 10158
 STORE_FAILED = 10077
+NO_RESOURCES = 10023
+"""The server's or the account's store is full."""
 _TOO_LARGE = {10054, 10097}
 
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.01, 0.5
@@ -51,36 +55,54 @@ class _Identified(msgspec.Struct):
     id: str
 
 
-class Refused(Unavailable):
+Check = Callable[[], Awaitable[None]]
+
+
+async def nothing_to_check() -> None:
+    """Any message may be sent at any time: to a stream whose messages do not depend on the ones before."""
+
+
+class AppendRefused(Unavailable):
     """The broker refuses the append for a reason that trying again does not change."""
 
 
 @attrs.frozen(eq=False)
 class Message:
-    """A proposal as it goes to the broker. `headers` are lines on the wire: message id, guard, trace context."""
+    """A proposal as it goes to the broker. `headers` are lines on the wire: message id, guard, trace context.
+
+    Of two messages with one `unique` (empty: none) the broker stores one; they must not be in one batch.
+    """
 
     subject: str
     expected: int
     id: str
     headers: bytes
     body: bytes
+    unique: str = ""
 
     @property
     def size(self) -> int:
         """Bytes of it in a batch."""
         return len(self.headers) + len(self.body) + _ROOM_FOR_BATCH_HEADERS
 
+    @property
+    def digest(self) -> str:
+        """The digest of the commit as it is stored."""
+        return link(self.subject, self.body)
+
 
 def encode(registry: Registry, proposal: Proposal, max_payload: int, sealed: Sequence[str | None] = ()) -> Message:
     """The message of a proposal; `sealed` are the personal fields of its events.
 
-    Raises TooLarge above `max_payload` bytes, ValueError for what no header can carry.
+    Raises TooLarge above `max_payload` bytes, ValueError for a value that no header can carry.
     """
     commit, subject = proposal.commit, proposal.aggregate.subject
-    headers = f"Nats-Msg-Id: {_value(commit.id)}\r\nNats-Expected-Last-Subject-Sequence: {proposal.expected}\r\n"
+    unique = commit.id if proposal.key is None else f"key-{sha256(proposal.key.encode()).hexdigest()[:32]}"
+    headers = f"Nats-Msg-Id: {_value(unique)}\r\n{GUARD}: {proposal.expected}\r\n"
     if (traceparent := commit.traceparent) is not None:
         headers += f"traceparent: {_value(traceparent)}\r\n"
-    message = Message(subject, proposal.expected, commit.id, headers.encode(), registry.encode(commit, sealed))
+    body = registry.encode(commit, sealed, proposal.prev)
+    message = Message(subject, proposal.expected, commit.id, headers.encode(), body, unique)
     if message.size > max_payload:
         raise TooLarge(
             f"a commit of {len(message.body):,} bytes to {subject} is over what one message may have ({max_payload:,} bytes); "
@@ -103,11 +125,11 @@ async def persist(
     *,
     unknown: bool = False,
 ) -> T:
-    """What `attempt(seconds left)` gives, tried until `end` (time of the loop).
+    """The result of `attempt(seconds left)`, tried until `end` (time of the loop).
 
-    It raises OutcomeUnknown where its message may be stored, Refused where trying again cannot help, Unavailable otherwise;
-    anything else is final. The pauses go from 10 ms to half a second, with jitter. `unknown` says that a message was sent before
-    without an answer. Raises OutcomeUnknown or, where surely nothing was stored, Unavailable.
+    It raises OutcomeUnknown if its message may be stored, AppendRefused if trying again cannot help, Unavailable otherwise. Any
+    other error is final. The pauses go from 10 ms to half a second, with jitter. `unknown`: a message was sent before
+    without an answer. Raises OutcomeUnknown or, if it was surely not stored, Unavailable.
     """
     loop = asyncio.get_running_loop()
     pause, reason = _FIRST_PAUSE, Unavailable("no time was left")
@@ -118,7 +140,7 @@ async def persist(
             return await attempt(left)
         except OutcomeUnknown as error:
             unknown, reason = True, error
-        except Refused as error:
+        except AppendRefused as error:
             reason = error
             break
         except Unavailable as error:
@@ -134,11 +156,11 @@ async def persist(
 
 
 def given_up(subject: str, reason: Unavailable, *, unknown: bool) -> Unavailable:
-    """The error for a caller whose append came to no end: OutcomeUnknown, or Unavailable where surely nothing was stored."""
+    """The error for a caller whose append did not end: OutcomeUnknown, or Unavailable if it was surely not stored."""
     if unknown:
         return OutcomeUnknown(
-            f"it is not known whether the commit to {subject} was stored ({reason}); repeat the command with the same "
-            "idempotency key: it takes effect once"
+            f"it is not known whether the commit to {subject} was stored ({reason}). A command with an idempotency key "
+            "may be repeated with it: it takes effect once. Without one, look whether it took effect before repeating it"
         )
     return Unavailable(f"the commit to {subject} was not stored: {reason}")
 
@@ -146,14 +168,16 @@ def given_up(subject: str, reason: Unavailable, *, unknown: bool) -> Unavailable
 class Appender:
     """Appends messages to a stream one by one, and reads back what is stored."""
 
-    def __init__(self, connection: Connection, reads: MessageReader) -> None:
+    def __init__(self, connection: Connection, reads: MessageReader, check: Check = nothing_to_check) -> None:
+        """`check` is awaited before each message is sent, also before it is sent again. It raises if it must not be."""
+        self.check = check
         self._connection = connection
         self._reads = reads
         self._ack = msgspec.json.Decoder(Ack)
         self._identified = msgspec.json.Decoder(_Identified)
 
     def decode(self, reply: bytes) -> Ack:
-        """The broker's answer. Raises OutcomeUnknown where it cannot be read."""
+        """The broker's answer. Raises OutcomeUnknown if it cannot be read."""
         try:
             return self._ack.decode(reply)
         except msgspec.DecodeError as error:
@@ -162,18 +186,23 @@ class Appender:
     async def append(self, message: Message, end: float, *, unknown: bool = False) -> Appended:
         """Store a message, or learn that it is stored, until `end` (time of the loop).
 
-        `unknown` says that it has been sent before without an answer. Raises as `EventLog.append`.
+        `unknown`: it has been sent before without an answer. Raises as `EventLog.append`.
         """
         looks = 0
 
         async def attempt(left: float) -> Appended:
-            nonlocal looks
-            ack = await self.send(message, min(left, REQUEST_TIMEOUT))
-            if ack.error is not None and ack.error.err_code != WRONG_LAST_SEQUENCE:
-                raise refusal(ack.error)
+            nonlocal looks, unknown
+            await self.check_before(sent=unknown)
+            try:
+                ack = await self.send(message, min(left, REQUEST_TIMEOUT))
+                if ack.error is not None and ack.error.err_code != WRONG_LAST_SEQUENCE:
+                    raise refusal(ack.error)
+            except OutcomeUnknown:
+                unknown = True  # from now on a record that cannot be found may be this one, and damaged
+                raise
             if ack.error is None and not ack.duplicate:
                 return Appended(ack.seq)
-            found = await self.find(message, left)
+            found = await self._find_or_taken(message, ack, left)
             if found is not None:
                 return found
             looks += 1
@@ -183,13 +212,39 @@ class Appender:
 
         return await persist(self._connection, message.subject, attempt, end, unknown=unknown)
 
+    async def check_before(self, *, sent: bool) -> None:
+        """See that a message may be sent. Raises LogDamaged, or OutcomeUnknown if it was `sent` before without an answer."""
+        try:
+            await self.check()
+        except LogDamaged as error:
+            if sent:
+                raise OutcomeUnknown(str(error)) from error
+            raise
+
     async def send(self, message: Message, timeout: float) -> Ack:  # noqa: ASYNC109 - passed on
         """One try. Raises OutcomeUnknown, Unavailable (not sent, or no leader)."""
         reply = await self._connection.request(message.subject, message.body, headers=message.headers, timeout=timeout)
         return self.decode(reply.data)
 
+    async def _find_or_taken(self, message: Message, ack: Ack, left: float) -> Appended | None:
+        """As `find`; raises KeyTaken where the broker has dropped the message for another commit with its key."""
+        if not ack.duplicate:
+            return await self.find(message, left)
+        try:
+            found = await self._reads.leader({"seq": ack.seq}, min(left, REQUEST_TIMEOUT))
+        except Unavailable as error:
+            raise OutcomeUnknown(f"cannot read back from the leader: {error}") from error
+        if found is None:
+            return None
+        if self._id_of(found.data) != message.id:
+            earlier = await self.find(message, left)  # it may be stored for long, and its id be remembered for another message
+            if earlier is not None:
+                return earlier
+            raise KeyTaken(ack.seq)
+        return Appended(ack.seq, replayed=True)
+
     async def find(self, message: Message, timeout: float) -> Appended | None:  # noqa: ASYNC109 - passed on
-        """Where the message is stored, read from the leader; None where nothing follows its guard.
+        """Where the message is stored, read from the leader; None if nothing follows its guard.
 
         Raises Conflict where another commit follows it, OutcomeUnknown where the leader does not answer.
         """
@@ -202,7 +257,7 @@ class Appender:
             return None
         if self._id_of(found.data) != message.id:
             raise Conflict(
-                f"another writer was first: {message.subject} went on from sequence {message.expected} "
+                f"another writer was first: {message.subject} continued from sequence {message.expected} "
                 f"to {found.seq}; load it again and decide again"
             )
         return Appended(found.seq, replayed=True)
@@ -215,17 +270,25 @@ class Appender:
 
 
 def refusal(error: BrokerError) -> Exception:
-    """What a broker's error other than a failed guard means for an append."""
+    """Return the meaning of a broker's error other than a failed guard for an append."""
+    meant = _meaning(error)
+    if isinstance(meant, Unavailable) and error.err_code not in {GUARD_IN_FLIGHT, DUPLICATE_IN_FLIGHT}:
+        meant.code = error.err_code or None
+    return meant
+
+
+def _meaning(error: BrokerError) -> Exception:
     if error.err_code in _TOO_LARGE:
         return TooLarge(f"the stream does not take a commit of this size: {error}")
     if error.err_code == GUARD_IN_FLIGHT:
         return Unavailable(str(error))
     full = error.err_code == STORE_FAILED and "maximum" in error.description  # the stream's limit: an operator can raise it
+    full = full or error.err_code == NO_RESOURCES
     if error.err_code == DUPLICATE_IN_FLIGHT or (error.err_code == STORE_FAILED and not full):
         return OutcomeUnknown(str(error))
     if full or error.code < HTTPStatus.TOO_MANY_REQUESTS:
-        return Refused(str(error))
+        return AppendRefused(str(error))
     return Unavailable(str(error))  # no leader, no quorum, over a limit
 
 
-__all__ = ["Ack", "Appender", "Message", "Refused", "encode", "given_up", "persist", "refusal"]
+__all__ = ["Ack", "AppendRefused", "Appender", "Message", "encode", "given_up", "persist", "refusal"]

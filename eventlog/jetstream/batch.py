@@ -16,12 +16,12 @@ from eventlog.jetstream.transport.connection import Connection
 MOST_MESSAGES = 1000
 """The server's own limit (`jetstream { limits { batch { max_msgs } } }`)."""
 MOST_BYTES = 32 * 1024**2
-"""Bytes of one batch: as much is held in memory until it is stored."""
+"""Bytes of one batch, which are held in memory until it is stored."""
 
 _TRY_TIMEOUT = 5.0
 _DUPLICATE = 10201
 _INCOMPLETE = 10176
-"""A message of the batch is missing, since the leader changed or the server forgot the batch: nothing of it is stored."""
+"""A message of the batch is missing, since the leader changed or the server forgot the batch: no message of it is stored."""
 _READ_AT_ONCE = 64
 
 
@@ -44,8 +44,15 @@ class Batches:
         if size > MOST_BYTES:
             raise TooLarge(f"{len(messages)} commits of {size:,} bytes; at most {MOST_BYTES:,} bytes can be stored together")
 
+        sent = False
+
+        def sending() -> None:
+            nonlocal sent
+            sent = True
+
         async def attempt(left: float) -> Sequence[Appended]:
-            ack = await self.send(messages, left)
+            await self._appends.check_before(sent=sent)
+            ack = await self.send(messages, left, sending)
             if ack.error is None:
                 return sequences(ack, len(messages))
             if ack.error.err_code in {WRONG_LAST_SEQUENCE, _DUPLICATE}:
@@ -90,6 +97,11 @@ class Batches:
         """Where the messages are stored, if an earlier try stored them. Raises Conflict, OutcomeUnknown."""
         first = await self._appends.find(messages[0], left)
         if first is None:
+            # All are stored or none: the last one proves that the first one is stored and cannot be read.
+            if await self._appends.find(messages[-1], left) is not None:
+                raise OutcomeUnknown(
+                    f"{messages[-1].subject} is stored, and {messages[0].subject} of the same batch cannot be read"
+                )
             raise Conflict(f"another writer was first at one of {len(messages)} aggregates: {error}; load them and decide again")
         found: list[Appended | None] = [first]
         for start in range(1, len(messages), _READ_AT_ONCE):
@@ -102,7 +114,7 @@ class Batches:
 
 
 def sequences(ack: Ack, count: int) -> Sequence[Appended]:
-    """The sequences of a stored batch: it stands in a row. Raises OutcomeUnknown for an acknowledgement of something else."""
+    """The sequences of a stored batch, which are consecutive. Raises OutcomeUnknown for an acknowledgement of something else."""
     if ack.count != count:
         raise OutcomeUnknown(f"NATS acknowledged {ack.count} messages of {count}")
     first = ack.seq - count + 1

@@ -1,6 +1,6 @@
-"""Takes single messages from a pull consumer, for as many as wait for one, so that none is left with nobody.
+"""Takes single messages from a pull consumer, for any number of waiters, so that no message is left without one.
 
-Those who begin to wait at the same moment share a request, which is answered with as many messages. A request that is given up
+Waiters of the same moment share a request, which is answered with a message for each. A request that is given up
 (the worker drains, the wait is over) may be answered at that very moment. Such a message would be held back from all others until
 its AckWait has passed; here it is handed back.
 """
@@ -55,7 +55,7 @@ class Fetcher:
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def take(self, seconds: float) -> Delivery | None:
-        """The consumer's next message, or None where there is none for so many seconds. Raises Interrupted."""
+        """Return the consumer's next message; None if none comes within this time, 0 for no wait. Raises Interrupted."""
         loop = asyncio.get_running_loop()
         waiter: Waiter = loop.create_future()
         seconds = round(seconds, 2)
@@ -72,7 +72,7 @@ class Fetcher:
             raise
 
     def _ask(self) -> None:
-        """One request for all who began to wait in this turn of the loop, for as long."""
+        """One request for all waiters that began in this turn of the loop, with one time limit."""
         gathering, self._gathering = self._gathering, {}
         client = self._client()
         for seconds, waiters in gathering.items():
@@ -92,14 +92,14 @@ class Fetcher:
         self._requests.discard(request)
 
     def send(self, client: NatsClient, frames: Sequence[bytes]) -> None:
-        """Hand frames to a connection; what is lost with it the server does by itself: it forgets a client that is gone."""
+        """Hand frames to a connection. A lost frame needs no repetition: the server forgets a client that is gone."""
         task = asyncio.create_task(client.write(frames))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
     def _hand_back(self, client: NatsClient, taken: Delivery) -> None:
         log.info("handing back what came too late", subject=taken.subject)
-        self.send(client, [frame(taken.reply, "", NO_HEADERS, _NAK)])  # where it is lost, it comes back after its AckWait
+        self.send(client, [frame(taken.reply, "", NO_HEADERS, _NAK)])  # if it is lost, it comes back after its AckWait
 
     def give(self, client: NatsClient, taken: Delivery, waiters: deque[Waiter]) -> None:
         """Give a message to the first who still waits, or back."""
@@ -112,7 +112,7 @@ class Fetcher:
 
 
 class _Request:
-    """One request, and its answers: as many messages as waiters, or a status when no more come."""
+    """One request, and its answers: a message for each waiter, or a status when no more come."""
 
     def __init__(self, client: NatsClient, waiters: Sequence[Waiter], seconds: float, takes: Fetcher) -> None:
         self._client = client
@@ -128,7 +128,8 @@ class _Request:
 
     def begin(self, subject: str) -> None:
         inbox = self._client.new_inbox()
-        request = msgspec.json.encode({"batch": self._size, "expires": int(self._seconds * _SECOND)})
+        wait: dict[str, object] = {"expires": int(self._seconds * _SECOND)} if self._seconds else {"no_wait": True}
+        request = msgspec.json.encode({"batch": self._size, **wait})
         subscribe = f"SUB {inbox} {self._number}\r\nUNSUB {self._number} {self._size}\r\n".encode()
         self._takes.send(self._client, [subscribe, frame(subject, inbox, NO_HEADERS, request)])
         self._check()
@@ -157,13 +158,13 @@ class _Request:
         self._finish(None if status[:3] in _NOTHING_THERE else Interrupted(status))
 
     def end_if_given_up(self) -> None:
-        """Withdraw the request where nobody waits for it any more. What is on its way already is handed back when it comes."""
+        """Withdraw the request if no waiter is left. Messages that are on their way are handed back when they come."""
         if all(waiter.done() for waiter in self._waiters):
             self._unsubscribe()
             self._finish(None)
 
     def _unsubscribe(self) -> None:
-        """The server forgets a request when nobody listens for the answer."""
+        """The server forgets a request without a subscription for the answer."""
         self._takes.send(self._client, [b"UNSUB %d\r\n" % self._number])
         asyncio.get_running_loop().call_later(_GRACE, self._client.end_tap, self._number)
 

@@ -13,15 +13,19 @@ import structlog
 
 from eventlog.admin.reconcile import incarnation_of
 from eventlog.commit import AggregateId, Commit
-from eventlog.errors import IncarnationChanged, LogTruncated, SequenceGap, Unavailable
+from eventlog.errors import IncarnationChanged, LogDiverged, LogTruncated, SequenceGap, Unavailable
 from eventlog.jetstream.api import NO_MESSAGE, STREAM_MISSING, Refused, ask
+from eventlog.jetstream.message_reader import MessageReader
 from eventlog.jetstream.pull import TICK, ConsumerLost, Hole, Pull
 from eventlog.jetstream.transport.connection import Connection
 from eventlog.registry import Registry
+from eventlog.support.chain import digest_of
 
 log = structlog.get_logger(__name__)
 
 _SHORTEST_PAUSE, _LONGEST_PAUSE = 0.05, 0.5
+_SILENT = 1.0
+"""Seconds without a commit after which is looked whether the next one can be read at all."""
 _CATCHING_UP = 3.0
 """Seconds that a new leader may need to apply what the old one had, before a stream that ends too early is truncated."""
 
@@ -36,14 +40,17 @@ async def follow(
     aggregate: AggregateId | None = None,
     batch: int = 1000,
     incarnation: str | None = None,
+    proof: str | None = None,
 ) -> AsyncIterator[Sequence[Commit]]:
     """The commits of a stream above sequence `after`, as `eventlog.port.EventLog.follow` promises them.
 
-    `incarnation` is the one that `after` was true for; without it the one that the stream has at the first look. A stream that
+    `incarnation` is the one that `after` was true for; without it the one that the stream has at the first look. `proof` is the
+    digest of the commit at `after`. Each consumer begins with the commit that was read last, which has to be the same one: commit
+    ids are unique and a log grows at its end only, so that finds every log that was cut and has grown again. A stream that
     is not there is waited for, like a broker that is not. Close the generator (`aclose`, or `contextlib.aclosing`) to be rid of
     the consumer at once.
     """
-    reader = _Reader(connection, stream, registry, after, until, aggregate, batch, incarnation)
+    reader = _Reader(connection, stream, registry, after, until, aggregate, batch, incarnation, proof)
     pause = _SHORTEST_PAUSE
     while not reader.done:
         try:
@@ -78,6 +85,7 @@ class _Reader:
         aggregate: AggregateId | None,
         batch: int,
         incarnation: str | None,
+        proof: str | None,
     ) -> None:
         self._connection = connection
         self._stream = stream
@@ -86,6 +94,9 @@ class _Reader:
         self._aggregate = aggregate
         self._batch = batch
         self._incarnation = incarnation
+        self._proof = proof
+        self._read_last: Commit | None = None
+        self._overlaps = False
         self._end = 0
         self._behind_since: float | None = None
         self.last = after
@@ -95,7 +106,7 @@ class _Reader:
     async def open(self) -> Pull:
         """A consumer, not yet made, from the last commit on; of a stream that still is what was read before.
 
-        Raises LogDamaged where it is not, Unavailable.
+        Raises LogDamaged if it is not, Unavailable.
         """
         info = await self._info()
         found = incarnation_of(info)
@@ -107,22 +118,60 @@ class _Reader:
         if self._aggregate is None:
             self._check_ends(info)
             await self._check_hole()
+            there = info["state"]["messages"] and info["state"]["first_seq"] <= self.last
+            self._overlaps = bool(there and self._known() is not None)
         subject = self._aggregate.subject if self._aggregate else None
-        return Pull(self._connection, self._stream, self._registry, after=self.last, subject=subject, batch=self._batch)
+        after = self.last - self._overlaps
+        return Pull(self._connection, self._stream, self._registry, after=after, subject=subject, batch=self._batch)
+
+    def _known(self) -> str | None:
+        """The digest of the commit that was read last; None if it is not known."""
+        return self._proof if self._read_last is None else self._read_last.digest
 
     async def read(self, pull: Pull) -> AsyncIterator[Sequence[Commit]]:
-        """What a consumer gives, up to `until`; ends but is not `done` where another consumer has to tell what is left."""
+        """The commits of a consumer, up to `until`; ends but is not `done` if another consumer has to find the rest."""
         if self._aggregate is not None and self._until is not None:
             async for commits in self._read_some(pull, self._until):
                 yield commits
             return
         while not self.done:
-            commits = await pull.read()
+            commits = await pull.read(patience=_SILENT)
+            if not commits:
+                await self._check_silence()
+                continue
+            if self._overlaps:
+                self._overlaps = False
+                if commits[0].digest != self._known():
+                    raise LogDiverged(self.last)
+                del commits[0]
+                if not commits:
+                    continue
             if self._until is not None and commits[-1].sequence >= self._until:
                 del commits[len(commits) - (commits[-1].sequence - self._until) :]
                 self.done = True
+            self._read_last = commits[-1]
             self.last = commits[-1].sequence
             yield commits
+
+    async def _check_silence(self) -> None:
+        """Nothing came for a moment: see whether the leader has the next commit, and cannot read it, or has lost its end.
+
+        A consumer leaves out a commit that cannot be read, and begins in vain behind the end. Raises SequenceGap, LogDamaged.
+        """
+        wanted = self.last + 1 - self._overlaps
+        if self._until is not None and self._end < wanted:
+            self._end = (await self._info())["state"]["last_seq"]
+        if self._end < wanted:
+            return
+        found = await MessageReader(self._connection, self._stream).leader({"seq": wanted})
+        if found is None:
+            info = await self._info()
+            if self._aggregate is None:
+                self._check_ends(info)
+            if info["state"]["last_seq"] >= wanted:
+                raise SequenceGap(wanted, None)
+        elif self._overlaps and digest_of(found.subject, found.data) != self._known():
+            raise LogDiverged(self.last)  # the consumer begins with this commit: the delivery was lost
 
     async def _read_some(self, pull: Pull, until: int) -> AsyncIterator[Sequence[Commit]]:
         """One aggregate's commits up to `until`.
@@ -157,7 +206,9 @@ class _Reader:
         end = state["last_seq"]
         first = state["first_seq"] if state["messages"] else end + 1
         if self.last < first - 1:
-            raise LogTruncated(f"{self._stream} begins at sequence {first}, reading had to go on after {self.last}")
+            raise LogTruncated(f"{self._stream} begins at sequence {first}, reading had to continue after {self.last}")
+        if 0 < self.last < first and self._known() is not None:
+            raise LogTruncated(f"{self._stream} begins at sequence {first}, and sequence {self.last} was read from it before")
         if self.last <= end:
             self._behind_since = None
             return
@@ -165,7 +216,7 @@ class _Reader:
             self._behind_since = time.monotonic()
         if info["config"]["num_replicas"] > 1 and time.monotonic() - self._behind_since < _CATCHING_UP:
             raise Unavailable(f"the leader of {self._stream} has come to sequence {end} only")
-        raise LogTruncated(f"{self._stream} ends at sequence {end}, reading had to go on after {self.last}")
+        raise LogTruncated(f"{self._stream} ends at sequence {end}, reading had to continue after {self.last}")
 
     async def _check_hole(self) -> None:
         """Whether what a consumer left out is missing from the stream too, by the word of its leader. Raises SequenceGap."""

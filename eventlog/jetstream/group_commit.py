@@ -1,11 +1,11 @@
-"""Group commit: appends that wait at the same moment share a batch where that is faster than one after the other.
+"""Group commit: appends that wait at the same moment share a batch if that is faster than one after the other.
 
 A server that syncs before it acknowledges syncs for each message, and for a batch a few times whatever its size. On one node
 a batch costs about as much as 15 messages, on three as much as 8, on a server that does not sync more than hundreds: so both are
-measured while they are used (`CostEstimate`), and batches are made of what has gathered when they pay.
+measured while they are used (`CostEstimate`), and batches are made of the gathered appends when they pay.
 
-A shared batch is a bet that no guard in it fails. Where it is refused, or what became of it is not known, each append goes on by
-itself, as if it had been sent alone.
+A shared batch is a bet that no guard in it fails. If it is refused, or its outcome is not known, each append is sent by
+itself, as if it had been alone.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import attrs
 import structlog
 
 from eventlog.commit import Appended
-from eventlog.errors import OutcomeUnknown, Unavailable
+from eventlog.errors import LogDamaged, OutcomeUnknown, Unavailable
 from eventlog.jetstream.append import Appender, Message, given_up, refusal
 from eventlog.jetstream.batch import MOST_MESSAGES, Batches, sequences
 
@@ -33,7 +33,7 @@ _LEAST, _MOST = 0.00001, 1.0
 _STEP, _FORGET, _CLEARLY = 1.05, 0.01, 1.5
 _MOST_STEPS = 8
 _EACH = 0.00003
-"""Seconds that a message in a batch takes: what it costs to write it, on both sides."""
+"""Seconds that a message in a batch takes: the cost of writing it, on both sides."""
 _FEWEST = 4
 _RESOLUTION = 0.001
 """Seconds by which the loop's clock may be behind its timers."""
@@ -43,10 +43,10 @@ _SAMPLE, _SAMPLE_TIME = 8, 0.005
 
 @attrs.define
 class CostEstimate:
-    """What appends cost on this server, in seconds: `single` each of many sent one by one, `batch` the fixed part of a batch.
+    """The cost of appends on this server, in seconds: `single` each of many sent one by one, `batch` the fixed part of a batch.
 
-    Both follow the median of what is seen, since a stall says nothing about the next append; but where all that is seen lies on
-    one side, they are there soon. The first values are those of a virtual disk that syncs in 150 µs; what is not used for a
+    Both follow the median of the measurements, since a stall has no meaning for the next append. If all measurements are on
+    one side, they follow soon. The first values belong to a virtual disk that syncs in 150 µs. A way that is not used for a
     while returns to them, so that it is tried again.
     """
 
@@ -86,7 +86,7 @@ class _PendingAppend:
     message: Message
     end: float
     result: asyncio.Future[Appended | None]
-    """None: go on alone."""
+    """None: continue alone."""
     sent: bool = False
 
 
@@ -143,7 +143,7 @@ class GroupCommit:
         return waiting
 
     def _watch(self, end: float) -> None:
-        """One timer for all who wait, since next to none of them comes to its end: the loop's own cost more than the waiting."""
+        """One timer for all waiters, which hardly ever expires: the loop's own timers cost more than the waiting."""
         if self._alarm is not None:
             if self._alarm.when() <= end:
                 return
@@ -183,19 +183,22 @@ class GroupCommit:
                 waiting.result.set_result(None)
 
     def _take(self) -> tuple[Sequence[_PendingAppend], list[_PendingAppend]]:
-        """Who comes next, within the limits of a batch, and who is left.
+        """The next appends, within the limits of a batch, and the remaining ones.
 
-        Each aggregate comes once: the guard of a second append to it would fail the batch for all.
+        Each aggregate comes once: the guard of a second append to it would fail the batch for all. So does each unique key.
         """
         taken: dict[str, _PendingAppend] = {}
         left: list[_PendingAppend] = []
-        size = 0
+        size, keys = 0, set[str]()
         for waiting in self._queue:
             message = waiting.message
-            if message.subject in taken or len(taken) == MOST_MESSAGES or (taken and size + message.size > MOST_BYTES):
+            again = message.subject in taken or message.unique in keys
+            if again or len(taken) == MOST_MESSAGES or (taken and size + message.size > MOST_BYTES):
                 left.append(waiting)
             else:
                 taken[message.subject] = waiting
+                if message.unique:
+                    keys.add(message.unique)
                 size += message.size
         return list(taken.values()), left
 
@@ -205,7 +208,7 @@ class GroupCommit:
             appended = await self._try(taken)
         except OutcomeUnknown as error:
             log.info("shared batch without an answer", appends=len(taken), reason=str(error))
-        except Unavailable as error:
+        except (Unavailable, LogDamaged) as error:
             log.debug("shared batch refused", appends=len(taken), reason=str(error))
             for waiting in taken:
                 waiting.sent = False
@@ -217,8 +220,9 @@ class GroupCommit:
             self._schedule()  # after them, so that what they append next is in the next batch
 
     async def _try(self, taken: Sequence[_PendingAppend]) -> Sequence[Appended]:
-        """Raises OutcomeUnknown, or Unavailable where nothing of it was stored."""
+        """Raises OutcomeUnknown; Unavailable or LogDamaged if no message of it was stored."""
         began = perf_counter()
+        await self._appends.check()
 
         def sending() -> None:
             nonlocal began

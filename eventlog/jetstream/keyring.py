@@ -1,4 +1,4 @@
-"""The keys of persons in a stream of their own, one message each: `eventlog.privacy.encryption.Keyring` on JetStream.
+"""The keys of persons in a separate stream, one message each: `eventlog.privacy.encryption.Keyring` on JetStream.
 
 The stream allows what no event stream does: a message in it can be deleted, and the server then writes over its bytes. Which
 person a key belongs to is in its subject, as a digest (HMAC-SHA-256) under the stream's own random id.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import aclosing, contextmanager
 from functools import partial
 from time import perf_counter
 from typing import Any, TypeVar
@@ -12,11 +12,13 @@ from typing import Any, TypeVar
 import msgspec
 
 from eventlog.admin.reconcile import incarnation_of
+from eventlog.broker.write_health import WriteHealth
 from eventlog.commit import AggregateId, Appended, Commit, Proposal, RecordedEvent
-from eventlog.errors import OutcomeUnknown, Unavailable
+from eventlog.errors import AggregateDamaged, OutcomeUnknown, Unavailable
 from eventlog.jetstream import follower as reader
 from eventlog.jetstream.append import Appender, Message, encode
 from eventlog.jetstream.batch import MOST_MESSAGES, Batches
+from eventlog.jetstream.fence import Fence
 from eventlog.jetstream.group_commit import GroupCommit
 from eventlog.jetstream.message_reader import MessageReader, Stored
 from eventlog.jetstream.transport.connection import Connection
@@ -49,7 +51,8 @@ class JetStreamLog:
         self._registry = registry
         self._people = people
         self._reads = MessageReader(connection, stream)
-        self._appends = Appender(connection, self._reads)
+        self._fence = Fence(connection, stream, self._reads)
+        self._appends = Appender(connection, self._reads, self._fence.check)
         self._batches = Batches(connection, self._appends)
         self.group = GroupCommit(self._appends, self._batches)
         """Figures of group commit, for metrics."""
@@ -57,6 +60,8 @@ class JetStreamLog:
         """How long it took until the broker had stored what was appended, for metrics."""
         self.failed = 0
         """How many appends ended with an error, for metrics."""
+        self.writes = WriteHealth()
+        """Whether it takes appends."""
 
     @property
     def registry(self) -> Registry:
@@ -74,7 +79,14 @@ class JetStreamLog:
         """See `eventlog.port.EventLog.append`."""
         end = asyncio.get_running_loop().time() + deadline
         with self._timed():
-            return await self.group.append(await self._encode(proposal), end)
+            await self._fence.check()
+            message, before = await self._encode(proposal), self._fence.acknowledged
+            self.writes.check()
+            with self.writes.appending(message.size):
+                stored = await self.group.append(message, end)
+            appended = Appended(stored.sequence, stored.replayed, message.digest)
+            self._fence.stored(appended, before)
+        return appended
 
     async def append_together(self, proposals: Sequence[Proposal], *, deadline: float = DEADLINE) -> Sequence[Appended]:
         """See `eventlog.port.EventLog.append_together`. Raises ValueError for too many proposals or an aggregate twice."""
@@ -86,7 +98,15 @@ class JetStreamLog:
             return [await self.append(proposal, deadline=deadline) for proposal in proposals]
         end = asyncio.get_running_loop().time() + deadline
         with self._timed():
-            return await self._batches.append([await self._encode(proposal) for proposal in proposals], end)
+            await self._fence.check()
+            messages, before = [await self._encode(proposal) for proposal in proposals], self._fence.acknowledged
+            self.writes.check()
+            with self.writes.appending(sum(message.size for message in messages)):
+                stored = await self._batches.append(messages, end)
+            appended = [Appended(one.sequence, one.replayed, sent.digest) for one, sent in zip(stored, messages, strict=True)]
+            for one in appended:
+                self._fence.stored(one, before)
+        return appended
 
     async def _encode(self, proposal: Proposal) -> Message:
         sealed = () if self._people is None else await self._people.encrypt(proposal, self._registry)
@@ -107,17 +127,41 @@ class JetStreamLog:
     async def last(self, aggregate: AggregateId, *, up_to: int | None = None, consistent: bool = False) -> Commit | None:
         """See `eventlog.port.EventLog.last`."""
         subject = aggregate.subject
+        found: Stored | None = None
         if up_to is not None:
-            return self._commit(await self._persist(lambda: self._last_up_to(subject, up_to)))
-        if consistent:
-            return self._commit(await self._persist(lambda: self._reads.leader({"last_by_subj": subject})))
-        return self._commit(await self._persist(lambda: self._reads.last(subject)))
+            found = await self._persist(lambda: self._last_up_to(subject, up_to))
+        elif not consistent:
+            found = await self._persist(lambda: self._reads.last(subject))
+        if found is None and up_to is None:
+            found = await self._persist(lambda: self._last_or_absent(subject))
+        return self._commit(found)
+
+    async def _last_or_absent(self, subject: str) -> Stored | None:
+        """The leader's last message on a subject; None if there surely is none.
+
+        A message that the server cannot read it answers with "no message found", and it still counts it. After it has cut a file
+        it counts fewer messages than there are sequences, and the aggregates of the missing ones are unknown.
+        """
+        if (found := await self._reads.leader({"last_by_subj": subject})) is not None:
+            return found
+        info = await self._info({"subjects_filter": subject})
+        self._fence.check_seen()
+        state = info["state"]
+        counted = bool((state.get("subjects") or {}).get(subject))
+        missing = state["last_seq"] - state["messages"]  # a log keeps every record
+        if not counted and missing <= 0:
+            return None
+        if (found := await self._reads.leader({"last_by_subj": subject})) is not None:  # it came in between
+            return found
+        if counted:
+            raise AggregateDamaged(subject, 0, "the server counts messages of it, and cannot read the last one")
+        raise AggregateDamaged(subject, 0, f"{missing} records of {self._stream} are missing, which may be its records")
 
     async def _last_up_to(self, subject: str, up_to: int) -> Stored | None:
         # No result also means that the replica which answers, or the stream itself, has not come to `up_to`.
         if up_to > 0 and (found := await self._reads.direct({"multi_last": [subject], "up_to_seq": up_to})) is not None:
             return found
-        newest = await self._reads.leader({"last_by_subj": subject})
+        newest = await self._last_or_absent(subject)
         if newest is None or newest.seq <= up_to:
             return newest
         oldest = await self._reads.leader({"next_by_subj": subject, "seq": 1})
@@ -155,10 +199,19 @@ class JetStreamLog:
             raise Unavailable(f"a replica of {self._stream} is behind")
         return found
 
-    def _commit(self, stored: Stored | None) -> Commit | None:
-        return None if stored is None else Commit(stored.seq, stored.subject, stored.data, self._registry, stored.hdrs)
+    async def ids(self, category: str) -> Sequence[str]:
+        """Return the ids of the aggregates of a category, as the leader counts them. Raises Unavailable."""
+        info = await self._persist(lambda: self._info({"subjects_filter": f"{category}.*"}))
+        return sorted(subject.rpartition(".")[2] for subject in info["state"].get("subjects") or {})
 
-    def follow(
+    def _commit(self, stored: Stored | None) -> Commit | None:
+        if stored is None:
+            return None
+        commit = Commit(stored.seq, stored.subject, stored.data, self._registry, stored.hdrs)
+        self._fence.read(commit)
+        return commit
+
+    async def follow(
         self,
         *,
         after: int,
@@ -166,9 +219,10 @@ class JetStreamLog:
         aggregate: AggregateId | None = None,
         batch: int = 1000,
         incarnation: str | None = None,
+        proof: str | None = None,
     ) -> AsyncIterator[Sequence[Commit]]:
         """See `eventlog.port.EventLog.follow`."""
-        return reader.follow(
+        lists: Any = reader.follow(
             self._connection,
             self._stream,
             self._registry,
@@ -177,25 +231,32 @@ class JetStreamLog:
             aggregate=aggregate,
             batch=batch,
             incarnation=incarnation,
+            proof=proof,
         )
+        async with aclosing(lists):
+            async for commits in lists:
+                self._fence.read(commits[-1])
+                yield commits
 
     async def head(self) -> Head:
         """See `eventlog.port.EventLog.head`."""
-
-        async def attempt() -> dict[str, Any]:
-            reply = await self._connection.ask(f"$JS.API.STREAM.INFO.{self._stream}")
-            answer: dict[str, Any] = msgspec.json.decode(reply.data)
-            if "error" in answer:
-                raise Unavailable(f"no information on the stream {self._stream}: {answer['error']['description']}")
-            return answer
-
-        info = await self._persist(attempt)
+        info = await self._persist(self._info)
         state = info["state"]
         first = state["first_seq"] if state["messages"] else state["last_seq"] + 1
         return Head(incarnation_of(info), first, state["last_seq"])
 
+    async def _info(self, request: dict[str, Any] | None = None) -> dict[str, Any]:
+        """The leader's information on the stream: once, and noted by the fence. Raises Unavailable."""
+        body = msgspec.json.encode(request) if request else b""
+        reply = await self._connection.ask(f"$JS.API.STREAM.INFO.{self._stream}", body)
+        answer: dict[str, Any] = msgspec.json.decode(reply.data)
+        if "error" in answer:
+            raise Unavailable(f"no information on the stream {self._stream}: {answer['error']['description']}")
+        self._fence.saw(answer)
+        return answer
+
     async def _persist(self, attempt: Callable[[], Awaitable[T]]) -> T:
-        """What a read gives, tried for a moment: reading twice does no harm."""
+        """The result of a read, tried for a moment: a repeated read does no harm."""
         loop = asyncio.get_running_loop()
         end = loop.time() + READ_DEADLINE
         while True:

@@ -41,7 +41,7 @@ class _Answer(msgspec.Struct):
 
 
 class MessageReader:
-    """Reads of one stream, each tried once. All raise Unavailable (OutcomeUnknown where no answer came)."""
+    """Reads of one stream, each tried once. All raise Unavailable (OutcomeUnknown if no answer came)."""
 
     def __init__(self, connection: Connection, stream: str) -> None:
         self._connection = connection
@@ -49,7 +49,7 @@ class MessageReader:
         self._decoder = msgspec.json.Decoder(_Answer)
 
     async def leader(self, request: Mapping[str, Any], timeout: float = REQUEST_TIMEOUT) -> Stored | None:  # noqa: ASYNC109 - passed on
-        """A message as the leader has it: nothing newer is acknowledged. None where there is none."""
+        """A message as the leader has it: nothing newer is acknowledged. None if there is none."""
         subject = f"$JS.API.STREAM.MSG.GET.{self._stream}"
         reply = await self._connection.ask(subject, msgspec.json.encode(request), timeout=timeout)
         try:
@@ -65,12 +65,12 @@ class MessageReader:
         return self._one(await self._connection.ask(f"$JS.API.DIRECT.GET.{self._stream}.{subject}"))
 
     async def direct(self, request: Mapping[str, Any]) -> Stored | None:
-        """A message as some replica has it. None where it has none: it may be behind."""
+        """A message as some replica has it. None if it has none: it may be behind."""
         subject = f"$JS.API.DIRECT.GET.{self._stream}"
         return self._one(await self._connection.ask(subject, msgspec.json.encode(request)))
 
     async def several(self, request: Mapping[str, Any]) -> Sequence[Stored]:
-        """The messages that some replica has, for a request for a batch; none where it has none: it may be behind."""
+        """The messages that some replica has, for a request for a batch; none if it has none: it may be behind."""
         found: list[Stored] = []
         subject = f"$JS.API.DIRECT.GET.{self._stream}"
         async for reply in self._connection.request_many(subject, msgspec.json.encode(request)):

@@ -1,7 +1,7 @@
 """Objects in an object bucket as ADR-20 lays them out: chunks on one subject, a description on another, links.
 
 nats-py's own object store waits without end for a chunk that is missing, leaves a subscription and a consumer behind when it is
-cancelled, and does not say whether an upload that failed was stored. What is written here it can read, and the other way round.
+cancelled, and does not report whether an upload that failed was stored. It can read the objects of this module, and vice versa.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _ROLLUP = b"Nats-Rollup: sub\r\n"
 
 
 class Link(msgspec.Struct, frozen=True):
-    """What a name leads to."""
+    """The target of a name."""
 
     bucket: str
     name: str | None = None
@@ -76,12 +76,12 @@ class ObjectBucket:
         self._stream = f"OBJ_{bucket}"
 
     async def describe(self, name: str) -> Description | None:
-        """The description of an object or link, None where there is none. Raises Unavailable."""
+        """The description of an object or link, None if there is none. Raises Unavailable."""
         found, _ = await self._description(name)
         return found
 
     async def put(self, name: str, data: bytes) -> None:
-        """Store an object whose name says what is in it; nothing happens where it is there already. Raises Unavailable."""
+        """Store an object whose name identifies its content, unless it is there already. Raises Unavailable."""
         found, sequence = await self._description(name)
         if found is not None and found.size == len(data) and await self._complete(found):
             return
@@ -115,13 +115,13 @@ class ObjectBucket:
         return b"".join(parts)
 
     async def link(self, name: str, target: str) -> None:
-        """Let a name lead to an object of this bucket, wherever it led before. Raises Unavailable."""
+        """Link a name to an object of this bucket, in place of an earlier link. Raises Unavailable."""
         options = ObjectOptions(link=Link(self._bucket, target))
         description = Description(name, self._bucket, uuid4().hex, options=options)
         await self._publish(self._meta(name), msgspec.json.encode(description), _ROLLUP)
 
     async def _put_description(self, description: Description, expected: int) -> bool:
-        """Store it in the place of the one at sequence `expected`; False where somebody else was first."""
+        """Store it in the place of the one at sequence `expected`; False if somebody else was first."""
         guard = b"Nats-Expected-Last-Subject-Sequence: %d\r\n" % expected
         try:
             await self._publish(self._meta(description.name), msgspec.json.encode(description), _ROLLUP + guard)
@@ -133,7 +133,7 @@ class ObjectBucket:
         return True
 
     async def _description(self, name: str) -> tuple[Description | None, int]:
-        """The description, and the sequence of what is stored in its place (0: nothing); one of a deleted object is none."""
+        """The description, and the sequence of the stored message in its place (0: none); a deleted object has none."""
         found = await self._message({"last_by_subj": self._meta(name)})
         if found is None:
             return None, 0
@@ -150,7 +150,7 @@ class ObjectBucket:
         return stored == description.chunks
 
     async def _message(self, request: dict[str, str | int]) -> tuple[int, bytes] | None:
-        """Sequence and payload of one message, by the word of the leader: what was just stored is there."""
+        """Sequence and payload of one message, read from the leader: it includes messages that were just stored."""
         name = f"STREAM.MSG.GET.{self._stream}"
         try:
             answer = await persist(self._connection, lambda: ask(self._connection, name, request), READ_DEADLINE)
@@ -183,7 +183,7 @@ class ObjectBucket:
 
 
 async def _to_the_end(storing: Coroutine[Any, Any, object]) -> None:
-    """Await it; where that is cancelled, not before it is done: what is stored after its removal would stay."""
+    """Await it. A cancellation waits for its end, because a part that is stored after the removal would stay."""
     task = asyncio.ensure_future(storing)
     try:
         await asyncio.shield(task)

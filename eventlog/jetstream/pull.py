@@ -1,7 +1,7 @@
 """One ephemeral pull consumer, read as far ahead as its credit reaches.
 
-Requests for messages overlap: the next ones are out before those of the last have come, so that the server never waits. What is
-asked for and not yet read is bounded, in messages and in bytes, and so is memory.
+Requests for messages overlap: the next ones are sent before the messages of the last have come, so that the server never waits.
+The requested and unread messages are bounded, in number and in bytes, and so is memory.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _GOES_ON = frozenset({"Request Timeout", "Batch Completed", "Message Size Exceed
 
 
 class ConsumerLost(Exception):
-    """The consumer is gone, or does not answer, or messages of it are: it has to be made anew."""
+    """The consumer is gone, or does not answer, or messages of it are missing: it has to be recreated."""
 
 
 class Hole(Exception):
@@ -121,13 +121,13 @@ class Pull:
         return self
 
     async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        """Remove the consumer; where the server cannot be told, it does so itself after CONSUMER_LIFE."""
+        """Remove the consumer; if the server cannot be reached, it does so itself after CONSUMER_LIFE."""
         await self._end()
 
     async def read(self, patience: float | None = None) -> list[Commit]:
-        """The next commits: what there is, at once; an empty list after `patience` seconds without any.
+        """The next commits: the present ones, at once; an empty list after `patience` seconds without any.
 
-        Raises Lost and Hole, when all that came before is read.
+        Raises Lost and Hole, when all commits before it are read.
         """
         waited = 0.0
         while True:

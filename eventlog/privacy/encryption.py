@@ -1,8 +1,8 @@
-"""Sealing what is about persons, each with a key of their own: once the key is gone, nobody can read it (crypto-shredding).
+"""Sealing personal data, with a key for each person: without the key it cannot be read (crypto-shredding).
 
 The keys are in a keyring, never in the log. Sealing is AES-256-GCM-SIV (RFC 8452), bound to the aggregate and the type of the
 event; a nonce is random. A sealed text is `<id of the key>.<nonce and ciphertext, base64url>`: the id is random as well, so that
-nothing in the log leads to a name.
+the log has no link to a name.
 """
 
 from __future__ import annotations
@@ -38,32 +38,32 @@ class Key:
 
     @staticmethod
     def new(place: int) -> Key:
-        """A key that nobody has."""
+        """A key that no person has."""
         return Key(os.urandom(_ID_BYTES).hex(), os.urandom(KEY_BYTES), place)
 
 
 class Keyring(Protocol):
     """Where the keys of persons are: a store that is not the log. Persons are named as `plain_name` gives them.
 
-    All raise Unavailable where it cannot be reached.
+    All raise Unavailable if it cannot be reached.
     """
 
     async def key_of(self, person: str) -> Key:
-        """The person's key: a new one where there is none. All who ask at the same moment get the same."""
+        """The person's key: a new one if there is none. All who ask at the same moment get the same."""
 
     async def find(self, person: str) -> Key | None:
-        """The person's key, as it is in the store now; None where there is none."""
+        """The person's key, as it is in the store now; None if there is none."""
 
     async def after(self, place: int) -> Sequence[Key]:
         """The keys with a place above this one, by their places, as they are in the store now."""
 
     async def destroy(self, key: Key) -> None:
-        """Remove a key for good, its bytes overwritten. Nothing happens where it is gone already."""
+        """Remove a key for good, its bytes overwritten. Nothing happens if it is gone already."""
 
 
 @attrs.frozen
 class Ciphertext:
-    """What is sealed and where it stands: subject of the aggregate, type of the event."""
+    """The place of a sealed text: subject of the aggregate, type of the event."""
 
     text: str
     subject: str
@@ -76,7 +76,7 @@ class Ciphertext:
 
     @property
     def place(self) -> bytes:
-        """What it is bound to."""
+        """The associated data of the encryption."""
         return _place(self.subject, self.type)
 
 
@@ -120,7 +120,7 @@ class PersonalDataCipher:
 
     async def _key_of(self, person: str) -> Key:
         key = await self._keyring.key_of(person)
-        while key.id in self._erased:  # and its end has not come yet: what is written from now on has a new key
+        while key.id in self._erased:  # and its end has not come yet: later data has a new key
             await self._keyring.destroy(key)
             key = await self._keyring.key_of(person)
         self._by_person[person] = self._keys[key.id] = key
@@ -149,7 +149,7 @@ class PersonalDataCipher:
     async def open(self, sealed: Sequence[Ciphertext]) -> Sequence[Mapping[str, str] | None]:
         """The personal fields by their names, in the same order; None where the key is gone.
 
-        Raises Unavailable, and UndecodableCommit for what was not sealed for that place.
+        Raises Unavailable, and UndecodableCommit for a text that was not sealed for that place.
         """
         if any(one.key_id not in self._keys and one.key_id not in self._erased for one in sealed):
             await self._look()
@@ -169,7 +169,7 @@ class PersonalDataCipher:
         return fields
 
     async def _look(self) -> None:
-        """Learn of all keys that were made meanwhile."""
+        """Load all keys that were made since the last call."""
         async with self._looking:
             for key in await self._keyring.after(self._reached):
                 if key.id not in self._erased:
@@ -179,7 +179,7 @@ class PersonalDataCipher:
     # Erasing
 
     async def find(self, name: str) -> Key | None:
-        """The key of the person with that name; None where there is nothing of them. Raises Unavailable."""
+        """The key of the person with that name; None if the person has no data. Raises Unavailable."""
         person = plain_name(name)
         return await self._keyring.find(person) if person else None
 
@@ -189,7 +189,7 @@ class PersonalDataCipher:
         await self._keyring.destroy(key)
 
     async def destroy_all(self, ids: Sequence[str]) -> int:
-        """Destroy those of these keys that are in the keyring still, or again; how many there were. Raises Unavailable."""
+        """Destroy these keys, if the keyring has them; returns how many there were. Raises Unavailable."""
         wanted = set(ids)
         left = [key for key in await self._keyring.after(0) if key.id in wanted]
         for key in left:

@@ -1,7 +1,7 @@
-"""Which fields of an event are about a person, and the text that stands for them where they are sealed.
+"""Personal fields of an event, and the text that replaces them if they are sealed.
 
 A field is declared together with the field that names the person: `notes: str = attrs.field(metadata=personal(of="created_by"))`.
-Such fields never reach the broker as they are: `eventlog.privacy.encryption` seals them with a key of that person's own.
+Such fields never reach the broker as they are: `eventlog.privacy.encryption` seals them with a key of that person.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ import attrs
 T = TypeVar("T")
 
 ERASED = "[erased]"
-"""What a personal field reads where the person's key is gone."""
+"""The text of a personal field if the person's key is gone."""
 SEALED = "[sealed]"
-"""What it reads where nobody looks for keys: the reader was given none."""
+"""The text of a personal field for a reader without a keyring."""
 
 _OF = "eventlog.privacy.fields.of"
 
@@ -49,9 +49,9 @@ def personal(*, of: str) -> Mapping[str, str]:
 
 
 def personal_fields(cls: type) -> PersonalFields | None:
-    """The personal fields of an event class, None where it has none.
+    """The personal fields of an event class, None if it has none.
 
-    Raises ValueError where they are of several persons, or where the field that names the person is not among them.
+    Raises ValueError if they are of several persons, or where the field that names the person is not among them.
     """
     fields = {field.name: field.metadata[_OF] for field in attrs.fields(cls) if _OF in field.metadata}
     if not fields:
@@ -64,7 +64,7 @@ def personal_fields(cls: type) -> PersonalFields | None:
 
 
 def person_of(fields: PersonalFields | None, event: Any) -> str:
-    """Whose the personal fields of an event are; empty where nobody's."""
+    """The person of the personal fields of an event; empty if they belong to no person."""
     return "" if fields is None else plain_name(getattr(event, fields.person))
 
 

@@ -1,1 +1,1 @@
-"""Small helpers of the log: timers, ids, histograms, trace context."""
+"""Small helpers of the log: digests, timers, ids, histograms, trace context."""

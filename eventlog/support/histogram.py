@@ -1,4 +1,4 @@
-"""How long something took, counted in classes: what a histogram of a metrics library is made of."""
+"""Durations, counted in classes, for the histograms of a metrics library."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ BOUNDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 
 
 
 class Timings:
-    """Durations in seconds; `bounds` are the upper ends of the classes, in rising order; one more class has no end."""
+    """Durations in seconds. `bounds` are the upper ends of the classes, in rising order. One more class has no end."""
 
     def __init__(self, bounds: Sequence[float] = BOUNDS) -> None:
         self._bounds = bounds

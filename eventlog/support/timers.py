@@ -1,4 +1,4 @@
-"""Many timers of one length on one timer of the event loop: what waits for a moment and is nearly always answered in time."""
+"""Many timers of one length on one timer of the event loop, for short waits that are nearly always answered in time."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _RESOLUTION = 0.001
 
 
 class TimerQueue:
-    """Calls back what is not cleared within so many seconds. Setting and clearing cost a tenth of the loop's own timers.
+    """Calls back entries that are not cleared in time (seconds). Setting and clearing cost a tenth of the loop's own timers.
 
     All of them are of one length, so the first one set is the first one due: the loop's timer stands for that one alone. Belongs
     to the loop in which it is first used.
@@ -35,7 +35,7 @@ class TimerQueue:
         return number
 
     def clear(self, number: int) -> None:
-        """Nothing is called for that number any more; it may have been by now."""
+        """Cancel the call for that number; it may have been made by now."""
         self._pending.pop(number, None)
 
     def _ring(self) -> None:

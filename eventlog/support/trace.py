@@ -1,4 +1,4 @@
-"""W3C Trace Context (https://www.w3.org/TR/trace-context/): the ids under which what a request led to is found again."""
+"""W3C Trace Context (https://www.w3.org/TR/trace-context/): the ids under which the results of a request are found."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Trace:
 
     @classmethod
     def parse(cls, text: str | None) -> Trace | None:
-        """The span that a `traceparent` names; None where it names none, so that a new trace begins (section 3.2)."""
+        """The span that a `traceparent` names; None if it names none, so that a new trace begins (section 3.2)."""
         found = _TRACEPARENT.fullmatch(text) if text is not None else None
         if found is None:
             return None

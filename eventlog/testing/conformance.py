@@ -1,4 +1,4 @@
-"""What every implementation of `eventlog.port.EventLog` promises, as tests: each method is one promise.
+"""The promises of every implementation of `eventlog.port.EventLog`, as tests: each method is one promise.
 
 A test module derives from the suite and gives it an empty log whose registry is `REGISTRY`:
 
@@ -57,7 +57,7 @@ def account(name: str) -> AggregateId:
 
 
 def deposit(name: str, amount: int = 1, *, expected: int = 0, note: str = "", events: int = 1) -> Proposal:
-    """A commit of `events` events that nobody else proposes."""
+    """A commit of `events` events that no other writer proposes."""
     return Proposal(
         aggregate=account(name),
         expected=expected,
@@ -77,7 +77,7 @@ async def stored(log: EventLog) -> list[Commit]:
 
 
 async def first_of(lists: AsyncIterator[Sequence[T]], count: int) -> list[T]:
-    """The first items of what `follow` gives; 10 s at most."""
+    """The first items of `follow`; 10 s at most."""
     found: list[T] = []
     try:
         async with asyncio.timeout(10):
@@ -141,7 +141,7 @@ class EventLogConformance:
 
     @pytest.mark.parametrize("expected", [0, 1, 3, 99])
     async def test_a_guard_that_does_not_hold_is_a_conflict(self, log: EventLog, expected: int) -> None:
-        """Too low, of another aggregate, or in the future: nothing is stored."""
+        """Too low, of another aggregate, or in the future: the commit is not stored."""
         await log.append(deposit("a"))
         await log.append(deposit("a", expected=1))
         await log.append(deposit("b"))
@@ -169,7 +169,7 @@ class EventLogConformance:
                 await log.append(late)
 
     async def test_of_many_claims_of_a_fresh_aggregate_one_wins(self, log: EventLog) -> None:
-        """All others are told that it is a conflict."""
+        """All others get a conflict."""
         results = await asyncio.gather(*(log.append(deposit("a")) for _ in range(50)), return_exceptions=True)
         assert [type(result) for result in results].count(Appended) == 1
         assert [type(result) for result in results].count(Conflict) == 49
@@ -206,7 +206,7 @@ class EventLogConformance:
                 assert result == Appended(by_id[proposal.commit.id])
 
     async def test_what_is_too_large_is_refused_and_nothing_else(self, log: EventLog) -> None:
-        """A commit above a mebibyte, alone or among others: nothing is stored, and the log works on."""
+        """A commit above a mebibyte, alone or among others: no commit is stored, and the log works on."""
         large = deposit("a", note="x" * 1024**2)
         with pytest.raises(TooLarge):
             await log.append(large)
@@ -232,7 +232,7 @@ class EventLogConformance:
 
     @pytest.mark.parametrize("place", [0, 1, 2])
     async def test_together_means_all_or_none(self, log: EventLog, place: int) -> None:
-        """One guard that does not hold, wherever it stands, keeps all of them out."""
+        """One guard that does not hold, in any position, keeps all of them out."""
         await log.append(deposit("a"))
         proposals = [deposit("b"), deposit("c")]
         proposals.insert(place, deposit("a"))
@@ -251,7 +251,7 @@ class EventLogConformance:
         assert len(await stored(log)) == 4
 
     async def test_a_thousand_commits_can_be_appended_together(self, log: EventLog) -> None:
-        """And not one more; an aggregate once only; none is nothing to do."""
+        """And not one more. An aggregate comes once only. An empty list has no effect."""
         appended = await log.append_together([deposit(f"a{number}") for number in range(1000)])
         assert [item.sequence for item in appended] == list(range(1, 1001))
         with pytest.raises(ValueError, match="1000"):
@@ -272,7 +272,7 @@ class EventLogConformance:
     # Reading one aggregate
 
     async def test_the_last_commit_is_the_aggregate(self, log: EventLog) -> None:
-        """Its state and sequence, by whichever read; None where there is none."""
+        """Its state and sequence, by whichever read; None if there is none."""
         assert await log.last(account("a")) is None
         assert await log.last(account("a"), consistent=True) is None
         await log.append(deposit("a", 1))
@@ -318,7 +318,7 @@ class EventLogConformance:
     # Following the log
 
     async def test_following_until_a_sequence_ends_there(self, log: EventLog) -> None:
-        """Every commit above `after` up to `until`, once, in order, in lists of at most `batch`; at once where none is left."""
+        """Every commit above `after` up to `until`, once, in order, in lists of at most `batch`; at once if none is left."""
         await log.append_together([deposit(f"a{number}") for number in range(50)])
         lists = [commits async for commits in log.follow(after=10, until=40, batch=7)]
         assert [commit.sequence for commits in lists for commit in commits] == list(range(11, 41))
@@ -347,7 +347,7 @@ class EventLogConformance:
             assert [commit.sequence async for commits in lists for commit in commits] == list(range(1, 20, 2))
 
     async def test_following_from_behind_the_end_is_refused(self, log: EventLog) -> None:
-        """A reader that has seen more than there is must not be told that all is well."""
+        """A reader that has seen more than there is must get an error."""
         await log.append(deposit("a"))
         with pytest.raises(LogTruncated):
             await first_of(log.follow(after=2), 1)

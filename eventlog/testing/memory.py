@@ -1,4 +1,4 @@
-"""The event log in memory: the whole port with the same semantics, for tests of what is built on it.
+"""The event log in memory: the whole port with the same semantics, for tests of services.
 
 Its faults are public: `before` and `after` are called around each append, so that a test can slow it down, let another writer be
 first, refuse it, or store it and lose the acknowledgement.
@@ -8,11 +8,23 @@ from __future__ import annotations
 
 import asyncio
 import bisect
+import itertools
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 
-from eventlog.commit import AggregateId, Appended, Commit, Proposal, RecordedEvent
-from eventlog.errors import Conflict, IncarnationChanged, LogTruncated, OutcomeUnknown, TooLarge, Unavailable
+from eventlog.commit import GUARD, AggregateId, Appended, Commit, Proposal, RecordedEvent
+from eventlog.errors import (
+    AggregateDamaged,
+    Conflict,
+    IncarnationChanged,
+    KeyTaken,
+    LogDiverged,
+    LogTruncated,
+    OutcomeUnknown,
+    SequenceGap,
+    TooLarge,
+    Unavailable,
+)
 from eventlog.port import DEADLINE, Head
 from eventlog.privacy.encryption import Key, PersonalDataCipher, revealed
 from eventlog.registry import Registry
@@ -24,7 +36,7 @@ MOST_TOGETHER = 1000
 
 
 class MemoryLog:
-    """A log that lives as long as this object. `max_payload`: the most bytes that a commit may have.
+    """A log in this object. `max_payload`: the most bytes that a commit may have.
 
     Hooks: `before` is awaited with the proposals of each append before it is judged (sleep in it for latency, append in it for a
     conflict, raise Unavailable in it), `after` once they are stored and before the caller hears of it. Both are None at first.
@@ -40,6 +52,8 @@ class MemoryLog:
         self._people = people
         self._commits: list[Commit] = []
         self._by_subject: dict[str, list[Commit]] = {}
+        self._damaged: set[int] = set()
+        self._keys: dict[str, int] = {}
         self._news = asyncio.Condition()
 
     @property
@@ -70,9 +84,44 @@ class MemoryLog:
     async def create_anew(self) -> None:
         """Lose all commits and start again under a new incarnation, as when an operator deletes the stream."""
         async with self._news:
-            self._commits, self._by_subject = [], {}
+            self._set(())
+            self._damaged.clear()
+            self._keys.clear()
             self.incarnation = str(uuid.uuid4())
             self._news.notify_all()
+
+    async def cut(self, sequence: int) -> None:
+        """Lose all commits above a sequence, under the same incarnation: a torn tail, or an older backup."""
+        async with self._news:
+            self._set([commit for commit in self._commits if commit.sequence <= sequence])
+
+    async def tamper(self, sequence: int, data: bytes) -> None:
+        """Have other bytes at a sequence."""
+        async with self._news:
+            self._set(
+                [
+                    Commit(c.sequence, c.subject, data, self._registry, c.headers) if c.sequence == sequence else c
+                    for c in self._commits
+                ]
+            )
+
+    async def publish(self, subject: str, data: bytes, headers: bytes | None = None) -> int:
+        """Store a message past the event log, as any client of the broker can; gives its sequence."""
+        async with self._news:
+            commit = Commit(len(self._commits) + 1, subject, data, self._registry, headers)
+            self._set([*self._commits, commit])
+            self._news.notify_all()
+        return commit.sequence
+
+    def damage(self, sequence: int) -> None:
+        """The record at a sequence cannot be read any more, as after a flipped bit on the disk."""
+        self._damaged.add(sequence)
+
+    def _set(self, commits: Sequence[Commit]) -> None:
+        self._commits, self._by_subject = [], {}
+        for commit in commits:
+            self._commits.append(commit)
+            self._by_subject.setdefault(commit.subject, []).append(commit)
 
     # Writing
 
@@ -101,7 +150,7 @@ class MemoryLog:
 
     async def _encode(self, proposal: Proposal) -> bytes:
         sealed = () if self._people is None else await self._people.encrypt(proposal, self._registry)
-        body = self._registry.encode(proposal.commit, sealed)
+        body = self._registry.encode(proposal.commit, sealed, proposal.prev)
         if len(body) > self._max_payload:
             raise TooLarge(f"a commit of {len(body):,} bytes is over what one message may have ({self._max_payload:,} bytes)")
         return body
@@ -109,11 +158,14 @@ class MemoryLog:
     def _judge(self, proposals: Sequence[Proposal], bodies: Sequence[bytes]) -> Sequence[Appended]:
         stored = [self._find(proposal) for proposal in proposals]
         if None not in stored:
-            return [Appended(commit.sequence, replayed=True) for commit in stored if commit is not None]
+            return [Appended(commit.sequence, replayed=True, digest=commit.digest) for commit in stored if commit is not None]
         for proposal in proposals:
             last = self._last(proposal.aggregate.subject)
             if last != proposal.expected:
                 raise Conflict(f"{proposal.aggregate.subject} is at sequence {last}, not at {proposal.expected}")
+        for proposal in proposals:
+            if proposal.key is not None and (taken := self._keys.get(proposal.key)) is not None:
+                raise KeyTaken(taken)
         return [self._store(proposal, body) for proposal, body in zip(proposals, bodies, strict=True)]
 
     def _find(self, proposal: Proposal) -> Commit | None:
@@ -128,11 +180,14 @@ class MemoryLog:
 
     def _store(self, proposal: Proposal, body: bytes) -> Appended:
         subject, traceparent = proposal.aggregate.subject, proposal.commit.traceparent
-        headers = None if traceparent is None else f"NATS/1.0\r\ntraceparent: {traceparent}\r\n\r\n".encode()
-        commit = Commit(len(self._commits) + 1, subject, body, self._registry, headers)
+        trace = "" if traceparent is None else f"traceparent: {traceparent}\r\n"
+        headers = f"NATS/1.0\r\n{GUARD}: {proposal.expected}\r\n{trace}\r\n"
+        commit = Commit(len(self._commits) + 1, subject, body, self._registry, headers.encode())
         self._commits.append(commit)
         self._by_subject.setdefault(subject, []).append(commit)
-        return Appended(commit.sequence)
+        if proposal.key is not None:
+            self._keys[proposal.key] = commit.sequence
+        return Appended(commit.sequence, digest=commit.digest)
 
     # Reading
 
@@ -140,11 +195,14 @@ class MemoryLog:
         """See `eventlog.port.EventLog.last`."""
         commits = self._by_subject.get(aggregate.subject, [])
         index = len(commits) if up_to is None else _index_after(commits, up_to)
+        if index and commits[index - 1].sequence in self._damaged:
+            raise AggregateDamaged(aggregate.subject, commits[index - 1].sequence, "its last message cannot be read")
         return commits[index - 1] if index else None
 
     async def at(self, sequence: int) -> Commit | None:
         """See `eventlog.port.EventLog.at`."""
-        return self._commits[sequence - 1] if 1 <= sequence <= len(self._commits) else None
+        there = 1 <= sequence <= len(self._commits) and sequence not in self._damaged
+        return self._commits[sequence - 1] if there else None
 
     async def decrypt(self, commit: Commit) -> Sequence[RecordedEvent]:
         """See `eventlog.port.EventLog.reveal`."""
@@ -164,24 +222,40 @@ class MemoryLog:
         aggregate: AggregateId | None = None,
         batch: int = 1000,
         incarnation: str | None = None,
+        proof: str | None = None,
     ) -> AsyncIterator[Sequence[Commit]]:
         """See `eventlog.port.EventLog.follow`."""
         incarnation = incarnation or self.incarnation
-        if self.incarnation != incarnation:
-            raise IncarnationChanged(incarnation, self.incarnation)
-        if aggregate is None and after > len(self._commits):
-            raise LogTruncated(f"the log ends at sequence {len(self._commits)}, before {after}")
+        if aggregate is not None:
+            proof = None
+        self._check(after, incarnation, proof, whole=aggregate is None)
         while until is None or after < until:
             async with self._news:
                 while self.incarnation == incarnation and len(self._commits) <= after:
                     await self._news.wait()
-            if self.incarnation != incarnation:
-                raise IncarnationChanged(incarnation, self.incarnation)
+            self._check(after, incarnation, proof, whole=aggregate is None)
             some = self._commits[after : min(after + batch, until or len(self._commits))]
+            if aggregate is None:
+                some = self._up_to_damage(some)
+                proof = some[-1].digest
             after = some[-1].sequence
             wanted = [commit for commit in some if aggregate is None or commit.subject == aggregate.subject]
             if wanted:
                 yield wanted
+
+    def _check(self, after: int, incarnation: str, proof: str | None, *, whole: bool) -> None:
+        if self.incarnation != incarnation:
+            raise IncarnationChanged(incarnation, self.incarnation)
+        if whole and after > len(self._commits):
+            raise LogTruncated(f"the log ends at sequence {len(self._commits)}, before {after}")
+        if proof is not None and after and self._commits[after - 1].digest != proof:
+            raise LogDiverged(after)
+
+    def _up_to_damage(self, commits: Sequence[Commit]) -> list[Commit]:
+        found = list(itertools.takewhile(lambda commit: commit.sequence not in self._damaged, commits))
+        if not found:
+            raise SequenceGap(commits[0].sequence, None)
+        return found
 
     async def head(self) -> Head:
         """See `eventlog.port.EventLog.head`."""
@@ -189,7 +263,7 @@ class MemoryLog:
 
 
 class MemoryKeyring:
-    """The keys of persons for as long as this object lives: `eventlog.privacy.encryption.Keyring`."""
+    """The keys of persons in this object: `eventlog.privacy.encryption.Keyring`."""
 
     def __init__(self) -> None:
         self._keys: dict[str, Key] = {}

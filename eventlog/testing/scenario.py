@@ -3,8 +3,8 @@
     given(PRODUCT, Registered("flour"), Booked(3000)).when(TakeOut(1000)).then(Taken(1000))
     given(PRODUCT, Registered("flour")).when(TakeOut(1)).then_refused(InsufficientStock, match="available 0")
 
-Each case also checks what every decider promises: it is pure (deciding and evolving again gives the same, and changes nothing
-that it was given), and, where a registry is given, each event and state survives being stored.
+Each case also checks the promises of every decider: it is pure (deciding and evolving again gives the same, and leaves its
+inputs unchanged), and, if a registry is given, each event and state survives being stored.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class When(Generic[S, C, E]):
                     f"{self.command} was refused with {str(refusal)!r}, which {match!r} does not match"
                 ) from refusal
             return
-        raise AssertionError(f"{self.command} was not refused, it led to {list(decided)}")
+        raise AssertionError(f"{self.command} was not refused, its events are {list(decided)}")
 
     def _decide(self) -> tuple[E, ...]:
         decider, state = self.given.decider, self._states()[-1]
@@ -80,7 +80,7 @@ class When(Generic[S, C, E]):
         self._unchanged(state)
         again = tuple(decider.decide(self.command, state))
         if again != decided:
-            raise AssertionError(f"decide is not pure: the same command and state led to {list(decided)}, then to {list(again)}")
+            raise AssertionError(f"decide is not pure: the same command and state gave {list(decided)}, then {list(again)}")
         return decided
 
     def _unchanged(self, state: S | None) -> None:
@@ -93,7 +93,7 @@ class When(Generic[S, C, E]):
         states = [decider.fold(events[:count]) for count in range(len(events) + 1)]
         for event, before, after in zip(events, states, states[1:], strict=False):
             if decider.evolve(before, event) != after:
-                raise AssertionError(f"evolve is not pure: {event} on {before} leads to another state when it is folded again")
+                raise AssertionError(f"evolve is not pure: {event} on {before} gives another state when it is folded again")
             self._stored(event, after)
         return states
 
@@ -110,7 +110,7 @@ class When(Generic[S, C, E]):
 
 
 def _difference(command: object, *, expected: Sequence[object], decided: Sequence[object]) -> str:
-    lines = [f"{command} led to other events than expected"]
+    lines = [f"{command} gave other events than expected"]
     for index in range(max(len(expected), len(decided))):
         wanted, found = (events[index] if index < len(events) else "nothing" for events in (expected, decided))
         lines += [f"  {found}"] if wanted == found else [f"- {wanted}", f"+ {found}"]

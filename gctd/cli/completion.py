@@ -18,9 +18,9 @@ completion = completion_command("gctd", "commands, options, repositories, tasks 
 def _completes(values: Callable[[Client], Awaitable[Iterable[str]]]) -> Complete:
     def prepare() -> Callable[[], Awaitable[Iterable[str]]]:
         from gctd.client.api import Client  # noqa: PLC0415 - slow, and seldom wanted
-        from gctd.settings import load  # noqa: PLC0415 - as above
+        from gctd.settings import SETTINGS  # noqa: PLC0415 - as above
 
-        settings = load().settings
+        settings = SETTINGS.load().values
 
         async def ask() -> Iterable[str]:
             async with Client(settings.url, token=settings.auth_token) as client:

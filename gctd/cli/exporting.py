@@ -24,7 +24,7 @@ _format_option = click.option(
     type=click.Choice(FORMATS),
     default="json",
     show_default=True,
-    help="go-crap: its own report; sarif: 2.1.0; markdown: a comment for a pull request; profile: of the test run.",
+    help="go-crap (its own report), sarif (2.1.0), markdown (comment for a pull request) or profile (of the test run).",
 )
 _output_option = click.option(
     "--output", "-o", "file", type=click.Path(dir_okay=False, path_type=Path), help="File to write.  [default: standard output]"

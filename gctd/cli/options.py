@@ -1,42 +1,37 @@
-"""The flags that the tracker's settings make."""
+"""The flags that the settings of the tracker make."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
-from terminalkit.config import flags as settings
-from terminalkit.config.flags import SettingFlags
+from terminalkit.config.flags import SettingFlags, SettingSources
 
 if TYPE_CHECKING:
-    from gctd.settings import Loaded
-    from terminalkit.config.loading import SettingInfo
+    from gctd.settings import Settings
+    from terminalkit.config.loading import SettingsSource
 
-Sources: TypeAlias = "settings.SettingSources[Loaded]"
-
-
-def _load(flags: Mapping[str, Any], file: Path | None) -> Loaded:
-    from gctd.settings import load  # noqa: PLC0415 - only where a command runs
-
-    return load(flags, file=file)
+Sources: TypeAlias = "SettingSources[Settings]"
 
 
-def _describe(name: str) -> SettingInfo:
-    from gctd.settings import describe  # noqa: PLC0415 - only for the help
+def _source() -> SettingsSource[Settings]:
+    from gctd.settings import SETTINGS  # noqa: PLC0415 - only for the help, and for a command that runs
 
-    return describe(name)
+    return SETTINGS
 
 
-_FLAGS = SettingFlags(
-    load=_load,
-    describe=_describe,
-    file=".gctd.yaml here, else in the home directory",
+FLAGS = SettingFlags(
+    source=_source,
+    file=".gctd.yaml",
     numbers=frozenset({"port", "concurrency", "max_attempts", "replicas"}),
-    switches=frozenset({"allow_local", "allow_ssh", "git_metadata", "public_badges", "test_network"}),
-    lists=frozenset({"allowed_hosts", "private_hosts", "git_hosts"}),
+    switches=frozenset(
+        {
+            *("allow_local", "allow_ssh", "git_metadata", "public_badges", "test_network"),
+            *("insecure", "require_tokens"),
+        }
+    ),
+    lists=frozenset({"allowed_hosts", "private_hosts", "git_hosts", "trusted_proxies"}),
     also={"worker_id": "--id"},
 )
 
-setting_options = _FLAGS.options
-"""Gives a command the flags of the settings that it names, and `--config`; it gets the `sources` of its settings."""
+setting_options = FLAGS.options
+"""Decorator: adds the flags of the named settings and `--config` to a command, which gets the `sources` of its settings."""

@@ -10,7 +10,7 @@ from terminalkit.output import Cell, Column, Output, Painted
 from terminalkit.text import NOT_MEASURED, duration, moment, percent, size
 
 THRESHOLD = 30.0
-"""The CRAP value above which a function counts as exceeded."""
+"""The CRAP value above which a function is shown as risky."""
 
 PHASE_COLOURS = {
     "completed": "green",
@@ -234,7 +234,7 @@ def show_analyses(output: Output, analyses: Sequence[Analysis]) -> None:
 def show_results(output: Output, analyses: Sequence[Analysis], top: int) -> None:
     """The `top` worst functions of all these analyses together, then the figures of each project."""
     worst = sorted(
-        ((analysis, entry) for analysis in analyses for entry in analysis.entries),
+        ((analysis, entry) for analysis in analyses for entry in analysis.entries if entry.known or analysis.measured is None),
         key=lambda pair: (-pair[1].crap, pair[0].project, pair[1].file, pair[1].line),
     )[:top]
     several = len(analyses) > 1
@@ -250,11 +250,19 @@ def show_results(output: Output, analyses: Sequence[Analysis], top: int) -> None
         output.table(columns, [_function(entry, analysis.project if several else None) for analysis, entry in worst])
         output.line("")
     output.table(
-        [Column("PROJECT"), *SUMMARY, Column("COMMIT", "number"), Column("ENGINE"), Column("TOOK", "number")],
+        [
+            Column("PROJECT"),
+            *SUMMARY,
+            Column("NOT MEASURED", "number"),
+            Column("COMMIT", "number"),
+            Column("ENGINE"),
+            Column("TOOK", "number"),
+        ],
         [
             [
                 analysis.project,
-                *figures(analysis.summary),
+                *figures(analysis.measured or analysis.summary),
+                NOT_MEASURED if analysis.unmeasured is None else str(analysis.unmeasured),
                 commit(analysis.repo_info.commit_sha),
                 analysis.engine,
                 duration(analysis.duration_ms / 1000),
@@ -262,6 +270,13 @@ def show_results(output: Output, analyses: Sequence[Analysis], top: int) -> None
             for analysis in analyses
         ],
     )
+    unmeasured = [
+        (analysis.project, LeftOut(path=f"{entry.file}:{entry.line} {entry.function}", reason=f"{entry.state}: {entry.reason}"))
+        for analysis in analyses
+        for entry in analysis.entries
+        if not entry.known and entry.crap > THRESHOLD and analysis.measured is not None
+    ]
+    _show_gaps(output, ("FUNCTION", "NOT MEASURED"), unmeasured[:top], several=several)
     uncovered = [(analysis.project, package) for analysis in analyses for package in analysis.uncovered]
     _show_gaps(output, ("PACKAGE", "WITHOUT COVERAGE"), uncovered, several=several)
     left_out = [(analysis.project, warning) for analysis in analyses for warning in analysis.warnings]
@@ -271,7 +286,7 @@ def show_results(output: Output, analyses: Sequence[Analysis], top: int) -> None
 def _show_gaps(
     output: Output, titles: tuple[str, str], gaps: Sequence[tuple[str, PackageProblem | LeftOut]], *, several: bool
 ) -> None:
-    """What the figures do not say, so that nobody takes them for whole."""
+    """Print the gaps of the figures, so that no reader takes the figures for complete."""
     if gaps:
         columns = [*([Column("PROJECT")] if several else []), *map(Column, titles)]
         output.line("")
@@ -282,7 +297,7 @@ SUMMARY = (
     Column("FUNCTIONS", "number"),
     Column("AVERAGE", "number"),
     Column("TOTAL", "number"),
-    Column(f"OVER {THRESHOLD:.0f}", "number"),
+    Column("RISKY", "number"),
 )
 
 

@@ -1,4 +1,4 @@
-"""The program `gctd`: its commands and what it says of itself."""
+"""The program `gctd`: its commands, and the hints in its errors."""
 
 from __future__ import annotations
 
@@ -26,12 +26,14 @@ Settings come from flags, then GCTD_* in the environment, then .gctd.yaml: see `
         "task": Command("gctd.cli.tasks.commands", "List, show, watch, cancel, retry and delete tasks, and show their results."),
         "gate": Command(
             "gctd.cli.gate",
-            "Judge the latest analyses of the repository at URL by limits, and by what was added since those before.",
+            "Judge the latest analyses of the repository at URL by limits, and by the changes since a base.",
         ),
-        "config": Command("gctd.cli.configuration", "Show the settings and where each comes from."),
+        "coverage": Command("gctd.cli.coverage", "Send coverage profiles of tests that ran elsewhere."),
+        "token": Command("gctd.cli.tokens", "Create, list and revoke the tokens of the API."),
+        "config": Command("gctd.cli.service", "Show the settings and where each comes from."),
         "doctor": Command(
             "gctd.cli.doctor.command",
-            "Look at server, broker, tables, disks and the programs that workers run; say what to do where something is wrong.",
+            "Check server, broker, tables, disks and the programs that workers run, and suggest remedies.",
         ),
         "completion": Command(
             "gctd.cli.completion",
@@ -41,12 +43,12 @@ Settings come from flags, then GCTD_* in the environment, then .gctd.yaml: see `
     meanings={ExitCode.FAILURE: "failed; a task or a discovery that was waited for failed"},
     hints={ExitCode.TIMEOUT: "allow more time with --timeout"},
     asking={
-        ExitCode.UNAVAILABLE: "is the server running? start it with: gctd serve; say where it is with --url or GCTD_URL",
-        ExitCode.NOT_ALLOWED: "set GCTD_AUTH_TOKEN to the server's token",
+        ExitCode.UNAVAILABLE: "is the server running? start it with: gctd serve; or set its address with --url or GCTD_URL",
+        ExitCode.NOT_ALLOWED: "set GCTD_AUTH_TOKEN to a token of the server, with the scope it needs: gctd token create",
     },
 )
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the program with these arguments (None: those of the process) and give its exit code."""
+    """Run the program with these arguments (None: the arguments of the process) and return its exit code."""
     return PROGRAM.run(argv)

@@ -1,4 +1,4 @@
-"""Commands that ask a server: their common options, and what they work with."""
+"""Commands that ask a server: their common options, and the objects that they work with."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from gctd.client.api import Client
 
 WAITED = 5.0
-"""Seconds for which nothing has been taken up, after which the user is told where there is no worker to do it."""
+"""Seconds without progress after which the user is informed if no worker is present."""
 
 
 @attrs.frozen
@@ -33,12 +33,12 @@ class Session:
     invocation: Invocation
 
     def leaves_behind(self, what: str, hint: str) -> None:
-        """From now on, whoever interrupts the command is told what goes on without it and how to come back to it."""
+        """Set the notes for an interrupted command: the work that continues without it, and the command to return to it."""
         self.invocation.goes_on, self.invocation.goes_on_hint = what, hint
 
     @asynccontextmanager
     async def missing_worker_told(self, waiting: Callable[[], bool]) -> AsyncIterator[None]:
-        """Say so, once, where something is still `waiting` after a while and no worker takes jobs."""
+        """Print a note, once, if something is still `waiting` after a while and no worker takes jobs."""
 
         async def look() -> None:
             await asyncio.sleep(WAITED)
@@ -51,7 +51,7 @@ class Session:
                 if any(worker.takes_jobs for worker in workers):
                     return
                 if any(worker.status == "paused" for worker in workers):
-                    self.output.note("note: every worker is paused; let one go on with: gctd worker unpause ID")
+                    self.output.note("note: every worker is paused; resume one with: gctd worker unpause ID")
                 else:
                     self.output.note("note: no worker is running; start one with: gctd worker")
 
@@ -69,8 +69,8 @@ def client_command(
 ) -> Callable[[Callable[..., Coroutine[Any, Any, int]]], Callable[..., int]]:
     """Make the function of a command out of `async def f(session, ...) -> exit code`, with the options common to all.
 
-    `not_found`: what to do where the server has no such thing; `{name}` in it stands for the argument of that name.
-    `time_limit` as in `terminalkit.command.command`.
+    `not_found`: the remedy if the server does not have the named resource; `{name}` in it is replaced by the argument of that
+    name. `time_limit` as in `terminalkit.command.command`.
     """
 
     def decorate(work: Callable[..., Coroutine[Any, Any, int]]) -> Callable[..., int]:
@@ -80,7 +80,7 @@ def client_command(
         async def with_session(invocation: Invocation, *, sources: Sources, **arguments: Any) -> int:
             from gctd.client.api import Client  # noqa: PLC0415 - help and completion do without it
 
-            settings = sources.load().settings
+            settings = sources.load().values
             async with Client(settings.url, token=settings.auth_token, trace=invocation.output.detail) as client:
                 return await work(Session(client, invocation.output, invocation), **arguments)
 

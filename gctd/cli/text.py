@@ -1,4 +1,4 @@
-"""How values of the tracker look in a terminal; see `terminalkit.text` for all others."""
+"""Formats of the tracker's values in a terminal; see `terminalkit.text` for all others."""
 
 from __future__ import annotations
 

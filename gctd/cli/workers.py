@@ -1,4 +1,4 @@
-"""`gctd worker`: run a worker, or ask the server about those that run."""
+"""`gctd worker`: run a worker, or ask the server about running ones."""
 
 from __future__ import annotations
 
@@ -22,11 +22,12 @@ from terminalkit.runtime.serving import run_program
     epilog=examples(
         "gctd worker                      # run one here",
         "gctd worker --id build-7 --concurrency 4",
-        "gctd worker list                 # ask the server about those that run",
+        "gctd worker list                 # ask the server about running workers",
     ),
 )
 @setting_options(
-    *("worker_id", "concurrency", "cache_directory", "task_timeout", "git_timeout", "retry_delay", "drain_timeout"),
+    *("worker_id", "concurrency", "fast_concurrency", "cache_directory"),
+    *("task_timeout", "git_timeout", "retry_delay", "drain_timeout"),
     *("clones_max_bytes", "builds_max_bytes", "keep_free_bytes", "git_metadata", "git_hosts"),
     *("sandbox", "test_network", "cgo", "credentials_file", "ssh_key", "ssh_known_hosts", "ca_file"),
     *("allow_local", "allow_ssh", "private_hosts", *SHARED_SETTINGS),
@@ -44,7 +45,7 @@ def worker(ctx: click.Context, *, sources: Sources, once: bool) -> int:
             raise click.UsageError(f"{setting_for(given[0])} is for running a worker, not for `{ctx.invoked_subcommand}`")
         return ExitCode.OK
     begin(ctx)
-    settings = sources.load().settings
+    settings = sources.load().values
     from gctd.worker.main import work  # noqa: PLC0415 - help, completion and the other commands do without it
 
     return run_program(work(settings, once=once), settings)
@@ -73,7 +74,7 @@ async def list_workers(session: Session) -> int:
 @click.argument("ids", metavar="WORKER...", nargs=-1, required=True, shell_complete=worker_ids)
 @client_command(not_found="gctd worker list")
 async def pause(session: Session, *, ids: tuple[str, ...]) -> int:
-    """Let workers take no more jobs; those that run go on. It holds over restarts, until `unpause`."""
+    """Let workers take no more jobs. Running jobs continue. The pause holds over restarts, until `unpause`."""
     for id_ in ids:
         await session.client.pause_worker(id_)
         session.output.note(f"{id_} is paused")

@@ -1,6 +1,6 @@
-"""The tracker's HTTP API, seen from outside: what the command line uses, and what a program in Python may use.
+"""The tracker's HTTP API for clients: for the command line, and for Python programs.
 
 `gctd.client.api` makes requests and follows the event stream, `gctd.client.resources` and `gctd.client.projects` are the values
-that it gives, `terminalkit.client.errors` is what it raises. Nothing is imported here: the first needs aiohttp, the others start
-faster.
+that it returns, `terminalkit.client.errors` are the errors that it raises. This module has no imports: the first needs aiohttp,
+and the others start faster.
 """

@@ -1,6 +1,6 @@
 """The tracker's HTTP API as methods: arguments in, values of `gctd.client.resources` out.
 
-Errors are those of `terminalkit.client.errors`.
+The errors are in `terminalkit.client.errors`.
 """
 
 from __future__ import annotations
@@ -18,8 +18,14 @@ from terminalkit.client.transport import segment
 PROBING = 180.0
 """Seconds that a request has at least in which the server asks repositories' hosts."""
 
+UPLOADING = 120.0
+"""Timeout of the upload of a coverage profile, in seconds."""
+
+REMOVING = 120.0
+"""Timeout of the removal of a repository with all its analyses, in seconds."""
+
 LARGEST_DIFF = 1_000_000
-"""Functions of a difference, or of a verdict, that are asked for at most."""
+"""Limit of the functions of a difference, or of a verdict, in a request."""
 
 
 class Client(ServiceClient):
@@ -33,17 +39,34 @@ class Client(ServiceClient):
         return parse(Repo, answer.document)
 
     async def repo(self, repo_url: str) -> Repo:
-        """The record of a repository. Raises NotFound where it was never registered."""
+        """Return the record of a repository. Raises NotFound if it was never registered."""
         answer = await self._transport.request("GET", "/api/repos/status", query={"url": repo_url})
         return parse(Repo, answer.document)
 
     async def analyze(
-        self, repo_url: str, *, project: str | None = None, ref: str | None = None, engine: str | None = None
+        self,
+        repo_url: str,
+        *,
+        project: str | None = None,
+        ref: str | None = None,
+        engine: str | None = None,
+        again: bool = False,
     ) -> Sequence[Task]:
-        """Schedule the analysis of a registered repository: one task per project, or one for `project`."""
-        body = only(repo_url=repo_url, project=project, ref=ref, engine=engine)
+        """Schedule the analysis of a registered repository: one task per project, or one for `project`.
+
+        `ref` is for these tasks only. `again`: the tests run also if the commit was analysed before.
+        """
+        body: dict[str, Any] = dict(only(repo_url=repo_url, project=project, ref=ref, engine=engine))
+        if again:
+            body["again"] = True
         answer = await self._command("/api/repos/analyze", body)
         return parse_list(Task, answer.document)
+
+    async def upload_coverage(self, id_: str, body: Mapping[str, Any]) -> Task:
+        """Upload a coverage profile for the project whose analyses have this id. A repeated upload returns the same task."""
+        path = f"/api/repos/{segment(id_)}/coverage"
+        answer = await self._transport.request("POST", path, body=body, at_least=UPLOADING)
+        return parse(Task, answer.document)
 
     async def rescore(
         self, repo_url: str, *, project: str | None = None, engine: str | None = None, all_history: bool = False
@@ -53,12 +76,16 @@ class Client(ServiceClient):
         answer = await self._command("/api/repos/rescore", body)
         return parse_list(Task, answer.document)
 
+    async def remove_repo(self, repo_url: str) -> None:
+        """Remove a repository with its tasks and analyses. Raises NotFound if it is not registered."""
+        await self._transport.request("DELETE", "/api/repos/registered", query={"url": repo_url}, at_least=REMOVING)
+
     async def check_updates(
         self, repo_url: str | None = None, *, schedule: bool = False
     ) -> AsyncGenerator[Sequence[Update], None]:
-        """Whether the refs that projects track have moved, of one repository or of all, as far as it is known: part by part.
+        """Check whether the refs that projects track have moved, of one repository or of all. Yield the updates in parts.
 
-        `schedule`: queue an analysis for each that has, once for a commit.
+        `schedule`: queue an analysis for each moved ref, once for a commit.
         """
         body = {"schedule": schedule} | only(repo_url=repo_url)
         query: dict[str, str] = {}
@@ -74,7 +101,7 @@ class Client(ServiceClient):
         return await self._list(Analysis, "/api/repos", {})
 
     async def analysis(self, id_: str, *, entries: int | None = None) -> Analysis:
-        """The latest analysis of a project by its id, with at most so many functions, worst first."""
+        """Return the latest analysis of a project by its id, with at most `entries` functions, worst first."""
         answer = await self._transport.request("GET", f"/api/repos/{segment(id_)}", query=only(entries=entries))
         return parse(Analysis, answer.document)
 
@@ -84,18 +111,27 @@ class Client(ServiceClient):
         """The analyses of a project, newest first, `limit` at most (None: however many there are)."""
         return await self._list(Point, f"/api/repos/{segment(id_)}/history", {}, limit)
 
-    async def diff(self, id_: str, *, from_: str | None = None, to: str | None = None, limit: int = 0) -> Diff:
+    async def diff(
+        self, id_: str, *, base: str | None = None, from_: str | None = None, to: str | None = None, limit: int = 0
+    ) -> Diff:
         """The difference of two analyses of a project, of `limit` functions at most (0: of all that changed)."""
-        query = only(to=to, limit=limit or LARGEST_DIFF) | ({} if from_ is None else {"from": from_})
+        query = only(base=base, to=to, limit=limit or LARGEST_DIFF) | ({} if from_ is None else {"from": from_})
         return parse(Diff, (await self._transport.request("GET", f"/api/repos/{segment(id_)}/diff", query=query)).document)
 
     async def gate(self, id_: str, query: Mapping[str, Any], *, limit: int = 0) -> Gate:
-        """What the gate says of a project, by the limits in `query`, with at most `limit` functions (0: all)."""
+        """Return the gate's judgement of a project by the limits in `query`, with at most `limit` functions (0: all)."""
         given = only(**query, limit=limit or LARGEST_DIFF)
         return parse(Gate, (await self._transport.request("GET", f"/api/repos/{segment(id_)}/gate", query=given)).document)
 
+    async def ask_for_verdict(self, id_: str, body: Mapping[str, Any], *, limit: int = 0) -> Gate:
+        """Return the judgement as `gate` does, and store it. A missing analysis of the base is queued."""
+        answer = await self._transport.request(
+            "POST", f"/api/repos/{segment(id_)}/gate", query=only(limit=limit or LARGEST_DIFF), body=body
+        )
+        return parse(Gate, answer.document)
+
     async def gate_comment(self, id_: str, query: Mapping[str, Any]) -> bytes:
-        """The same as a comment for a pull request, with what changed."""
+        """Return the judgement and the changes as a comment for a pull request."""
         return await self._transport.content(f"/api/repos/{segment(id_)}/gate.md", query=only(**query), media="text/markdown")
 
     async def config(self, repo_url: str, subdir: str | None = None) -> RepoConfig:
@@ -126,21 +162,24 @@ class Client(ServiceClient):
         return parse(Task, answer.document)
 
     async def result(self, task_id: str, *, entries: int | None = None) -> Analysis:
-        """The analysis that a task led to, with at most so many functions, worst first.
+        """Return the analysis of a task, with at most `entries` functions, worst first.
 
-        Raises NotFound where there is none, Conflicting where the task has not completed.
+        Raises NotFound if it has none, Conflicting if the task has not completed.
         """
         path = f"/api/tasks/{segment(task_id)}/result"
         answer = await self._transport.request("GET", path, query=only(entries=entries))
         return parse(Analysis, answer.document)
 
     async def export(self, task_id: str, form: str, *, from_: str | None = None) -> bytes:
-        """The analysis of a task as a file; `from_` is what a comment compares with. Raises NotFound where there is none."""
+        """Return the analysis of a task as a file. Raises NotFound if the analysis is missing.
+
+        `from_` is the base of a comment: a task or a commit.
+        """
         query = only(format=form) | ({} if from_ is None else {"from": from_})
         return await self._transport.content(f"/api/tasks/{segment(task_id)}/export", query=query, media="*/*")
 
     async def profile(self, task_id: str) -> bytes:
-        """The coverage profile that the analysis of a task was made from. Raises NotFound where there is none."""
+        """Return the coverage profile behind the analysis of a task. Raises NotFound if it is missing."""
         return await self._transport.content(f"/api/tasks/{segment(task_id)}/profile")
 
     async def attempts(self, task_id: str) -> Sequence[Attempt]:
@@ -148,7 +187,7 @@ class Client(ServiceClient):
         return await self._list(Attempt, f"/api/tasks/{segment(task_id)}/attempts", {})
 
     async def log(self, task_id: str, attempt: int) -> str:
-        """The log of an attempt, as far as it is there. Raises NotFound where none is kept."""
+        """Return the log of an attempt so far. Raises NotFound if no log is kept."""
         return await self._transport.text(f"/api/tasks/{segment(task_id)}/attempts/{attempt}/log")
 
     def log_feed(self, task_id: str, attempt: int) -> AsyncGenerator[Signal, None]:
@@ -160,11 +199,11 @@ class Client(ServiceClient):
         return self._feed(path, None)
 
     async def cancel_task(self, id_: str) -> None:
-        """End a task; it stays in the lists. Raises Conflicting where it has ended."""
+        """End a task. It stays in the lists. Raises Conflicting if it has ended."""
         await self._command(f"/api/tasks/{segment(id_)}/cancel", None)
 
     async def retry_task(self, id_: str) -> Task:
-        """Queue a task again. Raises Conflicting where it has not failed or expired."""
+        """Queue a task again. Raises Conflicting unless it failed or expired."""
         answer = await self._command(f"/api/tasks/{segment(id_)}/retry", None)
         return parse(Task, answer.document)
 
@@ -187,7 +226,7 @@ class Client(ServiceClient):
         return await self._list(Worker, "/api/workers", {})
 
     async def pause_worker(self, id_: str) -> None:
-        """Let a worker take no more jobs; one that runs goes on."""
+        """Let a worker take no more jobs. A running job continues."""
         await self._command(f"/api/workers/{segment(id_)}/pause", None)
 
     async def unpause_worker(self, id_: str) -> None:
@@ -195,6 +234,11 @@ class Client(ServiceClient):
         await self._command(f"/api/workers/{segment(id_)}/unpause", None)
 
     # Events
+
+    async def standing(self) -> Mapping[str, Any]:
+        """The state of the read model, as `GET /api/projections` reports it: name, stream, incarnation and more."""
+        answer = await self._transport.request("GET", "/api/projections")
+        return answer.document if isinstance(answer.document, dict) else {}
 
     def feed(self, *, after: str | None = None) -> AsyncGenerator[Signal, None]:
         """The events `task`, `repo` and `worker` behind an event id (None: from now on), as in `terminalkit.client.feed.follow`.

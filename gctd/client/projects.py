@@ -1,4 +1,4 @@
-"""What the API says of one project: its settings, its history, the difference of two of its analyses."""
+"""The API's answers about one project: its settings, its history, the difference of two of its analyses."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from terminalkit.client.resources import Resource
 
 
 class RepoConfig(Resource, frozen=True, kw_only=True):
-    """The settings of a project (`subdir` empty: of the root): what is stored, what holds, and where each is set."""
+    """The settings of a project (`subdir` empty: of the root): the stored values, the effective values, and their origins."""
 
     url: str
     subdir: str = ""
@@ -31,11 +31,12 @@ class Break(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Point(Resource, frozen=True, kw_only=True, rename={"breaks": "break"}):
-    """One analysis of a project; `breaks` is how its measuring differs from that of the one before it in the history."""
+    """One analysis of a project. `breaks` are the differences in the way of measuring from the previous analysis."""
 
     task_id: str
     commit_sha: str
     summary: Summary
+    measured: Summary | None = None
     analyzed_at: datetime
     ref: str = ""
     engine: str = ""
@@ -46,15 +47,17 @@ class Point(Resource, frozen=True, kw_only=True, rename={"breaks": "break"}):
 
 
 class Values(msgspec.Struct, frozen=True, kw_only=True):
-    """Where a function stands, and its CRAP value."""
+    """The place of a function, its CRAP value, and the state of its coverage."""
 
     file: str
     line: int
     crap: float
+    state: str = ""
+    reason: str = ""
 
 
 class Change(msgspec.Struct, frozen=True, kw_only=True):
-    """What became of a function: `status` is new, fixed, worse, better or gone."""
+    """Change of a function: `status` is new, fixed, worse, better or gone."""
 
     status: str
     function: str
@@ -65,8 +68,25 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
     after: Values | None = None
 
 
+class Place(msgspec.Struct, frozen=True, kw_only=True):
+    """The place and the name of a function."""
+
+    file: str
+    line: int
+    function: str
+
+
+class Kept(msgspec.Struct, frozen=True, kw_only=True, rename={"before": "from", "after": "to"}):
+    """A function that moved, was renamed or has another signature; `similarity` (0 to 1) where only that share is the same."""
+
+    kept: tuple[str, ...]
+    before: Place
+    after: Place
+    similarity: float | None = None
+
+
 class Check(msgspec.Struct, frozen=True, kw_only=True):
-    """A limit of the gate; `passed` is None where there is nothing to compare with, `value` where it is not known."""
+    """A limit of the gate. `passed` is None without a base for the comparison, `value` is None if unknown."""
 
     name: str
     passed: bool | None
@@ -84,10 +104,35 @@ class Offender(msgspec.Struct, frozen=True, kw_only=True):
     after: Values
 
 
-class Gate(Resource, frozen=True, kw_only=True, rename={"before": "from", "after": "to", "breaks": "break"}):
-    """What the gate says of an analysis; `offending` functions are behind it, of which `functions` are some."""
+class Base(msgspec.Struct, frozen=True, kw_only=True):
+    """Base of the comparison of a commit. `task_id` is the task that analyses it, None if it has been analysed."""
 
-    passed: bool
+    kind: str
+    commit_sha: str
+    task_id: str | None = None
+
+
+class Unmeasured(msgspec.Struct, frozen=True, kw_only=True):
+    """A function that lost its measurement; `before` is what was measured last."""
+
+    function: str
+    before: Values
+    after: Values
+
+
+class Gate(Resource, frozen=True, kw_only=True, rename={"before": "from", "after": "to", "breaks": "break"}):
+    """The gate's judgement of an analysis. `offending` counts the functions behind it, of which `functions` has some.
+
+    `result` is `passed`, `failed` or `unknown`, with the cause of `unknown` in `reason`. `lost` counts the functions that are not
+    measured any more, of which `unmeasured` has some.
+    """
+
+    result: str
+    reason: str = ""
+    verdict: str | None = None
+    base: Base
+    lost: int = 0
+    unmeasured: tuple[Unmeasured, ...] = ()
     project: str
     before: Point | None
     after: Point
@@ -113,3 +158,4 @@ class Diff(Resource, frozen=True, kw_only=True, rename={"before": "from", "after
     partial: bool = False
     counts: Mapping[str, int]
     functions: tuple[Change, ...]
+    kept: tuple[Kept, ...] = ()

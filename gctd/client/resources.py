@@ -1,19 +1,20 @@
-"""What the tracker's API answers with."""
+"""The answers of the tracker's API."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 
 import msgspec
 
 from terminalkit.client.resources import Resource
 
+_KNOWN = frozenset({"measured", "other_tests", "no_tests"})
 _ENDED = frozenset({"completed", "failed", "expired"})
 
 
 class Project(msgspec.Struct, frozen=True, kw_only=True):
-    """A Go project of a repository: `name` is its path, `.` for the root; `problem` says why it cannot be analysed."""
+    """A Go project of a repository: `name` is its path, `.` for the root. `problem` is the reason if it cannot be analysed."""
 
     name: str
     module_path: str = ""
@@ -25,7 +26,7 @@ class Project(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Profile(msgspec.Struct, frozen=True, kw_only=True):
-    """What the discovery of a repository found."""
+    """Result of the discovery of a repository."""
 
     projects: Sequence[Project] = ()
 
@@ -44,7 +45,7 @@ class Repo(
         "profile": "Profile",
     },
 ):
-    """A registered repository; `status` is `registering`, `ready` or `error`, `reason` why that or the last attempt failed."""
+    """A registered repository. `status` is `registering`, `ready` or `error`, `reason` the cause of a failed attempt."""
 
     url: str
     id: str
@@ -61,8 +62,21 @@ class Repo(
 
     @property
     def registering(self) -> bool:
-        """Whether its projects are still being looked for."""
+        """Whether the search for its projects is still running."""
         return self.status == "registering"
+
+
+class Progress(msgspec.Struct, frozen=True, kw_only=True):
+    """Progress of the tests of a running attempt, in packages."""
+
+    done: int
+    total: int
+    running: Sequence[str] = ()
+
+    def __str__(self) -> str:
+        more = f" and {len(self.running) - 2} more" if len(self.running) > 2 else ""
+        running = f", running {', '.join(self.running[:2])}{more}" if self.running else ""
+        return f"{self.done} of {self.total} packages{running}"
 
 
 class Task(Resource, frozen=True, kw_only=True):
@@ -86,6 +100,7 @@ class Task(Resource, frozen=True, kw_only=True):
     rescored_from: str | None = None
     worker: str | None = None
     stage: str | None = None
+    progress: Progress | None = None
     reason: str | None = None
 
     @property
@@ -113,7 +128,7 @@ class Stage(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class StoredLog(msgspec.Struct, frozen=True, kw_only=True):
-    """The log of an attempt: its bytes, and how many were left out."""
+    """The log of an attempt: its bytes, and the number of bytes that were left out."""
 
     size: int
     cut: int = 0
@@ -133,10 +148,10 @@ class Attempt(Resource, frozen=True, kw_only=True):
 
 
 class Update(Resource, frozen=True, kw_only=True):
-    """What a check for updates found about a project; `project` is None for a repository that was skipped.
+    """Finding of a check for updates about a project. `project` is None for a repository that was skipped.
 
-    `ref` is what the project tracks, `recorded_sha` the commit of its latest analysis, `remote_sha` what the ref leads to now.
-    `note` says why nothing was scheduled, `error` why the ref could not be looked up.
+    `ref` is the tracked ref of the project, `recorded_sha` the commit of its latest analysis, `remote_sha` the current commit of
+    `ref`. `note` is the reason for no action, `error` the reason for a failed look-up of the ref.
     """
 
     repo_url: str
@@ -152,7 +167,7 @@ class Update(Resource, frozen=True, kw_only=True):
 
 
 class Metadata(msgspec.Struct, frozen=True, kw_only=True):
-    """What the repository's host, or its files, say about it."""
+    """Facts about the repository from its host's API or from its files."""
 
     stars: int = 0
     forks: int = 0
@@ -179,7 +194,10 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Entry(msgspec.Struct, frozen=True, kw_only=True):
-    """A function: `function` has the receiver before the name (`*T.Name`); coverages in percent, None where none was measured."""
+    """A function: `function` has the receiver before the name (`*T.Name`). Coverages are in percent, None if not measured.
+
+    `state` is the state of the measurement, `reason` its cause.
+    """
 
     file: str
     function: str
@@ -191,6 +209,13 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
     cyclomatic: int = 0
     coverage: float | None = None
     stmt_coverage: float | None = None
+    state: str = "unknown"
+    reason: str = ""
+
+    @property
+    def known(self) -> bool:
+        """Whether its coverage is known, so that its value says something."""
+        return self.state in _KNOWN
 
 
 class PackageProblem(msgspec.Struct, frozen=True, kw_only=True):
@@ -201,7 +226,7 @@ class PackageProblem(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class LeftOut(msgspec.Struct, frozen=True, kw_only=True):
-    """Something that the numbers do not include, and why; `path` is empty where no path is meant."""
+    """Something that the numbers do not include, with the reason. `path` is empty if the reason has no path."""
 
     path: str
     reason: str
@@ -219,6 +244,15 @@ class Analysis(Resource, frozen=True, kw_only=True):
     entries: Sequence[Entry] = ()
     uncovered: Sequence[PackageProblem] = ()
     warnings: Sequence[LeftOut] = ()
+    measured: Summary | None = None
+    states: Mapping[str, int] | None = None
+    platform: str = ""
+
+    @property
+    def unmeasured(self) -> int | None:
+        """The number of functions that are not measured; None if the server does not report it."""
+        return None if self.measured is None else self.summary.total_funcs - self.measured.total_funcs
+
     engine: str = ""
     crap_version: str = ""
     duration_ms: int = 0
@@ -226,10 +260,10 @@ class Analysis(Resource, frozen=True, kw_only=True):
 
 
 class Worker(Resource, frozen=True, kw_only=True):
-    """A worker; `status` is `idle`, `busy`, `paused`, `draining` or `gone`.
+    """A worker. `status` is `idle`, `busy`, `paused`, `draining` or `gone`.
 
-    `cpu` in cores and `memory` in bytes with all descendants, `tasks` what it works on, `concurrency` at how many at a time; None
-    or empty where it is gone.
+    `cpu` in cores and `memory` in bytes cover all descendants. `tasks` are the ids of its jobs, `concurrency` is its number of
+    slots. These fields are None or empty if it is gone.
     """
 
     id: str
@@ -246,5 +280,5 @@ class Worker(Resource, frozen=True, kw_only=True):
 
     @property
     def takes_jobs(self) -> bool:
-        """Whether it takes what is in the queue, now or when it is done with what it does."""
+        """Whether it takes jobs from the queue, now or after its running jobs."""
         return self.status in {"idle", "busy"}

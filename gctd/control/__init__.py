@@ -1,1 +1,1 @@
-"""The control plane: what users ask for, jobs for workers, and what becomes of work whose worker is gone."""
+"""The control plane: requests of users, jobs for workers, and recovery of the work of lost workers."""

@@ -1,19 +1,22 @@
-"""The dispatcher: follows the log and puts a job into the queue for every repository and task that begins to wait.
+"""The dispatcher: follows the log, and queues a job for every repository and task that begins to wait.
 
-Its checkpoint moves a moment after the jobs are in the queue, so a crash in between repeats some: the queue drops those by
-message id, and a worker forgets a job whose task has moved on.
+Its checkpoint moves a moment after it has seen a commit, so a crash in between repeats some jobs. A queue drops them by message
+id, and a worker drops a job whose task has moved on. Jobs that waited for a place in a queue are in the tables.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from datetime import UTC, datetime
 
 import structlog
 
 from eventlog import Commit, EventLog, EventLogError, Head, UndecodableCommit
-from eventlog.broker.queue import WorkQueue
 from gctd.control.jobs import JobKind, JobTicket, wanted
+from gctd.control.lanes.lanes import Lanes
+from gctd.domain.repo import REPO
+from gctd.domain.task import TASK
 from gctd.readmodel.queries import TrackerQueries
 from projections.errors import ProjectionError
 from projections.model import Projection
@@ -22,23 +25,23 @@ from projections.store import Checkpoint, CheckpointOutcome, Step, Store
 _log = structlog.get_logger(__name__)
 
 DISPATCHER = Projection("dispatcher", 1, (), {})
-"""It has no tables: its effect is jobs. As a projection it has a checkpoint that only one process can move."""
+"""The projection has no tables: its effect is jobs. It has a checkpoint that only one process can move."""
 KEEP_EVERY = 0.5
 """Seconds between two checkpoints, at least."""
+MOST_RECOVERED = 1000
+"""Waiting tasks and repositories that are looked up at the start."""
 BACK_OFF = 1.0
-"""Seconds before it goes on after an error."""
+"""Seconds of wait after an error."""
 
 
 class Dispatcher:
-    """Brings the queue up to the log, for as long as `run` runs."""
+    """Brings the queue up to the log while `run` is active."""
 
-    def __init__(self, log: EventLog, queue: WorkQueue, store: Store, queries: TrackerQueries) -> None:
+    def __init__(self, log: EventLog, lanes: Lanes, store: Store, queries: TrackerQueries) -> None:
         self._log = log
-        self._queue = queue
+        self._lanes = lanes
         self._store = store
         self._queries = queries
-        self.dispatched = 0
-        """Jobs put into the queue since the start."""
 
     async def run(self) -> None:
         """Dispatch until cancelled; errors are logged and followed by a new start from the checkpoint."""
@@ -59,9 +62,10 @@ class Dispatcher:
         async with asyncio.TaskGroup() as group:
             keeping = group.create_task(self._keep(reached))
             reading = group.create_task(self._read(reached, head))
+            recovering = group.create_task(self._recover())
             await asyncio.wait({keeping, reading}, return_when=asyncio.FIRST_COMPLETED)
-            keeping.cancel()
-            reading.cancel()
+            for task in (keeping, reading, recovering):
+                task.cancel()
 
     async def _read(self, reached: _Reached, head: Head) -> None:
         async for commits in self._log.follow(after=reached.sequence, incarnation=head.incarnation):
@@ -69,7 +73,7 @@ class Dispatcher:
             reached.advance(commits)
 
     async def _keep(self, reached: _Reached) -> None:
-        """Move the checkpoint to what was reached, now and then: seldom, since nothing depends on it but what is read again."""
+        """Move the checkpoint forward, seldom: it only limits the part of the log that a new start has to read."""
         while True:
             await reached.news.wait()
             await asyncio.sleep(KEEP_EVERY)
@@ -82,14 +86,23 @@ class Dispatcher:
             reached.kept = after
 
     async def _dispatch(self, commits: Sequence[Commit], *, replaying: bool) -> None:
-        tickets = [(commit, ticket) for commit in commits if (ticket := _wanted(commit)) is not None]
-        if replaying:
-            tickets = [(commit, ticket) for commit, ticket in tickets if not await self._moved_on(commit, ticket)]
-        await self._queue.publish_all([ticket for _, ticket in tickets])
-        for commit, ticket in tickets:
-            trace = commit.trace
-            _log.debug("job put into the queue", kind=ticket.kind, id=ticket.id, trace_id=trace and trace.trace_id)
-        self.dispatched += len(tickets)
+        for commit in commits:
+            try:
+                if replaying and (ticket := wanted(commit)) is not None and await self._moved_on(commit, ticket):
+                    continue
+                self._lanes.saw(commit)
+            except UndecodableCommit as error:  # the projector parks its aggregate; other jobs continue
+                _log.error("a commit cannot be read: no job is put into a queue", sequence=commit.sequence, reason=str(error))
+        await self._lanes.place()
+
+    async def _recover(self) -> None:
+        """Find the jobs that an earlier process had not put into a queue yet; the reaper finds those beyond MOST_RECOVERED."""
+        tasks = await self._queries.tasks_waiting(since=datetime.now(UTC))
+        waiting = [(REPO.aggregate(repo.id), JobKind.DISCOVER) for repo in await self._queries.repos_waiting()]
+        waiting += [(TASK.aggregate(task.id), JobKind.SCAN) for task in tasks]
+        for aggregate, kind in waiting[:MOST_RECOVERED]:
+            if not self._lanes.knows(kind, aggregate.id):
+                await self._lanes.recover(aggregate, kind)
 
     async def _moved_on(self, commit: Commit, ticket: JobTicket) -> bool:
         """Whether the read model knows of something later: then there is no such job any more, or a newer one."""
@@ -98,16 +111,8 @@ class Dispatcher:
         return found is not None and found.sequence > commit.sequence
 
 
-def _wanted(commit: Commit) -> JobTicket | None:
-    try:
-        return wanted(commit)
-    except UndecodableCommit as error:  # its aggregate is parked by the projector; the jobs of the others go on
-        _log.error("a commit cannot be read: no job is put into the queue", sequence=commit.sequence, reason=str(error))
-        return None
-
-
 class _Reached:
-    """How far the dispatcher has come: `kept` is the checkpoint that is stored."""
+    """Progress of the dispatcher: `kept` is the stored checkpoint."""
 
     def __init__(self, kept: Checkpoint | None, *, incarnation: str) -> None:
         self.kept = kept

@@ -1,4 +1,4 @@
-"""What a worker says of itself, a few times within the time that its presence lasts."""
+"""The status report of a worker, sent several times within the lifetime of its presence entry."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import msgspec
 
 
 class WorkerStatus(StrEnum):
-    """What a worker is at."""
+    """State of a worker."""
 
     IDLE = "idle"
     BUSY = "busy"
@@ -22,9 +22,11 @@ class WorkerStatus(StrEnum):
 class Heartbeat:
     """One announcement.
 
-    `cpu`: cores used since the one before, 1.5 being one and a half; `memory`: resident bytes; both of the worker with all its
-    descendants. `tasks`: what it works on; `concurrency`: at how many it may work at a time. `version` of gctd, `engines` and
-    their versions, `go_version` and `sandbox` (how code of repositories is confined) are empty where they are not known.
+    `cpu` is the cores used since the previous announcement (1.5: one and a half). `memory` is the resident bytes. Both cover the
+    worker and all its descendants. `tasks` are the ids of its jobs. `concurrency` is its number of slots for scans, `fast` its
+    number of slots for short jobs. These fields are empty if unknown: `version` of gctd, `engines` and their versions,
+    `go_version`, `fetches_go` (the worker downloads newer toolchains), `platform` (`linux/amd64`) and `sandbox` (confinement of
+    repository code).
     """
 
     session: str
@@ -37,15 +39,18 @@ class Heartbeat:
     engines: dict[str, str] = attrs.field(factory=dict)
     go_version: str = ""
     sandbox: str = ""
+    fast: int = 0
+    fetches_go: bool = False
+    platform: str = ""
 
     @property
     def state(self) -> WorkerStatus:
-        """The status; one that only another version of the program knows is told from the tasks."""
+        """Return the status. If only another version of the program has that status, it is derived from the tasks."""
         known = {status.value: status for status in WorkerStatus}
         return known.get(self.status, WorkerStatus.BUSY if self.tasks else WorkerStatus.IDLE)
 
     def encoded(self) -> bytes:
-        """The announcement as it is stored."""
+        """Return the announcement in its stored form."""
         return msgspec.json.encode(self)
 
 

@@ -1,7 +1,7 @@
-"""The reaper: brings every task and every registration to an end, whatever became of the workers (DESIGN, promise I4).
+"""The reaper brings every task and every registration to an end, even if its workers are lost.
 
-It looks at what the read model shows as waiting or running, at which workers are present, and at the queue. All that it does is
-a command under a guard, so it may run in several processes, and a worker that was only slow wins or loses cleanly.
+It reads the waiting and running work from the read model, the present workers, and the queue. Each of its actions is a command
+under a guard. So it may run in several processes, and a worker that was only slow wins or loses cleanly.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ import structlog
 
 from eventlog import AggregateId, Context, Decider, EventLog, EventLogError
 from eventlog.broker.presence import Presence
-from eventlog.broker.queue import JobState, WorkQueue
 from eventlog.commands import Commands
 from gctd.control.heartbeat import decoded
-from gctd.control.jobs import JobKind, ticket
+from gctd.control.jobs import JobKind
+from gctd.control.lanes.lanes import Lanes
 from gctd.domain.errors import GctdError
 from gctd.domain.repo import REPO, LoseDiscovery
 from gctd.domain.task import TASK, ExpireTask, LoseTask
@@ -33,11 +33,13 @@ _log = structlog.get_logger(__name__)
 
 @attrs.frozen(kw_only=True)
 class Timeouts:
-    """How long the reaper waits, in seconds.
+    """Waiting times of the reaper, in seconds.
 
-    `sweep`: between two looks; `absence`: from the first look at which a worker's presence is missing until its attempts are
-    given up; `job`: until what waits is given a job again if the queue has none for it; `queue`: until what nobody took up
-    expires; `lease`: the longest that any attempt may take.
+    - `sweep`: between two sweeps.
+    - `absence`: from the first sweep without a worker's presence until its attempts are given up.
+    - `job`: until waiting work gets a new job if the queue has none for it.
+    - `queue`: until waiting work expires because no worker took it.
+    - `lease`: the longest time that any attempt may take.
     """
 
     sweep: float = 2.0
@@ -52,14 +54,14 @@ MOST_AT_ONCE = 200
 
 
 class Reaper:
-    """Sweeps for as long as `run` runs."""
+    """Sweeps while `run` is active."""
 
     def __init__(
         self,
         log: EventLog,
         commands: Commands,
         queries: TrackerQueries,
-        queue: WorkQueue,
+        lanes: Lanes,
         presence: Presence,
         patience: Timeouts,
         *,
@@ -68,7 +70,7 @@ class Reaper:
         self._log = log
         self._commands = commands
         self._queries = queries
-        self._queue = queue
+        self._lanes = lanes
         self._presence = presence
         self._patience = patience
         self._now = now
@@ -76,18 +78,18 @@ class Reaper:
         self._looked: dict[str, float] = {}
 
     async def run(self) -> None:
-        """Sweep until cancelled; errors are logged, and the next sweep begins afresh."""
+        """Sweep until cancelled. An error is logged, and the next sweep follows."""
         while True:
             try:
                 await self.sweep()
             except (EventLogError, ProjectionError, GctdError) as error:
-                # What could not be asked is not known to be missing.
+                # A failed query does not prove absence.
                 self._missing.clear()
                 _log.warning("reaper waits", error=str(error))
             await asyncio.sleep(self._patience.sweep)
 
     async def sweep(self) -> None:
-        """Look once at all that waits or runs."""
+        """Check all waiting and running work once."""
         present = {worker: decoded(payload).session for worker, payload in (await self._presence.present()).items()}
         running = await self._queries.tasks_running()
         repos = await self._queries.repos_waiting()
@@ -103,7 +105,7 @@ class Reaper:
         await self._look_at_waiting(await self._queries.tasks_waiting(since=since))
 
     def _lost(self, present: dict[str, str], row: TaskView | RepoView) -> str | None:
-        """Why an attempt's worker is taken for lost, if it is."""
+        """Return the reason if an attempt's worker is taken for lost, else None."""
         if row.session is None or row.lease_since is None:
             return None
         if self._age(row.lease_since) > self._patience.lease:
@@ -113,7 +115,7 @@ class Reaper:
             self._missing.pop(row.session, None)
             return None
         if session is not None:
-            return f"worker {row.worker} was started anew"
+            return f"worker {row.worker} was restarted"
         since = self._missing.setdefault(row.session, time.monotonic())
         return f"worker {row.worker} is gone" if time.monotonic() - since >= self._patience.absence else None
 
@@ -127,7 +129,7 @@ class Reaper:
             command = LoseDiscovery(attempt=repo.attempt, reason=reason, at=self._now(), final=True)
             await self._execute(REPO, repo.id, command)
         else:
-            await self._give_job(JobKind.DISCOVER, REPO.aggregate(repo.id), repo.retry_at or repo.updated_at, repo.sequence)
+            await self._give_job(JobKind.DISCOVER, REPO.aggregate(repo.id), repo.retry_at or repo.updated_at)
 
     async def _look_at_waiting(self, waiting: Sequence[TaskView]) -> None:
         looked = 0
@@ -137,7 +139,7 @@ class Reaper:
                 await self._execute(TASK, row.id, command)
             elif looked < MOST_AT_ONCE:
                 due = row.retry_at or row.waiting_since
-                looked += await self._give_job(JobKind.SCAN, TASK.aggregate(row.id), due, row.sequence)
+                looked += await self._give_job(JobKind.SCAN, TASK.aggregate(row.id), due)
         ids = {row.id for row in waiting}
         self._looked = {id_: at for id_, at in self._looked.items() if id_ in ids}
 
@@ -145,22 +147,19 @@ class Reaper:
         await self._commands.execute(decider, id_, command, await self._context(decider.aggregate(id_)))
 
     async def _context(self, aggregate: AggregateId) -> Context:
-        """What is done about an aggregate goes on in the trace of what happened to it last."""
+        """Return the context of the aggregate's last event: actions of the reaper continue its trace."""
         last = await self._log.last(aggregate)
         return Context() if last is None else last.consequence.in_new_span()
 
-    async def _give_job(self, kind: JobKind, aggregate: AggregateId, due: str, sequence: int) -> bool:
-        """Put a job in the queue where none is there to be taken; say whether the queue was asked."""
+    async def _give_job(self, kind: JobKind, aggregate: AggregateId, due: str) -> bool:
+        """Queue a job if none is known to wait. Return whether one was looked up."""
         id_ = aggregate.id
-        if self._age(due) < self._patience.job:
+        if self._age(due) < self._patience.job or self._lanes.knows(kind, id_):
             return False
         if time.monotonic() - self._looked.get(id_, -self._patience.job) < self._patience.job:
             return False
         self._looked[id_] = time.monotonic()
-        if await self._queue.lookup(kind, id_) is not JobState.WAITING:
-            job = ticket(kind, id_, sequence, await self._context(aggregate))
-            await self._queue.requeue(kind, id_, job.payload, dedupe=f"{job.dedupe}:{time.time_ns()}")
-            _log.info("job given again", kind=kind.value, id=id_)
+        await self._lanes.recover(aggregate, kind)
         return True
 
     def _age(self, time_text: str) -> float:

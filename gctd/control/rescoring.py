@@ -36,9 +36,9 @@ class Rescoring:
         all_history: bool = False,
         context: Context,
     ) -> Sequence[Outcome[Task, TaskEvent]]:
-        """Score the last test run of each project again (of one project), or each that there ever was.
+        """Score the last test run of each project again, or of one project. `all_history`: score every stored test run.
 
-        Raises BadInput, NotFound, and Refused where no tests were ever run.
+        Raises BadInput, NotFound. Raises Refused if no test run is stored.
         """
         known = await self._tracker.registered(repo_url)
         name = None if project is None else parse_subdir(project)
@@ -64,5 +64,5 @@ class Rescoring:
 
 
 def _part(context: Context, start: int) -> Context:
-    """The context of one batch of several: each takes effect once under a key of its own."""
+    """Return the context of one batch of several. Each batch has a separate key, so each takes effect once."""
     return context if start == 0 or context.key is None else attrs.evolve(context, key=f"{context.key}+{start}")

@@ -1,4 +1,4 @@
-"""What users ask of the tracker, as commands on its aggregates."""
+"""Requests of users to the tracker, as commands on its aggregates."""
 
 from __future__ import annotations
 
@@ -20,17 +20,18 @@ from gctd.domain.options import parse_crap_args
 from gctd.domain.refs import parse_ref, parse_subdir
 from gctd.domain.repo import REPO, Repo, RepoStatus
 from gctd.domain.task import TASK, Task
+from gctd.domain.upload import UploadedProfile
 from gctd.domain.urls import RepoUrl, repo_id
 from gctd.domain.worker import WORKER
 from gctd.wiring.policy import RepoPolicy
 
 MOST_PROJECTS = 999
-"""Tasks that one request may queue: with the repository's own commit they fill an atomic batch."""
+"""Limit of the tasks of one request: with the repository's own commit they fill an atomic batch."""
 
 
 @attrs.frozen(kw_only=True)
 class Policy:
-    """Which repositories the operator allows, and the defaults for new work."""
+    """Rules for the allowed repositories, and the defaults for new work."""
 
     repos: RepoPolicy = attrs.field(factory=RepoPolicy)
     engine: str = "native"
@@ -40,7 +41,7 @@ class Policy:
 
 @attrs.frozen(kw_only=True)
 class ObservedRef:
-    """The commit that the ref of a project was seen to lead to."""
+    """The commit of a project's ref at the remote."""
 
     project: str
     ref: str
@@ -49,7 +50,7 @@ class ObservedRef:
 
 @attrs.frozen(kw_only=True)
 class Measured:
-    """A task that has run tests, the analysis that came of it, and the position in the log at which that was stored."""
+    """A task that has run tests, its analysis, and the position of the analysis in the log."""
 
     task: Task
     analysis: Analysis
@@ -57,7 +58,7 @@ class Measured:
 
     @property
     def measurement(self) -> Measurement:
-        """The test run: with its own flags, and without those of the scoring that stand behind them."""
+        """The test run with its own flags, without the scoring flags at the end of the list."""
         flags, scoring = self.analysis.flags, parse_crap_args(self.task.config.crap_args or ()).argv()
         if scoring and flags[-len(scoring) :] == scoring:
             flags = flags[: -len(scoring)]
@@ -71,6 +72,9 @@ class Measured:
             metadata=self.analysis.metadata,
             uncovered=self.analysis.uncovered,
             sandbox=self.analysis.sandbox,
+            tests=self.analysis.tests,
+            platform=self.analysis.platform,
+            source=self.analysis.source,
         )
 
 
@@ -79,7 +83,7 @@ def _now() -> datetime:
 
 
 class Tracker:
-    """The write side of the tracker. Errors: those of `Commands.execute`, BadInput, NotFound, Refused."""
+    """The write side of the tracker. Errors: BadInput, NotFound, Refused, and the errors of `Commands.execute`."""
 
     def __init__(self, log: EventLog, commands: Commands, policy: Policy, *, now: Callable[[], datetime] = _now) -> None:
         self._log = log
@@ -95,7 +99,7 @@ class Tracker:
     async def register(
         self, repo_url: str, *, refresh: bool = False, context: Context | None = None
     ) -> Outcome[Repo, repo.RepoEvent]:
-        """Make a repository known; look for the projects of a known one again where it is in error, or with `refresh`."""
+        """Register a repository. Search for the projects of a known one again if it is in error, or with `refresh`."""
         url = self.parse_url(repo_url)
         command = repo.RegisterRepo(
             id=repo_id(url.canonical),
@@ -107,35 +111,53 @@ class Tracker:
         )
         return await self._commands.execute(REPO, command.id, command, context)
 
+    async def remove(self, repo_url: str, context: Context | None = None) -> Outcome[Repo, repo.RepoEvent]:
+        """End the registration of a repository; its tasks and analyses are the matter of `Removals`.
+
+        Raises BadInput, and NotFound if the repository is not registered.
+        """
+        id_ = self._id(repo_url)
+        return await self._commands.execute(REPO, id_, repo.RemoveRepo(at=self._now()), context)
+
     async def analyze(
         self,
         repo_url: str,
         *,
         project: str | None = None,
         ref: str | None = None,
+        once: bool = False,
         engine: str | None = None,
+        again: bool = False,
         context: Context | None = None,
     ) -> Sequence[Outcome[Task, task.TaskEvent]]:
-        """Queue a task for a project of a repository, or for each of them; `ref` becomes the root's setting."""
+        """Queue a task for a project of a repository, or for each of them.
+
+        `ref` becomes the root's setting; with `once` it is for these tasks only, and no setting changes. `again`: the tests run
+        also if the commit was analysed before.
+        """
         engine = self._engine(engine)
         ref = None if ref is None else parse_ref(ref)
         project = None if project is None else parse_subdir(project)
         known = await self._ready(repo_url)
         names = self._projects(known, project)
         at = self._now()
-        if ref is not None:
+        if ref is not None and not once:
             root = known.configs.get(ROOT, ProjectConfig())
             known = attrs.evolve(known, configs={**known.configs, ROOT: attrs.evolve(root, ref=ref)})
         ids = self._task_ids(at, len(names))
         queue = [self._queue(known, name, id_, engine, at) for name, id_ in zip(names, ids, strict=True)]
-        return await self._request(known, queue, context, ref=ref)
+        if ref is not None and once:
+            queue = [attrs.evolve(one, ref=ref, config=attrs.evolve(one.config, ref=ref)) for one in queue]
+        if again:
+            queue = [attrs.evolve(one, reuse_since=None) for one in queue]
+        return await self._request(known, queue, context, ref=None if once else ref)
 
     async def rescan(
         self, known: Repo, seen: Sequence[ObservedRef], context: Context | None = None
     ) -> Sequence[Outcome[Task, task.TaskEvent]]:
         """Queue a task for each of these commits, of different projects of a repository.
 
-        Raises Overtaken where another analysis was asked for since the repository was as `known` has it.
+        Raises Overtaken if another analysis was requested after the state `known`.
         """
         at = self._now()
         queue = [
@@ -144,6 +166,75 @@ class Tracker:
         ]
         commits = {one.project: one.commit_sha for one in seen}
         return await self._request(known, queue, context, commits=commits, requests=known.requests)
+
+    async def analyze_base(
+        self, known: Repo, head: Task, commit_sha: str, context: Context | None = None
+    ) -> Outcome[Task, task.TaskEvent]:
+        """Queue a task for another commit of a project. It is analysed in the same way as `head`, as a base for comparison.
+
+        Raises Overtaken if another analysis was requested after the state `known`.
+        """
+        at = self._now()
+        (id_,) = self._task_ids(at, 1)
+        queue = task.QueueTask(
+            id=id_,
+            repo_id=known.id,
+            repo_url=known.url,
+            project=head.project,
+            ref=head.ref,
+            engine=head.engine,
+            max_attempts=self._policy.max_attempts,
+            config=head.config,
+            at=at,
+            commit_sha=commit_sha,
+            baseline=True,
+            go_version=head.go_version,
+        )
+        (outcome,) = await self._request(known, [queue], context, requests=known.requests)
+        return outcome
+
+    async def score_uploads(
+        self,
+        known: Repo,
+        project: str,
+        commit_sha: str,
+        uploads: tuple[UploadedProfile, ...],
+        *,
+        ref: str | None = None,
+        context: Context | None = None,
+    ) -> Outcome[Task, task.TaskEvent]:
+        """Queue a task that scores profiles of a commit of a project that were made elsewhere.
+
+        Raises Overtaken if another analysis was requested since the repository was as `known` has it.
+        """
+        at = self._now()
+        (id_,) = self._task_ids(at, 1)
+        queue = self._queue(known, project, id_, self._policy.engine, at)
+        queue = attrs.evolve(queue, ref=ref or queue.ref, commit_sha=commit_sha, uploads=uploads, reuse_since=None)
+        (outcome,) = await self._request(known, [queue], context, requests=known.requests)
+        return outcome
+
+    async def analyze_commit(
+        self,
+        known: Repo,
+        names: Sequence[str],
+        *,
+        ref: str,
+        commit_sha: str,
+        pull: bool,
+        beside: Callable[[Sequence[str]], CommandStep[Any, Any, Any]],
+    ) -> Sequence[Outcome[Task, task.TaskEvent]]:
+        """Queue a task for a commit of these projects, in one append with the step that `beside` makes of the ids of the tasks.
+
+        The analysis of a pull request (`pull`), or of a ref that a project does not track, is never the project's latest.
+        Raises Overtaken if another analysis was requested after the state `known`.
+        """
+        at, queue = self._now(), []
+        for name, id_ in zip(names, self._task_ids(at, len(names)), strict=True):
+            made = self._queue(known, name, id_, self._policy.engine, at)
+            queue.append(attrs.evolve(made, ref=ref, commit_sha=commit_sha, baseline=pull or ref != made.ref))
+        also = beside([one.id for one in queue])
+        return await self._request(known, queue, None, also=[also], requests=known.requests)
 
     async def rescore(
         self, known: Repo, measured: Sequence[Measured], *, engine: str | None = None, context: Context | None = None
@@ -173,21 +264,27 @@ class Tracker:
         return await self._request(known, queue, context)
 
     def _engine(self, name: str | None) -> str:
-        """The engine of that name, or the one for those who name none."""
+        """Return the engine of that name; without a name, the default engine."""
         if name is not None and name not in self._policy.engines:
             raise BadInput("engine", f"no engine is called {name!r}; there are {', '.join(sorted(self._policy.engines))}")
         return name or self._policy.engine
 
     async def _request(
-        self, known: Repo, queue: Sequence[task.QueueTask], context: Context | None, **more: Any
+        self,
+        known: Repo,
+        queue: Sequence[task.QueueTask],
+        context: Context | None,
+        *,
+        also: Sequence[CommandStep[Any, Any, Any]] = (),
+        **more: Any,
     ) -> Sequence[Outcome[Task, task.TaskEvent]]:
-        """Queue the tasks, together with what the repository keeps of the request: `more` are fields of RequestAnalysis."""
+        """Queue the tasks, and record the request in the repository: `more` are fields of RequestAnalysis."""
         request = repo.RequestAnalysis(tasks=tuple(command.id for command in queue), at=queue[0].at, **more)
         outcomes = await self._commands.execute_together(
-            [CommandStep(REPO, known.id, request), *(CommandStep(TASK, command.id, command, new=True) for command in queue)],
+            [CommandStep(REPO, known.id, request), *(CommandStep(TASK, command.id, command) for command in queue), *also],
             context,
         )
-        return outcomes[1:]
+        return outcomes[1 : 1 + len(queue)]
 
     async def configure(
         self,
@@ -217,12 +314,14 @@ class Tracker:
         return repo_id(self.parse_url(repo_url, "url").canonical)
 
     async def registered(self, repo_url: str) -> Repo:
-        """A repository as it is now. Raises BadInput, NotFound."""
+        """Return the current state of a repository. Raises BadInput, NotFound."""
         id_ = repo_id(self.parse_url(repo_url).canonical)
         commit = await self._log.last(REPO.aggregate(id_), consistent=True)
         if commit is None:
             raise NotFound(f"{repo_url} is not registered: register it first")
         known: Repo = commit.state
+        if known.status is RepoStatus.REMOVED:
+            raise NotFound(f"{repo_url} was removed: register it first")
         return known
 
     async def _ready(self, repo_url: str) -> Repo:
@@ -266,14 +365,16 @@ class Tracker:
             max_attempts=self._policy.max_attempts,
             config=config,
             at=at,
+            reuse_since=known.created_at,
+            go_version=_go_version(known, project),
         )
 
     async def cancel_task(self, task_id: str, context: Context | None = None) -> Outcome[Task, task.TaskEvent]:
-        """End a task that waits or runs; it stays in the lists. Raises Refused where it has ended."""
+        """End a waiting or running task. It stays in the lists. Raises Refused if it has ended."""
         return await self._on_task(task_id, task.CancelTask(at=self._now()), context)
 
     async def retry_task(self, task_id: str, context: Context | None = None) -> Outcome[Task, task.TaskEvent]:
-        """Queue a task again that failed or expired, for as many attempts more as a new one has. Raises Refused."""
+        """Queue a failed or expired task again. It gets the number of attempts of a new task. Raises Refused."""
         return await self._on_task(task_id, task.RetryTask(attempts=self._policy.max_attempts, at=self._now()), context)
 
     async def delete_task(self, task_id: str, context: Context | None = None) -> Outcome[Task, task.TaskEvent]:
@@ -285,7 +386,7 @@ class Tracker:
         return await self._on_task(task_id, task.MarkTask(hide=False, at=self._now()), context)
 
     async def hide_tasks(self, task_ids: Sequence[str], context: Context | None = None) -> int:
-        """Hide these tasks, and give the last sequence that this led to: 0 where there was nothing to hide."""
+        """Hide these tasks. Return the sequence of the last stored commit: 0 if no task changed."""
         limit = asyncio.Semaphore(256)
 
         async def hide(task_id: str) -> int:
@@ -293,7 +394,7 @@ class Tracker:
                 try:
                     outcome = await self._on_task(task_id, task.MarkTask(hide=True, at=self._now()), context)
                 except NotFound:
-                    return 0  # deleted meanwhile
+                    return 0  # deleted since
                 return outcome.sequence if outcome.events else 0
 
         return max(await asyncio.gather(*map(hide, task_ids)), default=0)
@@ -307,3 +408,8 @@ class Tracker:
         """Let a worker take no more jobs, or take them again."""
         command = worker.PauseWorker(paused=paused, at=self._now())
         return await self._commands.execute(WORKER, worker_id, command, context)
+
+
+def _go_version(known: Repo, project: str) -> str:
+    """The least version of Go that a project asks for, as its discovery found it."""
+    return next((found.go_version for found in known.projects if found.name == project), "")

@@ -1,8 +1,8 @@
-"""The check for updates: which projects track a ref that has moved past their latest analysis, and an analysis for each of those.
+"""The check for updates: it finds projects whose tracked ref has moved past their latest analysis, and analyses them.
 
-Remote refs are looked up; no object is transferred. Nothing is scheduled twice for one commit: the repository remembers for which
-commit of a project a check last queued a task, whatever became of it, and the tasks are queued under the guard that nobody asked
-for another analysis since the ones under way were looked at. So any number of checks may run at the same time, on any servers.
+Remote refs are looked up; no object is transferred. No commit is scheduled twice: the repository remembers the commit of a
+project for which a check last queued a task, whatever its outcome. The tasks are queued under the guard that no other analysis
+was requested since the check read the tasks under way. So any number of checks may run at the same time, on any servers.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ _TRIES = 5
 
 @attrs.frozen(kw_only=True)
 class RefUpdate:
-    """What a check found about one project, or, with `project` None, about a repository that has none to check.
+    """Finding of a check about one project. If `project` is None, the repository has no project to check.
 
-    `ref` is what the project tracks. `recorded_sha` is the commit of its latest analysis, None where there is none yet;
-    `remote_sha` the commit that `ref` leads to now. `moved`: they differ. `scheduled`: this check has queued `task_id` for it.
-    `note` says why nothing was done, `error` why the ref could not be looked up.
+    `ref` is the tracked ref of the project. `recorded_sha` is the commit of its latest analysis, None before the first one.
+    `remote_sha` is the current commit of `ref`. `moved`: they differ. `scheduled`: this check has queued `task_id` for it.
+    `note` is the reason for no action, `error` the reason for a failed look-up of the ref.
     """
 
     repo_url: str
@@ -53,9 +53,9 @@ class RefUpdate:
 
 @attrs.frozen(kw_only=True)
 class Checked:
-    """What a check found, by repository and project. `after`: URL and id to go on after, None where there are no more.
+    """Findings of a check, by repository and project. `after`: URL and id at which the next page begins, None at the end.
 
-    `sequence` is that of the last commit which the check stored, 0 where it stored none.
+    `sequence` is the sequence of the last commit which the check stored, 0 if it stored none.
     """
 
     updates: tuple[RefUpdate, ...]
@@ -85,7 +85,7 @@ class Updates:
         self._probing = asyncio.Semaphore(PROBES)
 
     async def check_one(self, repo_url: str, *, schedule: bool, context: Context | None = None) -> Checked:
-        """Check one repository. Raises BadInput, NotFound, and what storing a commit raises."""
+        """Check one repository. Raises BadInput, NotFound, and the errors of storing a commit."""
         known = await self._tracker.registered(repo_url)
         return await self._check(known.id, schedule=schedule, context=context)
 
@@ -128,10 +128,11 @@ class Updates:
         return known
 
     async def _probe(self, known: Repo) -> Mapping[str, RemoteRef | str]:
-        """What the ref of each project leads to, or why that is not known."""
+        """Return the commit of each project's ref, or the reason why it is unknown."""
         tracked = {project.name: effective(known.configs, project.name).ref for project in known.projects if not project.problem}
         default = known.default_ref or None
-        # A default branch that was renamed is followed: so the repository's own is asked for beside the one that is known.
+        # The check follows a renamed default branch: so it asks for the repository's current default branch and for the known
+        # one.
         asked = {ref or default for ref in tracked.values()} | ({None} if None in tracked.values() else set())
         root = effective(known.configs, "")
         seconds = parse_duration(root.git_timeout) if root.git_timeout else self._git_timeout
@@ -146,7 +147,7 @@ class Updates:
         return {project: _answer(found, ref, default) for project, ref in tracked.items()}
 
     async def _compared(self, known: Repo, remote: Mapping[str, RemoteRef | str]) -> tuple[RefUpdate, ...]:
-        """Each project's ref beside its latest analysis; `note` where there is nothing to schedule though it moved."""
+        """Compare each project's ref with its latest analysis. `note` is the reason if a moved ref needs no task."""
         recorded = await self._queries.latest_commits(known.id)
         under_way = await self._queries.tasks_under_way(known.id)
         updates = []
@@ -184,7 +185,7 @@ class Updates:
 
 
 def _answer(found: Mapping[str | None, RemoteRef | GitError], ref: str | None, default: str | None) -> RemoteRef | str:
-    """What was found for a project that tracks this ref, None for the default branch."""
+    """Return the finding for a project that tracks this ref, None for the default branch."""
     answer = found[ref or default]
     if ref is None and isinstance(answer, GitError):
         answer = found[None]
@@ -192,7 +193,7 @@ def _answer(found: Mapping[str | None, RemoteRef | GitError], ref: str | None, d
 
 
 def _explained(known: Repo, update: RefUpdate, under_way: Sequence[TaskView]) -> RefUpdate:
-    """What is known of a ref that moved, with a note where its commit is taken care of."""
+    """Return the update of a moved ref. It has a note if a task for its commit exists already."""
     for task in under_way:
         bound = task.commit_sha == update.remote_sha
         free = task.commit_sha is None and task.ref == update.ref

@@ -1,4 +1,4 @@
-"""Which hosts a repository may be fetched from: public ones, and those that the operator lists."""
+"""Rule for the hosts that git may connect to: public hosts, and hosts that the operator lists."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_add
 import attrs
 
 from gctd.domain.errors import BadInput
+from gctd.domain.special_addresses import is_public
 
 IPAddress = IPv4Address | IPv6Address
 
@@ -18,16 +19,16 @@ _IPV4_COMPATIBLE = ip_network("::/96")
 
 @attrs.frozen
 class AddressPolicy:
-    """What lies outside the public internet and may be connected to all the same: host names, and networks."""
+    """Exceptions to the rule that hosts are public: host names and networks outside the public internet."""
 
     hosts: frozenset[str] = frozenset()
     networks: tuple[IPv4Network | IPv6Network, ...] = ()
 
     @classmethod
     def of(cls, entries: Iterable[str], *, field: str = "private_hosts") -> AddressPolicy:
-        """The policy of a list of host names, addresses and networks (`git.example.internal`, `10.0.0.0/8`).
+        """Parse a list of host names, addresses and networks (`git.example.internal`, `10.0.0.0/8`).
 
-        Raises BadInput for an entry that is none of them.
+        Raises BadInput for any other entry.
         """
         hosts: set[str] = set()
         networks: list[IPv4Network | IPv6Network] = []
@@ -42,7 +43,7 @@ class AddressPolicy:
         return cls(frozenset(hosts), tuple(networks))
 
     def name_problem(self, host: str) -> str | None:
-        """Why a host must not be connected to, as far as its name tells; None where nothing is wrong with it."""
+        """Return the reason to refuse a host by its name alone; None if the name is allowed."""
         if host in self.hosts:
             return None
         try:
@@ -54,19 +55,16 @@ class AddressPolicy:
         return self.address_problem(host, address)
 
     def address_problem(self, host: str, address: IPAddress) -> str | None:
-        """Why a host must not be connected to at this address; None where it may."""
-        if host in self.hosts or any(address in network for network in self.networks):
+        """Return the reason to refuse a host at this address; None if the address is allowed."""
+        if host in self.hosts:
             return None
+        listed = any(address in network for network in self.networks)
         inner = embedded(address)
-        if inner is not None:
-            return self.address_problem(host, inner)
-        if (
-            not address.is_global
-            or address.is_multicast
-            or address.is_reserved
-            or address.is_unspecified
-            or _is_site_local(address)
-        ):
+        if inner is not None and (listed or (isinstance(address, IPv6Address) and address.ipv4_mapped is not None)):
+            return self.address_problem(host, inner)  # a listed NAT64 network allows public hosts only
+        if listed:
+            return None
+        if not is_public(address):
             return (
                 f"{host} is at {address}, which is not a public address"
                 if str(address) != host
@@ -88,10 +86,6 @@ def embedded(address: IPAddress) -> IPv4Address | None:
     if address in _NAT64 or (address in _IPV4_COMPATIBLE and int(address) > 1):
         return IPv4Address(int(address) & 0xFFFFFFFF)
     return None
-
-
-def _is_site_local(address: IPAddress) -> bool:
-    return isinstance(address, IPv6Address) and address.is_site_local
 
 
 PUBLIC_ONLY = AddressPolicy()

@@ -1,4 +1,4 @@
-"""What a completed task leaves behind: the summary, and what made the numbers (DESIGN, section 6)."""
+"""The result of a completed task: its summary, and the inputs of its numbers."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import attrs
 
 @attrs.frozen(kw_only=True)
 class Summary:
-    """The four figures of a report (specification, section 2)."""
+    """The four figures of a report."""
 
     average: float
     combined: float
@@ -28,7 +28,7 @@ class Blob:
 
 @attrs.frozen(kw_only=True)
 class Metadata:
-    """What the repository's host, or its files, say about it."""
+    """Facts about the repository from its host's API or from its files."""
 
     stars: int = 0
     forks: int = 0
@@ -46,10 +46,14 @@ class PackageProblem:
 
 @attrs.frozen(kw_only=True)
 class Analysis:
-    """The result of a task. `report` is the engine's whole report, `profile` the coverage profile it was made from.
+    """The result of a task. `report` is the engine's whole report, `profile` the coverage profile behind the report.
 
-    `sandbox`: what kept the repository's code in while its tests ran: `bubblewrap`, `namespaces` or `none`; empty where that is
-    not known.
+    `sandbox`: the confinement of the repository's code during its tests: `bubblewrap`, `namespaces` or `none`; empty if unknown.
+    `measured` is the summary of the functions with known coverage. `states` has the number of functions by state. Both are None
+    if
+    the engine does not report them. `tests` has the outcome of each package, `platform` the platform of the build.
+    `source`: `tests` if the worker ran the tests, `upload` if the profile was uploaded. `reused_from`: the task that made the
+    analysis, if the analysis is also the result of a later task; empty for the task that made it.
     """
 
     id: str
@@ -69,6 +73,12 @@ class Analysis:
     metadata: Metadata = Metadata()
     uncovered: tuple[PackageProblem, ...] = ()
     sandbox: str = ""
+    measured: Summary | None = None
+    states: dict[str, int] | None = None
+    tests: Blob | None = None
+    platform: str = ""
+    source: str = "tests"
+    reused_from: str = ""
 
 
 @attrs.frozen(kw_only=True)
@@ -76,7 +86,7 @@ class Measurement:
     """The run of a project's tests that a stored analysis was made from, as far as scoring it again needs it.
 
     `task` is the one that ran the tests, `sequence` the position in the log at which its analysis was stored. `metadata` is what
-    was known of the repository then.
+    was known of the repository then. `tests`, `platform` and `source` as in Analysis.
     """
 
     task: str
@@ -88,13 +98,16 @@ class Measurement:
     metadata: Metadata
     uncovered: tuple[PackageProblem, ...]
     sandbox: str = ""
+    tests: Blob | None = None
+    platform: str = ""
+    source: str = "tests"
 
 
 def analysis_id(repo_id: str, project: str) -> str:
-    """The id of a project's analysis: 32 hex digits, the same for every run (specification, section 1)."""
+    """The id of a project's analysis: 32 hex digits, the same for every run."""
     return sha256(f"{repo_id}\n{project}".encode()).hexdigest()[:32]
 
 
 def profile_path(repo_id: str, project: str, commit_sha: str) -> str:
-    """Where a coverage profile is kept: `coverage/<repo_id>/<project>/<commit_sha>.out` (specification, section 1)."""
+    """The path of a coverage profile: `coverage/<repo_id>/<project>/<commit_sha>.out`."""
     return f"coverage/{repo_id}/{project}/{commit_sha}.out"

@@ -1,4 +1,4 @@
-"""Per-project settings of a repository: what is stored, and what holds for one project (specification, section 2)."""
+"""Settings of a repository and its projects: the stored values, and the effective values of one project."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, Protocol
 import attrs
 
 from gctd.domain.errors import BadInput, BadSettings, NotFound, Refused
-from gctd.domain.options import parse_crap_args, parse_duration, parse_go_flags, parse_test_args
+from gctd.domain.options import covers_others, parse_crap_args, parse_duration, parse_go_flags, parse_test_args
 from gctd.domain.project import Project
 from gctd.domain.refs import parse_ref, parse_subdir
 
@@ -18,7 +18,7 @@ ROOT = ""
 
 
 class Origin(StrEnum):
-    """Where a setting that holds for a project comes from."""
+    """Source of a setting that applies to a project."""
 
     PROJECT = "project"
     ROOT = "root"
@@ -29,7 +29,8 @@ class Origin(StrEnum):
 class ProjectConfig:
     """Overrides for one project, or for the repository's root. None: not set.
 
-    `timeout` and `git_timeout` are duration texts (`30m`), `test_args` and `go_flags` are flags separated by spaces.
+    `timeout` and `git_timeout` are duration texts (`30m`), `test_args` and `go_flags` are flags separated by spaces. `coverpkg`:
+    the tests of each package count for all packages of the module, not for their own only.
     """
 
     ref: str | None = None
@@ -39,9 +40,10 @@ class ProjectConfig:
     timeout: str | None = None
     git_timeout: str | None = None
     go_flags: str | None = None
+    coverpkg: bool | None = None
 
     def merged(self, changes: ProjectConfig, *, without: Collection[str] = ()) -> ProjectConfig:
-        """These settings less those named in `without`, and with what is set in `changes` in its place."""
+        """Return these settings without the names in `without`, and with the values that `changes` sets."""
         given = {name: value for name in FIELDS if (value := getattr(changes, name)) is not None}
         return attrs.evolve(self, **(dict.fromkeys(without) | given))
 
@@ -60,9 +62,9 @@ _CHECKS: Mapping[str, Callable[[Any], Any]] = {
 
 
 def checked(config: ProjectConfig) -> ProjectConfig:
-    """The settings as they are stored: as they are given, a commit id in lower case.
+    """Return the settings in their stored form: commit ids are in lower case.
 
-    Raises BadSettings with all that cannot be right.
+    Raises BadSettings with all invalid values.
     """
     problems = []
     for name, check in _CHECKS.items():
@@ -84,13 +86,13 @@ def config_key(subdir: str | None) -> str:
 
 
 def effective(configs: Mapping[str, ProjectConfig], project: str) -> ProjectConfig:
-    """What holds for a project: its own settings, and the root's where it has none."""
+    """Return the settings that apply to a project: its private settings, and the root's for all others."""
     root = configs.get(ROOT, ProjectConfig())
     return root if project in (ROOT, ".") else root.merged(configs.get(project, ProjectConfig()))
 
 
 def origins(configs: Mapping[str, ProjectConfig], project: str) -> dict[str, Origin]:
-    """Where each of the settings that hold for a project comes from, by name."""
+    """Return the origin of each effective setting of a project, by name."""
     layers = [(Origin.ROOT, configs.get(ROOT))]
     if project not in (ROOT, "."):
         layers.insert(0, (Origin.PROJECT, configs.get(project)))
@@ -98,6 +100,18 @@ def origins(configs: Mapping[str, ProjectConfig], project: str) -> dict[str, Ori
         name: next((origin for origin, config in layers if getattr(config, name, None) is not None), Origin.DEFAULT)
         for name in FIELDS
     }
+
+
+def go_test_flags(config: ProjectConfig, engine: str) -> tuple[str, ...]:
+    """The flags of `go test` for an analysis with these settings, one argument each.
+
+    `coverpkg` holds for the engine `native` only: the others give the numbers of go-crap, which runs the tests without it. A
+    `-coverpkg` among `test_args` comes first. Raises BadInput.
+    """
+    flags = parse_test_args(config.test_args or "")
+    if not config.coverpkg or engine != "native" or covers_others(flags):
+        return flags
+    return (*flags, "-coverpkg=./...")
 
 
 class Configurable(Protocol):
@@ -116,9 +130,9 @@ class Configurable(Protocol):
 
 
 def require_configurable(repo: Configurable, key: str) -> None:
-    """Refuse settings for anything but the root, the projects that were found, and what has settings already.
+    """Refuse settings, except for the root, for found projects, and for keys that have settings already.
 
-    Raises NotFound, and Refused while the projects are looked for the first time.
+    Raises NotFound. Raises Refused during the first search for projects.
     """
     names = {project.name for project in repo.projects}
     if key == ROOT or key in names or key in repo.configs:

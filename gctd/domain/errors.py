@@ -1,4 +1,4 @@
-"""What the tracker refuses, with a status for the edge and a text a user can act on."""
+"""Refusals of the tracker. Each has a status for the edge, and a text with a remedy for the user."""
 
 from __future__ import annotations
 
@@ -47,4 +47,4 @@ class Refused(GctdError):
 
 
 class Overtaken(Refused):
-    """What the command was decided on has changed meanwhile: look again."""
+    """The state behind the decision has changed: decide on the new state."""

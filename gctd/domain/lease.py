@@ -1,7 +1,7 @@
-"""Attempts and leases: who works on a task or on a discovery, and who may still report on it.
+"""Attempts and leases: the right of a worker to run a task or a discovery, and to report on it.
 
-A worker holds a lease from the moment its attempt is started until the attempt ends. Whatever it reports is refused once the
-attempt is over: the fence that makes duplicate deliveries and lost workers harmless (DESIGN, section 6).
+A worker holds a lease from the start of its attempt until the attempt ends. Reports are refused after the end of the
+attempt. This fence makes duplicate deliveries and lost workers harmless (docs/explanation/tracker.md).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Options that users may give for a scan: durations, flags of `go`, flags of `go-crap`. What is not listed here is refused.
+"""Options that users may give for a scan: durations, flags of `go`, flags of `go-crap`. All others are refused.
 
 Flags are an allowlist because several of Go's run programs or write files (`-exec`, `-toolexec`, `-o`, `-coverprofile`,
 `-overlay`, `-ldflags`, …).
@@ -29,9 +29,9 @@ _SECONDS = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 0.001}
 
 
 def parse_duration(text: str, *, field: str = "timeout", shortest: float = SHORTEST, longest: float = LONGEST) -> float:
-    """A duration as Go writes it (`30m`, `1h30m`, `90s`, `500ms`), in seconds.
+    """Parse a duration in Go's notation (`30m`, `1h30m`, `90s`, `500ms`). Return seconds.
 
-    Raises BadInput(field, reason) where it is none, or not between `shortest` and `longest` seconds.
+    Raises BadInput(field, reason) if the text has another form, or if the value is not between `shortest` and `longest` seconds.
     """
     if len(text) > 40 or not _DURATION.fullmatch(text):
         raise BadInput(field, "not a duration: a number and a unit (h, m, s, ms), as in 30m or 1h30m")
@@ -127,17 +127,17 @@ _CRAP_SHORT = {"t": "threshold"}
 
 
 def parse_test_args(text: str, *, field: str = "test_args") -> tuple[str, ...]:
-    """Flags for `go test`, separated by spaces, values quoted where they have spaces in them: `-short -run 'TestA|TestB'`.
+    """Parse flags for `go test`, separated by spaces. Values with spaces are quoted: `-short -run 'TestA|TestB'`.
 
-    Gives each flag as one argument: `-short`, `-run=TestA|TestB`. Raises BadInput(field, reason), which names the flag.
+    Returns each flag as one argument: `-short`, `-run=TestA|TestB`. Raises BadInput(field, reason); the reason names the flag.
     """
     return tuple(_written(flag, "-") for flag in _flags(_words(text, field), GO_FLAGS, field))
 
 
 def parse_go_flags(text: str, *, field: str = "go_flags") -> tuple[str, ...]:
-    """Flags for every `go` command, which are handed over in GOFLAGS: no spaces or quotes inside a value.
+    """Parse flags for every `go` command. GOFLAGS passes them on, so values have no spaces or quotes.
 
-    Gives each flag as one argument. Raises BadInput(field, reason), which names the flag.
+    Returns each flag as one argument. Raises BadInput(field, reason); the reason names the flag.
     """
     flags = _flags(_words(text, field), GO_FLAGS, field)
     for name, value in flags:
@@ -148,12 +148,13 @@ def parse_go_flags(text: str, *, field: str = "go_flags") -> tuple[str, ...]:
 
 @attrs.frozen(kw_only=True)
 class CrapOptions:
-    """How functions are counted and scored, and which of them a report shows (the flags of `go-crap scan` that change it).
+    """Options of the count, the score and the report of functions (the flags of `go-crap scan` that change them).
 
-    `threshold` is the CRAP value above which a function counts as exceeding. `missing` says how a function is scored whose
-    coverage is not known: as with 0 %, as with 100 %, or by its complexity alone. `exclude` are regular expressions (RE2),
-    searched in file paths and function names. `include_tests` takes in `_test.go` files. Of what is counted, a report shows the
-    `top` worst functions with a score of `least` or more; 0: no limit.
+    `threshold` is the CRAP value above which a function counts as exceeding. `missing` selects the score of a function with
+    unknown
+    coverage: as with 0 %, as with 100 %, or its complexity alone. `exclude` are regular expressions (RE2), searched in file
+    paths and function names. `include_tests` adds `_test.go` files. A report shows the `top` worst of the counted functions with
+    a score of `least` or more; 0: no limit.
     """
 
     threshold: float = 30.0
@@ -164,7 +165,7 @@ class CrapOptions:
     top: int = 0
 
     def argv(self) -> tuple[str, ...]:
-        """What differs from the defaults, as arguments of `go-crap scan`."""
+        """Return the differences from the defaults, as arguments of `go-crap scan`."""
         return (
             *((f"--threshold={_plain(self.threshold)}",) if self.threshold != DEFAULTS.threshold else ()),
             *((f"--missing={self.missing}",) if self.missing != DEFAULTS.missing else ()),
@@ -209,6 +210,11 @@ def parse_crap_args(arguments: Sequence[str], *, field: str = "crap_args") -> Cr
     )
 
 
+def covers_others(flags: Sequence[str]) -> bool:
+    """Return whether flags of `go test` make the tests of a package count for other packages too."""
+    return any(flag.startswith("-coverpkg=") for flag in flags)
+
+
 def threshold_of(flags: Sequence[str]) -> float:
     """The CRAP value above which a function was to be fixed, by the flags of its analysis: the options are among them."""
     return parse_crap_args([flag for flag in flags if flag.startswith("--threshold=")]).threshold
@@ -229,7 +235,7 @@ def _searched(pattern: str, field: str) -> Callable[[str], bool]:
 
 
 def _plain(value: float) -> str:
-    """A number as `_decimal` takes it: digits, and a fraction where there is one."""
+    """Format a number in the form that `_decimal` accepts: digits, and a fraction unless it is zero."""
     return f"{value:.9f}".rstrip("0").rstrip(".")
 
 

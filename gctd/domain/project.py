@@ -10,7 +10,7 @@ class Project:
     """One Go module of a repository.
 
     `name` is its path in the repository with forward slashes, `.` for the root. `packages` counts the directories with Go
-    files that belong to it (nested modules do not). `problem` says why it cannot be analysed, where it cannot.
+    files that belong to it (nested modules do not). `problem` is the reason if the project cannot be analysed, else None.
     """
 
     name: str

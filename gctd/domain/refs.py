@@ -21,9 +21,9 @@ def is_commit_id(ref: str) -> bool:
 
 
 def parse_ref(text: str, *, field: str = "ref") -> str:
-    """A branch, a tag (short or beginning with `refs/`), `HEAD`, or a full commit id in lower case.
+    """Parse a branch, a tag (short or beginning with `refs/`), `HEAD`, or a full commit id. An id is returned in lower case.
 
-    The rules are those of `git check-ref-format --allow-onelevel`, plus: no '-' at the beginning, at most 255 bytes.
+    The rules of `git check-ref-format --allow-onelevel` apply, plus: no '-' at the beginning, at most 255 bytes.
     Raises BadInput(field, reason).
     """
     if is_commit_id(text.lower()):
@@ -56,9 +56,9 @@ def _ref_problem(text: str) -> str | None:
 
 
 def parse_subdir(text: str, *, field: str = "project") -> str:
-    """A project: the path of a directory in the repository, with forward slashes; `.` is the root, as is an empty text.
+    """Parse a project: the path of a directory in the repository, with forward slashes. `.` or an empty text is the root.
 
-    Raises BadInput(field, reason) for what could lead out of the repository.
+    Raises BadInput(field, reason) for a path that could leave the repository.
     """
     if text in ("", ".", "./"):
         return "."

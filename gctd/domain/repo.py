@@ -19,11 +19,12 @@ CATEGORY = "gctd.repo"
 
 
 class RepoStatus(StrEnum):
-    """The states of a repository (specification, section 3)."""
+    """The states of a repository."""
 
     REGISTERING = "registering"
     READY = "ready"
     ERROR = "error"
+    REMOVED = "removed"
 
 
 # Events
@@ -91,7 +92,15 @@ class RepoFailed:
     at: datetime
 
 
-@REGISTRY.event("ProjectConfigured")
+@REGISTRY.event("RepoRemoved")
+@attrs.frozen(kw_only=True)
+class RepoRemoved:
+    """The repository is not registered any more: no command but another registration has an effect on it."""
+
+    at: datetime
+
+
+@REGISTRY.event("ProjectConfigured", version=2, reads=[1])
 @attrs.frozen(kw_only=True)
 class ProjectConfigured:
     """The settings of a project (`subdir`, empty for the root) are these from now on."""
@@ -104,13 +113,13 @@ class ProjectConfigured:
 @REGISTRY.event("ProjectConfigRemoved")
 @attrs.frozen(kw_only=True)
 class ProjectConfigRemoved:
-    """A project has no settings of its own any more."""
+    """The private settings of a project are removed."""
 
     subdir: str
     at: datetime
 
 
-@REGISTRY.event("AnalysisRequested", version=2)
+@REGISTRY.event("AnalysisRequested", version=2, reads=[1])
 @attrs.frozen(kw_only=True)
 class AnalysisRequested:
     """These tasks were queued together. `commits`: project to the new commit for which a check for updates queued its task."""
@@ -118,9 +127,6 @@ class AnalysisRequested:
     tasks: tuple[str, ...]
     at: datetime
     commits: dict[str, str] = attrs.field(factory=dict)
-
-
-REGISTRY.upcast("AnalysisRequested", 1)(lambda fields: fields)
 
 
 RepoEvent = (
@@ -133,18 +139,19 @@ RepoEvent = (
     | ProjectConfigured
     | ProjectConfigRemoved
     | AnalysisRequested
+    | RepoRemoved
 )
 
 
 # State
 
 
-@REGISTRY.state(CATEGORY, version=2)
+@REGISTRY.state(CATEGORY, version=3, reads=[1, 2])
 @attrs.frozen(kw_only=True)
 class Repo:
-    """A repository. `attempt` counts the attempts of the discovery under way; `requested` when it was last asked for.
+    """A repository. `attempt` counts the attempts of the current discovery; `requested` is the time of its last request.
 
-    `requests` counts how often analyses were asked for; `checked` is, by project, the commit for which a check for updates last
+    `requests` counts the requests for analyses. `checked` is, by project, the commit for which a check for updates last
     queued a task.
     """
 
@@ -167,9 +174,6 @@ class Repo:
     configs: dict[str, ProjectConfig] = attrs.field(factory=dict)
     requests: int = 0
     checked: dict[str, str] = attrs.field(factory=dict)
-
-
-REGISTRY.upcast(CATEGORY, 1)(lambda fields: fields)
 
 
 def evolve(state: Repo | None, event: RepoEvent) -> Repo:
@@ -216,6 +220,8 @@ def evolve(state: Repo | None, event: RepoEvent) -> Repo:
             return attrs.evolve(repo, configs={k: v for k, v in repo.configs.items() if k != event.subdir})
         case AnalysisRequested():
             return attrs.evolve(repo, requests=repo.requests + 1, checked={**repo.checked, **event.commits})
+        case RepoRemoved():
+            return attrs.evolve(repo, status=RepoStatus.REMOVED, reason="", lease=None, retry_at=None)
 
 
 # Commands
@@ -223,7 +229,7 @@ def evolve(state: Repo | None, event: RepoEvent) -> Repo:
 
 @attrs.frozen(kw_only=True)
 class RegisterRepo:
-    """Make a repository known; where it is known and in error, or `refresh` is set, look for its projects again."""
+    """Register a repository. If it is registered and in error, or `refresh` is set, search for its projects again."""
 
     id: str
     url: str
@@ -235,7 +241,7 @@ class RegisterRepo:
 
 @attrs.frozen(kw_only=True)
 class StartDiscovery:
-    """A worker takes up the search for projects."""
+    """A worker starts the search for projects."""
 
     worker: str
     session: str
@@ -268,7 +274,7 @@ class FailDiscovery:
 
 @attrs.frozen(kw_only=True)
 class LoseDiscovery:
-    """The worker of this attempt is gone, or nobody took the job up in time (`final`)."""
+    """The worker of this attempt is lost. `final`: no worker took the job in time."""
 
     attempt: int
     reason: str
@@ -278,7 +284,7 @@ class LoseDiscovery:
 
 @attrs.frozen(kw_only=True)
 class ConfigureProject:
-    """Set what is given in `changes`, remove what is named in `without`, leave the rest as it is."""
+    """Set the values in `changes` and remove the names in `without`. Other settings stay."""
 
     subdir: str
     changes: ProjectConfig
@@ -296,10 +302,10 @@ class RemoveProjectConfig:
 
 @attrs.frozen(kw_only=True)
 class RequestAnalysis:
-    """Queue these tasks; `ref` becomes the root's setting where it is given (specification, section 4).
+    """Queue these tasks. `ref` becomes the root's setting if it is given.
 
-    `commits` as in AnalysisRequested. `requests`: refused where analyses were asked for more often than that, since then the
-    asker did not know of all tasks.
+    `commits` as in AnalysisRequested. `requests`: the known number of requests. The command is refused if the repository has
+    more, because the caller then does not know all tasks.
     """
 
     tasks: tuple[str, ...]
@@ -307,6 +313,13 @@ class RequestAnalysis:
     ref: str | None = None
     commits: dict[str, str] = attrs.field(factory=dict)
     requests: int | None = None
+
+
+@attrs.frozen(kw_only=True)
+class RemoveRepo:
+    """End the registration of a repository."""
+
+    at: datetime
 
 
 RepoCommand = (
@@ -318,16 +331,19 @@ RepoCommand = (
     | ConfigureProject
     | RemoveProjectConfig
     | RequestAnalysis
+    | RemoveRepo
 )
 
 
 def decide(command: RepoCommand, state: Repo | None) -> Sequence[RepoEvent]:
-    """The events that a command leads to. Raises NotFound, Refused."""
+    """Return the events that a command causes. Raises NotFound, Refused."""
     if isinstance(command, RegisterRepo):
         return _register(command, state)
-    if state is None:
+    if state is None or state.status is RepoStatus.REMOVED:
         raise NotFound("the repository is not registered: register it first")
     match command:
+        case RemoveRepo():
+            return [RepoRemoved(at=command.at)]
         case StartDiscovery():
             return _start(command, state)
         case FinishDiscovery():
@@ -353,7 +369,7 @@ def decide(command: RepoCommand, state: Repo | None) -> Sequence[RepoEvent]:
             return [ProjectConfigRemoved(subdir=command.subdir, at=command.at)] if command.subdir in state.configs else []
         case RequestAnalysis():
             if command.requests not in (None, state.requests):
-                raise Overtaken(f"another analysis of {state.url} was asked for meanwhile")
+                raise Overtaken(f"another analysis of {state.url} was requested since")
             changes = ProjectConfig(ref=command.ref)
             return [
                 *_configure(state, ROOT, changes, command.at),
@@ -362,7 +378,7 @@ def decide(command: RepoCommand, state: Repo | None) -> Sequence[RepoEvent]:
 
 
 def _register(command: RegisterRepo, state: Repo | None) -> Sequence[RepoEvent]:
-    if state is None:
+    if state is None or state.status is RepoStatus.REMOVED:
         return [
             RepoRegistered(
                 id=command.id,

@@ -1,8 +1,8 @@
-"""The address of a repository: what is accepted, and the form of it that is the repository's identity.
+"""The address of a repository: the accepted forms, and the canonical form, which is the repository's identity.
 
-Accepted are `https://host/path`, the same without `https://`, and, where the operator allows it, `http://`, `ssh://`, the scp
-form `user@host:path`, `file://` and absolute paths. The rules are those of a place that hands the text to git: whatever git,
-curl or ssh could read as an option, a helper's name, a credential or a host other than the one shown is refused.
+The accepted forms are `https://host/path`, and the same without `https://`. If the operator allows them, also `http://`,
+`ssh://`, the scp form `user@host:path`, `file://` and absolute paths. The text is handed to git, so the rules are strict: any
+text that git, curl or ssh could read as an option, a helper's name, a credential or another host than the visible one is refused.
 """
 
 from __future__ import annotations

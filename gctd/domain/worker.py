@@ -1,4 +1,4 @@
-"""The aggregate of a worker: known by a lasting id, started anew with a session each time, paused and resumed by users."""
+"""The aggregate of a worker. It has a lasting id, and a new session for each start. Users pause and resume it."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class WorkerStopped:
 @REGISTRY.event("WorkerPaused")
 @attrs.frozen(kw_only=True)
 class WorkerPaused:
-    """The worker takes no more jobs; one that runs goes on."""
+    """The worker takes no more jobs; a running job continues."""
 
     at: datetime
 
@@ -122,7 +122,7 @@ class StopWorker:
 
 @attrs.frozen(kw_only=True)
 class PauseWorker:
-    """Pause the worker, or let it go on."""
+    """Pause the worker, or resume it."""
 
     paused: bool
     at: datetime
@@ -132,7 +132,7 @@ WorkerCommand = StartWorker | StopWorker | PauseWorker
 
 
 def decide(command: WorkerCommand, state: Worker | None) -> Sequence[WorkerEvent]:
-    """The events that a command leads to. Raises NotFound."""
+    """Return the events that a command causes. Raises NotFound."""
     if isinstance(command, StartWorker):
         return [WorkerStarted(id=command.id, session=command.session, host=command.host, pid=command.pid, at=command.at)]
     if state is None:

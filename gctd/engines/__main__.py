@@ -1,4 +1,4 @@
-"""An engine as a process of its own: `python -m gctd.engines <order> <report>`, both paths of JSON files.
+"""An engine as a separate process: `python -m gctd.engines <order> <report>`, both paths of JSON files.
 
 A worker runs it under the same limits as everything that touches a repository: hostile source can make the parser need a lot of
 memory, and an analysis that is cancelled has to end.
@@ -16,16 +16,17 @@ import msgspec
 
 from gctd.engines.engine import Engine, EngineFailed, EngineInput
 from gctd.engines.gocrap.program import GocrapProgram
+from gctd.engines.golang.uploaded import check_uploaded
 from gctd.engines.registry import engine_named
 from gctd.engines.report import encode
 
 FAILED = 3
-"""Exit code where the engine says why it cannot: the reason is on standard error."""
+"""Exit code if the engine fails with a reason, which is on standard error."""
 
 
 @attrs.frozen(kw_only=True)
 class EngineRequest:
-    """Which engine is to look at what; `program` is that of the engine `go-crap`."""
+    """An engine and its input. `program` is set for the engine `go-crap`."""
 
     engine: str
     given: EngineInput
@@ -37,12 +38,12 @@ class EngineRequest:
         return cls(engine=engine.name, given=given, program=engine if isinstance(engine, GocrapProgram) else None)
 
     def written(self) -> bytes:
-        """As JSON."""
+        """Return the order as JSON."""
         return msgspec.json.encode(self, enc_hook=str)
 
     @classmethod
     def read(cls, text: bytes) -> EngineRequest:
-        """From JSON. Raises msgspec.DecodeError."""
+        """Parse an order from JSON. Raises msgspec.DecodeError."""
         return msgspec.json.decode(text, type=cls, dec_hook=_path)
 
 
@@ -52,9 +53,11 @@ def _path(kind: type, value: Any) -> Any:
 
 
 def main(order: Path, report: Path) -> int:
-    """Carry an order out; gives the exit code."""
+    """Carry out an order. Return the exit code."""
     wanted = EngineRequest.read(order.read_bytes())
     try:
+        if wanted.given.uploaded:
+            check_uploaded(wanted.given)
         found = (wanted.program or engine_named(wanted.engine)).analyse(wanted.given)
     except EngineFailed as error:
         sys.stderr.write(f"{error}\n")

@@ -17,7 +17,7 @@ from gctd.engines.golang.profile import Block
 
 
 class Coverage(msgspec.Struct, frozen=True, gc=False):
-    """What the tests reached of one declaration: blocks and statements, each all and covered."""
+    """Coverage of one declaration: blocks and statements, each all and covered."""
 
     blocks: int = 0
     blocks_covered: int = 0
@@ -26,12 +26,12 @@ class Coverage(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def percent(self) -> float | None:
-        """Covered blocks in percent; None where the declaration has no block."""
+        """Covered blocks in percent; None for a declaration without blocks."""
         return self.blocks_covered / self.blocks * 100 if self.blocks else None
 
     @property
     def statement_percent(self) -> float:
-        """Covered statements in percent; 0 where there is none, as `go tool cover -func` prints it."""
+        """Covered statements in percent; 0 without statements, as `go tool cover -func` prints it."""
         return 100.0 * self.statements_covered / self.statements if self.statements else 0.0
 
 
@@ -72,11 +72,11 @@ def attribute(declarations: Sequence[Declaration], blocks: Sequence[Block]) -> l
 
 
 def attribute_printed(candidates: Sequence[Declaration], blocks: Iterable[Block]) -> tuple[list[Coverage], int]:
-    """As `attribute`, for blocks under the name that `//line` directives give.
+    """Attribute blocks as `attribute` does, for blocks under a name of `//line` directives.
 
-    `candidates` are the declarations that have that name, of whatever files. Up to Go 1.26 the profile has printed lines and
-    mostly no columns, from 1.27 on physical lines and columns. The second result counts the blocks that could belong to several
-    declarations, or to none; they are left out.
+    `candidates` are the declarations with that name, in any file. Up to Go 1.26 the profile has printed lines and mostly no
+    columns, from 1.27 on physical lines and columns. The second result counts the blocks without exactly one owner. They are left
+    out.
     """
     ordered = sorted(blocks)
     lines = _shared_out(len(candidates), _printed_spans(candidates), ordered)
@@ -105,7 +105,10 @@ def _physical_spans(candidates: Sequence[Declaration]) -> Iterator[tuple[_Place,
 def _shared_out(
     count_of: int, spans: Iterable[tuple[_Place, _Place, int]], blocks: Sequence[Block]
 ) -> tuple[list[Coverage], int]:
-    """The coverage of so many declarations from their first and last places, and how many blocks have not just one owner."""
+    """Return the coverage of `count_of` declarations, and the number of blocks without exactly one owner.
+
+    `spans` are the first and the last place and the index of each declaration.
+    """
     found: list[list[Block]] = [[] for _ in range(count_of)]
     left_out = 0
     for block, owners in _owners(sorted(spans), blocks):

@@ -1,4 +1,4 @@
-"""What an engine is: from a module directory and its cover profile to a report."""
+"""The interface of engines: from a module directory and its cover profile to a report."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ import attrs
 
 from gctd.domain.errors import GctdError
 from gctd.domain.options import DEFAULTS, CrapOptions
+from gctd.engines.measurement import TestFacts
 from gctd.engines.report import Report
 
 
 class EngineFailed(GctdError):
-    """The module cannot be analysed at all: not readable, or larger than the limits; the text says which."""
+    """The module cannot be analysed at all: it is not readable, or larger than a limit that the text names."""
 
     status = HTTPStatus.UNPROCESSABLE_ENTITY
 
@@ -25,10 +26,10 @@ class EngineLost(Exception):
 
 @attrs.frozen(kw_only=True)
 class EngineLimits:
-    """Bounds on what a repository can make an engine do.
+    """Bounds on the work that a repository can cause in an engine.
 
-    `file_bytes`, `nesting` (levels of the syntax tree) and `warnings` are per file or per report and only leave something out
-    with a warning; over `files`, `directories`, `profile_bytes` or `profile_blocks` the analysis fails. The parser may need
+    `file_bytes`, `nesting` (levels of the syntax tree) and `warnings` are per file or per report. Beyond them, a part is left out
+    with a warning. Beyond `files`, `directories`, `profile_bytes` or `profile_blocks` the analysis fails. The parser may need
     some 500 bytes of memory for a byte of hostile source.
     """
 
@@ -45,11 +46,12 @@ class EngineLimits:
 class EngineInput:
     """One module to analyse.
 
-    `module_dir` holds the go.mod of `module_path`, `repository` is the checkout that contains it: nothing outside is read.
-    `profile` is the cover profile of the module's tests, None where there is none. `nested` are the directories of other
-    modules inside, relative to `module_dir`; directories with a go.mod of their own are left out without being named.
-    `cache` is a file of the project's own, outside of the repository, for what parsing gave; None: nothing is kept. `processes`
-    is how many may parse; more than one only from a process without threads.
+    `module_dir` holds the go.mod of `module_path`. `repository` is the checkout around it: no file outside is read. `profile` is
+    the cover profile of the module's tests, or None. `nested` are the directories of other modules inside, relative to
+    `module_dir`; directories with a go.mod are left out even if they are not in the list. `cache` is the project's private file
+    for results of parsing, outside of the repository; None: they are not kept. `processes` is the number of processes for
+    parsing; more than one is allowed only from a process without threads. `tests`: the results of the module's tests, None if
+    they are unknown. `uploaded`: the profile was uploaded, and is checked against the source first.
     """
 
     module_dir: Path
@@ -61,6 +63,8 @@ class EngineInput:
     limits: EngineLimits = EngineLimits()
     cache: Path | None = None
     processes: int = 1
+    tests: TestFacts | None = None
+    uploaded: bool = False
 
 
 class Engine(Protocol):
@@ -72,7 +76,7 @@ class Engine(Protocol):
 
     @property
     def version(self) -> str:
-        """`major.minor.patch`; another version may give other numbers."""
+        """`major.minor.patch`. Another version may have other numbers."""
 
     def analyse(self, given: EngineInput) -> Report:
         """The report of one module. Raises EngineFailed, EngineLost."""

@@ -23,7 +23,7 @@ STANDARD_LIBRARY = "std"
 
 
 class ModuleSources:
-    """The parsed files of a module; what cannot be read or parsed is left out with a warning."""
+    """The parsed files of a module. Unreadable and unparsable files are left out with a warning."""
 
     def __init__(self, given: EngineInput, warnings: Warnings, exclusion: Exclusion, *, follow_links: bool) -> None:
         self._root = given.module_dir
@@ -46,9 +46,9 @@ class ModuleSources:
 
     @contextmanager
     def parsing(self, paths: Sequence[str]) -> Iterator[Callable[[], list[tuple[str, SourceFile]]]]:
-        """Begins to parse; the call gives those of the files (relative to the module) that can be had, in the order given.
+        """Begin to parse. The provided call returns the parsed files (relative to the module), in the given order.
 
-        In between there is time for other work. Raises EngineLost.
+        The caller can do other work in between. Raises EngineLost.
         """
         with self._parser.parsing(paths, self._processes) as parsed:
             yield lambda: list(self._taken(paths, parsed()))
@@ -62,9 +62,9 @@ class ModuleSources:
                 yield path, parsed.file
 
     def declarations_at(self, file: str) -> Sequence[Declaration] | None:
-        """The declarations of a file by its absolute path, also of one that is not among the module's.
+        """Return the declarations of a file by its absolute path. The file may be outside the module.
 
-        None, without a warning, where the file cannot be had, is excluded or lies outside the repository.
+        None, without a warning, if the file cannot be read, is excluded or lies outside the repository.
         """
         if self._exclusion.file(file):
             return None
@@ -88,7 +88,7 @@ class ModuleSources:
 
 
 def load_profile(given: EngineInput, warnings: Warnings) -> Profile | None:
-    """The module's cover profile, None where it has none. Raises EngineFailed."""
+    """Return the module's cover profile, None if it has none. Raises EngineFailed."""
     if given.profile is None:
         return None
     limits = given.limits
@@ -158,7 +158,7 @@ class ModuleCoverage:
             self._printed[source][index] = own
 
     def of(self, path: str, file: SourceFile) -> Sequence[Coverage | None]:
-        """Those of one file, None each where the profile does not have it."""
+        """Return the coverage of each declaration of a file, None each if the profile does not have the file."""
         printed = self._printed.get(path)
         if printed is not None:
             return printed

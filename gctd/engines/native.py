@@ -19,11 +19,13 @@ from gctd.engines.gocrap.exclusion import Exclusion
 from gctd.engines.gocrap.walk import select_like_gocrap
 from gctd.engines.golang.complexity import Declaration, SourceFile
 from gctd.engines.golang.profile import Profile
+from gctd.engines.measurement import Measurement
 from gctd.engines.module import ModuleCoverage, ModuleSources, load_profile, profile_path
-from gctd.engines.report import Counts, Difference, FunctionEntry, ProfileFacts, Report
+from gctd.engines.report import Counts, Difference, Excluded, FunctionEntry, Identity, ProfileFacts, Report
 from gctd.engines.selection import Unreadable, Warnings, printable, read_source, select_files
+from gctd.engines.state import State
 
-VERSION = "1.1.0"
+VERSION = "1.2.0"
 GOCRAP_VERSION = "v0.5.1"
 
 
@@ -55,8 +57,16 @@ class NativeEngine:
         blocks = profile or Profile()
         covered = ModuleCoverage(dict(read), blocks, given.module_path, warnings, excluded=set(found).difference(paths))
         view = _gocrap_view(given, sources, blocks, warnings)
-        made = _compat_entries(read, covered, view) if self.compat else _entries(read, covered, view, given)
-        entries = [entry for entry in made if not exclusion.function(entry.name)]
+        tests = Measurement(given.tests, given.module_path)
+        made = _compat_entries(read, covered, view, tests) if self.compat else _entries(read, covered, view, tests, given)
+        entries, left_out = [], list(_ignored(read))
+        for entry in made:
+            if exclusion.function(entry.name):
+                left_out.append(Excluded(file=entry.file, function=entry.function, line=entry.line, rule="--exclude"))
+            else:
+                entries.append(entry)
+        kept = set(paths)
+        files = [Excluded(file=printable(path), function="", line=0, rule="--exclude") for path in found if path not in kept]
         return Report(
             engine=self.name,
             engine_version=VERSION,
@@ -71,7 +81,19 @@ class NativeEngine:
             ),
             profile=None if profile is None else ProfileFacts.of(profile),
             warnings=warnings.all(),
+            measured=score.measured_summary(entries, given.options.threshold),
+            states=score.states_of(entries, len(left_out)),
+            excluded=tuple(sorted((*left_out, *files), key=lambda one: (one.file, one.line, one.function))),
         )
+
+
+def _ignored(read: Sequence[tuple[str, SourceFile]]) -> Iterator[Excluded]:
+    """The functions that a comment leaves out."""
+    for path, file in read:
+        for one in file.declarations:
+            if one.ignored:
+                name = f"{one.receiver.text}.{one.name}" if one.receiver else one.name
+                yield Excluded(file=printable(path), function=name, line=one.start[0], rule="comment")
 
 
 def _gocrap_view(given: EngineInput, sources: ModuleSources, profile: Profile, warnings: Warnings) -> GocrapView:
@@ -95,12 +117,16 @@ def _go_mod(given: EngineInput, warnings: Warnings) -> bytes:
 
 
 def _entries(
-    read: Sequence[tuple[str, SourceFile]], covered: ModuleCoverage, view: GocrapView, given: EngineInput
+    read: Sequence[tuple[str, SourceFile]],
+    covered: ModuleCoverage,
+    view: GocrapView,
+    tests: Measurement,
+    given: EngineInput,
 ) -> Iterator[FunctionEntry]:
     missing = given.options.missing
     for path, file in read:
         differences = FileDifferences(view, path, profile_path(given.module_path, path), file.declarations)
-        shown = printable(path)
+        shown, known = printable(path), tests.of_file(path, file)
         for declaration, own, found in _reported(path, file, covered, view):
             receiver = declaration.receiver
             percent = None if own is None else own.percent
@@ -116,11 +142,15 @@ def _entries(
                 coverage=percent,
                 crap=crap,
                 differs=differences.difference(declaration, found, percent, crap),
+                state=tests.of_function(known, own, has_body=declaration.opens > 0),
             )
 
 
-def _compat_entries(read: Sequence[tuple[str, SourceFile]], covered: ModuleCoverage, view: GocrapView) -> Iterator[FunctionEntry]:
+def _compat_entries(
+    read: Sequence[tuple[str, SourceFile]], covered: ModuleCoverage, view: GocrapView, tests: Measurement
+) -> Iterator[FunctionEntry]:
     for path, file in read:
+        known = tests.of_file(path, file)
         shown, absolute = printable(path), view.file(path)
         for declaration, own, found in _reported(path, file, covered, view):
             receiver, printed = declaration.receiver, declaration.printed
@@ -136,6 +166,7 @@ def _compat_entries(read: Sequence[tuple[str, SourceFile]], covered: ModuleCover
                 coverage=score.shown_coverage(percent, view.missing),
                 crap=score.crap_of(declaration.cyclomatic, percent, view.missing),
                 differs=None,
+                state=tests.of_function(known, own, has_body=declaration.opens > 0),
             )
 
 
@@ -147,7 +178,7 @@ _Scored = tuple[Declaration, Coverage | None, Found | None]
 
 
 def _reported(path: str, file: SourceFile, covered: ModuleCoverage, view: GocrapView) -> Iterator[_Scored]:
-    """The declarations of a file that belong in the report, with their coverage and with what go-crap finds for them."""
+    """Return the declarations of a file that belong in the report, with their coverage and go-crap's finding."""
     declarations = file.declarations
     scored = zip(declarations, covered.of(path, file), view.find(view.file(path), declarations), strict=True)
     return (one for one in scored if not one[0].ignored)
@@ -165,7 +196,9 @@ def _entry(
     coverage: float | None,
     crap: float,
     differs: Difference | None,
+    state: tuple[State, str],
 ) -> FunctionEntry:
+    content = declaration.content
     return FunctionEntry(
         file=file,
         package=package,
@@ -179,4 +212,7 @@ def _entry(
         stmt_coverage=own.statement_percent if own is not None and declaration.opens else None,
         crap=crap,
         differs=differs,
+        state=state[0],
+        reason=printable(state[1]),
+        identity=Identity(content.digest.hex(), content.signature.hex(), content.tokens, content.sketch),
     )

@@ -9,6 +9,7 @@ import attrs
 import msgspec
 
 from gctd.engines.golang.profile import Profile
+from gctd.engines.state import State
 
 FORMAT = "1.1.0"
 
@@ -26,9 +27,9 @@ class ReportSummary(msgspec.Struct, frozen=True):
 
 @attrs.frozen(kw_only=True)
 class Difference:
-    """What go-crap gives for the function instead, and why.
+    """go-crap's result for the function, if it differs, with the reason.
 
-    `coverage` (percent) and `crap` are go-crap's numbers; None where it has no entry for the function.
+    `coverage` (percent) and `crap` are go-crap's numbers; None if it has no entry for the function.
     """
 
     reason: str
@@ -36,12 +37,22 @@ class Difference:
     crap: float | None
 
 
+class Identity(msgspec.Struct, frozen=True, gc=False):
+    """Content of a function, to find it again (see `gctd.engines.golang.identity`). Digests in hex, the sketch in base64."""
+
+    digest: str
+    signature: str
+    tokens: int
+    sketch: bytes
+
+
 class FunctionEntry(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """One function or method.
 
     `file` is relative to the module, with forward slashes; `function` has the receiver before the name (`*T.Name`). Lines
-    count from 1. `coverage` is the percentage of covered blocks, `stmt_coverage` that of covered statements as `go tool
-    cover -func` counts them; both None where not known. `crap` follows from `cyclomatic` and `coverage`.
+    count from 1. `coverage` is the percentage of covered blocks, `stmt_coverage` the percentage of covered statements as `go tool
+    cover -func` counts them; both are None if unknown. `crap` follows from `cyclomatic` and `coverage`. `state` is the state of
+    the measurement, `reason` its cause.
     """
 
     file: str
@@ -56,11 +67,28 @@ class FunctionEntry(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     stmt_coverage: float | None
     crap: float
     differs: Difference | None = None
+    state: State = State.UNTOLD
+    reason: str = ""
+    identity: Identity | msgspec.UnsetType = msgspec.UNSET
+
+    def risky(self, threshold: float) -> bool:
+        """Whether its value is over the threshold, by a coverage that is known."""
+        return self.crap > threshold and self.state.known
+
+
+@attrs.frozen(kw_only=True)
+class Excluded:
+    """A function that a rule leaves out, or a whole file (`function` empty, `line` 0). `rule` is the rule."""
+
+    file: str
+    function: str
+    line: int
+    rule: str
 
 
 @attrs.frozen(kw_only=True)
 class ReportWarning:
-    """Something that the numbers do not include. `path` is relative to the module, empty where no path is meant."""
+    """Something that the numbers do not include. `path` is relative to the module, empty if the warning has no path."""
 
     kind: WarningKind
     path: str
@@ -69,7 +97,7 @@ class ReportWarning:
 
 @attrs.frozen(kw_only=True)
 class Counts:
-    """How much was looked at: files read and left out, functions whose coverage is known, that differ from go-crap's."""
+    """Counts of files read and left out, of functions with known coverage, and of functions that differ from go-crap's."""
 
     files: int
     files_skipped: int
@@ -79,7 +107,7 @@ class Counts:
 
 @attrs.frozen(kw_only=True)
 class ProfileFacts:
-    """Which cover profile the numbers come from: sha-256 of its bytes, size in bytes, mode, distinct blocks."""
+    """The cover profile behind the numbers: sha-256 of its bytes, size in bytes, mode, distinct blocks."""
 
     digest: str
     size: int
@@ -88,7 +116,7 @@ class ProfileFacts:
 
     @classmethod
     def of(cls, profile: Profile) -> ProfileFacts:
-        """Those of a profile that was read."""
+        """Return the facts of a profile that was read."""
         return cls(digest=profile.digest, size=profile.size, mode=profile.mode, blocks=profile.blocks)
 
 
@@ -96,8 +124,10 @@ class ProfileFacts:
 class Report:
     """The analysis of one module.
 
-    `entries` are in order of falling CRAP value, then file, then line. `engine_version` is the engine's own, `crap_version` that
-    of the go-crap whose rules it follows (`v<major>.<minor>.<patch>`).
+    `entries` are in order of falling CRAP value, then file, then line. `engine_version` is the engine's own version,
+    `crap_version` the version of the go-crap whose rules it follows (`v<major>.<minor>.<patch>`). `summary` covers all functions,
+    `measured` the functions with known coverage. `states` counts all functions by state. The last two are None in reports older
+    than states.
     """
 
     engine: str
@@ -108,6 +138,9 @@ class Report:
     counts: Counts
     profile: ProfileFacts | None = None
     warnings: tuple[ReportWarning, ...] = ()
+    measured: ReportSummary | None = None
+    states: Mapping[str, int] | None = None
+    excluded: tuple[Excluded, ...] = ()
 
 
 class RawEntry(msgspec.Struct, frozen=True):
@@ -130,7 +163,7 @@ class RawEntry(msgspec.Struct, frozen=True):
 
 
 class RawOutput(msgspec.Struct, frozen=True):
-    """The report as go-crap writes it (specification, Analysis: `raw_output`). `version` is the report format's."""
+    """The report as go-crap writes it: `raw_output` of an analysis. `version` is the version of the report format."""
 
     version: str
     summary: Mapping[str, float]

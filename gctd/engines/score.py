@@ -1,4 +1,4 @@
-"""The CRAP score, and what follows from it.
+"""The CRAP score and its derived values.
 
 Source: A. Savoia and B. Evans, crap4j (2007): CRAP(m) = comp(m)^2 * (1 - cov(m)/100)^3 + comp(m).
 """
@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from operator import attrgetter
 
 from gctd.domain.options import CrapOptions, Missing
 from gctd.engines.report import FunctionEntry, ReportSummary
+from gctd.engines.state import State
 
 
 def crap(cyclomatic: int, coverage: float) -> float:
@@ -23,7 +25,7 @@ def crap(cyclomatic: int, coverage: float) -> float:
 
 @functools.lru_cache(maxsize=4096)
 def crap_of(cyclomatic: int, coverage: float | None, missing: Missing) -> float:
-    """As `crap`, for a coverage that may not be known: then by `missing` as with 0 %, with 100 %, or the complexity alone."""
+    """Return the score as `crap` does. `missing` replaces an unknown coverage: as 0 %, as 100 %, or the complexity alone."""
     if coverage is None and missing == "skip":
         return float(cyclomatic)
     return crap(cyclomatic, shown_coverage(coverage, missing))
@@ -37,7 +39,7 @@ def shown_coverage(coverage: float | None, missing: Missing) -> float:
 
 
 def coverage_needed(cyclomatic: int, threshold: float = 30.0) -> float | None:
-    """The least coverage (percent) at which the CRAP value is not above `threshold`; None where no coverage is enough."""
+    """Return the least coverage (percent) at which the CRAP value is not above `threshold`; None if no coverage is enough."""
     if cyclomatic > threshold:
         return None
     share = 1.0 - math.cbrt((threshold - cyclomatic) / (cyclomatic * cyclomatic))
@@ -48,9 +50,9 @@ def coverage_needed(cyclomatic: int, threshold: float = 30.0) -> float | None:
 
 
 def summarize(scores: Iterable[float], threshold: float) -> ReportSummary:
-    """Sum, mean and count of scores, and how many are above the threshold.
+    """Return sum, mean and count of scores, and the number above the threshold.
 
-    Added one by one in the order given, without compensation, as go-crap adds in the order of its walk.
+    They are added one by one in the given order, without compensation, as go-crap adds in the order of its walk.
     """
     combined = 0.0
     total = exceeded = 0
@@ -61,6 +63,18 @@ def summarize(scores: Iterable[float], threshold: float) -> ReportSummary:
     return ReportSummary(average=combined / total if total else 0.0, combined=combined, exceeded=exceeded, total_funcs=total)
 
 
+def measured_summary(entries: Iterable[FunctionEntry], threshold: float) -> ReportSummary:
+    """The summary of the functions whose coverage is known."""
+    return summarize((entry.crap for entry in entries if entry.state.known), threshold)
+
+
+def states_of(entries: Sequence[FunctionEntry], excluded: int) -> Mapping[str, int]:
+    """Return the number of functions in each state. `excluded` is the number of functions that a rule leaves out."""
+    counted = Counter(entry.state for entry in entries)
+    counted[State.EXCLUDED] += excluded
+    return {state.value: counted[state] for state in State if counted[state]}
+
+
 def worst_first(entries: Iterable[FunctionEntry]) -> tuple[FunctionEntry, ...]:
     """Entries by falling CRAP value, then by file and line, so that equal scores have a fixed order."""
     ordered = sorted(entries, key=attrgetter("file", "line", "function"))
@@ -69,6 +83,6 @@ def worst_first(entries: Iterable[FunctionEntry]) -> tuple[FunctionEntry, ...]:
 
 
 def shown(entries: Iterable[FunctionEntry], options: CrapOptions) -> tuple[FunctionEntry, ...]:
-    """Those entries that a report shows, the worst first."""
+    """Return the entries that a report shows, the worst first."""
     found = worst_first(entry for entry in entries if entry.crap >= options.least)
     return found[: options.top] if options.top else found

@@ -1,4 +1,4 @@
-"""Which Go files of a module are analysed, and how they are read.
+"""Selection and reading of the Go files of a module.
 
 The directory holds code that is not trusted, and tests have run in it: no symbolic link is followed, and only regular files
 are opened.
@@ -31,7 +31,7 @@ class Warnings:
             self._more += 1
 
     def all(self) -> tuple[ReportWarning, ...]:
-        """The warnings in the order they came, and how many more there were."""
+        """Return the warnings in their order, and the number of further ones."""
         last = (ReportWarning(kind="more", path="", reason=f"{self._more} more warnings"),) if self._more else ()
         return (*self._kept, *last)
 
@@ -68,7 +68,7 @@ def is_skipped_directory(name: str) -> bool:
 
 
 def is_selected_file(name: str, *, include_tests: bool) -> bool:
-    """Go files, tests only where they are asked for."""
+    """Report whether a file is a Go file. Test files count only with `include_tests`."""
     return name.endswith(".go") and (include_tests or not name.endswith("_test.go"))
 
 
@@ -85,7 +85,7 @@ def select_files(given: EngineInput, warnings: Warnings) -> Iterator[str]:
         budget.directory()
         entries = _entries(given.module_dir, directory, warnings)
         if directory and (directory in nested or _has_module_file(entries)):
-            warnings.add("nested-module", directory, "a module of its own, not counted here (go-crap counts it in both)")
+            warnings.add("nested-module", directory, "a separate module, not counted here (go-crap counts it in both)")
             continue
         directories = []
         prefix = f"{directory}/" if directory else ""
@@ -125,7 +125,7 @@ def _warn_of_link(entry: os.DirEntry[str], path: str, warnings: Warnings, *, inc
 
 
 class Unreadable(ValueError):
-    """A file is no regular file, or too large; `kind` is that of the warning, the text its reason."""
+    """A file is not a regular file, or too large. `kind` is the kind of the warning, the text its reason."""
 
     def __init__(self, kind: WarningKind, reason: str) -> None:
         super().__init__(reason)
@@ -133,7 +133,7 @@ class Unreadable(ValueError):
 
 
 def read_source(file: str | Path, most: int) -> bytes:
-    """The bytes of a file, at most so many. Raises Unreadable."""
+    """Return the bytes of a file. Raises Unreadable, also if it has more than `most` bytes."""
     try:
         source = read_regular(file, most + 1)
     except OSError as error:

@@ -23,7 +23,7 @@ GOOD, FAIR, POOR, BAD, PLAIN, NEUTRAL = "#0b6b4a", "#3f6b12", "#7a4f00", "#b3261
 
 
 class Metric(StrEnum):
-    """What a badge can show. `coverage`: of statements, as `go tool cover` counts; `grade`: see `grade`."""
+    """Figures that a badge can show. `coverage`: of statements, as `go tool cover` counts; `grade`: see `grade`."""
 
     AVERAGE = "average"
     TOTAL = "total"
@@ -35,17 +35,21 @@ class Metric(StrEnum):
 
 @attrs.frozen(kw_only=True)
 class BadgeFigures:
-    """What badges are made of. `coverage` in per cent, None: it is not known; `partial`: that of some packages is missing."""
+    """Input of badges: `summary` covers the functions with known coverage, `unmeasured` counts the others.
+
+    `coverage` is in per cent, None if unknown. `partial`: the coverage of some packages is missing.
+    """
 
     summary: Summary
     threshold: float
     coverage: float | None = None
     partial: bool = False
+    unmeasured: int = 0
 
 
 @attrs.frozen
 class Badge:
-    """Two texts beside each other, the second on a colour."""
+    """Two texts in a row, the second on a coloured background."""
 
     label: str
     value: str
@@ -71,7 +75,7 @@ class Badge:
 
 
 def badge(metric: Metric, figures: BadgeFigures | None, label: str | None = None) -> Badge:
-    """The badge of a metric; one that says `unknown` where there is no analysis, or where the figure is not known."""
+    """Return the badge of a metric; a badge with `unknown` without an analysis, or if the figure is unknown."""
     usual = {
         Metric.AVERAGE: "CRAP average",
         Metric.TOTAL: "CRAP total",
@@ -85,9 +89,9 @@ def badge(metric: Metric, figures: BadgeFigures | None, label: str | None = None
 
 
 GRADES = ((0.0, "A", GOOD), (1.0, "B", GOOD), (2.5, "C", FAIR), (5.0, "D", POOR), (10.0, "E", BAD), (100.0, "F", BAD))
-"""The highest share of functions over the threshold, in per cent, with which a project has a grade.
+"""The highest share of functions over the threshold, in per cent, for each grade.
 
-crap4j takes a project for crappy where it is more than 5 % (A. Savoia and B. Evans, 2007).
+crap4j takes a project for crappy if the share is more than 5 % (A. Savoia and B. Evans, 2007).
 """
 
 
@@ -104,12 +108,21 @@ def _grade(summary: Summary) -> tuple[str, str] | None:
     return next((letter, colour) for most, letter, colour in GRADES if share <= most)
 
 
+def _known(figures: BadgeFigures) -> tuple[str, str] | None:
+    """Return `unknown` if no function was measured: zero functions over the threshold would be a wrong answer."""
+    return (UNKNOWN, NEUTRAL) if figures.unmeasured and not figures.summary.total_funcs else None
+
+
 def _average(figures: BadgeFigures) -> tuple[str, str]:
+    if (unknown := _known(figures)) is not None:
+        return unknown
     value = figures.summary.average
     return f"{value:.1f}", _by(value, (5.0, GOOD), (15.0, FAIR), (figures.threshold, POOR))
 
 
 def _exceeded(figures: BadgeFigures) -> tuple[str, str]:
+    if (unknown := _known(figures)) is not None:
+        return unknown
     found = _grade(figures.summary)
     return f"{figures.summary.exceeded:,}", found[1] if found else NEUTRAL
 
@@ -125,9 +138,9 @@ def _coverage(figures: BadgeFigures) -> tuple[str, str]:
 
 _VALUES: Mapping[Metric, Callable[[BadgeFigures], tuple[str, str]]] = {
     Metric.AVERAGE: _average,
-    Metric.TOTAL: lambda figures: (f"{figures.summary.combined:,.0f}", PLAIN),
+    Metric.TOTAL: lambda figures: _known(figures) or (f"{figures.summary.combined:,.0f}", PLAIN),
     Metric.EXCEEDED: _exceeded,
-    Metric.FUNCTIONS: lambda figures: (f"{figures.summary.total_funcs:,}", PLAIN),
+    Metric.FUNCTIONS: lambda figures: (f"{figures.summary.total_funcs + figures.unmeasured:,}", PLAIN),
     Metric.COVERAGE: _coverage,
     Metric.GRADE: lambda figures: _grade(figures.summary) or (UNKNOWN, NEUTRAL),
 }

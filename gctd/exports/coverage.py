@@ -24,7 +24,7 @@ class Coverages:
         self._one = asyncio.Lock()
 
     async def of(self, digest: str) -> float | None:
-        """Statements that the tests reached, in per cent, as `go tool cover -func` sums them up; None where there are none.
+        """Return the covered statements in per cent, as `go tool cover -func` sums them up; None for an empty profile.
 
         Raises BlobMissing, Unavailable, ProfileTooLarge.
         """
@@ -40,7 +40,7 @@ class Coverages:
 
 
 def statements_covered(profile: bytes) -> float | None:
-    """As `Coverages.of`, of the bytes of a profile. Raises ProfileTooLarge."""
+    """Return the percentage as `Coverages.of` does, for the bytes of a profile. Raises ProfileTooLarge."""
     limits = EngineLimits()
     parsed = parse_profile(io.BytesIO(profile), max_bytes=limits.profile_bytes, max_blocks=limits.profile_blocks)
     found = count(block for path in parsed.paths() for block in parsed.blocks_of(path))

@@ -12,7 +12,7 @@ from httpkit.messages.fields import member, message
 
 @message
 class FunctionRow:
-    """A function; coverage in per cent, empty where it is not known."""
+    """A function. Coverages are in per cent, empty if unknown."""
 
     file: str = member(description="relative to the project")
     line: int = member()
@@ -23,8 +23,10 @@ class FunctionRow:
     cyclomatic: int = member()
     coverage: float | None = member(description="of blocks")
     stmt_coverage: float | None = member(description="of statements, as `go tool cover -func` counts")
-    exceeded: bool = member(description="whether the value is over the project's threshold")
-    coverage_needed: float | None = member(description="with which it would not be; empty where no coverage is enough")
+    exceeded: bool | None = member(description="whether the value is over the project's threshold; empty: not measured")
+    coverage_needed: float | None = member(description="least coverage within the threshold; empty if none is enough")
+    state: str = member(description="state of the measurement")
+    reason: str = member(description="cause of the state")
 
 
 def functions_csv(entries: Sequence[FunctionEntry], threshold: float) -> bytes:
@@ -44,6 +46,9 @@ def _row(entry: FunctionEntry, threshold: float) -> FunctionRow:
         cyclomatic=entry.cyclomatic,
         coverage=entry.coverage,
         stmt_coverage=entry.stmt_coverage,
-        exceeded=entry.crap > threshold,
+        exceeded=entry.crap > threshold if entry.state.known else None,
         coverage_needed=coverage_needed(entry.cyclomatic, threshold),
+        state=entry.state.value,
+        # A spreadsheet would take a text that begins so for a formula.
+        reason=f"'{entry.reason}" if entry.reason.startswith(("=", "+", "-", "@")) else entry.reason,
     )

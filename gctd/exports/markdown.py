@@ -1,4 +1,4 @@
-"""An analysis as a comment for a pull request (GitHub Flavored Markdown): what changed, what the gate says, what is risky."""
+"""An analysis as a comment for a pull request (GitHub Flavored Markdown): the changes, the judgement, the risky functions."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 import attrs
 
 from gctd.domain.options import threshold_of
-from gctd.engines.comparison import Comparison, Status
-from gctd.engines.gate import Check, CheckName, GateLimits, Verdict
+from gctd.domain.verdict import Result, Rules
+from gctd.engines.changes.comparison import Comparison, Status
+from gctd.engines.changes.gate import Check, CheckName, Verdict
 from gctd.engines.report import FunctionEntry
 from gctd.readmodel.views import AnalysisView
 
@@ -25,10 +26,11 @@ Link = Callable[[FunctionEntry], str | None]
 
 @attrs.frozen(kw_only=True)
 class Comment:
-    """What a comment says: an analysis with its functions, the worst first, and what it is compared with, where there is such.
+    """Content of a comment: an analysis with its functions, the worst first, and the analysis before it, if one exists.
 
-    `breaks` are the parts of the measuring that differ, with their old and new values; `link` gives the address of a function's
-    source, where it is known; `limits` and `verdict` where a gate has judged.
+    `breaks` are the differences in the way of measuring, with their old and new values. `link` returns the address of a
+    function's source, if it is known. `limits`, `verdict` and `result` are set after a judgement. `reason` is set if the result
+    is unknown.
     """
 
     after: AnalysisView
@@ -37,11 +39,13 @@ class Comment:
     changes: Comparison | None = None
     breaks: Sequence[tuple[str, str, str]] = ()
     link: Link = lambda _: None
-    limits: GateLimits | None = None
+    limits: Rules | None = None
     verdict: Verdict | None = None
+    result: Result | None = None
+    reason: str = ""
 
     def markdown(self) -> str:
-        """The text. Its first line tells the comments of different projects apart, for who replaces the one from before."""
+        """Return the text. Its first line identifies the project, so that a bot can replace its previous comment."""
         parts = [
             f"<!-- gctd {self.after.analysis_id} -->",
             f"### {self._heading()}",
@@ -55,25 +59,32 @@ class Comment:
         ]
         return "\n\n".join(parts) + "\n"
 
+    @property
+    def _said(self) -> Result | None:
+        return self.result or (self.verdict.result if self.verdict else None)
+
     def _heading(self) -> str:
         project = "" if self.after.project == "." else f" of {code(self.after.project)}"
-        mark = "" if self.verdict is None else "✅ " if self.verdict.passed else "❌ "
+        mark = _SIGNS[self._said]
         return f"{mark}CRAP{project} at {code(self.after.commit_sha[:12])}"
 
     def _gate(self) -> Iterator[str]:
         if self.verdict is None or self.limits is None:
             return
+        if self._said is Result.UNKNOWN:
+            yield f"**It is not known whether the gate is passed:** {plain(self.reason)}."
+            return
         checks = self.verdict.checks
         failed = sum(check.passed is False for check in checks)
         said = f"**The gate is not passed: {failed} of {len(checks)} checks failed.**"
-        yield "The gate is passed." if self.verdict.passed else said
+        yield "The gate is passed." if self._said is Result.PASSED else said
         if checks:
             rows = [(_MARKS[check.passed], says(check, self.limits), value_of(check), f"{check.limit:g}") for check in checks]
             yield table(("", "Check", "Found", "Limit"), rows, numbers=(2, 3))
 
     def _figures(self) -> Iterator[str]:
-        new = self.after.summary
-        old = self.before.summary if self.before else None
+        new = self.after.known or self.after.summary
+        old = (self.before.known or self.before.summary) if self.before else None
         over = f"Over {threshold_of(self.after.flags):g}"
         if old is None:
             figures = [("Functions", f"{new.total_funcs}"), (over, f"{new.exceeded}"), ("Average", f"{new.average:.2f}")]
@@ -89,7 +100,7 @@ class Comment:
 
     def _notes(self) -> Iterator[str]:
         if self.before is None:
-            yield "There is no analysis before this one to compare with."
+            yield "There is no analysis of another commit to compare with."
         if self.breaks:
             listed = ", ".join(f"{what} {code(old or 'none')} → {code(new or 'none')}" for what, old, new in self.breaks)
             yield f"> Measured otherwise than before: {listed}. A difference of the numbers need not be the code's."
@@ -118,7 +129,7 @@ class Comment:
 
     def _worst(self) -> Iterator[str]:
         threshold = threshold_of(self.after.flags)
-        worst = [entry for entry in self.entries if entry.crap > threshold][:ROWS]
+        worst = [entry for entry in self.entries if entry.risky(threshold)][:ROWS]
         if worst:
             rows = [
                 (
@@ -130,14 +141,19 @@ class Comment:
                 for entry in worst
             ]
             text = table(("Function", "CRAP", "Complexity", "Coverage"), rows, numbers=(1, 2, 3))
-            yield _folded(f"{self.after.summary.exceeded} over {threshold:g}, the worst first", text)
+            yield _folded(f"{self.after.risky} over {threshold:g}, the worst first", text)
 
     def _gaps(self) -> Iterator[str]:
+        known = self.after.known
+        unmeasured = self.after.summary.total_funcs - known.total_funcs if known else 0
+        if unmeasured:
+            states = ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in (self.after.states or {}).items())
+            yield f"{unmeasured} functions are not measured and not in these figures ({states})."
         if self.after.uncovered:
             rows = [(code(package.path), plain(package.reason)) for package in self.after.uncovered[:ROWS]]
             more = len(self.after.uncovered) - len(rows)
             text = table(("Package", "Without coverage"), [*rows, *([(f"{more} more", "")] if more > 0 else [])])
-            yield _folded(f"{len(self.after.uncovered)} packages without coverage: their functions count as not covered", text)
+            yield _folded(f"{len(self.after.uncovered)} packages without coverage", text)
 
     def _made_by(self) -> str:
         one = self.after
@@ -154,27 +170,29 @@ def _change(name: str, was: float, now: float, places: int) -> tuple[str, str, s
     return name, f"{was:.{places}f}", f"{now:.{places}f}", f"{now - was:+.{places}f}" if now != was else ""
 
 
+_SIGNS = {None: "", Result.PASSED: "✅ ", Result.FAILED: "❌ ", Result.UNKNOWN: "❔ "}
 _MARKS = {True: "✅", False: "❌", None: "n/a"}
 
 
-def says(check: Check, limits: GateLimits) -> str:
-    """What a check looks at, in words."""
-    risky = f"over {limits.threshold:g}"
+def says(check: Check, limits: Rules) -> str:
+    """Describe the subject of a check in words."""
+    over = f"CRAP over {limits.threshold:g}"
     return {
         CheckName.MAX_CRAP: "highest CRAP value of a function",
-        CheckName.MAX_EXCEEDED: f"functions {risky}",
+        CheckName.MAX_EXCEEDED: f"risky functions ({over})",
         CheckName.MAX_AVERAGE: "average CRAP value",
         CheckName.MIN_COVERAGE: "covered statements, at least",
         CheckName.MAX_UNCOVERED: "packages without coverage",
-        CheckName.MAX_NEW: f"new functions {risky}",
-        CheckName.MAX_WORSE: f"functions that are worse and {risky}" if limits.worse == "risky" else "functions that are worse",
+        CheckName.MAX_NEW: f"new risky functions ({over})",
+        CheckName.MEASURED: "functions that are not measured any more",
+        CheckName.MAX_WORSE: f"functions that are worse{f' and risky ({over})' if limits.worse == 'risky' else ''}",
     }[check.name]
 
 
 def value_of(check: Check) -> str:
-    """What was found, as a text."""
+    """Return the value of a check as a text."""
     if check.value is None:
-        return "not known" if check.passed is False else "nothing to compare with"
+        return "not known" if check.name is CheckName.MIN_COVERAGE else "nothing to compare with"
     return f"{check.value:.2f}".rstrip("0").rstrip(".")
 
 
@@ -185,7 +203,7 @@ def table(titles: Sequence[str], rows: Iterable[Sequence[str]], *, numbers: Sequ
 
 
 def code(text: str) -> str:
-    """A code span that holds the text as it is, also in a table, whatever is in it."""
+    """Return a code span with the unchanged text, also for tables, and for any text."""
     shown = _UNSAFE.sub("\ufffd", text).replace("|", "\\|")
     fence = "`" * (max((len(run) for run in re.findall("`+", shown)), default=0) + 1)
     space = " " if shown.startswith("`") or shown.endswith("`") or not shown.strip() else ""
@@ -193,7 +211,7 @@ def code(text: str) -> str:
 
 
 def plain(text: str) -> str:
-    """Text in which nothing is markup, a mention or a link."""
+    """Return text without markup, mentions and links."""
     return re.sub(r"([\\`*_{}\[\]()#+!|<>~@&:.-])", lambda match: f"&#{ord(match[1])};", _UNSAFE.sub(" ", text))
 
 

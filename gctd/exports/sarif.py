@@ -1,6 +1,6 @@
-"""An analysis in SARIF 2.1.0 (OASIS), as code hosts take it: what is risky, and what the numbers do not say.
+"""An analysis in SARIF 2.1.0 (OASIS), as code hosts take it: the risky functions, and the gaps of the numbers.
 
-Sections in the text are those of the standard.
+Section numbers refer to the standard.
 """
 
 from __future__ import annotations
@@ -24,6 +24,9 @@ VERSION = "2.1.0"
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 MOST = 25_000
 """Results in one file: what GitHub's code scanning takes; the worst come first."""
+
+NOTES = 1_000
+"""Limit of the functions with unknown coverage that are listed one by one."""
 
 _ROOT = "SRCROOT"
 _RISKY, _COVERABLE, _UNCOVERED, _LEFT_OUT = "crap/too-complex", "crap/too-little-coverage", "coverage/none", "analysis/left-out"
@@ -49,7 +52,7 @@ _RULES: Sequence[dict[str, Any]] = (
         "name": "PackageWithoutCoverage",
         "shortDescription": {"text": "No coverage of the package is known."},
         "fullDescription": {
-            "text": "Its tests failed, could not be built, or there are none; its functions count as not covered."
+            "text": "Its tests failed, could not be built, or there are none. Its functions have a state with the reason."
         },
         "help": {"text": "Read the log of the attempt to see why."},
         "defaultConfiguration": {"level": "note"},
@@ -69,7 +72,7 @@ _INDEX = {rule["id"]: index for index, rule in enumerate(_RULES)}
 def sarif(analysis: AnalysisView, report: Report, *, version: str) -> bytes:
     """The SARIF file of an analysis; `version` is this program's. Paths are relative to the root of the repository."""
     threshold = threshold_of(analysis.flags)
-    over = [entry for entry in report.entries if entry.crap > threshold]
+    over = [entry for entry in report.entries if entry.risky(threshold)]
     results = [*_results(analysis, over[:MOST], _ordinals(report.entries), threshold), *_packages(analysis)][:MOST]
     notes = [
         {
@@ -79,12 +82,23 @@ def sarif(analysis: AnalysisView, report: Report, *, version: str) -> bytes:
         }
         for warning in report.warnings
     ]
+    unmeasured = [entry for entry in report.entries if entry.crap > threshold and not entry.state.known]
+    notes += [
+        {
+            "level": "note",
+            "message": {"text": f"{one.file}:{one.line} {one.function} is not measured ({one.state.value}): {one.reason}"},
+            "associatedRule": {"id": _LEFT_OUT, "index": _INDEX[_LEFT_OUT]},
+        }
+        for one in unmeasured[:NOTES]
+    ]
+    if len(unmeasured) > NOTES:
+        notes.append({"level": "note", "message": {"text": f"{len(unmeasured) - NOTES} more functions are not measured"}})
     if len(over) > MOST:
         notes.append({"level": "note", "message": {"text": f"{len(over) - MOST} more functions are over {threshold:g}"}})
     driver = {"name": "gctd", "version": version, "rules": _RULES}
     run: dict[str, Any] = {
         "tool": {"driver": driver},
-        # 3.17.3: what tells the runs of one project from those of another in the same repository.
+        # 3.17.3: the id separates the runs of one project from the runs of others in the same repository.
         "automationDetails": {"id": f"gctd/{'' if analysis.project == '.' else analysis.project + '/'}"},
         "invocations": [{"executionSuccessful": True, "toolExecutionNotifications": notes}],
         "versionControlProvenance": [
@@ -107,7 +121,8 @@ def sarif(analysis: AnalysisView, report: Report, *, version: str) -> bytes:
             "threshold": threshold,
             "average": analysis.summary.average,
             "combined": analysis.summary.combined,
-            "exceeded": analysis.summary.exceeded,
+            "exceeded": analysis.risky,
+            "states": analysis.states,
             "totalFuncs": analysis.summary.total_funcs,
         },
     }
@@ -119,7 +134,10 @@ def _key(entry: FunctionEntry) -> tuple[str, str, str, str]:
 
 
 def _ordinals(entries: Sequence[FunctionEntry]) -> Mapping[tuple[str, int, str], int]:
-    """By file, line and function: the how manieth of its name in its file it is (`init` and `_` may stand there often)."""
+    """Return by file, line and function its number among the functions of its name in its file.
+
+    `init` and `_` may occur several times.
+    """
     seen: Counter[tuple[str, str, str, str]] = Counter()
     found = {}
     for entry in sorted(entries, key=lambda entry: (entry.file, entry.line)):

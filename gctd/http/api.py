@@ -9,14 +9,14 @@ import attrs
 from aiohttp import web
 
 from gctd.http import event_log as eventlog
-from gctd.http import repos, workers
-from gctd.http.bodies import RepoBody, TaskBody
-from gctd.http.projects import badges, exports, gate, history, rescoring, updates
+from gctd.http import hooks, repos, workers
+from gctd.http.bodies import ProgressBody, RepoBody, TaskBody
+from gctd.http.projects import badges, coverage, exports, gate, history, rescoring, updates
 from gctd.http.projects import config as repo_config
 from gctd.http.services import Services
 from gctd.http.tasks import attempts
 from gctd.http.tasks import routes as tasks
-from httpkit.messages.fields import member, message
+from httpkit.messages.fields import UNSET, Unset, member, message
 from httpkit.routes import Call, Nothing, Route
 from httpkit.static.pages import Pages
 from servicekit.status_route import projections_route
@@ -24,11 +24,12 @@ from servicekit.status_route import projections_route
 
 @message
 class StageBody:
-    """A running attempt entered a stage."""
+    """A running attempt entered a stage, or its tests progressed."""
 
     id: str = member(description="the task")
     attempt: int = member()
     stage: str = member(description="clone, modules, test, analyse or store")
+    progress: ProgressBody | Unset = member(default=UNSET, description="of tests, as far as it is known")
     at: str = member(description="RFC 3339, UTC")
 
 
@@ -39,12 +40,12 @@ class LogStoredBody:
     id: str = member(description="the task")
     attempt: int = member()
     size: int = member(description="bytes")
-    cut: int = member(description="bytes that were left out of its middle; 0 where it is whole")
+    cut: int = member(description="bytes that were left out of its middle; 0 if it is complete")
     at: str = member(description="RFC 3339, UTC")
 
 
 async def follow_events(request: Nothing, call: Call[Services]) -> web.StreamResponse:  # noqa: ARG001
-    """What happens, as it happens. `Last-Event-ID` resumes after an event: each one once, in order."""
+    """Stream the events of the tracker. `Last-Event-ID` resumes after an event: each event is sent once, in order."""
     return await call.services.side.hub.stream(call.http)
 
 
@@ -58,10 +59,12 @@ TABLE: tuple[Route[Services], ...] = (
     *rescoring.ROUTES,
     *history.ROUTES,
     *gate.ROUTES,
+    *coverage.ROUTES,
     *exports.ROUTES,
     *badges.ROUTES,
     *repo_config.ROUTES,
     *workers.ROUTES,
+    *hooks.ROUTES,
     *eventlog.ROUTES,
     projections_route("/api/projections"),
     Route("GET", "/api/sse", follow_events, summary="Follow the events", tags=("events",), events=_EVENTS),
@@ -69,7 +72,7 @@ TABLE: tuple[Route[Services], ...] = (
 
 
 def table(*, public_badges: bool) -> tuple[Route[Services], ...]:
-    """The routes; badges without the token where they are public."""
+    """Return the routes. Public badges need no token."""
     return tuple(attrs.evolve(route, open=True) if public_badges and route in badges.ROUTES else route for route in TABLE)
 
 
@@ -81,7 +84,7 @@ SCREENS = (
 
 
 def pages() -> Pages:
-    """The dashboard; where it was not built, a plain page that says so."""
+    """Return the dashboard; if it was not built, a plain page with a note."""
     if files("gctd.http").joinpath("dashboard", "index.html").is_file():
-        return Pages("gctd.http", "dashboard", paths=SCREENS)
-    return Pages("gctd.http", "page", prefix="/plain/", paths=SCREENS)
+        return Pages("gctd.http", "dashboard", paths=SCREENS, answers_all=True)
+    return Pages("gctd.http", "page", prefix="/plain/", paths=SCREENS, answers_all=True)

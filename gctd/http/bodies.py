@@ -1,4 +1,4 @@
-"""What the tracker's API answers with: the resources of the specification, section 2, and what we add to them."""
+"""The bodies of the answers of the tracker's API (docs/reference/api.md)."""
 
 from __future__ import annotations
 
@@ -9,14 +9,30 @@ from typing import Any
 from gctd.control.heartbeat import Heartbeat, WorkerStatus
 from gctd.domain.analysis import Metadata, PackageProblem, Summary
 from gctd.domain.project import Project
+from gctd.domain.task import Progress
+from gctd.readmodel.attempts import progress_of
 from gctd.readmodel.views import AnalysisView, RepoView, TaskView, WorkerView
 from httpkit.messages.fields import UNSET, Unset, member, message
 from projections.model import timestamp_text
 
 
 @message
+class ProgressBody:
+    """Progress of the tests of a running attempt."""
+
+    done: int = member(description="packages whose tests have ended")
+    total: int = member(description="packages")
+    running: tuple[str, ...] = member(description="packages whose tests run")
+
+    @classmethod
+    def of(cls, progress: Progress) -> ProgressBody:
+        """Return the body of a progress."""
+        return cls(done=progress.done, total=progress.total, running=progress.running)
+
+
+@message
 class TaskBody:
-    """A task. `analysis_id` is there once it is completed."""
+    """A task. `analysis_id` is present once it is completed."""
 
     id: str = member(description="`task-` and digits")
     repo_url: str = member()
@@ -32,14 +48,18 @@ class TaskBody:
     hidden: bool = member()
     worker: str = member(description="the worker of the last attempt; empty before the first")
     stage: str = member(description="stage of the attempt under way: clone, modules, test, analyse, store")
-    reason: str = member(description="why the last attempt, or the task, ended without a result")
+    reason: str = member(
+        description="why the last attempt, or the task, ended without a result; or the capability that no worker has"
+    )
+    progress: ProgressBody | Unset = member(default=UNSET, description="while tests run, as far as it is known")
     analysis_id: str | Unset = member(default=UNSET)
-    commit_sha: str | Unset = member(default=UNSET, description="the commit, where the task is bound to one")
+    commit_sha: str | Unset = member(default=UNSET, description="the commit, if the task is bound to one")
     rescored_from: str | Unset = member(default=UNSET, description="the task whose coverage profile is scored again")
 
     @classmethod
     def of(cls, task: TaskView) -> TaskBody:
         """The task of a row."""
+        progress = progress_of(task.attempts) if task.status == "running" else None
         return cls(
             id=task.id,
             repo_url=task.repo_url,
@@ -56,6 +76,7 @@ class TaskBody:
             worker=task.worker,
             stage=task.stage,
             reason=task.reason,
+            progress=UNSET if progress is None else ProgressBody.of(progress),
             analysis_id=task.analysis_id or UNSET,
             commit_sha=task.commit_sha or UNSET,
             rescored_from=task.rescored_from or UNSET,
@@ -64,19 +85,19 @@ class TaskBody:
 
 @message
 class ProfileBody:
-    """What a discovery found."""
+    """Result of a discovery."""
 
     projects: tuple[Project, ...] = member()
 
 
 @message
 class RepoBody:
-    """A repository; its members are capitalised as in the specification."""
+    """A repository. Clients rely on the capital letters of some members."""
 
     ID: str = member()
     URL: str = member()
-    Status: str = member(description="registering, ready or error")
-    StatusReason: str = member(description="set where Status is error, or where an attempt failed")
+    Status: str = member(description="registering, ready or error; in the event stream also removed")
+    StatusReason: str = member(description="set if Status is error, or if an attempt failed")
     CommitSHA: str = member()
     DefaultRef: str = member()
     ProfiledAt: str | None = member()
@@ -99,7 +120,7 @@ class RepoBody:
 
 @message
 class RepoInfoBody:
-    """Which repository was analysed, at which commit."""
+    """The analysed repository, and its commit."""
 
     url: str = member()
     ref: str = member()
@@ -109,37 +130,42 @@ class RepoInfoBody:
 
 @message
 class AnalysisBody:
-    """The result of a task: what the engine found, and what made it."""
+    """The result of a task: the findings of the engine, and their origin."""
 
     id: str = member(description="the same for every analysis of a project")
     repo_id: str = member()
     project: str = member()
     task_id: str = member()
     repo_info: RepoInfoBody = member()
-    summary: Summary = member()
+    summary: Summary = member(description="of all functions")
+    measured: Summary | None = member(description="of the functions with known coverage; null if the engine does not report it")
+    states: dict[str, int] | None = member(description="number of functions by state; null if the engine does not report them")
     engine: str = member()
     engine_version: str = member()
     crap_version: str = member()
     go_version: str = member()
+    platform: str = member(description="platform of the build, as linux/amd64; empty if unknown")
+    coverage_source: str = member(description="tests: a worker ran them; upload: the coverage profile was made elsewhere")
     flags: tuple[str, ...] = member(description="flags of the test run")
     profile_digest: str | None = member(description="SHA-256 of the coverage profile")
     profile_path: str | None = member()
-    sandbox: str = member(description="what confined the tests: bubblewrap, namespaces or none; empty where that is not known")
+    sandbox: str = member(description="confinement of the tests: bubblewrap, namespaces or none; empty if unknown")
     uncovered: tuple[PackageProblem, ...] = member(description="packages without coverage, and why")
     analyzed_at: str = member(description="RFC 3339, UTC")
     duration_ms: int = member()
-    rescored_from: str | None = member(description="the task that ran the tests, where they were not run for this analysis")
+    rescored_from: str | None = member(description="the task that ran the tests, if they were not run for this analysis")
     source: str | Unset | None = member(
         default=UNSET,
-        description="where a file is shown, with `{path}` (percent-encoded) and `{line}`; null: not known; not in lists",
+        description="address of a file's page, with `{path}` (percent-encoded) and `{line}`; null if unknown. Not in lists",
     )
     entries: Any | Unset = member(default=UNSET, description="functions, highest score first; not in lists")
     raw_output: Any | Unset = member(default=UNSET, description="the report in go-crap's own form; not in lists")
     warnings: Any | Unset = member(default=UNSET, description="files that were left out, and why; not in lists")
+    excluded: Any | Unset = member(default=UNSET, description="functions and files that a rule leaves out; not in lists")
 
     @classmethod
     def of(cls, analysis: AnalysisView, parts: Mapping[str, Any] | None = None) -> AnalysisBody:
-        """The analysis of a row; `parts` are source, entries, raw_output and warnings, where they are wanted."""
+        """Return the analysis of a row. `parts` are source, entries, raw_output, warnings and excluded, if they are requested."""
         return cls(
             id=analysis.analysis_id,
             repo_id=analysis.repo_id,
@@ -149,10 +175,14 @@ class AnalysisBody:
                 url=analysis.repo_url, ref=analysis.ref, commit_sha=analysis.commit_sha, metadata=analysis.metadata
             ),
             summary=analysis.summary,
+            measured=analysis.known,
+            states=analysis.states,
             engine=analysis.engine,
             engine_version=analysis.engine_version,
             crap_version=analysis.crap_version,
             go_version=analysis.go_version,
+            platform=analysis.platform,
+            coverage_source=analysis.source,
             flags=analysis.flags,
             profile_digest=analysis.profile_digest,
             profile_path=analysis.profile_path,
@@ -167,7 +197,7 @@ class AnalysisBody:
 
 @message
 class WorkerBody:
-    """A worker. What it says of itself is null, or empty, where it is gone."""
+    """A worker. The fields that it reports are null, or empty, if it is gone."""
 
     id: str = member()
     host: str = member()
@@ -175,18 +205,21 @@ class WorkerBody:
     cpu: float | None = member(description="cores used lately, with all descendants: 1.5 is one and a half")
     memory: int | None = member(description="resident bytes, with all descendants")
     status: WorkerStatus = member(description="paused also while jobs from before the pause run; gone: not heard of, or ended")
-    tasks: tuple[str, ...] = member(description="what it works on: tasks, and repositories whose projects it looks for")
-    concurrency: int | None = member(description="jobs that it does at a time")
+    tasks: tuple[str, ...] = member(description="its jobs: ids of tasks, and of repositories whose projects it looks for")
+    concurrency: int | None = member(description="scans that it does at a time")
+    fast_concurrency: int | None = member(description="short jobs that it does at a time, in addition to scans")
     version: str = member(description="of gctd")
     engines: dict[str, str] = member(description="the engines that it has, with their versions")
     go_version: str = member()
+    fetches_go: bool = member(description="it downloads the official toolchain if a module asks for a newer one")
+    platform: str = member(description="operating system and architecture, as linux/amd64; empty if not known")
     sandbox: str = member(description="how it confines the code of repositories")
     started_at: str = member()
     heard_at: str | None = member(description="when it was heard of last, by the broker's clock")
 
     @classmethod
     def of(cls, worker: WorkerView, beat: tuple[Heartbeat, datetime] | None) -> WorkerBody:
-        """The worker of a row, with what it says of itself, and when it did, where it is present."""
+        """Return the worker of a row. `beat` is its own report, and the time of the report, if the worker is present."""
         here, at = beat if beat is not None and beat[0].session == worker.session else (None, None)
         status = WorkerStatus.GONE if here is None else here.state
         return cls(
@@ -198,9 +231,12 @@ class WorkerBody:
             status=WorkerStatus.PAUSED if worker.paused and status in {WorkerStatus.IDLE, WorkerStatus.BUSY} else status,
             tasks=here.tasks if here else (),
             concurrency=here.concurrency if here else None,
+            fast_concurrency=here.fast if here else None,
             version=here.version if here else "",
             engines=here.engines if here else {},
             go_version=here.go_version if here else "",
+            fetches_go=here.fetches_go if here else False,
+            platform=here.platform if here else "",
             sandbox=here.sandbox if here else "",
             started_at=worker.started_at,
             heard_at=timestamp_text(at) if at else None,

@@ -29,13 +29,17 @@ _TYPE = Rule(pattern="^[A-Za-z]{1,64}$")
 class EventCategory(StrEnum):
     """Kinds of aggregates."""
 
+    DELIVERY = "delivery"
     REPO = "repo"
     TASK = "task"
+    TOKEN = "token"  # noqa: S105 - the name of a kind
+    VERDICT = "verdict"
+    SCHEDULE = "schedule"
     WORKER = "worker"
 
 
 class SearchOrder(StrEnum):
-    """Which event comes first."""
+    """Order of events."""
 
     NEWEST = "newest"
     OLDEST = "oldest"
@@ -43,7 +47,7 @@ class SearchOrder(StrEnum):
 
 @message
 class SearchLog:
-    """Which events to list; those that keep to everything that is given."""
+    """Filter of a list of events. An event has to match all given values."""
 
     category: EventCategory | None = query(default=None, description="only of aggregates of this kind")
     aggregate: str | None = query(default=None, schema=formats.AGGREGATE, pattern=formats.AGGREGATE["pattern"])
@@ -52,10 +56,10 @@ class SearchLog:
     )
     text: str = query(default="", max_length=200, description="only with this text in their subject, type or JSON")
     from_: int = query(default=1, name="from", ge=1, le=LAST, description="the first sequence")
-    to: int | None = query(default=None, ge=1, le=LAST, description="the last sequence; that of the log")
+    to: int | None = query(default=None, ge=1, le=LAST, description="the last sequence; default: the end of the log")
     order: SearchOrder = query(default=SearchOrder.NEWEST)
     limit: int = query(default=100, ge=1, le=PAGE, description="a page ends behind the commit with which it is reached")
-    cursor: str | None = query(default=None, schema=formats.SEQUENCE, description="goes on after the page before")
+    cursor: str | None = query(default=None, schema=formats.SEQUENCE, description="cursor from the `Link` of the previous page")
 
 
 @message
@@ -65,23 +69,26 @@ class StateAt:
     aggregate: str = query(
         schema=formats.AGGREGATE, pattern=formats.AGGREGATE["pattern"], example="gctd.task.task-1763635200000000001"
     )
-    at: int | None = query(default=None, ge=1, le=LAST, description="a sequence of the log; its last")
+    at: int | None = query(default=None, ge=1, le=LAST, description="a sequence of the log; default: its last")
 
 
 @message
 class RecordBody:
-    """An event as it is stored."""
+    """A stored event."""
 
-    position: str = member(description="sequence, and behind a dot the place in its commit where that has several: `17`, `17.2`")
+    position: str = member(description="sequence, and a dot and the place in its commit if that has several: `17`, `17.2`")
     sequence: int = member()
     aggregate: str = member(description="`gctd.<kind>.<id>`")
-    type: str | None = member(description="null where the commit cannot be read")
+    type: str | None = member(description="null if the commit cannot be read")
     version: int | None = member(description="of the type")
     at: str | None = member(description="RFC 3339, UTC")
     data: Any = member()
     commit: str | None = member()
     correlation: str | None = member(description="the request that it began with")
-    causation: str | None = member(description="the commit that led to it")
+    causation: str | None = member(description="the commit that caused it")
+    actor: str | None = member(
+        description="the caller: `token:<id>:<name>`, `worker:<id>`, `operator:<user>`, `local`; null: the service itself"
+    )
     problem: str | None = member(description="why it cannot be read")
 
     @classmethod
@@ -98,13 +105,14 @@ class RecordBody:
             commit=record.commit,
             correlation=record.context.correlation,
             causation=record.context.causation,
+            actor=record.context.actor,
             problem=record.problem,
         )
 
 
 @message
 class LogPage:
-    """Events of a part of the log; there is another page where `Link` names one, also where this one is empty."""
+    """Events of a part of the log. Another page exists if `Link` names one, even if this page is empty."""
 
     first: int = member(name="from", description="first sequence that was looked at")
     last: int = member(name="to", description="last sequence that was looked at")
@@ -114,7 +122,7 @@ class LogPage:
 
 @message
 class StateDocument:
-    """An aggregate after a commit, and what that commit brought."""
+    """An aggregate after a commit, and the events of that commit."""
 
     aggregate: str = member()
     sequence: int = member(description="of the commit")
@@ -148,7 +156,7 @@ async def search_log(request: SearchLog, call: Call[Services]) -> Answer[LogPage
 
 
 async def state_at(request: StateAt, call: Call[Services]) -> StateDocument:
-    """How an aggregate was at a sequence of the log: its last commit up to there, with its state and its events."""
+    """Return an aggregate at a sequence of the log: its last commit up to there, with its state and its events."""
     reader = call.services.reader
     if request.at is not None:
         await reader.require(request.at)

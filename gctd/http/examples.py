@@ -1,4 +1,4 @@
-"""Answers as they look, for the API's description: by the names of the handlers that give them."""
+"""Example answers for the API's description, by the names of their handlers."""
 
 from __future__ import annotations
 
@@ -32,6 +32,7 @@ _QUEUED = {name: value for name, value in _TASK.items() if name != "analysis_id"
     "updated_at": "2026-11-20T14:55:54.976933Z",
 }
 _SUMMARY = {"average": 2.074, "combined": 4.148, "exceeded": 0, "total_funcs": 2}
+_STATES = {"measured": _SUMMARY, "states": {"measured": 2}}
 _ANALYSIS = {
     "id": "5f96c0f1da0d10873a959c573bb8deeb",
     "repo_id": "398ef2a691efa94fe9e86414598dc882",
@@ -47,6 +48,8 @@ _ANALYSIS = {
     "engine_version": "1.0.0",
     "crap_version": "v0.5.1",
     "go_version": "go1.26.8",
+    "platform": "linux/amd64",
+    "coverage_source": "tests",
     "flags": ["-vet=off", "GOWORK=off"],
     "profile_digest": "664f602ca0a58d27a8242c13938146f5a947510b216b29c1935708175ccde3b0",
     "profile_path": "coverage/398ef2a691efa94fe9e86414598dc882/./a861998724c19fc67fe14930d405374994faf266.out",
@@ -55,7 +58,7 @@ _ANALYSIS = {
     "analyzed_at": "2026-11-20T14:57:37.219958Z",
     "duration_ms": 4765,
     "rescored_from": None,
-} | {"summary": _SUMMARY}
+} | {"summary": _SUMMARY, **_STATES}
 _WHOLE_ANALYSIS = _ANALYSIS | {
     "source": "https://github.com/example/sums/blob/a861998724c19fc67fe14930d405374994faf266/{path}#L{line}",
     "entries": [
@@ -72,6 +75,8 @@ _WHOLE_ANALYSIS = _ANALYSIS | {
             "package": "sums",
             "receiver": "",
             "stmt_coverage": 66.667,
+            "state": "measured",
+            "reason": "",
         }
     ],
     "raw_output": {
@@ -148,14 +153,18 @@ _NEW = {
     "sandbox": "bubblewrap",
     "analyzed_at": "2026-11-20T14:57:37.219958Z",
     "duration_ms": 4765,
-} | {"summary": _SUMMARY}
+} | {"summary": _SUMMARY, **_STATES}
 _OLD = _NEW | {
     "task_id": "task-1795186554976648438",
     "commit_sha": "f0f651bfacd0c04c8893fa7b47656957db88ceee",
     "summary": {"average": 1.0, "combined": 1.0, "exceeded": 0, "total_funcs": 1},
+    "measured": {"average": 1.0, "combined": 1.0, "exceeded": 0, "total_funcs": 1},
+    "states": {"measured": 1},
     "analyzed_at": "2026-11-20T14:57:32.120702Z",
     "duration_ms": 97075,
 }
+_MEASURED = {"state": "measured", "reason": ""}
+_KEPT: dict[str, Any] = {"kept": [], "similarity": None, "body_changed": True}
 _DIFF = {
     "id": "5f96c0f1da0d10873a959c573bb8deeb",
     "repo_url": "https://github.com/example/sums",
@@ -165,7 +174,7 @@ _DIFF = {
     "break": [],
     "threshold": 30.0,
     "partial": False,
-    "counts": {"new": 1, "fixed": 0, "worse": 1, "better": 0, "gone": 0, "unchanged": 0},
+    "counts": {"new": 1, "fixed": 0, "worse": 1, "better": 0, "gone": 0, "unmeasured": 0, "measured": 0, "unchanged": 0},
     "functions": [
         {
             "status": "new",
@@ -175,7 +184,8 @@ _DIFF = {
             "line": 10,
             "delta": 2.0,
             "before": None,
-            "after": {"file": "sums.go", "line": 10, "crap": 2.0, "cyclomatic": 1, "coverage": 0.0},
+            "after": {"file": "sums.go", "line": 10, "crap": 2.0, "cyclomatic": 1, "coverage": 0.0, **_MEASURED},
+            **_KEPT,
         },
         {
             "status": "worse",
@@ -184,13 +194,28 @@ _DIFF = {
             "file": "sums.go",
             "line": 3,
             "delta": 1.148,
-            "before": {"file": "sums.go", "line": 3, "crap": 1.0, "cyclomatic": 1, "coverage": 100.0},
-            "after": {"file": "sums.go", "line": 3, "crap": 2.148, "cyclomatic": 2, "coverage": 66.667},
+            "before": {"file": "sums.go", "line": 3, "crap": 1.0, "cyclomatic": 1, "coverage": 100.0, **_MEASURED},
+            "after": {"file": "sums.go", "line": 3, "crap": 2.148, "cyclomatic": 2, "coverage": 66.667, **_MEASURED},
+            **_KEPT,
         },
+    ],
+    "kept": [
+        {
+            "kept": ["moved"],
+            "from": {"file": "add.go", "line": 3, "function": "Add"},
+            "to": {"file": "sums.go", "line": 3, "function": "Add"},
+            "similarity": None,
+        }
     ],
 }
 _GATE = {
+    "result": "failed",
     "passed": False,
+    "reason": "",
+    "verdict": "0f3c9a5e7d21b846a1c0d9e8f7b6a594",
+    "base": {"kind": "merge base", "commit_sha": "f0f651bfacd0c04c8893fa7b47656957db88ceee", "task_id": None},
+    "lost": 0,
+    "unmeasured": [],
     "id": "5f96c0f1da0d10873a959c573bb8deeb",
     "repo_url": "https://github.com/example/sums",
     "project": ".",
@@ -209,8 +234,8 @@ _GATE = {
             "checks": ["max_worse"],
             "function": "Add",
             "package": "sums",
-            "before": {"file": "sums.go", "line": 3, "crap": 1.0, "cyclomatic": 1, "coverage": 100.0},
-            "after": {"file": "sums.go", "line": 3, "crap": 2.148, "cyclomatic": 2, "coverage": 66.667},
+            "before": {"file": "sums.go", "line": 3, "crap": 1.0, "cyclomatic": 1, "coverage": 100.0, **_MEASURED},
+            "after": {"file": "sums.go", "line": 3, "crap": 2.148, "cyclomatic": 2, "coverage": 66.667, **_MEASURED},
         }
     ],
 }
@@ -225,6 +250,7 @@ _CONFIG = {
         "timeout": None,
         "git_timeout": None,
         "go_flags": None,
+        "coverpkg": None,
     },
     "effective": {
         "ref": "main",
@@ -234,6 +260,7 @@ _CONFIG = {
         "timeout": "30m",
         "git_timeout": "10m",
         "go_flags": "",
+        "coverpkg": False,
     },
     "origin": {
         "ref": "default",
@@ -243,6 +270,7 @@ _CONFIG = {
         "timeout": "default",
         "git_timeout": "default",
         "go_flags": "default",
+        "coverpkg": "default",
     },
 }
 _WORKER = {
@@ -254,9 +282,12 @@ _WORKER = {
     "status": "idle",
     "tasks": [],
     "concurrency": 1,
+    "fast_concurrency": 1,
     "version": "0.1.0",
     "engines": {"native": "1.0.0", "native-compat": "1.0.0"},
     "go_version": "go1.26.8",
+    "fetches_go": True,
+    "platform": "linux/amd64",
     "sandbox": "namespaces",
     "started_at": "2026-11-20T14:55:52.559794Z",
     "heard_at": "2026-11-20T15:02:11.870312Z",
@@ -285,6 +316,7 @@ _RECORD = {
     "commit": "7b0e6dfb7f4f4e3f9d9c8e5ac2c2a6b1",
     "correlation": None,
     "causation": None,
+    "actor": "worker:worker-1",
     "problem": None,
 }
 _STATE = {
@@ -311,13 +343,17 @@ EXAMPLES: Mapping[str, Any] = {
     "get_analysis": _WHOLE_ANALYSIS,
     "check_updates": [_UPDATE],
     "rescore": [_QUEUED],
+    "upload_coverage": _QUEUED,
     "project_history": [_NEW | {"break": []}, _OLD | {"break": []}],
     "project_diff": _DIFF,
     "judge_analysis": _GATE,
+    "ask_for_verdict": _GATE,
     "export_analysis": _WHOLE_ANALYSIS,
     "get_repo_config": _CONFIG,
     "set_repo_config": _CONFIG,
     "list_workers": [_WORKER],
+    "take_github_delivery": {"id": "5f0c1f2d9a8b7c6d5e4f3a2b1c0d9e8f", "note": ""},
+    "take_gitlab_delivery": {"id": None, "note": "nothing follows from Pipeline Hook"},
     "search_log": {"from": 1, "to": 21, "end": 21, "events": [_RECORD]},
     "state_at": _STATE,
     "show_projections": PROJECTIONS,

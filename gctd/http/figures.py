@@ -1,4 +1,4 @@
-"""Figures of a control plane for `/metrics`: queue, tasks, workers; those of log and read model are `servicekit.readside`'s."""
+"""Figures of a control plane for `/metrics`: queue, tasks, workers. `servicekit.readside` has the others."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from prometheus_client.registry import Collector
 
 from eventlog import EventLogError
 from eventlog.broker.queue import Depth
-from gctd.control.dispatcher import Dispatcher
 from gctd.control.heartbeat import Heartbeat, WorkerStatus, decoded
+from gctd.control.lanes.lanes import Lanes
 from gctd.domain.task import TaskStatus
 from gctd.readmodel.queries import TrackerQueries
 from gctd.wiring.broker import Broker
@@ -24,12 +24,13 @@ from projections.errors import ProjectionError
 _log = structlog.get_logger(__name__)
 
 _ALIVE = (TaskStatus.QUEUED, TaskStatus.PENDING, TaskStatus.RUNNING)
+_HELD = "held"
 _PRESENT = tuple(status for status in WorkerStatus if status is not WorkerStatus.GONE)
 
 
 @attrs.frozen(kw_only=True)
 class _Asked:
-    """What the broker and the read model said just now; None: they did not."""
+    """The last answers of the broker and the read model; None: no answer."""
 
     queue: Depth | None = None
     tasks: Mapping[str, int] | None = None
@@ -39,16 +40,16 @@ class _Asked:
 
 
 class Figures(Collector):
-    """Read when they are asked for; `ask` before that."""
+    """Figures, read at each scrape after a call of `ask`."""
 
-    def __init__(self, broker: Broker, dispatcher: Dispatcher, queries: TrackerQueries) -> None:
+    def __init__(self, broker: Broker, lanes: Lanes, queries: TrackerQueries) -> None:
         self._broker = broker
-        self._dispatcher = dispatcher
+        self._lanes = lanes
         self._queries = queries
         self._asked = _Asked()
 
     async def ask(self) -> None:
-        """Ask broker and read model; what they do not say is shown as not known."""
+        """Ask broker and read model. Missing answers are shown as unknown."""
         self._asked = _Asked()
         try:
             waiting = await self._queries.tasks_alive()
@@ -61,13 +62,13 @@ class Figures(Collector):
             present = {id_: decoded(payload) for id_, payload in (await self._broker.presence.present()).items()}
             workers = Counter[str](_status(heartbeat, paused=id_ in paused) for id_, heartbeat in present.items())
             self._asked = attrs.evolve(self._asked, workers=workers, heartbeats=tuple(present.values()))
-            self._asked = attrs.evolve(self._asked, queue=await self._broker.queue.depth())
+            self._asked = attrs.evolve(self._asked, queue=await self._broker.queues.scan.depth())
         except (EventLogError, ProjectionError) as error:
             _log.debug("figures not known", reason=str(error))
 
     def collect(self) -> Iterator[Metric]:
         """The figures now."""
-        yield total("jobs_dispatched", "Jobs put into the queue.", self._dispatcher.dispatched)
+        yield total("jobs_dispatched", "Jobs put into the queue.", self._lanes.dispatched)
         yield from self._tasks_and_queue()
         yield from self._workers()
 
@@ -78,8 +79,9 @@ class Figures(Collector):
         if asked.oldest is not None:
             age = max(0.0, (datetime.now(UTC) - asked.oldest).total_seconds())
         yield gauge("task_oldest_waiting_seconds", "How long the task has waited that has waited longest; 0: none waits.", age)
-        depth = None if asked.queue is None else attrs.asdict(asked.queue)
-        yield _by("queue_jobs", "Jobs in the queue.", "state", depth, [field.name for field in attrs.fields(Depth)])
+        depth = None if asked.queue is None else {**attrs.asdict(asked.queue), _HELD: self._lanes.held}
+        known = [*(field.name for field in attrs.fields(Depth)), _HELD]
+        yield _by("queue_jobs", "Jobs in the queue of scans, and held back from all queues.", "state", depth, known)
 
     def _workers(self) -> Iterator[Metric]:
         asked = self._asked

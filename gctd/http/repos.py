@@ -1,4 +1,4 @@
-"""Routes of repositories and of their analyses (specification, section 4)."""
+"""Routes of repositories and of their analyses."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from gctd.http.services import Services
 from gctd.http.tasks.routes import PAGE, full_analysis
 from gctd.readmodel.views import RepoView
 from httpkit.messages.fields import member, message, path, query
-from httpkit.messages.paging import decode_cursor, encode_cursor
+from httpkit.messages.paging import decode_cursor, page_of
 from httpkit.routes import Answer, Call, Route
 from servicekit.command_context import context
 
 
 @message
 class Register:
-    """Which repository to register."""
+    """The repository to register."""
 
     repo_url: str = member(schema=formats.REPO_URL, example="https://github.com/example/module")
     refresh: bool = query(default=False, description="look for the projects of a known repository again")
@@ -37,7 +37,7 @@ class ListRepos:
     """A page of the list of repositories."""
 
     limit: int = query(default=PAGE, ge=1, le=PAGE)
-    cursor: str | None = query(default=None, schema=formats.CURSOR, description="goes on after the page before")
+    cursor: str | None = query(default=None, schema=formats.CURSOR, description="cursor from the `Link` of the previous page")
 
 
 @message
@@ -45,19 +45,20 @@ class ListAnalyses:
     """A page of the list of analyses."""
 
     limit: int = query(default=PAGE, ge=1, le=PAGE)
-    cursor: str | None = query(default=None, schema=formats.CURSOR, description="goes on after the page before")
+    cursor: str | None = query(default=None, schema=formats.CURSOR, description="cursor from the `Link` of the previous page")
 
 
 @message
 class OneAnalysis:
-    """Names an analysis, and how much of it is wanted."""
+    """Names an analysis, and limits its content."""
 
     id: str = path(pattern="^[0-9a-f]{8,64}$", max_length=64)
-    entries: int | None = query(default=None, ge=0, le=1_000_000, description="at most so many functions, worst first")
+    entries: int | None = query(default=None, ge=0, le=1_000_000, description="limit of the functions, worst first")
 
 
 async def register(request: Register, call: Call[Services]) -> Answer[RepoBody]:
-    """Make a repository known; a worker looks for its Go projects. A known one is answered as it is."""
+    """Register a repository; a worker searches for its Go projects. For a known repository, return its current state."""
+    await call.services.removals.finish(request.repo_url, context(call))
     outcome = await call.services.tracker.register(request.repo_url, refresh=request.refresh, context=context(call))
     sequence = await call.services.side.wait_visible(outcome.sequence)
     return Answer(RepoBody.of(RepoView.of_state(outcome.state, outcome.sequence)), sequence=sequence)
@@ -72,12 +73,17 @@ async def repo_status(request: RepoByUrl, call: Call[Services]) -> RepoBody:
     return RepoBody.of(repo)
 
 
+async def remove_repo(request: RepoByUrl, call: Call[Services]) -> Answer[None]:
+    """Remove a repository with its tasks, analyses and verdicts. Unfinished tasks are cancelled, and the event log keeps all."""
+    last = await call.services.removals.remove(request.url, context(call))
+    return Answer(None, sequence=await call.services.side.wait_visible(last))
+
+
 async def list_repos(request: ListRepos, call: Call[Services]) -> Answer[Sequence[RepoBody]]:
     """All registered repositories, whatever their state, by URL."""
     after = decode_cursor(request.cursor, tuple[str, str]) if request.cursor is not None else ("", "")
     found = await call.services.queries.repos_by_url(after=after, limit=request.limit + 1)
-    page = found[: request.limit]
-    more = encode_cursor((page[-1].url, page[-1].id)) if len(found) > len(page) else None
+    page, more = page_of(found, request.limit, lambda repo: (repo.url, repo.id))
     return Answer([RepoBody.of(repo) for repo in page], cursor=more)
 
 
@@ -86,8 +92,7 @@ async def list_analyses(request: ListAnalyses, call: Call[Services]) -> Answer[S
     found = await call.services.queries.latest_analyses(
         after=decode_cursor(request.cursor, tuple[str, str]) if request.cursor is not None else None, limit=request.limit + 1
     )
-    page = found[: request.limit]
-    more = encode_cursor((page[-1].repo_url, page[-1].project)) if len(found) > len(page) else None
+    page, more = page_of(found, request.limit, lambda analysis: (analysis.repo_url, analysis.project))
     return Answer([AnalysisBody.of(analysis) for analysis in page], cursor=more)
 
 
@@ -103,6 +108,7 @@ ROUTES = (
     Route("POST", "/api/repos", register, summary="Register a repository", tags=("repos",), status=202),
     Route("GET", "/api/repos/status", repo_status, summary="State of a repository", tags=("repos",), errors=(404,)),
     Route("GET", "/api/repos/registered", list_repos, summary="List repositories", tags=("repos",)),
+    Route("DELETE", "/api/repos/registered", remove_repo, summary="Remove a repository", tags=("repos",), errors=(404,)),
     Route("GET", "/api/repos", list_analyses, summary="Latest analyses", tags=("repos",)),
     Route("GET", "/api/repos/{id}", get_analysis, summary="Look at an analysis", tags=("repos",), errors=(404,)),
 )

@@ -1,4 +1,4 @@
-"""What the handlers of the API work with."""
+"""Services for the handlers of the API."""
 
 from __future__ import annotations
 
@@ -6,11 +6,16 @@ import attrs
 
 from eventlog.broker.blobs import Blobs
 from eventlog.broker.presence import Presence
+from gctd.control.baselines import Baselines
+from gctd.control.judging import Judging
+from gctd.control.removals import Removals
 from gctd.control.rescoring import Rescoring
 from gctd.control.tracker import Tracker
 from gctd.control.updates import Updates
+from gctd.control.uploads import Uploads
 from gctd.domain.config import ProjectConfig
 from gctd.exports.coverage import Coverages
+from gctd.forges.receiving import Hooks
 from gctd.http.tasks.attempt_logs import AttemptLogs
 from gctd.http.tasks.log_reader import LogReader
 from gctd.readmodel.queries import TrackerQueries
@@ -23,9 +28,14 @@ from servicekit.readside import ReadSide
 class Services:
     """The parts of a control plane. `defaults` is what holds for projects where neither they nor their root say otherwise."""
 
+    hooks: Hooks
     tracker: Tracker
     updates: Updates
     rescoring: Rescoring
+    removals: Removals
+    uploads: Uploads
+    baselines: Baselines
+    judging: Judging
     defaults: ProjectConfig
     queries: TrackerQueries
     blobs: Blobs

@@ -1,4 +1,4 @@
-"""Routes of workers (specification, section 4)."""
+"""Routes of workers."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from gctd.http.bodies import WorkerBody
 from gctd.http.services import Services
 from httpkit.messages.fields import message, path
 from httpkit.routes import Answer, Call, Nothing, Route
+from httpkit.server.callers import Scope
 from servicekit.command_context import context
 
 
@@ -22,7 +23,7 @@ class OneWorker:
 
 
 async def list_workers(request: Nothing, call: Call[Services]) -> Sequence[WorkerBody]:  # noqa: ARG001
-    """All workers that were ever started, with what those that are present say of themselves."""
+    """List all workers that were ever started. Present workers have their own report."""
     heard = await call.services.presence.heard()
     return [WorkerBody.of(worker, _beat(heard.get(worker.id))) for worker in await call.services.queries.workers()]
 
@@ -32,7 +33,7 @@ def _beat(announced: PresenceEntry | None) -> tuple[Heartbeat, datetime] | None:
 
 
 async def pause_worker(request: OneWorker, call: Call[Services]) -> Answer[None]:
-    """Let a worker take no more jobs, until it is resumed; a job that runs is not interrupted."""
+    """Let a worker take no more jobs, until it is resumed. A running job continues."""
     return await _pause(request.id, call, paused=True)
 
 
@@ -48,7 +49,15 @@ async def _pause(worker_id: str, call: Call[Services], *, paused: bool) -> Answe
 
 ROUTES = (
     Route("GET", "/api/workers", list_workers, summary="List workers", tags=("workers",)),
-    Route("POST", "/api/workers/{id}/pause", pause_worker, summary="Pause a worker", tags=("workers",), errors=(404,)),
+    Route(
+        "POST",
+        "/api/workers/{id}/pause",
+        pause_worker,
+        summary="Pause a worker",
+        tags=("workers",),
+        errors=(404,),
+        scope=Scope.ADMIN,
+    ),
     Route(
         "POST",
         "/api/workers/{id}/unpause",
@@ -56,5 +65,6 @@ ROUTES = (
         summary="Resume a worker",
         tags=("workers",),
         errors=(404,),
+        scope=Scope.ADMIN,
     ),
 )

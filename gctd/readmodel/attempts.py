@@ -1,4 +1,4 @@
-"""The attempts at a task, as they are read: each stage with its length."""
+"""The attempts at a task in the read model: each stage with its length."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from datetime import datetime
 import attrs
 import msgspec
 
-from gctd.domain.task import Attempt, AttemptLog
+from gctd.domain.task import Attempt, AttemptLog, Progress
 from projections.model import timestamp_text
 
 _decoder = msgspec.json.Decoder(tuple[Attempt, ...])
@@ -16,11 +16,12 @@ _decoder = msgspec.json.Decoder(tuple[Attempt, ...])
 
 @attrs.frozen(kw_only=True)
 class StageView:
-    """A stage of an attempt; `duration_ms` is None while it lasts."""
+    """A stage of an attempt; `duration_ms` is None while it lasts, `progress` if there is nothing to count."""
 
     stage: str
     started_at: str
     duration_ms: int | None
+    progress: Progress | None
 
 
 @attrs.frozen(kw_only=True)
@@ -48,7 +49,12 @@ class AttemptView:
             outcome=attempt.outcome,
             reason=attempt.reason,
             stages=tuple(
-                StageView(stage=one.stage, started_at=timestamp_text(one.at), duration_ms=_milliseconds(one.at, end))
+                StageView(
+                    stage=one.stage,
+                    started_at=timestamp_text(one.at),
+                    duration_ms=_milliseconds(one.at, end),
+                    progress=one.progress,
+                )
                 for one, end in zip(attempt.stages, until, strict=True)
             ),
             log=attempt.log,
@@ -58,6 +64,12 @@ class AttemptView:
 def attempts_of(text: str) -> Sequence[AttemptView]:
     """The attempts in the column of that name of a row of `tasks`."""
     return [AttemptView.of(attempt) for attempt in _decoder.decode(text)]
+
+
+def progress_of(text: str) -> Progress | None:
+    """Return how far the tests of the last attempt are, from the column `attempts`; None if it is unknown."""
+    attempts = _decoder.decode(text)
+    return attempts[-1].stages[-1].progress if attempts and attempts[-1].stages else None
 
 
 def _milliseconds(since: datetime, until: datetime | None) -> int | None:

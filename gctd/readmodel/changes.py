@@ -1,13 +1,23 @@
-"""The deciders of the tracker's log, for whoever follows what happens to its aggregates."""
+"""The deciders of the tracker's log, for readers that follow its aggregates."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from eventlog import Decider
-from gctd.domain import repo, task, worker
+from gctd.domain import delivery, repo, schedule, task, verdict, worker
+from gctd.domain.delivery import DELIVERY
 from gctd.domain.repo import REPO
+from gctd.domain.schedule import SCHEDULE
 from gctd.domain.task import TASK
+from gctd.domain.verdict import VERDICT
 from gctd.domain.worker import WORKER
 
-DECIDERS: dict[str, Decider[Any, Any, Any]] = {repo.CATEGORY: REPO, task.CATEGORY: TASK, worker.CATEGORY: WORKER}
+DECIDERS: dict[str, Decider[Any, Any, Any]] = {
+    delivery.CATEGORY: DELIVERY,
+    repo.CATEGORY: REPO,
+    schedule.CATEGORY: SCHEDULE,
+    task.CATEGORY: TASK,
+    verdict.CATEGORY: VERDICT,
+    worker.CATEGORY: WORKER,
+}

@@ -1,4 +1,4 @@
-"""What a graph of the tracker's things asks: parts of lists in both directions, and one statement for many parents."""
+"""Queries of a graph of the tracker's resources: parts of lists in both directions, and one statement for many parents."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ HISTORY = SortOrder(("measured", "sequence"), descending=True)
 
 
 def repo_key(repo: RepoView) -> tuple[str, str]:
-    """What repositories are ordered by."""
+    """Return the sort key of a repository."""
     return repo.url, repo.id
 
 
 def task_key(task: TaskView) -> tuple[str, str]:
-    """What tasks are ordered by, newest first."""
+    """Return the sort key of a task, newest first."""
     return task.created_at, task.id
 
 
 def latest_key(analysis: AnalysisView) -> tuple[str, str]:
-    """What the latest analyses of all projects are ordered by."""
+    """Return the sort key of the latest analyses of all projects."""
     return analysis.repo_url, analysis.project
 
 
 def history_key(analysis: AnalysisView) -> tuple[int, int]:
-    """What the analyses of a project are ordered by, newest first."""
+    """Return the sort key of the analyses of a project, newest first."""
     return analysis.measured, analysis.sequence
 
 
@@ -59,7 +59,7 @@ class TrackerGraph:
         project: str | None = None,
         all_: bool = False,
     ) -> FoundPart[TaskView]:
-        """Tasks that are not hidden, newest first; those that were seen, too, where `all_` is set."""
+        """Return the tasks that are neither hidden nor seen, newest first. `all_` includes seen tasks."""
         sql = Sql("SELECT * FROM tasks WHERE NOT hidden")
         if not all_:
             sql.add("AND NOT seen")

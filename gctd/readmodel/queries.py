@@ -1,4 +1,4 @@
-"""What is asked of the tracker's read model."""
+"""Queries of the tracker's read model."""
 
 from __future__ import annotations
 
@@ -8,21 +8,24 @@ from datetime import datetime
 import attrs
 
 from gctd.readmodel.attempts import AttemptView, attempts_of
-from gctd.readmodel.views import AnalysisView, RepoView, TaskView, WorkerView
+from gctd.readmodel.views import AnalysisView, RepoView, TaskView, VerdictView, WorkerView
 from projections.store import Argument, Queryable
 
 LATEST = """
     SELECT * FROM analyses AS newest
     WHERE sequence = (
-        SELECT sequence FROM analyses WHERE repo_id = newest.repo_id AND project = newest.project
+        SELECT sequence FROM analyses WHERE repo_id = newest.repo_id AND project = newest.project AND NOT baseline
         ORDER BY measured DESC, sequence DESC LIMIT 1
     )"""
-"""The latest analysis of each project: that of the last test run, and of its scorings the last."""
+"""The latest analysis of each project: of the last test run, and of its scorings the last.
+
+An analysis that was made only as a base of comparisons is never the latest.
+"""
 
 
 @attrs.frozen
 class Alive:
-    """How many tasks have one status, and since when the one has waited that has waited longest."""
+    """Number of tasks with a status, and the time since which the oldest has waited."""
 
     count: int
     oldest: datetime
@@ -40,12 +43,12 @@ class TrackerQueries:
         return RepoView.of(row) if row else None
 
     async def repos_waiting(self) -> Sequence[RepoView]:
-        """The repositories whose projects are being looked for, oldest request first."""
+        """Return the repositories that wait for their projects, oldest request first."""
         rows = await self._store.fetch("SELECT * FROM repos WHERE status = 'registering' ORDER BY requested, id")
         return [RepoView.of(row) for row in rows]
 
     async def repos_by_url(self, *, after: tuple[str, str], limit: int) -> Sequence[RepoView]:
-        """At most `limit` repositories, by URL; `after` is URL and id of the last one known."""
+        """Return at most `limit` repositories, by URL. `after` is URL and id of the last one known."""
         rows = await self._store.fetch("SELECT * FROM repos WHERE (url, id) > ($1, $2) ORDER BY url, id LIMIT $3", *after, limit)
         return [RepoView.of(row) for row in rows]
 
@@ -62,7 +65,7 @@ class TrackerQueries:
         before: tuple[str, str] | None = None,
         limit: int,
     ) -> Sequence[TaskView]:
-        """At most `limit` tasks that are not hidden, newest first; `before` is created_at and id of the last one known."""
+        """Return at most `limit` tasks that are not hidden, newest first. `before` is created_at and id of the last one known."""
         sql = "SELECT * FROM tasks WHERE NOT hidden"
         arguments: list[Argument] = []
         if not show_seen:
@@ -78,7 +81,7 @@ class TrackerQueries:
         return [TaskView.of(row) for row in await self._store.fetch(sql, *arguments)]
 
     async def tasks_shown(self, *, until: datetime | None = None) -> Sequence[str]:
-        """The ids of all tasks that are not hidden, or of those that were created by then."""
+        """Return the ids of all tasks that are not hidden. `until` selects the tasks created until then."""
         sql = "SELECT id FROM tasks WHERE NOT hidden"
         arguments: list[Argument] = []
         if until is not None:
@@ -92,7 +95,7 @@ class TrackerQueries:
         return [TaskView.of(row) for row in rows]
 
     async def tasks_waiting(self, *, since: datetime) -> Sequence[TaskView]:
-        """The tasks that have waited for a worker since that time or longer."""
+        """Return the tasks that have waited for a worker since that time or longer."""
         rows = await self._store.fetch(
             "SELECT * FROM tasks WHERE status IN ('queued', 'pending') AND waiting_since <= $1 ORDER BY waiting_since, id",
             since,
@@ -109,9 +112,36 @@ class TrackerQueries:
         return {row["status"]: Alive(row["tasks"], datetime.fromisoformat(row["oldest"])) for row in rows}
 
     async def attempts(self, task_id: str) -> Sequence[AttemptView] | None:
-        """The attempts at a task, in order; None where there is no such task."""
+        """Return the attempts at a task, in order; None if the task does not exist."""
         row = await self._store.fetch_one("SELECT attempts FROM tasks WHERE id = $1", task_id)
         return attempts_of(row["attempts"]) if row else None
+
+    async def tasks_left(self, repo_id: str) -> Sequence[str]:
+        """Return the ids of the tasks of a repository that are in the tables, or whose analyses are; unfinished tasks first."""
+        rows = await self._store.fetch(
+            """
+            SELECT id, status IN ('completed', 'failed', 'expired') AS ended FROM tasks WHERE repo_id = $1
+            UNION SELECT task_id, TRUE FROM analyses WHERE repo_id = $1 AND task_id NOT IN (SELECT id FROM tasks)
+            ORDER BY ended, id""",
+            repo_id,
+        )
+        return [row["id"] for row in rows]
+
+    async def verdicts_left(self, repo_id: str) -> Sequence[str]:
+        """Return the ids of the verdicts on analyses of a repository."""
+        rows = await self._store.fetch("SELECT id FROM verdicts WHERE repo_id = $1 ORDER BY id", repo_id)
+        return [row["id"] for row in rows]
+
+    async def unregistered(self) -> Sequence[str]:
+        """Return the ids of the repositories that have tasks, analyses or verdicts in the tables and are not registered."""
+        rows = await self._store.fetch(
+            """
+            SELECT repo_id FROM (
+                SELECT DISTINCT repo_id FROM tasks UNION SELECT DISTINCT repo_id FROM analyses
+                UNION SELECT DISTINCT repo_id FROM verdicts
+            ) AS named WHERE repo_id NOT IN (SELECT id FROM repos) ORDER BY repo_id"""
+        )
+        return [row["repo_id"] for row in rows]
 
     async def tasks_under_way(self, repo_id: str) -> Sequence[TaskView]:
         """The tasks of a repository that wait or run."""
@@ -128,12 +158,13 @@ class TrackerQueries:
     async def analysis(self, analysis_id: str) -> AnalysisView | None:
         """The latest analysis with that id."""
         row = await self._store.fetch_one(
-            "SELECT * FROM analyses WHERE analysis_id = $1 ORDER BY measured DESC, sequence DESC LIMIT 1", analysis_id
+            "SELECT * FROM analyses WHERE analysis_id = $1 AND NOT baseline ORDER BY measured DESC, sequence DESC LIMIT 1",
+            analysis_id,
         )
         return AnalysisView.of(row) if row else None
 
     async def history(self, analysis_id: str, *, before: tuple[int, int] | None = None, limit: int) -> Sequence[AnalysisView]:
-        """At most `limit` analyses of a project, newest first: by the test run behind them, then by when they were scored.
+        """Return at most `limit` analyses of a project, newest first: by their test run, then by the time of their scoring.
 
         `before` are `measured` and `sequence` of the last one known.
         """
@@ -161,8 +192,61 @@ class TrackerQueries:
         )
         return [AnalysisView.of(row) for row in rows]
 
+    async def analyses_at(self, analysis_id: str, commit_sha: str) -> Sequence[AnalysisView]:
+        """Return all analyses of a commit of a project, the first one first: so the answer for a commit does not change."""
+        rows = await self._store.fetch(
+            "SELECT * FROM analyses WHERE analysis_id = $1 AND commit_sha = $2 ORDER BY measured, sequence",
+            analysis_id,
+            commit_sha,
+        )
+        return [AnalysisView.of(row) for row in rows]
+
+    async def commits_before(self, analysis_id: str, ref: str, commit_sha: str, *, limit: int) -> Sequence[str]:
+        """The commits of a ref that were analysed before this commit was for the first time, the last first."""
+        rows = await self._store.fetch(
+            """
+            SELECT commit_sha, max(sequence) AS latest FROM analyses
+            WHERE analysis_id = $1 AND ref = $2 AND commit_sha <> $3 AND NOT baseline AND sequence < (
+                SELECT min(sequence) FROM analyses WHERE analysis_id = $1 AND ref = $2 AND commit_sha = $3
+            ) GROUP BY commit_sha ORDER BY latest DESC LIMIT $4""",
+            analysis_id,
+            ref,
+            commit_sha,
+            limit,
+        )
+        return [row["commit_sha"] for row in rows]
+
+    async def verdict(self, verdict_id: str) -> VerdictView | None:
+        """A verdict by its id."""
+        row = await self._store.fetch_one("SELECT * FROM verdicts WHERE id = $1", verdict_id)
+        return VerdictView.of(row) if row else None
+
+    async def verdicts_waiting(self, *, limit: int) -> Sequence[VerdictView]:
+        """Return the requested verdicts without a result, the oldest first."""
+        rows = await self._store.fetch("SELECT * FROM verdicts WHERE result = 'unknown' ORDER BY asked_at, id LIMIT $1", limit)
+        return [VerdictView.of(row) for row in rows]
+
+    async def deliveries_under_way(self, *, limit: int) -> Sequence[str]:
+        """The ids of the deliveries that have not ended, the oldest first."""
+        rows = await self._store.fetch(
+            "SELECT id FROM deliveries WHERE status <> 'ended' ORDER BY received_at, id LIMIT $1", limit
+        )
+        return [row["id"] for row in rows]
+
+    async def tasks_of_commit(self, repo_id: str, project: str, commit_sha: str) -> Sequence[TaskView]:
+        """The tasks that are bound to a commit of a project, the newest first."""
+        rows = await self._store.fetch(
+            """
+            SELECT * FROM tasks WHERE repo_id = $1 AND project = $2 AND commit_sha = $3 AND rescored_from IS NULL
+            ORDER BY created_at DESC, id DESC""",
+            repo_id,
+            project,
+            commit_sha,
+        )
+        return [TaskView.of(row) for row in rows]
+
     async def latest_analyses(self, *, after: tuple[str, str] | None = None, limit: int) -> Sequence[AnalysisView]:
-        """The latest analysis of each project, by repository and project; `after` are those of the last one known."""
+        """Return the latest analysis of each project, by repository and project. `after` is the key of the last known one."""
         sql = LATEST
         arguments: list[Argument] = []
         if after is not None:
@@ -179,7 +263,7 @@ class TrackerQueries:
 
     async def measured_analyses(self, repo_id: str, project: str | None = None) -> Sequence[AnalysisView]:
         """The analyses of a repository (of one project) for which tests were run, the last first."""
-        sql = "SELECT * FROM analyses WHERE repo_id = $1 AND rescored_from IS NULL"
+        sql = "SELECT * FROM analyses WHERE repo_id = $1 AND rescored_from IS NULL AND NOT baseline"
         arguments: list[Argument] = [repo_id]
         if project is not None:
             arguments.append(project)

@@ -25,7 +25,7 @@ class ReportMissing(ProjectionError):
 
 
 class FunctionView(msgspec.Struct, frozen=True, gc=False):
-    """A function or method, scored. Coverages are percentages, None where they are not known."""
+    """A function or method, scored. Coverages are percentages, None if unknown."""
 
     file: str
     package: str
@@ -41,7 +41,7 @@ class FunctionView(msgspec.Struct, frozen=True, gc=False):
 
 
 class _Report(msgspec.Struct, frozen=True):
-    """Of a report, what is looked at here; `gctd.engines.report` has the whole of it."""
+    """The parts of a report that are read here; `gctd.engines.report` has the whole report."""
 
     entries: tuple[FunctionView, ...]
 

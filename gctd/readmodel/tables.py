@@ -7,8 +7,10 @@ from typing import Any
 import msgspec
 
 from gctd.domain.analysis import Analysis
+from gctd.domain.delivery import Delivery
 from gctd.domain.repo import Repo
 from gctd.domain.task import Task
+from gctd.domain.verdict import Verdict
 from gctd.domain.worker import Worker
 from projections.model import Column, Table
 
@@ -102,8 +104,50 @@ ANALYSES = Table(
         Column("rescored_from"),
         Column("measured", "integer"),
         Column("sandbox"),
+        Column("known", "json"),
+        Column("states", "json"),
+        Column("platform"),
+        Column("source"),
+        Column("baseline", "boolean"),
     ),
     key=("task_id",),
+)
+
+VERDICTS = Table(
+    "verdicts",
+    (
+        Column("id"),
+        Column("repo_id"),
+        Column("analysis_id"),
+        Column("head_task"),
+        Column("commit_sha"),
+        Column("base"),
+        Column("kind"),
+        Column("base_commit"),
+        Column("rules", "json"),
+        Column("result"),
+        Column("base_task"),
+        Column("checks", "json"),
+        Column("asked_at", "timestamp"),
+        Column("given_at", "timestamp"),
+        Column("sequence", "integer"),
+    ),
+    key=("id",),
+)
+
+DELIVERIES = Table(
+    "deliveries",
+    (
+        Column("id"),
+        Column("repo_id"),
+        Column("commit_sha"),
+        Column("status"),
+        Column("reason"),
+        Column("received_at", "timestamp"),
+        Column("updated_at", "timestamp"),
+        Column("sequence", "integer"),
+    ),
+    key=("id",),
 )
 
 WORKERS = Table(
@@ -209,9 +253,49 @@ def analysis_row(task: Task, analysis: Analysis, sequence: int) -> tuple[Any, ..
         analysis.duration_ms,
         sequence,
         analysis.id,
-        task.rescores.task if task.rescores else None,
+        task.rescores.task if task.rescores else analysis.reused_from or None,
         task.rescores.sequence if task.rescores else sequence,
         analysis.sandbox,
+        _text(analysis.measured),
+        _text(analysis.states),
+        analysis.platform,
+        analysis.source,
+        task.baseline,
+    )
+
+
+def verdict_row(verdict: Verdict, sequence: int) -> tuple[Any, ...]:
+    """A verdict as a row of `verdicts`."""
+    return (
+        verdict.id,
+        verdict.repo_id,
+        verdict.analysis_id,
+        verdict.head_task,
+        verdict.commit_sha,
+        verdict.base,
+        verdict.kind,
+        verdict.base_commit,
+        _text(verdict.rules),
+        verdict.result.value,
+        verdict.base_task,
+        _text(verdict.checks),
+        verdict.asked_at,
+        verdict.given_at,
+        sequence,
+    )
+
+
+def delivery_row(delivery: Delivery, sequence: int) -> tuple[Any, ...]:
+    """A delivery of a webhook as a row of `deliveries`."""
+    return (
+        delivery.id,
+        delivery.repo_id,
+        delivery.commit_sha,
+        delivery.status.value,
+        delivery.reason,
+        delivery.received_at,
+        delivery.updated_at,
+        sequence,
     )
 
 

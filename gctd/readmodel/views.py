@@ -13,6 +13,7 @@ from gctd.domain.config import ProjectConfig
 from gctd.domain.project import Project
 from gctd.domain.repo import Repo
 from gctd.domain.task import Task
+from gctd.domain.verdict import Finding, Result, Rules
 from gctd.readmodel.tables import REPOS, TASKS, repo_row, task_row
 from projections.model import Table, timestamp_text
 from projections.store import Row
@@ -101,7 +102,11 @@ class TaskView:
 
 @attrs.frozen(kw_only=True)
 class AnalysisView:
-    """The result of one task; its report is in the blob store."""
+    """The result of one task; its report is in the blob store.
+
+    `known` is the summary of the functions with known coverage, `states` the number of functions by state; both are None if the
+    engine does not report them. `baseline`: the analysis serves only as a base of comparisons.
+    """
 
     analysis_id: str
     task_id: str
@@ -128,6 +133,16 @@ class AnalysisView:
     rescored_from: str | None
     measured: int
     sandbox: str
+    known: Summary | None
+    states: dict[str, int] | None
+    platform: str
+    source: str
+    baseline: bool
+
+    @property
+    def risky(self) -> int:
+        """Functions over the threshold with known coverage; all functions over it if the engine does not report states."""
+        return (self.known or self.summary).exceeded
 
     @classmethod
     def of(cls, row: Row) -> AnalysisView:
@@ -137,7 +152,37 @@ class AnalysisView:
         fields["flags"] = _decoded(fields["flags"], tuple[str, ...])
         fields["metadata"] = _decoded(fields["metadata"], Metadata)
         fields["uncovered"] = _decoded(fields["uncovered"], tuple[PackageProblem, ...])
+        fields["known"] = _decoded(fields["known"], Summary | None)
+        fields["states"] = _decoded(fields["states"], dict[str, int] | None)
+        fields["baseline"] = bool(fields["baseline"])
         return cls(summary=summary, **fields)
+
+
+@attrs.frozen(kw_only=True)
+class VerdictView:
+    """The gate's judgement of a commit. `result` is `unknown` until it is given."""
+
+    id: str
+    repo_id: str
+    analysis_id: str
+    head_task: str
+    commit_sha: str
+    base: str
+    kind: str
+    base_commit: str
+    rules: Rules
+    result: Result
+    base_task: str
+    checks: tuple[Finding, ...]
+    asked_at: str
+    given_at: str | None
+    sequence: int
+
+    @classmethod
+    def of(cls, row: Row) -> VerdictView:
+        """The verdict in a row of `verdicts`."""
+        decoded = {"rules": _decoded(row["rules"], Rules), "checks": _decoded(row["checks"], tuple[Finding, ...])}
+        return cls(**{**row, **decoded, "result": Result(row["result"])})
 
 
 @attrs.frozen(kw_only=True)

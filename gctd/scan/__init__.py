@@ -1,1 +1,1 @@
-"""What a worker does with a repository: clone it, find its Go projects, run their tests. Nothing in a repository is trusted."""
+"""The work of a worker on a repository: clone it, find its Go projects, run their tests. No file of a repository is trusted."""

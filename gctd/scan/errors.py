@@ -1,4 +1,4 @@
-"""What can go wrong with a repository, with a text for the user."""
+"""Errors of a scan, with a text for the user."""
 
 from __future__ import annotations
 
@@ -18,13 +18,17 @@ class ScanError(GctdError):
 
 
 class ProcessError(ScanError):
-    """A program could not be started, or its warden was lost; nothing of it runs any more."""
+    """A program could not be started, or its supervisor was lost. All its processes have ended."""
 
     status = HTTPStatus.INTERNAL_SERVER_ERROR
 
 
+class UnsafeFile(ScanError):
+    """A file or directory that untrusted code could write has an unexpected kind. The text has the reason for not reading it."""
+
+
 class GitError(ScanError):
-    """The remote repository cannot be read: the text says why. It has no credentials in it."""
+    """The remote repository cannot be read. The text has the reason, without credentials."""
 
 
 class MirrorDamaged(GitError):
@@ -53,6 +57,14 @@ class NoToolchain(ScanError):
 
 class GoError(ScanError):
     """`go` could not test the project at all: no package, a module that is missing, a newer Go needed."""
+
+
+class NeedsNewerGo(GoError):
+    """A module, a dependency or a workspace needs a newer version of Go: `version`, as go reports it."""
+
+    def __init__(self, reason: str, version: str) -> None:
+        super().__init__(reason, permanent=True)
+        self.version = version
 
 
 class NoSandbox(ScanError):

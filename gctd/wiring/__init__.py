@@ -1,1 +1,1 @@
-"""What control plane and workers share: the broker, policies, credentials, the stream of attempt logs."""
+"""Shared parts of control plane and workers: the broker, policies, credentials, the stream of attempt logs."""

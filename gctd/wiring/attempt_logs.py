@@ -1,4 +1,4 @@
-"""The logs of attempts: what worker and control plane agree on."""
+"""The logs of attempts: names and limits that worker and control plane share."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ HEAD = TAIL = 256 * 1024
 
 
 def name_of(task_id: str, attempt: int) -> str:
-    """What the log of an attempt is called in the stream."""
+    """Return the name of an attempt's log in the stream."""
     return f"{task_id}.{attempt}"
 
 

@@ -1,4 +1,4 @@
-"""What a process of the tracker has of the broker: the log, the queue of jobs, who is present, blobs."""
+"""The parts of the broker that a process of the tracker uses: the log, the queues of jobs, who is present, blobs."""
 
 from __future__ import annotations
 
@@ -12,12 +12,13 @@ from eventlog.admin import reconcile as streams
 from eventlog.admin.declarations import Declarations, load
 from eventlog.broker.blobs import BlobStore
 from eventlog.broker.presence import Presence
-from eventlog.broker.queue import WorkQueue
 from eventlog.broker.text_streams import TextStreams
 from eventlog.jetstream.log import JetStreamLog
 from eventlog.jetstream.transport.connection import Connection
-from gctd.control.jobs import CONSUMER, STREAM
-from gctd.domain import repo, task, worker  # noqa: F401 - importing them registers their events
+from gctd.control.lanes.queues import SCAN_CONSUMER as CONSUMER
+from gctd.control.lanes.queues import SCAN_STREAM as STREAM
+from gctd.control.lanes.queues import JobQueues
+from gctd.domain import delivery, repo, schedule, task, verdict, worker  # noqa: F401 - importing them registers their events
 from gctd.domain.registry import REGISTRY
 from gctd.settings import Settings
 from gctd.wiring import attempt_logs as logs
@@ -33,14 +34,14 @@ class Broker:
 
     connection: Connection
     log: JetStreamLog
-    queue: WorkQueue
+    queues: JobQueues
     presence: Presence
     blobs: BlobStore
     logs: TextStreams
 
 
 def declarations(settings: Settings) -> Declarations:
-    """What is to be on the broker: `streams.yaml`, with what the settings change in it. Raises DeclarationInvalid."""
+    """Return the declarations for the broker: `streams.yaml`, changed by the settings. Raises DeclarationInvalid."""
     overrides: dict[str, dict[str, object]] = {WORKERS: {"ttl": f"{settings.presence_ttl:.0f}s"}}
     if settings.event_store_max_bytes is not None:
         overrides[EVENTS] = {"max_bytes": settings.event_store_max_bytes}
@@ -51,23 +52,29 @@ def declarations(settings: Settings) -> Declarations:
 
 @asynccontextmanager
 async def open_broker(settings: Settings, *, name: str) -> AsyncIterator[Broker]:
-    """Connect, and see that what `streams.yaml` declares is there.
+    """Connect, and create the missing parts of `streams.yaml`.
 
-    Raises Unavailable, DeclarationInvalid. Drift that is not mended is logged: `projections streams plan` shows it.
+    Raises Unavailable, DeclarationInvalid. Drift that is not repaired is logged: `projections streams plan` shows it.
     """
     declared = declarations(settings)
     async with Connection.open(settings.nats_url, name=name) as connection:
         for drift in await streams.apply(connection, declared):
             _log.warning("stream differs from its declaration", drift=str(drift))
 
-        async def repair() -> None:
-            await streams.apply(connection, declared)
+        yield broker_on(connection, JetStreamLog(connection, EVENTS, REGISTRY), declared)
 
-        yield Broker(
-            connection=connection,
-            log=JetStreamLog(connection, EVENTS, REGISTRY),
-            queue=WorkQueue(connection, JOBS, CONSUMER, repair=repair),
-            presence=Presence(connection, WORKERS),
-            blobs=BlobStore(connection, BLOBS),
-            logs=TextStreams(connection, logs.STREAM, prefix=logs.PREFIX),
-        )
+
+def broker_on(connection: Connection, log: JetStreamLog, declared: Declarations) -> Broker:
+    """Return the streams and buckets on a connection. They must exist as declared."""
+
+    async def repair() -> None:
+        await streams.apply(connection, declared)
+
+    return Broker(
+        connection=connection,
+        log=log,
+        queues=JobQueues(connection, repair=repair),
+        presence=Presence(connection, WORKERS),
+        blobs=BlobStore(connection, BLOBS),
+        logs=TextStreams(connection, logs.STREAM, prefix=logs.PREFIX),
+    )

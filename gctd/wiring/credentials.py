@@ -12,10 +12,10 @@ FIELD = "credentials_file"
 
 
 def read_credentials(path: Path | None) -> Mapping[str, str]:
-    """Host to `user:password`; none without a file.
+    """Return host to `user:password`; an empty mapping without a file.
 
-    Raises BadInput, with nothing of the file's contents in it, where the file cannot be used: also where others than its owner
-    may read it, and for a `default` entry, which would send its password to every host.
+    Raises BadInput, without the file's contents in its text, if the file cannot be used: also if others than its owner may read
+    it, and for a `default` entry, which would send its password to every host.
     """
     if path is None:
         return {}

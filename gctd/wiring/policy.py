@@ -1,4 +1,4 @@
-"""Which repositories the operator allows: one rule for the control plane and for workers."""
+"""Rules of the operator for repositories, the same for the control plane and for workers."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def repo_policy(settings: Settings) -> RepoPolicy:
 
 
 def git_settings(settings: Settings) -> GitSettings:
-    """How git reaches repositories by these settings. Raises BadInput."""
+    """Return git's access to repositories by these settings. Raises BadInput."""
     ssh = []
     if settings.ssh_key is not None:
         ssh += ["-i", str(settings.ssh_key.absolute()), "-o", "IdentitiesOnly=yes"]
@@ -51,7 +51,7 @@ def git_settings(settings: Settings) -> GitSettings:
 
 
 def module_downloads(settings: Settings) -> Downloads:
-    """How Go downloads modules by these settings. Raises BadInput."""
+    """Return the settings of Go's downloads of modules. Raises BadInput."""
     return Downloads(
         credentials=read_credentials(settings.credentials_file),
         netrc=settings.credentials_file.absolute() if settings.credentials_file else None,

@@ -1,7 +1,7 @@
-"""An attempt under way: its job's lease is kept, and it ends as soon as the log says that it is over.
+"""An attempt under way: its job's lease is kept, and it ends as soon as the log shows its end.
 
-Over means that another event of the same aggregate ended it: a user cancelled the task, or the control plane took this worker
-for lost.
+An attempt ends from outside if another event of the same aggregate ends it: a user cancelled the task, or the control plane took
+this worker for lost.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ UNWATCHED = 0.25
 
 
 class AttemptOver(Exception):
-    """The attempt was ended from outside; nothing of it is to be reported. `state` of the aggregate says how."""
+    """The attempt was ended from outside. Its results are not reported. `state` of the aggregate has the reason."""
 
     def __init__(self, state: Any) -> None:
         super().__init__("the attempt is over")
@@ -36,10 +36,10 @@ async def attempt(
     held: Callable[[Any], bool],
     work: Callable[[], Awaitable[T]],
 ) -> T:
-    """Do the work while the attempt lasts, and give its result.
+    """Do the work while the attempt lasts, and return its result.
 
-    `after` is the sequence at which the attempt began, `held(state)` says whether it still lasts. Raises AttemptOver when it
-    does not, after the work was cancelled and has cleaned up, and whatever the work raises.
+    `after` is the sequence at which the attempt began. `held(state)` reports whether it still lasts. Raises AttemptOver if the
+    attempt ends, after the work was cancelled and has cleaned up. Raises all errors of the work.
     """
 
     async def watch() -> Any:

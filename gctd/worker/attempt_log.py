@@ -1,7 +1,7 @@
-"""The log of an attempt: published while the work goes on, stored when it has ended.
+"""The log of an attempt: published during the work, stored at its end.
 
-Writing to it never waits and never fails. What cannot be published because the broker is away is published later, or not at all;
-what is stored in the end is what was kept here.
+Writing to it never waits and never fails. If the broker is away, lines are published later, or not at all. The text kept here
+is stored at the end.
 """
 
 from __future__ import annotations
@@ -24,6 +24,9 @@ from gctd.worker.reports import now
 
 _log = structlog.get_logger(__name__)
 
+_OWN = ">>>"
+"""Prefix of the worker's own lines."""
+
 EVERY = 0.4
 """Seconds between two chunks that are published, at least."""
 SLOWER = 2.0
@@ -39,7 +42,7 @@ PATIENCE = 30.0
 
 @attrs.frozen(kw_only=True)
 class AttemptLogs:
-    """Where logs go: the stream that they are followed on, and the blobs that they are kept in."""
+    """Targets of logs: the stream for followers, and the blobs for storage."""
 
     transcripts: TextStreams
     blobs: Blobs
@@ -64,21 +67,22 @@ class Recording:
         self._publishing: asyncio.Task[None] | None = None
 
     def line(self, text: str) -> None:
-        """Add a line."""
+        """Add a line. A line that looks like one of the worker's lines is marked, so output of tests never passes for it."""
         self._worth_keeping = True
-        self._add(text)
+        text = readable(text)
+        self._add(f"| {text}" if text.lstrip().startswith(_OWN) else text)
 
     def mark(self, text: str) -> None:
-        """Add a line of our own, with the time: where a stage begins, how the attempt ended."""
-        self._add(f">>> {now().strftime('%Y-%m-%dT%H:%M:%SZ')} {text}")
+        """Add a line of the worker, with the time: the beginning of a stage, or the end of the attempt."""
+        self._add(f"{_OWN} {now().strftime('%Y-%m-%dT%H:%M:%SZ')} {text}")
 
     def completed(self) -> None:
-        """Add that the attempt has a result, where the log is kept."""
+        """Add that the attempt has a result, if the log is kept."""
         if self._worth_keeping:
             self.mark("completed")
 
     def failed(self, reason: str) -> None:
-        """Add why the attempt failed."""
+        """Add the reason of a failed attempt."""
         self._worth_keeping = True
         self.mark(f"failed: {reason}")
 
@@ -90,7 +94,7 @@ class Recording:
 
     @asynccontextmanager
     async def published(self) -> AsyncIterator[None]:
-        """Publish it for as long as the block lasts, from its first line on."""
+        """Publish the log during the block, from its first line on."""
         self._open = True
         try:
             yield
@@ -130,7 +134,7 @@ class Recording:
         self._sent += len(data)
 
     async def stored(self) -> AttemptLog | None:
-        """Store what was kept; None where it has nothing but stages, which the attempt has itself, or cannot be stored."""
+        """Store the kept text. Return None if it has only stages (the attempt has them itself), or if storing fails."""
         if self._logs is None or not self._worth_keeping:
             return None
         until = asyncio.get_running_loop().time() + PATIENCE

@@ -1,13 +1,13 @@
-"""A job from the queue, seen through: start an attempt, do the work under its lease, report how it ended.
+"""The course of a job from the queue: start an attempt, do the work under its lease, report its end.
 
-Discoveries and scans go the same way; what differs between them is in `_Course`.
+Discoveries and scans have the same course. `_JobFlow` holds their differences.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from datetime import datetime, timedelta
 from typing import Any, Generic, Protocol, TypeVar
 
@@ -24,7 +24,7 @@ from gctd.domain.analysis import Analysis
 from gctd.domain.errors import NotFound, Refused
 from gctd.domain.lease import Lease
 from gctd.domain.repo import Repo
-from gctd.domain.task import AttemptLog, Task
+from gctd.domain.task import AttemptLog, Progress, Task
 from gctd.scan.isolation.output import OnLog
 from gctd.worker.attempt import AttemptOver, attempt
 from gctd.worker.attempt_log import AttemptLogs, Recording
@@ -32,10 +32,11 @@ from gctd.worker.reports import now, report
 from gctd.worker.work import Discovered, OnStage, Work, WorkFailed
 
 _log = structlog.get_logger(__name__)
+_Logger = structlog.stdlib.BoundLogger
 
 
 class _Attempted(Protocol):
-    """What repositories and tasks have in common."""
+    """Common properties of repositories and tasks."""
 
     @property
     def id(self) -> str: ...
@@ -54,13 +55,14 @@ R = TypeVar("R")
 
 
 @attrs.frozen(kw_only=True)
-class _Course(Generic[S, R]):
-    """How one kind of job goes: its aggregate, the work, and the commands that report on it."""
+class _JobFlow(Generic[S, R]):
+    """The course of one kind of job: its aggregate, the work, and the commands that report on it."""
 
     decider: Decider[S, Any, Any]
     work: Callable[[S, OnStage, OnLog], Awaitable[R]]
     start: Callable[[], Any]
     stage: Callable[[S, str], Any] | None
+    progress: Callable[[S, Progress], Any] | None
     finish: Callable[[S, R, AttemptLog | None], Any]
     fail: Callable[[S, str, bool, datetime, AttemptLog | None], Any]
     store_log: Callable[[S, AttemptLog], Any] | None
@@ -68,10 +70,10 @@ class _Course(Generic[S, R]):
 
 
 @attrs.frozen(kw_only=True)
-class _Begun(Generic[S, R]):
+class _RunningAttempt(Generic[S, R]):
     """An attempt under way: `state` as it began, at that sequence of the log."""
 
-    course: _Course[S, R]
+    flow: _JobFlow[S, R]
     job: Job
     state: S
     sequence: int
@@ -82,12 +84,12 @@ class _Begun(Generic[S, R]):
 TOGETHER = 0.02
 """Seconds for which a job that is done waits for others, to be acknowledged with them."""
 LATE = 5.0
-"""Seconds for which it is tried to say where the log of an attempt is that was ended from outside."""
+"""Seconds of retries to record the place of the log after an attempt was ended from outside."""
 
 
 @attrs.frozen(kw_only=True)
 class Retry:
-    """When the next attempt after a failed one begins: `delay` seconds after the first, twice that after the second."""
+    """The delay of the next attempt after a failed one: `delay` seconds after the first, twice that after the second."""
 
     delay: float = 10.0
 
@@ -110,10 +112,13 @@ class Handlers:
         logs: AttemptLogs,
         retry: Retry,
     ) -> None:
+        self._worker = worker
+        self._capabilities = work.equipment.capabilities
         self._log = log
         self._logs = logs
         self._commands = commands
         self._retry = retry
+        self._actor = f"worker:{worker}"
         self._discover = _discovery(work, worker, session)
         self._scan = _scan(work, worker, session)
         self._reporting: set[asyncio.Task[None]] = set()
@@ -130,9 +135,11 @@ class Handlers:
         asked = asked_by(job)
         if asked.commit is not None:
             self._commands.learn(asked.commit)
-        context = asked.context.in_new_span()
+        context = attrs.evolve(asked.context.in_new_span(), actor=self._actor)
         with _logged(context):
-            if job.kind == JobKind.SCAN:
+            if lacks := self._capabilities.missing(asked.needs):
+                await self._decline(job, lacks, context)
+            elif job.kind == JobKind.SCAN:
                 await self._run(self._scan, job, context)
             elif job.kind == JobKind.DISCOVER:
                 await self._run(self._discover, job, context)
@@ -140,8 +147,19 @@ class Handlers:
                 _log.error("job of an unknown kind dropped", kind=job.kind, id=job.id)
                 await job.ack()
 
-    async def settled(self, timeout: float) -> None:  # noqa: ASYNC109 - what is not reported by then is given up, and logged
-        """Wait until results are reported, at most so many seconds, and jobs acknowledged, or given up on."""
+    async def _decline(self, job: Job, lacks: str, context: Context) -> None:
+        """Leave a task to other workers: this one was not present yet when the job was put into the queue."""
+        _log.info("job left to other workers", id=job.id, missing=lacks)
+        command = task.BlockTask(reason=f"{self._worker} does not have {lacks}", at=now())
+        with suppress(Refused, NotFound):
+            await report(self._commands, task.TASK, job.id, lambda: command, context)
+        self._acknowledge(job)
+
+    async def settled(self, timeout: float) -> None:  # noqa: ASYNC109 - results not reported by then are abandoned, and logged
+        """Wait until results are reported and jobs acknowledged, or given up.
+
+        `timeout` bounds the wait for the results, in seconds.
+        """
         if self._reporting:
             _, late = await asyncio.wait(self._reporting, timeout=timeout)
             for task in late:
@@ -151,7 +169,7 @@ class Handlers:
             await self._acknowledging
 
     def _acknowledge(self, job: Job) -> None:
-        """Let go of a job for good, beside what comes next: one that comes again is forgotten, its aggregate has moved on."""
+        """Release a job for good, in the background. A repeated delivery does no harm, because its aggregate has moved on."""
         self._done.append(job)
         if self._acknowledging is None:
             self._acknowledging = asyncio.create_task(self._acknowledge_all())
@@ -168,56 +186,60 @@ class Handlers:
         finally:
             self._acknowledging = None
 
-    async def _run(self, course: _Course[S, R], job: Job, context: Context) -> None:
-        log = _log.bind(aggregate=course.decider.aggregate(job.id).subject)
+    async def _run(self, flow: _JobFlow[S, R], job: Job, context: Context) -> None:
+        log = _log.bind(aggregate=flow.decider.aggregate(job.id).subject)
         try:
-            started = await report(self._commands, course.decider, job.id, course.start, context)
+            started = await report(self._commands, flow.decider, job.id, flow.start, context)
         except (Refused, NotFound) as refusal:
             log.info("job not taken", reason=str(refusal))
-            await self._hand_back(course, job)
+            await self._hand_back(flow, job)
             return
         state = started.state
-        recording = Recording() if course.store_log is None else self._logs.of(state.id, state.attempt)
+        recording = Recording() if flow.store_log is None else self._logs.of(state.id, state.attempt)
         async with recording.published():
-            begun = _Begun(course=course, job=job, state=state, sequence=started.sequence, context=context, recording=recording)
-            await self._work(begun, log.bind(attempt=state.attempt))
+            running = _RunningAttempt(
+                flow=flow, job=job, state=state, sequence=started.sequence, context=context, recording=recording
+            )
+            await self._work(running, log.bind(attempt=state.attempt))
 
-    async def _work(self, begun: _Begun[S, R], log: structlog.stdlib.BoundLogger) -> None:
-        course, state, recording = begun.course, begun.state, begun.recording
+    async def _work(self, running: _RunningAttempt[S, R], log: _Logger) -> None:
+        flow, state, recording = running.flow, running.state, running.recording
         log.info("attempt started")
         delay = self._retry.after(state.attempt)
         try:
             result = await attempt(
                 self._log,
-                begun.job,
-                course.decider.aggregate(state.id),
-                after=begun.sequence,
+                running.job,
+                flow.decider.aggregate(state.id),
+                after=running.sequence,
                 held=lambda later: later.lease == state.lease,
-                work=lambda: course.work(state, self._stages(begun), recording.line),
+                work=lambda: flow.work(state, self._stages(running), recording.line),
             )
         except AttemptOver as over:
             log.info("attempt was ended from outside")
-            await begun.job.ack()
-            await self._ended_from_outside(begun, over.state)
+            await running.job.ack()
+            await self._ended_from_outside(running, over.state)
         except WorkFailed as failure:
             log.info("attempt failed", reason=str(failure), permanent=failure.permanent)
-            await self._fail(begun, str(failure), delay, permanent=failure.permanent)
+            await self._fail(running, str(failure), delay, permanent=failure.permanent)
         except asyncio.CancelledError:
-            await asyncio.shield(self._fail(begun, "the worker was stopped", 0, permanent=False))
+            await asyncio.shield(self._fail(running, "the worker was stopped", 0, permanent=False))
             raise
         except Exception as error:
             log.exception("attempt failed in a way that is not the repository's")
-            await self._fail(begun, f"internal error: {error!r}", delay, permanent=False)
+            await self._fail(running, f"internal error: {error!r}", delay, permanent=False)
         else:
             recording.completed()
             stored = await recording.stored()
-            reporting = asyncio.create_task(self._finish(begun, lambda: course.finish(state, result, stored), log))
+            reporting = asyncio.create_task(self._finish(running, lambda: flow.finish(state, result, stored), log))
             self._reporting.add(reporting)
             reporting.add_done_callback(self._reporting.discard)
 
-    async def _finish(self, begun: _Begun[S, R], command: Callable[[], Any], log: structlog.stdlib.BoundLogger) -> None:
+    async def _finish(
+        self, running: _RunningAttempt[S, R], command: Callable[[], Any], log: structlog.stdlib.BoundLogger
+    ) -> None:
         try:
-            await self._report(begun, command)
+            await self._report(running, command)
         except EventLogError as error:
             # The job comes again when its lease lapses, or the control plane gives the task to another worker.
             log.warning("result not reported", error=str(error))
@@ -229,51 +251,60 @@ class Handlers:
         else:
             log.info("attempt finished")
 
-    async def _ended_from_outside(self, begun: _Begun[S, R], after: S) -> None:
-        """Keep the log of an attempt that a user or the control plane has ended, unless nobody can look at it."""
-        state, make = begun.state, begun.course.store_log
+    async def _ended_from_outside(self, running: _RunningAttempt[S, R], after: S) -> None:
+        """Keep the log of an attempt that a user or the control plane has ended, unless its task is deleted."""
+        state, make = running.state, running.flow.store_log
         if make is None or getattr(after, "deleted", False):
             return
-        begun.recording.mark(f"ended from outside: {after.reason}" if after.reason else "ended from outside")
-        stored = await begun.recording.stored()
+        running.recording.mark(f"ended from outside: {after.reason}" if after.reason else "ended from outside")
+        stored = await running.recording.stored()
         if stored is None:
             return
         try:
             await report(
-                self._commands, begun.course.decider, state.id, lambda: make(state, stored), begun.context, patience=LATE
+                self._commands, running.flow.decider, state.id, lambda: make(state, stored), running.context, patience=LATE
             )
         except (Refused, NotFound, EventLogError) as error:
             _log.info("log of an attempt is not kept", id=state.id, attempt=state.attempt, reason=str(error))
 
-    def _stages(self, begun: _Begun[S, R]) -> OnStage:
-        state, make = begun.state, begun.course.stage
+    def _stages(self, running: _RunningAttempt[S, R]) -> OnStage:
+        state, make = running.state, running.flow.stage
 
-        async def on_stage(stage: str) -> None:
-            begun.recording.mark(stage)
+        async def on_stage(stage: str, progress: Progress | None = None) -> None:
+            if progress is not None:
+                await self._progressed(running, progress)
+                return
+            running.recording.mark(stage)
             if make is not None:
-                await report(self._commands, begun.course.decider, state.id, lambda: make(state, stage), begun.context)
+                await report(self._commands, running.flow.decider, state.id, lambda: make(state, stage), running.context)
 
         return on_stage
 
-    async def _fail(self, begun: _Begun[S, R], reason: str, delay: float, *, permanent: bool) -> None:
+    async def _progressed(self, running: _RunningAttempt[S, R], progress: Progress) -> None:
+        state, make = running.state, running.flow.progress
+        if make is not None:
+            command = make(state, progress)
+            await report(self._commands, running.flow.decider, state.id, lambda: command, running.context, patience=0.0)
+
+    async def _fail(self, running: _RunningAttempt[S, R], reason: str, delay: float, *, permanent: bool) -> None:
         retry_at = now() + timedelta(seconds=delay)
-        begun.recording.failed(reason)
-        stored = await begun.recording.stored()
-        await self._report(begun, lambda: begun.course.fail(begun.state, reason, permanent, retry_at, stored))
+        running.recording.failed(reason)
+        stored = await running.recording.stored()
+        await self._report(running, lambda: running.flow.fail(running.state, reason, permanent, retry_at, stored))
 
-    async def _report(self, begun: _Begun[S, R], command: Callable[[], Any]) -> None:
-        """Say how the attempt ended, then let go of the job: for good, or until the next attempt is due."""
+    async def _report(self, running: _RunningAttempt[S, R], command: Callable[[], Any]) -> None:
+        """Report the end of the attempt, then release the job: for good, or until the next attempt is due."""
         try:
-            outcome = await report(self._commands, begun.course.decider, begun.state.id, command, begun.context)
+            outcome = await report(self._commands, running.flow.decider, running.state.id, command, running.context)
         except (Refused, NotFound) as refusal:
-            _log.info("report refused", id=begun.state.id, reason=str(refusal))
-            self._acknowledge(begun.job)
+            _log.info("report refused", id=running.state.id, reason=str(refusal))
+            self._acknowledge(running.job)
             return
-        await self._release(begun.job, outcome.state)
+        await self._release(running.job, outcome.state)
 
-    async def _hand_back(self, course: _Course[S, R], job: Job) -> None:
-        """A job that cannot be taken up: forget it, or wait where its aggregate has an attempt due later."""
-        last = await self._log.last(course.decider.aggregate(job.id), consistent=True)
+    async def _hand_back(self, flow: _JobFlow[S, R], job: Job) -> None:
+        """Return a job that cannot be started: drop it, or delay it if its aggregate has an attempt due later."""
+        last = await self._log.last(flow.decider.aggregate(job.id), consistent=True)
         if last is None:
             self._acknowledge(job)
         else:
@@ -287,21 +318,22 @@ class Handlers:
 
 
 def _logged(context: Context) -> AbstractContextManager[object]:
-    """The log lines of the block bear the ids of the trace and of the request that it is about."""
+    """Add the ids of the trace and of the request to the log lines of the block."""
     trace = Trace.parse(context.traceparent)
     ids = {"trace_id": trace and trace.trace_id, "request_id": context.correlation}
     return structlog.contextvars.bound_contextvars(**{name: id_ for name, id_ in ids.items() if id_ is not None})
 
 
-def _discovery(work: Work, worker: str, session: str) -> _Course[Repo, Discovered]:
+def _discovery(work: Work, worker: str, session: str) -> _JobFlow[Repo, Discovered]:
     async def discover(known: Repo, _: OnStage, __: OnLog) -> Discovered:
         return await work.discover(known)
 
-    return _Course(
+    return _JobFlow(
         decider=repo.REPO,
         work=discover,
         start=lambda: repo.StartDiscovery(worker=worker, session=session, at=now()),
         stage=None,
+        progress=None,
         finish=lambda known, found, _: repo.FinishDiscovery(
             attempt=known.attempt,
             session=session,
@@ -322,12 +354,15 @@ def _discovery(work: Work, worker: str, session: str) -> _Course[Repo, Discovere
     )
 
 
-def _scan(work: Work, worker: str, session: str) -> _Course[Task, Analysis]:
-    return _Course(
+def _scan(work: Work, worker: str, session: str) -> _JobFlow[Task, Analysis]:
+    return _JobFlow(
         decider=task.TASK,
         work=work.scan,
         start=lambda: task.StartTask(worker=worker, session=session, at=now()),
         stage=lambda queued, stage: task.ReachStage(attempt=queued.attempt, session=session, stage=stage, at=now()),
+        progress=lambda queued, progress: task.ReportProgress(
+            attempt=queued.attempt, session=session, progress=progress, at=now()
+        ),
         finish=lambda queued, analysis, log: task.CompleteTask(
             attempt=queued.attempt, session=session, analysis=analysis, at=now(), log=log
         ),

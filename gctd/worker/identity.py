@@ -1,11 +1,13 @@
-"""Who a worker is: an id that lasts over restarts, so that a pause does, and a session that is new at each start."""
+"""The identity of a worker: an id that lasts over restarts, as a pause does, and a session that is new at each start."""
 
 from __future__ import annotations
 
 import fcntl
 import os
+import platform
 import re
 import socket
+import sys
 from hashlib import sha256
 from pathlib import Path
 from typing import IO
@@ -17,6 +19,7 @@ from gctd.domain.errors import BadInput, Refused
 
 _ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
 MOST_ON_ONE_HOST = 1000
+_ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64", "i386": "386", "i686": "386", "loongarch64": "loong64"}
 
 
 @attrs.frozen
@@ -30,16 +33,16 @@ class Identity:
     lock: IO[str] = attrs.field(repr=False)
 
     def release(self) -> None:
-        """Let another process take the id."""
+        """Release the id for other processes."""
         self.lock.close()
 
 
 def claim(cache: Path, wanted: str | None = None) -> Identity:
-    """Take the wanted id, or the first free one of those made from the host's name and the worker's cache directory.
+    """Take the wanted id, or the first free id derived from the host's name and the worker's cache directory.
 
-    The same ones for the same cache, so that they last; others for another cache on the host, so that workers that cannot see
-    each other's locks, which are files in `workers` of the cache, do not meet. Raises BadInput for an id that cannot be one,
-    Refused where the wanted one is taken.
+    A cache always has the same ids, so that they last. Another cache on the host has others, so that workers that cannot see
+    each other's locks, which are files in `workers` of the cache, do not collide. Raises BadInput for an invalid id,
+    Refused if the wanted one is taken.
     """
     host = socket.gethostname()
     if wanted is not None:
@@ -56,6 +59,12 @@ def claim(cache: Path, wanted: str | None = None) -> Identity:
         if (lock := _lock(directory / f"{name}.lock")) is not None:
             return Identity(name, uuid4().hex, host, os.getpid(), lock)
     raise Refused(f"a worker with the id {names[0]} is running already")
+
+
+def host_platform() -> str:
+    """Return operating system and architecture of this host as Go names them: `linux/amd64`."""
+    machine = platform.machine().lower()
+    return f"{sys.platform}/{_ARCHITECTURES.get(machine, machine)}"
 
 
 def _lock(path: Path) -> IO[str] | None:

@@ -31,7 +31,7 @@ def _escape(character: str) -> str:
 
 
 class BoundedText:
-    """The beginning and the end of a text, in whole lines. Offsets are those of the whole text, in bytes."""
+    """The beginning and the end of a text, in whole lines. Offsets are bytes of the whole text."""
 
     def __init__(self, head: int = HEAD, tail: int = TAIL) -> None:
         self._most_head = head
@@ -62,7 +62,7 @@ class BoundedText:
 
     @property
     def cut_at(self) -> int:
-        """Where the beginning ends."""
+        """Offset of the end of the beginning."""
         return len(self._head)
 
     @property
@@ -75,12 +75,15 @@ class BoundedText:
         return bytes(self._head) + b"".join(self._tail)
 
     def beginning(self, offset: int, most: int) -> bytes:
-        """Lines of the beginning from an offset on, at most so many bytes; none where the beginning ends there."""
+        """Return at most `most` bytes of the beginning from an offset on, in whole lines; empty at the end of the beginning."""
         part = bytes(self._head[offset : offset + most])
         return part[: part.rfind(b"\n") + 1]
 
     def newest(self, offset: int, most: int) -> tuple[int, bytes]:
-        """The last lines behind the beginning that start at or after an offset, at most so many bytes, and where they start."""
+        """Return the offset of the last lines behind the beginning, and the lines.
+
+        The lines start at or after `offset`, and have at most `most` bytes.
+        """
         lines: list[bytes] = []
         start, left = self.size, most
         for line in reversed(self._tail):

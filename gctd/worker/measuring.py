@@ -1,15 +1,13 @@
-"""What an analysis is scored from: a test run, of now or, where its profile was stored, of an earlier task."""
+"""Measurements to score: a new test run, or the stored profile of an earlier task."""
 
 from __future__ import annotations
-
-import asyncio
-from pathlib import Path
 
 import attrs
 
 from eventlog import BlobMissing
 from eventlog.broker.blobs import Blobs
 from gctd.domain.analysis import Measurement, PackageProblem
+from gctd.engines.measurement import PackageFacts, TestFacts, decode_facts
 from gctd.scan.go.events import PackageResult
 from gctd.scan.go.run_tests import GoTestRun
 from gctd.worker.work import WorkFailed
@@ -17,13 +15,17 @@ from gctd.worker.work import WorkFailed
 
 @attrs.frozen(kw_only=True)
 class Measured:
-    """A test run. `profile` is its coverage profile as a file, None where there is none; `sandbox` what it ran in."""
+    """A test run. `profile` is the text of its coverage profile, or None; `sandbox` is the kind of its sandbox.
 
-    profile: Path | None
+    `tests` has the result of each package, None if unknown.
+    """
+
+    profile: bytes | None
     go_version: str
     flags: tuple[str, ...]
     uncovered: tuple[PackageProblem, ...]
     sandbox: str
+    tests: TestFacts | None
 
 
 def measured_now(run: GoTestRun, sandbox: str) -> Measured:
@@ -36,28 +38,40 @@ def measured_now(run: GoTestRun, sandbox: str) -> Measured:
             PackageProblem(path=package.path, reason=_why(package)) for package in run.packages if package.outcome != "ok"
         ),
         sandbox=sandbox,
+        tests=TestFacts(
+            packages=tuple(PackageFacts(path=one.path, outcome=one.outcome, reason=one.reason) for one in run.packages),
+            platform=run.platform,
+            scope=run.scope,
+        ),
     )
 
 
-async def measured_before(measurement: Measurement, blobs: Blobs, profile: Path) -> Measured:
-    """The run of an earlier task; its profile is written to the file `profile`. Raises WorkFailed where that is gone."""
-    stored = measurement.profile
+async def measured_before(measurement: Measurement, blobs: Blobs) -> Measured:
+    """The run of an earlier task. Raises WorkFailed if its profile is gone."""
+    stored, body = measurement.profile, None
     if stored is not None:
         try:
             body = await blobs.get(stored.digest)
         except BlobMissing as missing:
-            reason = f"the coverage profile of {measurement.task} is gone: {missing}; analyse that commit anew"
+            reason = f"the coverage profile of {measurement.task} is gone: {missing}; analyse that commit again"
             raise WorkFailed(reason, permanent=True) from missing
-        await asyncio.to_thread(profile.write_bytes, body)
+    tests = None
+    if measurement.tests is not None:
+        try:
+            tests = decode_facts(await blobs.get(measurement.tests.digest))
+        except BlobMissing as missing:
+            reason = f"the test results of {measurement.task} are gone: {missing}; analyse that commit again"
+            raise WorkFailed(reason, permanent=True) from missing
     return Measured(
-        profile=None if stored is None else profile,
+        profile=body,
         go_version=measurement.go_version,
-        flags=tuple(flag for flag in measurement.flags if not flag.startswith("--")),  # those of `go`, not of the scoring
+        flags=tuple(flag for flag in measurement.flags if not flag.startswith("--")),  # flags of `go`, not of the scoring
         uncovered=measurement.uncovered,
         sandbox=measurement.sandbox,
+        tests=tests,
     )
 
 
 def _why(package: PackageResult) -> str:
-    """Why a package has no coverage: what became of its tests, and the line that says more where there is one."""
+    """Return the reason for missing coverage: the outcome of the package's tests, and the line with details if it exists."""
     return package.outcome if package.outcome == "no tests" else f"{package.outcome}: {package.reason}"

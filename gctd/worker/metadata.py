@@ -1,4 +1,4 @@
-"""What an analysis says about its repository: from the host's API where it answers, else from the files."""
+"""Facts about a repository: from the host's API, or from the files if the API gives no answer."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def open_hosts(settings: Settings, git: GitSettings) -> Hosts:
 
 
 async def metadata_of(hosts: Hosts, url: RepoUrl, root: Path) -> Metadata:
-    """What is known about a repository. `root` is a checkout of it in which nothing has run yet."""
+    """Return the known facts about a repository. `root` is a checkout of it in which no program has run yet."""
     files = await asyncio.to_thread(_from_files, root)
     return (await hosts.facts(url)).or_else(files).metadata()
 

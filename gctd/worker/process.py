@@ -1,9 +1,9 @@
-"""A worker process: announces itself, takes jobs while it is not paused, and drains when it is told to stop."""
+"""A worker process: announces itself, takes jobs while it is not paused, and drains when it receives a request to stop."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import AsyncIterator, Coroutine, Sequence
 from contextlib import asynccontextmanager, suppress
 from importlib.metadata import version
 from typing import TypeVar
@@ -11,11 +11,12 @@ from typing import TypeVar
 import attrs
 import structlog
 
-from eventlog import EventLog, EventLogError
+from eventlog import Context, EventLog, EventLogError
 from eventlog.broker.presence import Presence
 from eventlog.broker.queue import Job, WorkQueue
 from eventlog.commands import Commands
 from gctd.control.heartbeat import Heartbeat, WorkerStatus
+from gctd.control.lanes.queues import JobQueues
 from gctd.domain.worker import WORKER, StartWorker, StopWorker, Worker
 from gctd.worker.handlers import Handlers
 from gctd.worker.identity import Identity
@@ -34,12 +35,13 @@ REPORTING = 2.0
 
 @attrs.frozen(kw_only=True)
 class Pace:
-    """How a worker goes about it: jobs at a time; seconds between announcements, for a fetch, for draining.
+    """The work rate of a worker: simultaneous scans and short jobs (`fast`); seconds between announcements, for fetch and drain.
 
-    `news` is the least time between two announcements where there is something new to say. `once`: end after a job.
+    `news` is the least time between two announcements if the status changes. `once`: end after a job.
     """
 
     concurrency: int = 1
+    fast: int = 1
     once: bool = False
     announce: float = 5.0
     news: float = 0.5
@@ -56,7 +58,7 @@ class WorkerProcess:
         *,
         log: EventLog,
         commands: Commands,
-        queue: WorkQueue,
+        queues: JobQueues,
         presence: Presence,
         handlers: Handlers,
         equipment: Equipment,
@@ -65,7 +67,7 @@ class WorkerProcess:
         self._identity = identity
         self._log = log
         self._commands = commands
-        self._queue = queue
+        self._queues = queues
         self._presence = presence
         self._handlers = handlers
         self._equipment = equipment
@@ -83,7 +85,8 @@ class WorkerProcess:
         self._news.set()
 
     async def run(self) -> None:
-        """Work until told to stop. Raises Unavailable where the broker cannot be reached at the start."""
+        """Work until a stop is requested. Raises Unavailable if the broker cannot be reached at the start."""
+        context = Context(actor=f"worker:{self._identity.id}")
         command = StartWorker(
             id=self._identity.id,
             session=self._identity.session,
@@ -91,8 +94,9 @@ class WorkerProcess:
             pid=self._identity.pid,
             at=now(),
         )
-        started = await report(self._commands, WORKER, self._identity.id, lambda: command)
+        started = await report(self._commands, WORKER, self._identity.id, lambda: command, context)
         self._note(started.state)
+        await self._queues.prepare(self._identity.id)
         await self._announce()
         _log.info("worker started", id=self._identity.id, paused=started.state.paused)
         async with _alongside(self._keep_announcing()), _alongside(self._watch(started.sequence)):
@@ -102,12 +106,13 @@ class WorkerProcess:
             WORKER,
             self._identity.id,
             lambda: StopWorker(session=self._identity.session, at=now()),
+            context,
             patience=5.0,
         )
         await self._presence.leave(self._identity.id)
         _log.info("worker stopped", id=self._identity.id)
 
-    # What others see
+    # Announcements to others
 
     @property
     def _status(self) -> WorkerStatus:
@@ -126,6 +131,9 @@ class WorkerProcess:
             cpu=usage.cpu,
             memory=usage.memory,
             concurrency=self._pace.concurrency,
+            fast=self._pace.fast,
+            fetches_go=self._equipment.fetches_go,
+            platform=self._equipment.platform,
             version=self._version,
             engines=dict(self._equipment.engines),
             go_version=self._equipment.go_version,
@@ -145,7 +153,7 @@ class WorkerProcess:
             except EventLogError as error:
                 _log.warning("presence not announced", error=str(error))
 
-    # What others say
+    # Requests of others
 
     async def _watch(self, after: int) -> None:
         """Follow the worker's own aggregate: pauses, and another process that took the id over."""
@@ -173,7 +181,7 @@ class WorkerProcess:
     async def _take_until_stopped(self) -> None:
         loop = asyncio.get_running_loop()
         end = loop.time()
-        takers = [asyncio.create_task(self._take()) for _ in range(self._pace.concurrency)]
+        takers = [asyncio.create_task(self._take(slot)) for slot in self._slots()]
         try:
             async with _alongside(self._stopping.wait()) as stopping:
                 await asyncio.wait({stopping, *takers}, return_when=asyncio.FIRST_COMPLETED)
@@ -190,13 +198,27 @@ class WorkerProcess:
             if isinstance(result, Exception):
                 raise result
 
-    async def _take(self) -> None:
+    def _slots(self) -> Sequence[Sequence[WorkQueue]]:
+        """Return the queues of each slot. A slot waits at the last queue, and only polls the others."""
+        scans = (self._queues.of(self._identity.id, fast=False), self._queues.scan)
+        short = (self._queues.of(self._identity.id, fast=True), self._queues.fast)
+        if self._pace.once:
+            return [(*short, *scans)]
+        return [scans] * self._pace.concurrency + [short] * self._pace.fast
+
+    async def _next(self, queues: Sequence[WorkQueue]) -> Job | None:
+        for queue in queues[:-1]:
+            if (job := await queue.fetch_now()) is not None:
+                return job
+        return await queues[-1].fetch(self._pace.fetch)
+
+    async def _take(self, queues: Sequence[WorkQueue]) -> None:
         while not self._stopping.is_set():
             if not self._going.is_set():
                 await self._until_going_or_stopping()
                 continue
             try:
-                job = await self._queue.fetch(self._pace.fetch)
+                job = await self._next(queues)
             except EventLogError as error:
                 _log.warning("no jobs can be fetched", error=str(error))
                 await asyncio.sleep(self._pace.fetch)
@@ -229,7 +251,7 @@ class WorkerProcess:
 
 @asynccontextmanager
 async def _alongside(work: Coroutine[None, None, T]) -> AsyncIterator[asyncio.Task[T]]:
-    """Run a coroutine for as long as the block lasts."""
+    """Run a coroutine while the block lasts."""
     task = asyncio.create_task(work)
     try:
         yield task

@@ -1,7 +1,7 @@
-"""What a worker tells the log about the attempt that it works on.
+"""Reports of a worker to the log about its attempt.
 
-The broker may be away for a while just when there is something to say. A report is repeated until it is stored or refused: it is
-under the attempt's fence, so it takes effect once, or not at all where the attempt is over.
+The broker may be away at the time of a report. A report is repeated until it is stored or refused. The attempt's fence
+guards it, so it takes effect once, or not at all if the attempt is over.
 """
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ async def report(
     *,
     patience: float = PATIENCE,
 ) -> Outcome[S, E]:
-    """Execute a command, built anew for each try, for up to `patience` seconds.
+    """Execute a command, built for each try by `command`, for up to `patience` seconds.
 
-    Raises what the decider raises (Refused: the attempt is over), and Unavailable where the time was too short.
+    Raises the errors of the decider (Refused: the attempt is over), and Unavailable after `patience` seconds.
     """
     until = asyncio.get_running_loop().time() + patience
     while True:

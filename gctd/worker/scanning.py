@@ -3,46 +3,58 @@
 from __future__ import annotations
 
 import asyncio
+import posixpath
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
-from pathlib import Path
+from functools import partial
+
+import attrs
+import msgspec
 
 from eventlog.broker.blobs import Blobs
-from gctd.domain.analysis import Analysis, Blob, Metadata, Summary, analysis_id, profile_path
-from gctd.domain.config import ROOT, effective
+from gctd.domain.analysis import Analysis, Blob, Metadata, PackageProblem, Summary, analysis_id, profile_path
+from gctd.domain.config import ROOT, effective, go_test_flags
 from gctd.domain.errors import BadInput
-from gctd.domain.options import parse_crap_args, parse_duration, parse_go_flags, parse_test_args
+from gctd.domain.options import parse_crap_args, parse_duration, parse_go_flags
 from gctd.domain.project import Project
 from gctd.domain.repo import Repo
-from gctd.domain.task import Task
+from gctd.domain.task import Progress, Task
 from gctd.engines import report as report_format
-from gctd.engines.engine import EngineInput
+from gctd.engines.engine import Engine, EngineInput
+from gctd.engines.measurement import encode_facts
 from gctd.engines.registry import engine_named, engines
 from gctd.engines.report import Report
+from gctd.engines.state import State
 from gctd.scan.cache.directory import CacheLimits
-from gctd.scan.errors import ScanError
+from gctd.scan.errors import NeedsNewerGo, ScanError
 from gctd.scan.git.checkout import Checkout, Checkouts
 from gctd.scan.git.commands import Git
 from gctd.scan.go.discovery import discover, nested_modules
-from gctd.scan.go.run_tests import Plan, run_tests
+from gctd.scan.go.run_tests import GoTestRun, Plan, run_tests
 from gctd.scan.go.staging import staged
-from gctd.scan.go.toolchain import Toolchain, find_toolchain
+from gctd.scan.go.toolchain import GoCaches, Toolchain, find_toolchain
+from gctd.scan.go.toolchains import ToolchainBounds, Toolchains
+from gctd.scan.go.versions import GoVersion, parse_version
 from gctd.scan.hosts.asking import Hosts
+from gctd.scan.isolation.files import Directory
 from gctd.scan.isolation.output import OnLog
 from gctd.scan.isolation.sandbox import Sandbox, find_sandbox
 from gctd.settings import Settings, size
 from gctd.wiring.policy import git_settings, module_downloads, repo_policy
+from gctd.worker.earlier import Circumstances, Earlier
+from gctd.worker.identity import host_platform
 from gctd.worker.measuring import Measured, measured_before, measured_now
 from gctd.worker.metadata import metadata_of, open_hosts
 from gctd.worker.scoring import parse_cache, score
+from gctd.worker.uploaded import measured_elsewhere
 from gctd.worker.work import Discovered, Equipment, OnStage, WorkFailed
 
 
 @asynccontextmanager
 async def open_work(settings: Settings, blobs: Blobs) -> AsyncIterator[Scanning]:
-    """The work of a worker with these settings; what an earlier process left in the cache is removed first.
+    """Open the work of a worker with these settings. Remains of an earlier process in the cache are removed first.
 
     Raises NoToolchain, NoSandbox.
     """
@@ -77,18 +89,26 @@ class Scanning:
         self._checkouts = checkouts
         self._toolchain = toolchain
         self._blobs = blobs
+        self._earlier = Earlier(blobs)
         self._hosts = hosts
         self._sandbox = sandbox
         self._downloads = module_downloads(settings)
-        self._seeds = checkouts.seeds(toolchain)
+        self._toolchains = Toolchains(
+            toolchain,
+            settings.cache_directory / "toolchains",
+            self._downloads,
+            ToolchainBounds(max_bytes=size(settings.toolchains_max_bytes), fetch=settings.go_toolchains == "auto"),
+        )
 
     @property
     def equipment(self) -> Equipment:
-        """What scans are done with."""
+        """Return the versions and the platform of the scans."""
         return Equipment(
             engines={name: engine.version for name, engine in engines().items()},
             go_version=self._toolchain.version,
             sandbox=self._sandbox.kind,
+            fetches_go=self._toolchains.fetches,
+            platform=host_platform(),
         )
 
     async def discover(self, repo: Repo) -> Discovered:
@@ -105,6 +125,7 @@ class Scanning:
                     checkout.path,
                     refused_links=checkout.refused_links,
                 )
+            projects = await self._toolchains.checked(projects)
             default = await self._checkouts.default_branch(url, git_timeout=seconds) if config.ref else checkout.ref
         except ScanError as error:
             raise WorkFailed(str(error), permanent=error.permanent) from error
@@ -129,6 +150,8 @@ class Scanning:
         started, config = time.monotonic(), task.config
         engine = await asyncio.to_thread(engine_named, task.engine)
         options = parse_crap_args(config.crap_args or ())
+        if config.coverpkg and engine.name != "native":
+            on_log(f"coverpkg has no effect: {engine.name} gives the numbers of go-crap, which counts the own tests of a package")
         await on_stage("clone")
         url = repo_policy(self._settings).parse_url(task.repo_url)
         async with self._checkouts.checkout(
@@ -143,45 +166,105 @@ class Scanning:
             project = _project(projects, task.project, checkout)
             module_dir = checkout.path / project.name
             before = task.rescores
+            version = self._toolchains.version_for(project)
+            circumstances = self._circumstances(engine, self._toolchains.name(version))
+            earlier = await self._earlier.find(task, checkout.commit_sha, circumstances)
+            if earlier is not None:
+                on_log(f"{checkout.commit_sha[:12]} was analysed in the same way by {earlier.reused_from}: no test is run")
+                await on_stage("store")
+                return attrs.evolve(earlier, ref=checkout.ref)
             metadata = before.metadata if before else await metadata_of(self._hosts, url, checkout.path)
-            with staged(module_dir) as profile:
+            with Directory.open(checkout.path) as source:
                 left = limit - (time.monotonic() - started)
-                on_log(f"project {project.name}: module {project.module_path}, {self._toolchain.version}")
-                if before is not None:
+                on_log(f"project {project.name}: module {project.module_path}, {self._toolchains.name(version)}")
+                nested = nested_modules(project.name, tuple(other.name for other in projects))
+                if task.uploads:
+                    names = ", ".join(upload.flag for upload in task.uploads)
+                    on_log(f"scoring {len(task.uploads)} uploaded profiles: {names}")
+                    run = await measured_elsewhere(task.uploads, self._blobs, module_dir, project, nested)
+                elif before is not None:
                     on_log("scoring the coverage profile of an earlier task again")
-                    run = await measured_before(before, self._blobs, profile)
+                    run = await measured_before(before, self._blobs)
                 else:
-                    plan = self._plan(task, checkout, project, profile, left)
-                    run = measured_now(await run_tests(self._toolchain, plan, on_stage, on_log), self._sandbox.kind)
+                    make = partial(self._plan, task, checkout, project)
+                    tested = await self._tested(version, make, left, on_stage, on_log)
+                    run = measured_now(tested, self._sandbox.kind)
                 await on_stage("analyse")
-                given = EngineInput(
-                    module_dir=module_dir,
-                    repository=checkout.path,
-                    module_path=project.module_path,
-                    profile=run.profile,
-                    nested=nested_modules(project.name, tuple(other.name for other in projects)),
-                    options=options,
-                    cache=parse_cache(self._settings.cache_directory, task.repo_id, task.project),
-                )
-                left = limit - (time.monotonic() - started)
-                report = await score(engine, given, checkout.job, left, self._sandbox, on_log)
+                with staged(source, checkout.path, project.name, run.profile) as profile:
+                    given = EngineInput(
+                        module_dir=module_dir,
+                        repository=checkout.path,
+                        module_path=project.module_path,
+                        profile=profile,
+                        nested=nested,
+                        options=options,
+                        tests=run.tests,
+                        cache=parse_cache(self._settings.cache_directory, task.repo_id, task.project),
+                        uploaded=bool(task.uploads),
+                    )
+                    left = limit - (time.monotonic() - started)
+                    report = await score(engine, given, checkout.job, left, self._sandbox, on_log)
                 summary = report.summary
                 on_log(f"{engine.name}: {summary.total_funcs} functions, {summary.exceeded} of them over the threshold")
+                on_log(
+                    f"coverage of the functions: {', '.join(f'{n} {s}' for s, n in (report.states or {}).items()) or 'not known'}"
+                )
                 await on_stage("store")
-                return await self._store(task, checkout, run, report, metadata, started)
+                analysis = await self._store(task, checkout, project, run, report, metadata, started)
+                if before is None and not task.uploads:
+                    await self._earlier.keep(task, circumstances, analysis)
+                return analysis
 
-    def _plan(self, task: Task, checkout: Checkout, project: Project, profile: Path, left: float) -> Plan:
-        test_args, go_flags = parse_test_args(task.config.test_args or ""), parse_go_flags(task.config.go_flags or "")
+    def _circumstances(self, engine: Engine, go_version: str) -> Circumstances:
+        return Circumstances(
+            engine=engine.name,
+            engine_version=engine.version,
+            go_version=go_version,
+            cgo=self._settings.cgo,
+            sandbox=self._sandbox.kind,
+            test_network=self._settings.test_network,
+        )
 
-        async def plant(packages: Sequence[str], seconds: float) -> None:
+    async def _tested(
+        self,
+        version: GoVersion | None,
+        make: Callable[[Toolchain, float], Plan],
+        left: float,
+        on_stage: OnStage,
+        on_log: OnLog,
+    ) -> GoTestRun:
+        """Run the tests with the toolchain that the module asks for, and again if a dependency needs a newer one."""
+        until = time.monotonic() + left
+
+        async def on_progress(progress: Progress) -> None:
+            await on_stage("test", progress)
+
+        while True:
+            try:
+                async with self._toolchains.using(version, on_log) as toolchain:
+                    plan = make(toolchain, until - time.monotonic())
+                    return await run_tests(toolchain, plan, on_stage, on_log, on_progress)
+            except NeedsNewerGo as needed:
+                newer = self._toolchains.newer(parse_version(needed.version))
+                if newer is None or (version is not None and newer <= version):
+                    raise
+                version = newer
+
+    def _plan(self, task: Task, checkout: Checkout, project: Project, toolchain: Toolchain, left: float) -> Plan:
+        test_args, go_flags = go_test_flags(task.config, task.engine), parse_go_flags(task.config.go_flags or "")
+
+        async def restore(packages: Sequence[str], seconds: float) -> None:
             flags = (*go_flags, *test_args)
-            await self._seeds.plant(packages, checkout.go_cache, checkout.job, flags=flags, seconds=seconds)
+            await self._checkouts.stdlib(toolchain).restore(
+                packages, checkout.go_caches, checkout.job, flags=flags, seconds=seconds
+            )
 
         return Plan(
-            module_dir=checkout.path / project.name,
-            profile=profile,
+            source=checkout.path,
+            project=project.name,
+            commit=checkout.commit_sha,
             job=checkout.job,
-            cache=checkout.go_cache,
+            caches=GoCaches.below(checkout.go_caches),
             timeout=left,
             test_args=test_args,
             go_flags=go_flags,
@@ -190,13 +273,20 @@ class Scanning:
             downloads=self._downloads,
             sandbox=self._sandbox,
             test_network=self._settings.test_network,
-            plant=plant,
+            restore=restore,
         )
 
     async def _store(
-        self, task: Task, checkout: Checkout, run: Measured, report: Report, metadata: Metadata, started: float
+        self,
+        task: Task,
+        checkout: Checkout,
+        project: Project,
+        run: Measured,
+        report: Report,
+        metadata: Metadata,
+        started: float,
     ) -> Analysis:
-        """Store the bodies first: an event only ever names blobs that are there."""
+        """Store the bodies first: an event only ever names existing blobs."""
         stored = await self._blobs.put(report_format.encode(report))
         profile, path = await self._kept(task, checkout, run)
         return Analysis(
@@ -220,24 +310,52 @@ class Scanning:
             profile=profile,
             profile_path=path,
             metadata=metadata,
-            uncovered=run.uncovered,
+            uncovered=_uncovered(run, report, project),
             sandbox=run.sandbox,
+            measured=None if report.measured is None else Summary(**msgspec.structs.asdict(report.measured)),
+            states=None if report.states is None else dict(report.states),
+            tests=await self._facts(task, run),
+            platform="" if run.tests is None else run.tests.platforms,
+            source=task.rescores.source if task.rescores else "upload" if task.uploads else "tests",
         )
 
+    async def _facts(self, task: Task, run: Measured) -> Blob | None:
+        """Store the outcome of the tests. Return its blob."""
+        if task.rescores is not None:
+            return task.rescores.tests
+        if run.tests is None:
+            return None
+        stored = await self._blobs.put(encode_facts(run.tests))
+        return Blob(digest=stored.digest, size=stored.size)
+
     async def _kept(self, task: Task, checkout: Checkout, run: Measured) -> tuple[Blob | None, str | None]:
-        """The coverage profile in the blob store, and the name that it has there; None where there is no profile."""
+        """Store the coverage profile. Return its blob and its name in the blob store; None if no profile exists."""
         if task.rescores is not None:
             return task.rescores.profile, task.rescores.profile_path
         if run.profile is None:
             return None, None
         path = profile_path(task.repo_id, task.project, checkout.commit_sha)
-        stored = await self._blobs.put(await asyncio.to_thread(run.profile.read_bytes))
+        stored = await self._blobs.put(run.profile)
         await self._blobs.link(path, stored)
         return Blob(digest=stored.digest, size=stored.size), path
 
     @staticmethod
     def _seconds(text: str | None, default: float) -> float:
         return parse_duration(text) if text is not None else default
+
+
+def _uncovered(run: Measured, report: Report, project: Project) -> tuple[PackageProblem, ...]:
+    """The packages without coverage: of those without tests the ones that the tests of no other package reach either."""
+    if run.tests is None or run.tests.scope == "own":
+        return run.uncovered
+    # If a test failed, a reached function has the state tests_failed, and its coverage is a lower bound.
+    reached = {
+        posixpath.join(project.module_path, posixpath.dirname(entry.file)).rstrip("/")
+        for entry in report.entries
+        if entry.state is State.OTHER_TESTS or (entry.state is State.TESTS_FAILED and entry.coverage)
+    }
+    untested = {one.path for one in run.tests.packages if one.outcome == "no tests"}
+    return tuple(one for one in run.uncovered if one.path not in untested & reached)
 
 
 def _project(projects: tuple[Project, ...], name: str, checkout: Checkout) -> Project:

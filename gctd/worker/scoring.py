@@ -1,4 +1,4 @@
-"""Scoring a module: the engine runs as a process of its own, with limits, and ends with the attempt."""
+"""Scoring a module: the engine runs as a separate process with limits, and ends with the attempt."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from gctd.engines.__main__ import FAILED, EngineRequest
 from gctd.engines.engine import Engine, EngineInput
 from gctd.engines.golang.parse_cache import ALL, FILE, make_room
 from gctd.engines.report import Report
+from gctd.scan.isolation.files import Directory
 from gctd.scan.isolation.output import Lines, OnLog
 from gctd.scan.isolation.process import MIB, Limits, run
 from gctd.scan.isolation.sandbox import Sandbox, View, python_files
@@ -26,18 +27,19 @@ _log = structlog.get_logger(__name__)
 
 _LIMITS = Limits(memory=4096 * MIB, processes=64)
 _MOST_PROCESSES = 8
+_REPORT = 1024 * MIB
 
 
 def parse_cache(directory: Path, repo_id: str, project: str) -> Path:
-    """Where in a worker's cache directory engines keep what parsing a project gave: in a directory of its own."""
+    """Return the file in a worker's cache directory for an engine's parse results of a project, in a private directory."""
     return directory.absolute() / "parsed" / analysis_id(repo_id, project) / FILE
 
 
 async def score(engine: Engine, given: EngineInput, job: Path, seconds: float, sandbox: Sandbox, on_log: OnLog) -> Report:
-    """The engine's report on a module, made in the sandbox by as many processes as are of use.
+    """Return the engine's report on a module. The engine runs in the sandbox. It may use several processes.
 
-    The files in between are in a new folder in `job`: the tests that ran there may have left links in the place of others.
-    `on_log` is told what the engine says. Of the directories with the caches of parsed files it sees only the project's own.
+    The intermediate files are in a new folder in `job`, which no test has seen. The report is read through a descriptor of it.
+    `on_log` receives the output of the engine. Of the caches of parsed files, the engine sees only the project's directory.
     Raises WorkFailed.
     """
     place = Path(tempfile.mkdtemp(prefix="engine-", dir=job))
@@ -45,42 +47,39 @@ async def score(engine: Engine, given: EngineInput, job: Path, seconds: float, s
     given = attrs.evolve(given, processes=min(_cores(), _MOST_PROCESSES))
     ordered = EngineRequest.to(engine, given)
     await asyncio.to_thread(order.write_bytes, ordered.written())
-    writable = [job]
+    writable = [place]
     if given.cache is not None:
         given.cache.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         writable.append(given.cache.parent)
     programs = [ordered.program.program] if ordered.program else []
-    view = View(cwd=job, scratch=job, readable=[*python_files(), *programs], writable=writable)
+    view = View(cwd=place, scratch=job, readable=[*python_files(), *programs, given.repository], writable=writable)
     lines = Lines(on_log)
-    finished = await run(
-        sandbox.around([sys.executable, "-m", "gctd.engines", str(order), str(written)], view),
-        cwd=job,
-        env={
-            "PATH": os.defpath,
-            "PYTHONPATH": os.pathsep.join(path for path in sys.path if path),
-            "LANG": "C.UTF-8",
-            "TMPDIR": str(place),
-        },
-        timeout=max(seconds, 1.0),
-        limits=_LIMITS,
-        on_output=lines.feed,
-    )
-    lines.end()
-    if not finished.ok:
-        reason = finished.output_tail.strip().rpartition("\n")[2][:500]
-        permanent = finished.exit_code == FAILED
-        raise WorkFailed(reason if permanent else f"the engine {finished.how()}: {reason}", permanent=permanent)
+    with Directory.open(place) as opened:
+        finished = await run(
+            sandbox.around([sys.executable, "-m", "gctd.engines", str(order), str(written)], view),
+            cwd=place,
+            env={
+                "PATH": os.defpath,
+                "PYTHONPATH": os.pathsep.join(path for path in sys.path if path),
+                "LANG": "C.UTF-8",
+                "TMPDIR": str(place),
+            },
+            timeout=max(seconds, 1.0),
+            limits=_LIMITS,
+            inputs=sandbox.inputs,
+            on_output=lines.feed,
+        )
+        lines.end()
+        if not finished.ok:
+            reason = finished.output_tail.strip().rpartition("\n")[2][:500]
+            permanent = finished.exit_code == FAILED
+            raise WorkFailed(reason if permanent else f"the engine {finished.how()}: {reason}", permanent=permanent)
+        text = await asyncio.to_thread(opened.read, written.name, _REPORT)
     if finished.output_tail:
         _log.warning("the engine has something to say", engine=engine.name, said=finished.output_tail)
     if given.cache is not None:
         await asyncio.to_thread(make_room, given.cache.parent.parent, ALL)
-    return report_format.decode(await asyncio.to_thread(_read, written))
-
-
-def _read(path: Path) -> bytes:
-    """The file itself, never what a link leads to."""
-    with os.fdopen(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC), "rb") as file:
-        return file.read()
+    return report_format.decode(text)
 
 
 def _cores() -> int:

@@ -1,4 +1,4 @@
-"""What a process and all its descendants use."""
+"""Resources that a process and all its descendants use."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Usage:
 
 
 class UsageMeter:
-    """Looks at this process and its descendants: those that have ended since are counted too, once their parent knows it."""
+    """Measures this process and its descendants. Ended descendants count as soon as their parent has collected them."""
 
     def __init__(self) -> None:
         self._process = psutil.Process()
@@ -37,13 +37,13 @@ class UsageMeter:
                 memory += process.memory_info().rss
         now = time.time()
         passed = max(now - self._looked, 1e-3)
-        # What ended without its parent knowing takes its time along: a sum that shrinks means no use, not a negative one.
+        # A process that its parent did not collect takes its time along. A smaller sum counts as zero use.
         cpu = max(spent - self._spent, 0.0) / passed
         self._looked, self._spent = now, spent
         return Usage(round(cpu, 3), memory)
 
     def _descendants(self) -> Sequence[psutil.Process]:
-        """Found by looking at every process of the machine, where this one has any child at all."""
+        """Return the descendants. The search reads every process of the machine, so it runs only if this process has a child."""
         if hasattr(os, "waitid"):
             try:
                 os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)

@@ -1,20 +1,25 @@
-"""What a worker does with a job: the port between the queue and the work itself, so that tests can put other work behind it."""
+"""The port between the queue and the work of a worker. Tests can put other work behind it."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from typing import Protocol
 
 import attrs
 
 from gctd.domain.analysis import Analysis
+from gctd.domain.capabilities import Capabilities
 from gctd.domain.project import Project
 from gctd.domain.repo import Repo
-from gctd.domain.task import Task
+from gctd.domain.task import Progress, Task
 from gctd.scan.isolation.output import OnLog
 
-OnStage = Callable[[str], Awaitable[None]]
-"""Called as the work enters a stage."""
+
+class OnStage(Protocol):
+    """Called as the work enters a stage, and with the progress of the tests in it."""
+
+    async def __call__(self, stage: str, progress: Progress | None = None) -> None:
+        """Report the stage, or the progress in it."""
 
 
 class WorkFailed(Exception):
@@ -27,7 +32,7 @@ class WorkFailed(Exception):
 
 @attrs.frozen(kw_only=True)
 class Discovered:
-    """What a discovery found: the projects, at a commit of the default branch."""
+    """Result of a discovery: the projects, at a commit of the default branch."""
 
     commit_sha: str
     default_ref: str
@@ -36,11 +41,22 @@ class Discovered:
 
 @attrs.frozen(kw_only=True)
 class Equipment:
-    """What work is done with: engines with their versions, the version of Go, how code of repositories is confined."""
+    """The equipment of a worker: engines with their versions, the version of Go, how code of repositories is confined.
+
+    `fetches_go`: it downloads the official toolchain if a module asks for a newer one.
+    `platform` is Go's name, as `linux/amd64`.
+    """
 
     engines: Mapping[str, str] = attrs.field(factory=dict)
     go_version: str = ""
     sandbox: str = ""
+    fetches_go: bool = False
+    platform: str = ""
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """The capabilities that jobs are compared with."""
+        return Capabilities(engines=frozenset(self.engines), go_version="" if self.fetches_go else self.go_version)
 
 
 class Work(Protocol):
@@ -48,7 +64,7 @@ class Work(Protocol):
 
     @property
     def equipment(self) -> Equipment:
-        """What it is done with."""
+        """Return the versions and the platform of the work."""
 
     async def discover(self, repo: Repo) -> Discovered:
         """Find the projects of a repository."""

@@ -23,11 +23,11 @@ from terminalkit.runtime.invocation import Invocation
 )
 @click.argument("text", metavar="[QUERY]", default="-")
 @click.option("--variables", metavar="JSON", help="The values of the query's variables: a JSON object.")
-@click.option("--operation", metavar="NAME", help="Which operation of the query is run, where it has several.")
+@click.option("--operation", metavar="NAME", help="Which operation of the query is run, if it has several.")
 @setting_options("max_tokens", "max_depth", "max_aliases", "max_root_fields", "max_errors", "query_timeout")
 @command(logs=True)
 async def query(invocation: Invocation, *, text: str, variables: str | None, operation: str | None, sources: Sources) -> int:
-    """Evaluate QUERY, or what standard input has, and print the result as JSON. The exit code is 1 where it has errors."""
+    """Evaluate QUERY, or standard input, and print the result as JSON. The exit code is 1 if it has errors."""
     from graphql_fn.core.evaluator import Evaluator  # noqa: PLC0415 - slow
     from graphql_fn.core.hello import HELLO  # noqa: PLC0415 - slow
     from graphql_fn.core.request import decode, from_members, from_text, text_of  # noqa: PLC0415 - slow

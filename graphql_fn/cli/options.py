@@ -1,46 +1,36 @@
-"""The flags that the gateway's settings make."""
+"""The flags that the settings of the gateway make."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
-from terminalkit.config import flags as settings
-from terminalkit.config.flags import SettingFlags
+from terminalkit.config.flags import SettingFlags, SettingSources
 
 if TYPE_CHECKING:
     from graphql_fn.settings import Settings
-    from terminalkit.config.loading import LoadedSettings, SettingInfo
+    from terminalkit.config.loading import SettingsSource
 
-Sources: TypeAlias = "settings.SettingSources[LoadedSettings[Settings]]"
-
-
-def _load(flags: Mapping[str, Any], file: Path | None) -> LoadedSettings[Settings]:
-    from graphql_fn.settings import load  # noqa: PLC0415 - only where a command runs
-
-    return load(flags, file=file)
+Sources: TypeAlias = "SettingSources[Settings]"
 
 
-def _describe(name: str) -> SettingInfo:
-    from graphql_fn.settings import describe  # noqa: PLC0415 - only for the help
+def _source() -> SettingsSource[Settings]:
+    from graphql_fn.settings import SETTINGS  # noqa: PLC0415 - only for the help, and for a command that runs
 
-    return describe(name)
+    return SETTINGS
 
 
-_FLAGS = SettingFlags(
-    load=_load,
-    describe=_describe,
-    file=".graphql-fn.yaml here, else in the home directory",
+FLAGS = SettingFlags(
+    source=_source,
+    file=".graphql-fn.yaml",
     numbers=frozenset(
         {
             *("port", "max_body", "max_tokens", "max_depth", "max_aliases", "max_root_fields", "max_errors", "max_cost"),
             "max_subscribers",
         }
     ),
-    switches=frozenset({"introspection", "suggestions"}),
-    lists=frozenset({"allowed_hosts"}),
+    switches=frozenset({"insecure", "introspection", "require_tokens", "suggestions"}),
+    lists=frozenset({"allowed_hosts", "trusted_proxies"}),
 )
 
-setting_options = _FLAGS.options
+setting_options = FLAGS.options
 """Gives a command the flags of the settings that it names, and `--config`; it gets the `sources` of its settings."""

@@ -1,4 +1,4 @@
-"""The program `graphql-fn`: its commands and what it says of itself. Without the name of a command it evaluates a query."""
+"""The program `graphql-fn`: its commands and its help. Without the name of a command it evaluates a query."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Settings come from flags, then GRAPHQL_* in the environment, then .graphql-fn.ya
         "query": Command("graphql_fn.cli.evaluate", "Evaluate a query; may be left out."),
         "serve": Command("graphql_fn.cli.service", "Run the gateway."),
         "template": Command("graphql_fn.cli.template", "Write a folder that deploys the function on OpenFaaS."),
-        "config": Command("graphql_fn.cli.configuration", "Show the settings and where each comes from."),
+        "config": Command("graphql_fn.cli.service", "Show the settings and where each comes from."),
         "completion": Command("graphql_fn.cli.completion", "Print the script that lets SHELL complete commands and options."),
     },
     meanings={ExitCode.FAILURE: "failed, or the result has errors"},
@@ -35,13 +35,13 @@ _GENERAL = frozenset({"-h", "--help", "--version"})
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the program with these arguments (None: those of the process) and give its exit code."""
+    """Run the program with these arguments (None: the arguments of the process) and return its exit code."""
     given = list(sys.argv[1:] if argv is None else argv)
     return PROGRAM.run(given if os.environ.get(variable(PROGRAM.name)) else with_command(given, piped=not sys.stdin.isatty()))
 
 
 def with_command(arguments: Sequence[str], *, piped: bool) -> list[str]:
-    """The arguments with `query` before them where they begin with no command; none at all mean it where input is `piped`."""
+    """The arguments with `query` before them if they begin with no command; none at all mean it where input is `piped`."""
     first = arguments[0] if arguments else None
     if first in PROGRAM.commands or first in _GENERAL or (first is None and not piped):
         return list(arguments)

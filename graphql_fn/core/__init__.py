@@ -1,1 +1,1 @@
-"""Schema and request in, result out. Nothing here knows how a query came or where the result goes; it is what is deployed."""
+"""Schema and request in, result out. This package knows no transport; it is deployed alone."""

@@ -1,7 +1,7 @@
-"""What a query may come to: a bound on the number of objects in its result, known before it is run.
+"""The cost of a query: a bound on the number of objects in its result, known before it is run.
 
-A field with `first` or `last` counts as many objects as it asks for, each of them with what is asked of it; any other object
-counts once for each that it is asked of. Values count nothing, nor do the parts that a page is wrapped in.
+A field with `first` or `last` counts for the number of objects that it asks for, each with the cost of its selection. Any other
+object counts once for each parent. Values count nothing, nor do the parts that a page is wrapped in.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class _Walk:
         self._variables = variables
 
     def inside(self, type_: Any, selections: SelectionSetNode) -> int:
-        """The objects in what is asked of one object of this type."""
+        """The number of objects in the selection on one object of this type."""
         total = 0
         for node in selections.selections:
             if isinstance(node, FieldNode):

@@ -29,7 +29,7 @@ _ABORTED = "Parsing aborted."
 
 
 @attrs.frozen
-class Refused(Exception):
+class DocumentRefused(Exception):
     """A text that is not run, and why. `over_limit`: it asks for too much, right or wrong."""
 
     errors: Sequence[GraphQLError]
@@ -37,7 +37,7 @@ class Refused(Exception):
 
 
 class Document:
-    """A document that may be run, and what was found out about its operations when they were first asked for."""
+    """A document that may be run, and the plans of its operations, made when they are first needed."""
 
     __slots__ = ("_known", "_root", "_schema", "node")
 
@@ -48,7 +48,7 @@ class Document:
         self._known: dict[str | None, tuple[OperationDefinitionNode | None, QueryPlan | None]] = {}
 
     def operation(self, name: str | None) -> tuple[OperationDefinitionNode | None, QueryPlan | None]:
-        """The operation of this name, where it is clear which one is meant, and its plan, where it is that plain."""
+        """The operation of this name, if it is clear which one is meant, and its plan, if it is plain enough."""
         known = self._known.get(name)
         if known is None:
             operation = get_operation_ast(self.node, name)
@@ -61,7 +61,7 @@ class Document:
 class Documents:
     """The documents of one schema, whose queries are resolved on `root`.
 
-    Those that are right are remembered: at most `kept`, and `characters` of text in all.
+    Valid documents are kept: at most `kept`, and `characters` of text in all.
     """
 
     def __init__(
@@ -89,7 +89,7 @@ class Documents:
         return len(self._known)
 
     def get(self, text: str) -> Document:
-        """The document of a text. Raises Refused."""
+        """The document of a text. Raises DocumentRefused."""
         known = self._known.get(text)
         if known is not None:
             self._known.move_to_end(text)
@@ -100,24 +100,24 @@ class Documents:
         try:
             measure(document, self._limits)
         except TooMuch as error:
-            raise Refused([GraphQLError(str(error))], over_limit=True) from error
+            raise DocumentRefused([GraphQLError(str(error))], over_limit=True) from error
         errors = validate(
             self._schema, document, self._rules, max_errors=self._limits.errors, hide_suggestions=not self._suggestions
         )
         if errors:
-            raise Refused(errors)
+            raise DocumentRefused(errors)
         return self._remember(text, Document(document, self._schema, self._root))
 
     def _parse(self, text: str) -> DocumentNode:
         limits = self._limits
         if len(text) > limits.source:
-            raise Refused([GraphQLError(f"the query is longer than {limits.source} characters")], over_limit=True)
+            raise DocumentRefused([GraphQLError(f"the query is longer than {limits.source} characters")], over_limit=True)
         if (excess := exceeds(text, limits.tokens)) is not None:
-            raise Refused([GraphQLError(excess)], over_limit=True)
+            raise DocumentRefused([GraphQLError(excess)], over_limit=True)
         try:
             return parse(text, max_lexical_tokens=limits.tokens, max_comments=limits.tokens)
         except GraphQLSyntaxError as error:
-            raise Refused([error], over_limit=error.message.endswith(_ABORTED)) from error
+            raise DocumentRefused([error], over_limit=error.message.endswith(_ABORTED)) from error
 
     def _remember(self, text: str, document: Document) -> Document:
         self._known[text] = document

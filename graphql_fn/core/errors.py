@@ -1,4 +1,4 @@
-"""The root of the package's errors, and the two that are told to whoever asked."""
+"""The root of the package's errors, and the two errors that clients see."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ class GraphqlFnError(Exception):
 
 
 class BadRequest(GraphqlFnError):
-    """What came cannot be read as a GraphQL request."""
+    """The input cannot be read as a GraphQL request."""
 
     status = HTTPStatus.BAD_REQUEST
 
 
 class NotAcceptable(GraphqlFnError):
-    """The client takes none of the media types that results have."""
+    """The client accepts no media type of results."""
 
     status = HTTPStatus.NOT_ACCEPTABLE
 
 
-class NotAllowed(GraphqlFnError):
+class MethodNotAllowed(GraphqlFnError):
     """The method is not one that queries come by."""
 
     status = HTTPStatus.METHOD_NOT_ALLOWED

@@ -21,7 +21,7 @@ from graphql import (
 from graphql.execution.executor_throwing_on_incremental import ExecutorThrowingOnIncremental
 
 from graphql_fn.core.cost import cost, has_pages
-from graphql_fn.core.documents import Documents, Refused
+from graphql_fn.core.documents import DocumentRefused, Documents
 from graphql_fn.core.errors import PublicError
 from graphql_fn.core.function import Function
 from graphql_fn.core.limits import QueryLimits
@@ -33,7 +33,7 @@ from graphql_fn.core.subscribing import NOTHING, SubscriptionEvent, Subscription
 log = structlog.get_logger(__name__)
 
 MASKED = "internal server error"
-"""What is told of an exception in a resolver."""
+"""The text of an exception in a resolver for clients."""
 
 
 class Evaluator:
@@ -63,7 +63,7 @@ class Evaluator:
         """The result of a request. Raises only what is no `Exception` of a resolver: a defect of the engine or of the context."""
         try:
             document, operation, plan = self._admitted(request)
-        except Refused as refused:
+        except DocumentRefused as refused:
             return self._refusal(refused.errors, QueryOutcome.OVER_LIMIT if refused.over_limit else QueryOutcome.REFUSED)
         if plan is not None:
             data = plan.run(self.function.context(request))
@@ -78,14 +78,14 @@ class Evaluator:
         return await self._execute(document, request)
 
     async def subscribe(self, request: GraphQLRequest) -> Result | AsyncGenerator[SubscriptionUpdate, None]:
-        """The results of a subscription as its events come; or the one result of any other request, or of one that is refused.
+        """Yield the results of a subscription as its events come, or the one result of any other or refused request.
 
-        The generator is to be closed. It raises what its source raises, but for what is to be shown, which is its last result.
+        The generator is to be closed. It raises the errors of its source, except for shown errors, which are its last result.
         Otherwise as `evaluate`.
         """
         try:
             document, operation, _ = self._admitted(request)
-        except Refused as refused:
+        except DocumentRefused as refused:
             return self._refusal(refused.errors, QueryOutcome.OVER_LIMIT if refused.over_limit else QueryOutcome.REFUSED)
         if operation is None or operation.operation is not OperationType.SUBSCRIPTION:
             return await self.evaluate(request)
@@ -123,14 +123,14 @@ class Evaluator:
                 await events.aclose()
 
     def _admitted(self, request: GraphQLRequest) -> tuple[DocumentNode, OperationDefinitionNode | None, QueryPlan | None]:
-        """The document of a request, the operation that it asks for, where it is clear which, and its plan. Raises Refused."""
+        """The document of a request, the operation that it asks for, if it is clear which, its plan. Raises DocumentRefused."""
         document = self.documents.get(request.query)
         operation, plan = document.operation(request.operation)
         if self._has_pages and operation is not None:
             found, limit = cost(self.function.schema, document.node, operation, request.variables), self.limits.cost
             if found > limit:
                 text = f"the query may come to {found} objects, {limit} are the most: ask for smaller pages"
-                raise Refused([GraphQLError(text)], over_limit=True)
+                raise DocumentRefused([GraphQLError(text)], over_limit=True)
         return document.node, operation, plan
 
     async def _execute(self, document: DocumentNode, request: GraphQLRequest, root: Any = NOTHING) -> Result:
@@ -168,7 +168,7 @@ class Evaluator:
         return Result({"errors": told + self._left_out(found.errors), "data": found.data}, QueryOutcome.EXECUTED)
 
     def _refusal(self, errors: Sequence[GraphQLError], outcome: QueryOutcome) -> Result:
-        """The result of a request that was not run: errors and no data (specification, section 7)."""
+        """Return the result of a request that was not run: errors and no data."""
         return Result({"errors": [dict(error.formatted) for error in errors]}, outcome)
 
     def _left_out(self, errors: Sequence[GraphQLError]) -> list[dict[str, Any]]:

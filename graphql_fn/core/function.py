@@ -17,10 +17,10 @@ def _no_context(_: GraphQLRequest) -> None:
 
 @attrs.frozen(kw_only=True)
 class Function:
-    """What is served under one name.
+    """A function that is served under a name.
 
-    `root` is the value whose methods resolve the fields of `Query`; `context` makes, for each request, what resolvers find in
-    `info.context`: connections, loaders, whatever must not outlive the request.
+    `root` is the value whose methods resolve the fields of `Query`. `context` makes `info.context` of resolvers for each request:
+    connections, loaders, and other objects that must not outlive the request.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""The function of the specification: one type with one field, and its greeting (section 2)."""
+"""The function `hello`: one type with one field, which returns a greeting."""
 
 from __future__ import annotations
 

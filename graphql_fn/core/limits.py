@@ -1,4 +1,4 @@
-"""What a request may ask for."""
+"""The limits of a request."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ class QueryLimits:
     """Limits of one request.
 
     `tokens` (comments too) are counted before the text is parsed; `source` is its length in
-    characters. `depth` counts fields inside fields, `root_fields` those of the operation itself, `aliases` all that are renamed,
-    all through fragments. `fields` are all that the operation and its fragments come to once they are put together, `repeats`
-    those of them that stand beside one of the same name: comparing these takes the square of their number. `seconds` bound what
-    resolvers wait for, `errors` how many are told. `cost` is the number of objects that a query may come to, by the sizes of the
-    pages that it asks for.
+    characters. `depth` counts nested fields, `root_fields` the fields of the operation itself, `aliases` all renamed fields, all
+    through fragments. `fields` is the number of fields of the operation after its fragments are put together, `repeats` the
+    number of fields with the name of another field of the same selection: comparing these takes the square of their number.
+    `seconds` bound the waits of resolvers, `errors` the number of reported errors. `cost` is the largest number of objects in
+    the result, by the sizes of the requested pages.
     """
 
     source: int = 65_536
@@ -33,6 +33,6 @@ INTROSPECTION_DEPTH = 20
 """Depth below `__schema` and `__type`: tools ask these more deeply than queries go; the engine bounds their lists in lists."""
 
 PAGE = 20
-"""Items of a page where a query does not say how many."""
+"""Items of a page without a size in the query."""
 LARGEST_PAGE = 1000
 """Items that a page may have."""

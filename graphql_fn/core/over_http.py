@@ -1,6 +1,6 @@
-"""GraphQL over HTTP: from a request to an answer, for whoever speaks HTTP.
+"""GraphQL over HTTP: from a request to an answer, for any HTTP server.
 
-Where the draft of 2026-08-06 and the audit of the package `graphql-http` differ, the audit counts: 400 where a document or its
+Where the draft of 2026-08-06 and the audit of the package `graphql-http` differ, the audit counts: 400 if a document or its
 variables cannot be right, and 200 for them where the client takes `application/json`, as the function has always answered.
 """
 
@@ -15,7 +15,7 @@ from typing import Any
 import attrs
 import msgspec
 
-from graphql_fn.core.errors import BadRequest, GraphqlFnError, NotAcceptable, NotAllowed
+from graphql_fn.core.errors import BadRequest, GraphqlFnError, MethodNotAllowed, NotAcceptable
 from graphql_fn.core.evaluator import Evaluator
 from graphql_fn.core.request import GraphQLRequest, decode, from_members, from_text, text_of
 from graphql_fn.core.result import QueryOutcome
@@ -40,7 +40,7 @@ _STATUS = {
 
 @attrs.frozen(kw_only=True)
 class HttpRequest:
-    """What of a request matters. `parameters` are those of the query string, decoded; `after` is the id of the last event."""
+    """The relevant parts of a request. `parameters` are the decoded query string; `after` is the id of the last event."""
 
     method: str
     parameters: Mapping[str, str] = attrs.field(factory=dict)
@@ -53,7 +53,7 @@ class HttpRequest:
 
 @attrs.frozen
 class HttpAnswer:
-    """An answer. `outcome` is None where there was no request to evaluate."""
+    """An answer. `outcome` is None if there was no request to evaluate."""
 
     status: int
     headers: Mapping[str, str]
@@ -77,8 +77,8 @@ async def answer(evaluator: Evaluator, request: HttpRequest) -> HttpAnswer:
 
 
 def refusal(error: GraphqlFnError, media: str = JSON) -> HttpAnswer:
-    """The answer to what is no request that can be evaluated."""
-    headers = {"Allow": ", ".join(METHODS)} if isinstance(error, NotAllowed) else None
+    """The answer to an input that cannot be evaluated."""
+    headers = {"Allow": ", ".join(METHODS)} if isinstance(error, MethodNotAllowed) else None
     return _answer(error.status, media, {"errors": [{"message": str(error)}]}, headers)
 
 
@@ -90,11 +90,11 @@ def _answer(
 
 
 def read(request: HttpRequest) -> GraphQLRequest:
-    """The GraphQL request in an HTTP request. Raises BadRequest, NotAllowed."""
+    """The GraphQL request in an HTTP request. Raises BadRequest, MethodNotAllowed."""
     if request.method == "POST":
         return _from_body(request)
     if request.method not in METHODS:
-        raise NotAllowed(f"{request.method} is not possible here; possible: {', '.join(METHODS)}")
+        raise MethodNotAllowed(f"{request.method} is not possible here; possible: {', '.join(METHODS)}")
     members: dict[str, Any] = dict(request.parameters)
     for name in ("variables", "extensions"):
         if members.get(name):
@@ -115,7 +115,7 @@ def _from_body(request: HttpRequest) -> GraphQLRequest:
 
 @lru_cache(maxsize=256)
 def _content(content_type: str | None) -> tuple[bool, str | None]:
-    """Whether a body of this type is JSON, and its charset where that is not taken."""
+    """Whether a body of this type is JSON, and its charset if that is not taken."""
     media, _, parameters = (content_type or "").lower().partition(";")
     charset = _CHARSET.search(parameters)
     wrong = charset[1] if charset is not None and charset[1] not in _UTF8 else None

@@ -1,7 +1,7 @@
 """GraphQL over Server-Sent Events: the protocol of graphql-sse in distinct connections mode, one operation for each connection.
 
-Each result is an event `next`, the end an event `complete` (with an empty `data`, without which an EventSource leaves it out);
-what is wrong with the operation comes as a result, too. Events of subscriptions have ids: `Last-Event-ID` goes on after one.
+Each result is an event `next`, also an error of the operation. The end is an event `complete` (with an empty `data`, without
+which an EventSource leaves it out). Events of subscriptions have ids: `Last-Event-ID` resumes after one.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ COMPLETE = b"event: complete\ndata:\n\n"
 
 @attrs.frozen
 class EventWriter:
-    """What is sent, and what became of the request when it began."""
+    """The events to send, and the state of the request at its start."""
 
     frames: AsyncGenerator[bytes, None]
     outcome: QueryOutcome
@@ -31,7 +31,7 @@ class EventWriter:
 
 @lru_cache(maxsize=256)
 def wants_stream(accept: str | None) -> bool:
-    """Whether a client asks for events: names their type, and likes none of the others that it names as well."""
+    """Whether a client asks for events: it names their type, and prefers no other type to it."""
     if accept is None or EVENTS not in accept.lower():
         return False
     liked = weights(accept)
@@ -39,7 +39,7 @@ def wants_stream(accept: str | None) -> bool:
 
 
 async def stream(evaluator: Evaluator, request: HttpRequest) -> EventWriter:
-    """Answer a request with events. Raises what cannot be read as a GraphQL request, and what `Evaluator.subscribe` raises."""
+    """Answer a request with events. Raises errors of reading a GraphQL request, and the errors of `Evaluator.subscribe`."""
     found = await evaluator.subscribe(read(request))
     if isinstance(found, Result):
         return EventWriter(_once(found), found.outcome)

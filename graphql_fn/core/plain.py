@@ -1,8 +1,8 @@
-"""Queries so plain that they need no executor: values of the root alone, all that they say known when they are read.
+"""Queries so plain that they need no executor: they select values of the root, with arguments known from the text.
 
-An executor is prepared for each request, which takes longer than such a query itself. Its plan has the resolvers, their arguments
-and what they are told of the query. Where anything is out of the ordinary the engine runs the query from its beginning, which
-changes nothing, since queries do not.
+An executor is prepared for each request, which takes longer than such a query itself. The plan of such a query has the resolvers,
+their arguments and their view of the query. In any other case the engine runs the query from its beginning, without side effects,
+since queries have none.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ from graphql.execution.values import get_argument_values
 from graphql.pyutils import Path
 
 _VALUES = frozenset({str, int, float, bool})
-"""Types of values that nobody waits for."""
+"""Types of values that need no await."""
 
 
 @attrs.frozen
 class _Field:
-    """A field: its key in the result, what resolves it with which arguments, what makes the value of its type."""
+    """A field: its key in the result, its resolver with arguments, and the function for the value of its type."""
 
     key: str
     resolve: Callable[..., Any]
@@ -79,7 +79,7 @@ class QueryPlan:
 def plan_of(
     schema: GraphQLSchema, root_value: Any, document: DocumentNode, operation: OperationDefinitionNode
 ) -> QueryPlan | None:
-    """The plan of a validated query, None where it is not that plain."""
+    """The plan of a validated query, None if it is not that plain."""
     root = schema.query_type
     plain = operation.operation is OperationType.QUERY and not operation.variable_definitions and not operation.directives
     if root is None or not plain:
@@ -111,6 +111,6 @@ def plan_of(
 
 
 def _leaf(field: GraphQLField) -> GraphQLLeafType | None:
-    """The type of a field's value, where it is one value."""
+    """The type of a field's value, if it is one value."""
     type_ = field.type.of_type if is_non_null_type(field.type) else field.type
     return type_ if is_leaf_type(type_) else None

@@ -13,11 +13,11 @@ from graphql_fn.core.errors import BadRequest
 
 @attrs.frozen
 class GraphQLRequest:
-    """One query with what belongs to it.
+    """One query with its parameters.
 
-    `only_queries`: mutations are refused, as for a request that must not change anything (GET). `request_id` stands in the log
-    and in the answer where a resolver fails (None: one is made). `after` is the id of the event after which a subscription
-    goes on.
+    `only_queries`: mutations are refused, as for a request that must not change anything (GET). `request_id` is in the log
+    and in the answer if a resolver fails (None: one is made). `after` is the id of the event after which a subscription
+    resumes.
     """
 
     query: str
@@ -32,7 +32,7 @@ class GraphQLRequest:
 def from_members(members: Any, **more: Any) -> GraphQLRequest:
     """The request in a decoded JSON body: `query`, `variables`, `operationName`, `extensions` (GraphQL over HTTP, 5.1).
 
-    Raises BadRequest where it is none.
+    Raises BadRequest for any other body.
     """
     if isinstance(members, list):
         raise BadRequest("one request at a time: batches are not taken")
@@ -64,7 +64,7 @@ def from_text(text: str, **more: Any) -> GraphQLRequest:
 
 
 def decode(raw: bytes | str, what: str) -> Any:
-    """The value of a JSON text. Raises BadRequest, which says that `what` is not JSON."""
+    """The value of a JSON text. Raises BadRequest, with the message that `what` is not JSON."""
     try:
         return msgspec.json.decode(raw)
     except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
@@ -72,7 +72,7 @@ def decode(raw: bytes | str, what: str) -> Any:
 
 
 def text_of(raw: bytes) -> str:
-    """The text of a body. Raises BadRequest where it is not UTF-8."""
+    """The text of a body. Raises BadRequest if it is not UTF-8."""
     try:
         return raw.decode()
     except UnicodeDecodeError as error:

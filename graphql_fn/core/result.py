@@ -1,4 +1,4 @@
-"""What became of a request."""
+"""The result of a request."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ class QueryOutcome(Enum):
     OUT_OF_TIME = "out_of_time"
     """It was given up after the longest time that one may take."""
     CHANGES = "changes"
-    """It would change something, and came by a way on which nothing is changed."""
+    """The request would change data, and arrived by a method that must not change data."""
 
 
 @attrs.frozen
 class Result:
-    """A result: `document` is the JSON object of the answer (values that JSON has), `outcome` says how far the request came."""
+    """A result: `document` is the JSON object of the answer (values that JSON has), `outcome` how far the request came."""
 
     document: dict[str, Any]
     outcome: QueryOutcome

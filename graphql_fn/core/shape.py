@@ -1,6 +1,6 @@
 """How large a parsed document is: depth, aliases, fields, before anything expensive is done with it.
 
-Fragments count where they are used, as they would be run. Documents come here unvalidated: fragments may be unknown or contain
+Fragments count in each place of use, as they would be run. Documents come here unvalidated: fragments may be unknown or contain
 themselves, both of which validation reports.
 """
 
@@ -24,7 +24,7 @@ _META = frozenset({"__schema", "__type"})
 
 
 class TooMuch(Exception):
-    """A limit is passed; the text says which."""
+    """A limit is exceeded; the text names it."""
 
 
 def measure(document: DocumentNode, limits: QueryLimits) -> None:
@@ -34,7 +34,7 @@ def measure(document: DocumentNode, limits: QueryLimits) -> None:
     for node in document.definitions:
         if isinstance(node, OperationDefinitionNode):
             walk.enter(node.selection_set, 1, limits.depth, is_root=True)
-        elif isinstance(node, FragmentDefinitionNode):  # validated even where nothing uses it
+        elif isinstance(node, FragmentDefinitionNode):  # validated even if it is unused
             walk.enter(node.selection_set, 1, max(limits.depth, INTROSPECTION_DEPTH))
 
 
@@ -52,19 +52,19 @@ class _Walk:
         limits = self._limits
         fields = self._flat(selections, ())
         if is_root and len(fields) > limits.root_fields:
-            raise TooMuch(f"the operation has more than {limits.root_fields} fields of its own")
+            raise TooMuch(f"the operation has more than {limits.root_fields} fields at its root")
         if fields and depth > deepest:
             raise TooMuch(f"the query is nested deeper than {deepest} levels")
         self._repeats += len(fields) - len({(field.alias or field.name).value for field in fields})
         if self._repeats > limits.repeats:
-            raise TooMuch(f"the query asks for the same field beside itself more than {limits.repeats} times")
+            raise TooMuch(f"a selection repeats the same field more than {limits.repeats} times")
         for field in fields:
             if field.selection_set is not None:
                 meta = field.name.value in _META
                 self.enter(field.selection_set, depth + 1, max(deepest, INTROSPECTION_DEPTH) if meta else deepest)
 
     def _flat(self, selections: SelectionSetNode, inside: Sequence[str]) -> list[FieldNode]:
-        """The fields of a selection set, those of its fragments among them. `inside`: the fragments that this is in."""
+        """The fields of a selection set, with the fields of its fragments. `inside`: the fragments that this is in."""
         found: list[FieldNode] = []
         for node in selections.selections:
             self._steps += 1

@@ -1,4 +1,4 @@
-"""Subscriptions: events in, results out, each with the id under which a client that was cut off goes on."""
+"""Subscriptions: events in, results out, each with the id after which a client that was cut off resumes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ NOTHING: Final = _Nothing()
 
 @attrs.frozen
 class SubscriptionEvent:
-    """What the source of a subscription gives: the value that its field resolves, and the place after which it goes on."""
+    """An item of the source of a subscription: the value that its field resolves, and the place after which it resumes."""
 
     id: str
     value: Any = NOTHING
@@ -27,7 +27,7 @@ class SubscriptionEvent:
 
 @attrs.frozen
 class SubscriptionUpdate:
-    """What a subscriber is sent: the id of the event, and the result that it led to (None: there is nothing new)."""
+    """An item for a subscriber: the id of the event, and its result (None: there is nothing new)."""
 
     id: str | None
     result: Result | None

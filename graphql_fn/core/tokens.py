@@ -1,7 +1,7 @@
-"""Counts the tokens of a text, and how deep its brackets go, without parsing it: the cheapest way to refuse what is too much.
+"""Counts the tokens of a text and the depth of its brackets without parsing it: the cheapest way to refuse it.
 
-The parser counts, too, but builds what it has read by then, which takes tens of times longer. For a text that is no GraphQL the
-count need not be right: the parser says what is wrong with it.
+The parser also counts, but builds the parsed nodes by then, which takes tens of times longer. For a text other than GraphQL the
+count need not be right: the parser reports the fault.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ DEPTH = 100
 """Brackets inside brackets, of all kinds; far more than a query that keeps to its limits can have."""
 
 _TOKEN = re.compile(
-    r'"""(?:\\"""|"(?!"")|[^"])*"""'  # GraphQL, 2.1.9: string values come first, since anything may stand in them
+    r'"""(?:\\"""|"(?!"")|[^"])*"""'  # GraphQL, 2.1.9: string values come first, since they may contain anything
     r'|"(?:\\.|[^"\\\n\r])*"'
     r"|#[^\n\r]*"
     r"|[A-Za-z_][A-Za-z0-9_]*"
@@ -25,7 +25,7 @@ _TOKEN = re.compile(
 
 
 def exceeds(text: str, tokens: int) -> str | None:
-    """What a text has too much of, if it has: more than so many tokens (comments among them), or brackets too deep."""
+    """The limit that a text exceeds, if any: more than `tokens` tokens (comments among them), or brackets too deep."""
     if len(text) <= min(tokens, DEPTH):
         return None
     depth = 0

@@ -1,4 +1,4 @@
-"""Awaiting from code that is not asynchronous: one event loop in a thread of its own, for the whole process.
+"""Awaiting from code that is not asynchronous: one event loop in a private thread, for the whole process.
 
 Platforms call handlers in threads of their choice, several at a time. One loop for all of them is what keeps connections and
 caches together, which belong to the loop that made them.

@@ -1,4 +1,4 @@
-"""The callback style: `handle(context, callback)`, where the query is the whole input (specification, sections 1 and 4)."""
+"""The callback style: `handle(context, callback)`, where the query is the whole input."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Callback = Callable[[Exception | None, dict[str, Any] | None], object]
 def handler(evaluator: Evaluator) -> Callable[[Any, Callback], None]:
     """The handler of a function in this style.
 
-    It calls `callback(None, result)`, also where the result has errors, or `callback(error, None)` where there is none.
+    It calls `callback(None, result)`, also where the result has errors, or `callback(error, None)` if there is none.
     """
 
     def handle(context: Any, callback: Callback) -> None:
@@ -40,4 +40,4 @@ def _request(context: Any) -> GraphQLRequest:
 
 
 handle = handler(Evaluator(HELLO))
-"""The function of the specification in this style."""
+"""The function `hello` in this style."""

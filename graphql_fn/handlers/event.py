@@ -18,28 +18,28 @@ log = structlog.get_logger(__name__)
 
 
 class Event(Protocol):
-    """What the platform gives: a text, bytes, or the value of a JSON body, which it has decoded."""
+    """The platform's input: a text, bytes, or the value of a JSON body, which it has decoded."""
 
     @property
     def body(self) -> Any: ...
 
 
-class Context(Protocol):
+class EventContext(Protocol):
     """How the platform is answered."""
 
-    def status(self, code: int, /) -> Context: ...
+    def status(self, code: int, /) -> EventContext: ...
     def succeed(self, value: Any, /) -> object: ...
     def fail(self, value: Any, /) -> object: ...
 
 
-def handler(evaluator: Evaluator) -> Callable[[Event, Context], object]:
+def handler(evaluator: Evaluator) -> Callable[[Event, EventContext], object]:
     """The handler of a function in this style.
 
-    A result is a success with status 200, also where it has errors; a body that is no query fails with 400, an exception in the
+    A result is a success with status 200, also if it has errors; a body without a query fails with 400, an exception in the
     engine with 500, both with `errors` as a result has them.
     """
 
-    def handle(event: Event, context: Context) -> object:
+    def handle(event: Event, context: EventContext) -> object:
         try:
             result = BACKGROUND.run(evaluator.evaluate(_request(event.body)))
         except BadRequest as error:
@@ -67,4 +67,4 @@ def _request(body: Any) -> GraphQLRequest:
 
 
 handle = handler(Evaluator(HELLO))
-"""The function of the specification in this style."""
+"""The function `hello` in this style."""

@@ -1,7 +1,7 @@
 """The platform's Python form: `handle(event, context)` gives status, headers and body.
 
-It is that of the OpenFaaS template `python3-http`, which sends a `str` as it is and anything else as Python shows it, and calls a
-text `text/html` unless told otherwise.
+It is the form of the OpenFaaS template `python3-http`, which sends a `str` as it is and anything else as Python shows it, and
+calls a text `text/html` unless the handler sets a type.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from graphql_fn.handlers.background import BACKGROUND
 log = structlog.get_logger(__name__)
 
 
-class Event(Protocol):
-    """What the platform gives of a request: the body as bytes, headers in any case, the parameters of the query string."""
+class PlatformRequest(Protocol):
+    """The platform's request: the body as bytes, headers in any case, the parameters of the query string."""
 
     @property
     def body(self) -> bytes: ...
@@ -35,17 +35,17 @@ class Event(Protocol):
 
 
 class Response(TypedDict):
-    """What the platform takes."""
+    """The platform's answer."""
 
     statusCode: int
     headers: dict[str, str]
     body: str
 
 
-def handler(evaluator: Evaluator) -> Callable[[Event, object], Response]:
+def handler(evaluator: Evaluator) -> Callable[[PlatformRequest, object], Response]:
     """The handler of a function in this form: GraphQL over HTTP, as the gateway speaks it."""
 
-    def handle(event: Event, context: object) -> Response:
+    def handle(event: PlatformRequest, context: object) -> Response:
         del context
         try:
             found = BACKGROUND.run(answer(evaluator, _request(event)))
@@ -58,7 +58,7 @@ def handler(evaluator: Evaluator) -> Callable[[Event, object], Response]:
     return handle
 
 
-def _request(event: Event) -> HttpRequest:
+def _request(event: PlatformRequest) -> HttpRequest:
     headers = {name.lower(): value for name, value in event.headers.items()}
     return HttpRequest(
         method=event.method,
@@ -71,4 +71,4 @@ def _request(event: Event) -> HttpRequest:
 
 
 handle = handler(Evaluator(HELLO))
-"""The function of the specification in this form."""
+"""The function `hello` in this form."""

@@ -1,4 +1,4 @@
-"""The gateway: `/function/<name>` on the edge that the other services have, too."""
+"""The gateway: `/function/<name>` on the same edge as the other services."""
 
 from __future__ import annotations
 
@@ -18,7 +18,9 @@ from graphql_fn.core.over_http import HTML, JSON, RESPONSE, HttpRequest, answer,
 from graphql_fn.core.over_sse import EVENTS, stream, wants_stream
 from graphql_fn.core.result import QueryOutcome
 from httpkit.messages.fields import member, message, path, payload, query
+from httpkit.problems import NotPermitted
 from httpkit.routes import Call, Nothing, Route
+from httpkit.server.callers import Caller, Scope
 from httpkit.sse.single import Streams
 from httpkit.static.pages import Asset, Pages
 
@@ -61,12 +63,20 @@ class Functions:
 class Gateway:
     """The functions that are served, by name, and how many requests came to what.
 
-    `page` is what a browser gets that asks for the address of a function, `streams` sends events.
+    `page` is what a browser gets that asks for the address of a function, `streams` sends events. `owners` are the services
+    whose data functions show: a token of another service does not open them.
     """
 
     def __init__(
-        self, evaluators: Sequence[Evaluator], registry: CollectorRegistry, *, page: Asset, streams: Streams | None = None
+        self,
+        evaluators: Sequence[Evaluator],
+        registry: CollectorRegistry,
+        *,
+        page: Asset,
+        streams: Streams | None = None,
+        owners: Mapping[str, str] | None = None,
     ) -> None:
+        self._owners = owners or {}
         self._evaluators = {evaluator.function.name: evaluator for evaluator in evaluators}
         self._page = page
         self.streams = streams or Streams()
@@ -78,6 +88,12 @@ class Gateway:
     def names(self) -> tuple[str, ...]:
         """The names of the functions."""
         return tuple(self._evaluators)
+
+    def admit(self, name: str, caller: Caller) -> None:
+        """Raise NotPermitted for a caller whose token is one of another service than the function shows."""
+        owner = self._owners.get(name)
+        if owner is not None and caller.realm not in (None, owner):
+            raise NotPermitted(f"the function {name!r} takes tokens of {owner}, and this is one of {caller.realm}")
 
     async def answer(self, name: str, request: HttpRequest) -> web.Response:
         """The answer of a function. Raises NoSuchFunction."""
@@ -115,12 +131,12 @@ class Gateway:
 
 @attrs.frozen(eq=False)
 class _Requests(Collector):
-    """What became of requests."""
+    """The outcomes of requests."""
 
     _outcomes: Mapping[tuple[str, QueryOutcome | None], int]
 
     def collect(self) -> Sequence[CounterMetricFamily]:
-        text = "Requests of functions, by what became of them."
+        text = "Requests of functions, by outcome."
         found = CounterMetricFamily("graphql_requests", text, labels=["function", "outcome"])
         for (name, outcome), count in self._outcomes.items():
             found.add_metric([name, outcome.value if outcome else _NOTHING_RUN], count)
@@ -129,7 +145,7 @@ class _Requests(Collector):
 
 @attrs.frozen(eq=False)
 class _Caches(Collector):
-    """What the functions remember of documents."""
+    """The documents that functions cache."""
 
     _evaluators: Mapping[str, Evaluator]
 
@@ -156,6 +172,7 @@ class _Subscribers(Collector):
 
 async def invoke(request: Post, call: Call[Gateway]) -> web.StreamResponse:
     """Evaluate the request in the body."""
+    call.services.admit(request.name, call.caller)
     asked = _http_request(call, {}, request.body)
     if _is_stream(call.http):
         return await call.services.stream(request.name, asked, call.http)
@@ -167,6 +184,7 @@ async def ask(request: Get, call: Call[Gateway]) -> web.StreamResponse:
     asked = _http_request(call, call.http.query)
     if _is_page(call.http):
         return await call.services.page(request.name, call.http)
+    call.services.admit(request.name, call.caller)
     if _is_stream(call.http):
         return await call.services.stream(request.name, asked, call.http)
     return await call.services.answer(request.name, asked)
@@ -213,6 +231,7 @@ TABLE: tuple[Route[Gateway], ...] = (
         produces=(*_PRODUCES, EVENTS),
         streams=_is_stream,
         time_limit=inf,  # the evaluator has its own
+        scope=Scope.READ,
     ),
     Route(
         "GET",
@@ -230,5 +249,5 @@ TABLE: tuple[Route[Gateway], ...] = (
 
 
 def pages() -> Pages:
-    """The page for writing queries, and its assets; it is at `/`, too."""
+    """The page for writing queries, and its assets; it is also at `/`."""
     return Pages("graphql_fn.http", "page", prefix="/static/")

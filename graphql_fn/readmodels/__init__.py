@@ -1,1 +1,1 @@
-"""Functions over the read models of the other services: their schemas, and what resolves them. They only read."""
+"""Functions over the read models of the other services: their schemas and resolvers. They only read."""

@@ -1,4 +1,4 @@
-"""What resolvers of a read model have for one request: its queries, and loads that are put together."""
+"""The context of resolvers of a read model for one request: its queries, and loads that are put together."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, Generic, TypeVar
 import structlog
 
 from graphql_fn.core.errors import PublicError
-from graphql_fn.readmodels.loading import Loader
+from graphql_fn.readmodels.loading import BatchLoader
 from httpkit.sse.hub import Hub
 from projections.errors import ProjectionError
 from projections.store import Queryable
@@ -20,17 +20,17 @@ G = TypeVar("G")
 
 
 class Asking(Generic[G]):
-    """The context of one request. `queries` makes the queries on a database; `after` is where a subscription goes on."""
+    """The context of one request. `queries` makes the queries on a database; a subscription resumes after `after`."""
 
     def __init__(self, onlooker: ReadReplica, queries: Callable[[Queryable], G], after: str | None) -> None:
         self.after = after
         self._onlooker = onlooker
         self._queries = queries
         self._made: G | None = None
-        self._loaders: dict[tuple[Any, ...], Loader[Any, Any]] = {}
+        self._loaders: dict[tuple[Any, ...], BatchLoader[Any, Any]] = {}
 
     async def database(self) -> Queryable:
-        """The database. Raises Shown where it cannot be read now."""
+        """The database. Raises Shown if it cannot be read now."""
         try:
             return await self._onlooker.reader()
         except ProjectionError as error:
@@ -44,7 +44,7 @@ class Asking(Generic[G]):
         return self._made
 
     def load(self, query: Callable[..., Awaitable[Any]], key: Any, *arguments: Any) -> Awaitable[Any]:
-        """What a query that takes many keys, and these arguments, has for one of them: together with the other loads of it.
+        """The result of a query of many keys, with these arguments, for one of the keys: together with the other loads of it.
 
         `query` is a method of the class of the queries.
         """
@@ -55,12 +55,12 @@ class Asking(Generic[G]):
             async def fetch(keys: Any) -> Any:
                 return await query(await self.queries(), keys, *arguments)
 
-            loader = self._loaders[which] = Loader(fetch)
+            loader = self._loaders[which] = BatchLoader(fetch)
         return loader.load(key)
 
     @property
     def hub(self) -> Hub:
-        """The events. Raises Shown where there are none."""
+        """The events. Raises Shown if there are none."""
         hub = self._onlooker.hub
         if hub is None:
             raise PublicError("subscriptions need the broker: nats_url is not set")

@@ -24,7 +24,7 @@ Given: TypeAlias = Sequence[T] | AsyncIterator[T]
 
 
 def in_turns(items: Sequence[T]) -> Given[T]:
-    """The items; with turns of the event loop for others between them where they are many."""
+    """The items; with turns of the event loop for others between them if they are many."""
     return items if len(items) <= AT_ONCE else _in_turns(items)
 
 
@@ -44,13 +44,13 @@ class Edge(Generic[T]):
 
     @property
     def cursor(self) -> str:
-        """Where it stands."""
+        """Its position."""
         return encode_cursor(self._key(self.node))
 
 
 @attrs.frozen
 class PageInfo:
-    """What there is beside a page (section 5 of the specification)."""
+    """Information about a page: its first and last cursor, and whether there are pages before and after it."""
 
     has_next_page: bool
     has_previous_page: bool
@@ -78,9 +78,9 @@ class Connection(Generic[T]):
 
     @property
     def page_info(self) -> PageInfo:
-        """Whether there is more, and where this page begins and ends.
+        """Whether there is more, and the first and the last cursor of this page.
 
-        Behind the page's start (its end, backward) there is something where a cursor says so: what it names.
+        Behind the page's start (its end, backward) there is something if a cursor names a thing there.
         """
         items, part = self._found.items, self._part
         return PageInfo(

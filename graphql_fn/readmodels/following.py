@@ -15,13 +15,13 @@ from httpkit.problems import Busy
 from httpkit.sse.hub import CannotResume
 
 _MARK_EVERY = 1000
-"""Events that are passed over until a client is told how far it has come, so that it need not be given them again."""
+"""Events that are passed over before a client gets the present position, so that it need not be given them again."""
 
 
 async def followed(asking: Asking[Any], name: str, kind: type, wanted: Callable[[Any], bool]) -> AsyncIterator[SubscriptionEvent]:
-    """The events of this name whose values, of class `kind`, are wanted. The first has none and says where it goes on from.
+    """The events of this name with values of class `kind`. The first has no value, and the position at which it starts.
 
-    Raises Shown where there are none now, or where it cannot go on after the event that the request names.
+    Raises Shown if there are none now, or if it cannot resume after the event that the request names.
     """
     passed = 0
     decoder: Any = msgspec.json.Decoder(kind)

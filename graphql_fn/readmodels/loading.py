@@ -1,7 +1,7 @@
-"""Loads by key, put together: what many resolvers ask for at the same moment is one statement.
+"""Loads by key, put together: look-ups of many resolvers at the same moment are one statement.
 
-It is our own, not aiodataloader: keys wait for as long as more of them come, not for one turn of the event loop, so that a long
-list can be worked on with turns for others in between and is asked for together all the same.
+It replaces aiodataloader: keys wait until no more of them come, not for one turn of the event loop, so that a long list can be
+worked on with turns for others in between, and still is one look-up.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from projections.sql import MOST_KEYS
 AT_ONCE = 25
 """Objects that are worked on until others get a turn of the event loop."""
 _QUIET = 3
-"""Turns without further keys after which those that wait are asked for."""
+"""Turns without further keys after which the waiting keys are looked up."""
 
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
 
 
-class Loader(Generic[K, V]):
-    """Loads values by key for one request, each key once. `fetch` gives those of many keys that there are."""
+class BatchLoader(Generic[K, V]):
+    """Loads values by key for one request, each key once. `fetch` returns the existing values of many keys."""
 
     def __init__(self, fetch: Callable[[Sequence[K]], Awaitable[Mapping[K, V]]]) -> None:
         self._fetch = fetch
@@ -31,7 +31,7 @@ class Loader(Generic[K, V]):
         self._tasks: set[asyncio.Task[None]] = set()
 
     def load(self, key: K) -> asyncio.Future[V | None]:
-        """The value of a key, None where there is none. It raises what `fetch` raises."""
+        """The value of a key, None if there is none. It raises what `fetch` raises."""
         known = self._known.get(key)
         if known is None:
             loop = asyncio.get_running_loop()
@@ -58,7 +58,7 @@ class Loader(Generic[K, V]):
         futures = [self._known[key] for key in keys]
         try:
             found = await self._fetch(keys)
-        except Exception as error:  # noqa: BLE001 - whoever waits raises it
+        except Exception as error:  # noqa: BLE001 - each waiting load raises it
             for future in futures:
                 if not future.done():
                     future.set_exception(error)

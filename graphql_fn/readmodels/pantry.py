@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from functools import partial
 from typing import Any, TypeAlias
 
@@ -11,6 +11,7 @@ import attrs
 import msgspec
 from graphql import GraphQLResolveInfo
 
+from graphql_fn.core.errors import PublicError
 from graphql_fn.core.function import Function
 from graphql_fn.core.subscribing import SubscriptionEvent
 from graphql_fn.readmodels.asking import Asking
@@ -18,6 +19,7 @@ from graphql_fn.readmodels.binding import Resolver, attribute, bound
 from graphql_fn.readmodels.connections import Connection, connection, of_list, part_of
 from graphql_fn.readmodels.following import followed
 from httpkit.sse.frames import Frame
+from pantry.domain.errors import BadInput
 from pantry.domain.product import MovementRecorded, Product
 from pantry.domain.quantity import number
 from pantry.readmodel import MODEL
@@ -25,7 +27,7 @@ from pantry.readmodel.changes import DECIDERS, crosses_minimum, edits
 from pantry.readmodel.graph import PantryGraph, StockCount, category_key, movement_key, product_key
 from pantry.readmodel.queries import PantryQueries
 from pantry.readmodel.tables import name_key
-from pantry.readmodel.views import PERIOD, CategoryView, ConsumptionView, MovementView, ProductView, days_of
+from pantry.readmodel.views import CategoryView, ConsumptionView, MovementView, ProductView, days_of, period_of
 from servicekit.feed import CommitFrames, EventChange
 from servicekit.replica import Broker, ReadReplica
 
@@ -38,7 +40,7 @@ _BY_TIME = tuple[str, int, int]
 
 @attrs.frozen
 class StockChange:
-    """What `stockChanged` gives."""
+    """The payload of `stockChanged`."""
 
     product: ProductView
     movement: MovementView
@@ -46,14 +48,14 @@ class StockChange:
 
 @attrs.frozen
 class LowStockChange:
-    """What `lowStockChanged` gives."""
+    """The payload of `lowStockChanged`."""
 
     product: ProductView
 
 
 @attrs.frozen
 class _Consumption:
-    """What was used of a product in so many days."""
+    """Consumption of a product in a number of days."""
 
     of: ConsumptionView
     days: float
@@ -115,8 +117,10 @@ async def _stock_report(_: Any, info: Info, as_of: datetime | None = None) -> St
 
 
 async def _consumption(_: Any, info: Info, ean13: str | None = None, category: str | None = None, **given: Any) -> Any:
-    until = given.pop("to", None) or datetime.now(UTC)
-    since = given.pop("from", None) or until - PERIOD
+    try:
+        since, until = period_of(given.pop("from", None), given.pop("to", None))
+    except BadInput as error:
+        raise PublicError(str(error)) from None
     queries = PantryQueries(await info.context.database())
     found = await queries.consumption(since=since, until=until, ean13=ean13, category=category)
     days = days_of(since, until)
@@ -124,10 +128,10 @@ async def _consumption(_: Any, info: Info, ean13: str | None = None, category: s
 
 
 async def _shopping_list(_: Any, info: Info, category: str | None = None, **page: Any) -> Any:
-    now = datetime.now(UTC)
+    since, until = period_of(None, None)
     queries = PantryQueries(await info.context.database())
-    found = await queries.consumption(since=now - PERIOD, until=now, category=category)
-    return of_list([item for item in found if item.is_low], **page)
+    found = await queries.consumption(since=since, until=until, category=category)
+    return of_list([item for item in found if item.is_to_buy], **page)
 
 
 async def _category_of(product: ProductView, info: Info) -> CategoryView | None:
@@ -155,7 +159,7 @@ def _product_of(name: str) -> Resolver:
 
 
 def _other_movement(name: str) -> Resolver:
-    """The movement with the id that an attribute has, where it has one."""
+    """The movement with the id that an attribute has, if it has one."""
     id_of = attribute(name)
 
     def resolve(source: MovementView, info: Info) -> Any:
@@ -222,7 +226,7 @@ _RESOLVERS: dict[str, Resolver] = {
 }
 
 
-# What happens
+# Events
 
 
 def frames(log: Any) -> CommitFrames:
@@ -258,7 +262,7 @@ SCHEMA = bound("pantry.graphql", _RESOLVERS, _SOURCES)
 
 
 def onlooker(url: str, broker: Broker | None, *, max_lag: float) -> ReadReplica:
-    """The read model in a database, and its events where there is a broker."""
+    """The read model in a database, and its events if there is a broker."""
     return ReadReplica(url, MODEL, connection=broker, frames=frames, max_lag=max_lag)
 
 

@@ -68,7 +68,7 @@ class ProjectOf:
 
 @attrs.frozen
 class TaskChange:
-    """What `taskChanged` gives."""
+    """The payload of `taskChanged`."""
 
     task: TaskView
     event: str
@@ -225,7 +225,7 @@ _RESOLVERS: dict[str, Resolver] = {
 }
 
 
-# What happens
+# Events
 
 
 def frames(log: Any) -> CommitFrames:
@@ -251,7 +251,7 @@ SCHEMA = bound("tracker.graphql", _RESOLVERS, {"taskChanged": _changes})
 
 
 def onlooker(url: str, broker: Broker | None, *, max_lag: float) -> ReadReplica:
-    """The read model in a database, and its events where there is a broker."""
+    """The read model in a database, and its events if there is a broker."""
     return ReadReplica(url, MODEL, connection=broker, frames=frames, max_lag=max_lag)
 
 

@@ -3,7 +3,7 @@
 import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parent))  # graphql_fn lies beside this file
+sys.path.insert(0, str(Path(__file__).parent))  # graphql_fn is in the folder of this file
 
 from graphql_fn.handlers.platform import handle
 

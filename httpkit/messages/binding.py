@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from difflib import get_close_matches
 from http import HTTPStatus
 from typing import Any, Generic, TypeVar, get_origin
 
@@ -52,7 +53,7 @@ class Field:
         )
 
     def error(self, detail: str) -> FieldError:
-        """What is wrong with it."""
+        """The fault of the value."""
         if self.source in _PARAMETERS:
             return FieldError(detail, parameter=self.name)
         return FieldError(detail, pointer=f"#/{escape(self.name)}" if self.source is Source.MEMBER else "#")
@@ -61,11 +62,11 @@ class Field:
 class Binder(Generic[R]):
     """Makes instances of one request class.
 
-    `invalid` is the status where a body can be read and cannot be right; `refuse_unknown` says whether unknown members and query
-    parameters are errors. They are ignored otherwise.
+    `invalid` is the status if a body can be read and cannot be right. Unknown members are errors if `refuse_unknown` is set,
+    unknown query parameters if `refuse_unknown` or `refuse_unknown_query` is set. They are ignored otherwise.
     """
 
-    def __init__(self, cls: type[R], *, invalid: HTTPStatus, refuse_unknown: bool) -> None:
+    def __init__(self, cls: type[R], *, invalid: HTTPStatus, refuse_unknown: bool, refuse_unknown_query: bool = False) -> None:
         self.cls = cls
         self.fields = tuple(Field.of(attribute) for attribute in attributes_of(cls))
         self._invalid = invalid
@@ -78,7 +79,8 @@ class Binder(Generic[R]):
         """The field that takes the whole body, if there is one."""
         self.takes_body = bool(self.members or payloads)
         """Whether a request has a body."""
-        self.takes_query = refuse_unknown or any(field.source is Source.QUERY for field in self.fields)
+        self._refuse_unknown_query = refuse_unknown or refuse_unknown_query
+        self.takes_query = self._refuse_unknown_query or any(field.source is Source.QUERY for field in self.fields)
         """Whether it looks at the parameters of the query."""
         self.takes_raw = self.payload is not None and self.payload.attribute.type in (bytes, str)
         """Whether the body goes to its field undecoded."""
@@ -111,8 +113,12 @@ class Binder(Generic[R]):
             self._take(field, path, query, headers, values, errors)
         if self.takes_body:
             self._take_body(body, values, errors, has_body=has_body)
-        if self._refuse_unknown:
-            self._check_unknown(query, body, errors)
+        if self._refuse_unknown_query:
+            parameters = query.keys() - self._known_parameters if query else ()
+            errors.extend((self._unknown_parameter(name), HTTPStatus.BAD_REQUEST) for name in sorted(parameters))
+        if self._refuse_unknown and self.members and isinstance(body, dict):
+            members = body.keys() - self._known_members
+            errors.extend((FieldError("is unknown", f"#/{escape(name)}"), self._invalid) for name in sorted(members))
         if errors:
             statuses = {status for _, status in errors}
             first = next((status for status in (*_PRECEDENCE, self._invalid) if status in statuses), max(statuses))
@@ -141,6 +147,8 @@ class Binder(Generic[R]):
             given = query.get(field.name)
             if given is not None and len(query.getall(field.name)) > 1:
                 errors.append((field.error("is given more than once"), HTTPStatus.BAD_REQUEST))
+                return
+            if not given and field.spec.empty:
                 return
         else:
             given = headers.get(field.name)
@@ -180,12 +188,9 @@ class Binder(Generic[R]):
             for pointer, detail in flatten(error, base or "#"):
                 errors.append((FieldError(detail, pointer) if base else field.error(detail), status))
 
-    def _check_unknown(self, query: MultiMapping[str], body: Any, errors: Errors) -> None:
-        parameters = query.keys() - self._known_parameters if query else ()
-        errors.extend((FieldError("is unknown", parameter=name), HTTPStatus.BAD_REQUEST) for name in sorted(parameters))
-        if self.members and isinstance(body, dict):
-            members = body.keys() - self._known_members
-            errors.extend((FieldError("is unknown", f"#/{escape(name)}"), self._invalid) for name in sorted(members))
+    def _unknown_parameter(self, name: str) -> FieldError:
+        close = get_close_matches(name, self._known_parameters, n=1)
+        return FieldError(f"is unknown; did you mean {close[0]}?" if close else "is unknown", parameter=name)
 
 
 _PRECEDENCE = (HTTPStatus.NOT_FOUND, HTTPStatus.BAD_REQUEST)

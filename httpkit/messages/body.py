@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+from collections.abc import Container
 from decimal import Decimal, InvalidOperation
 from typing import Any, NoReturn, TypeVar
 
@@ -30,13 +31,13 @@ _JSON_MEDIA = re.compile(r"application/(json|[a-z0-9.!#$&^_-]+\+json)")
 
 
 class ClientGone(ConnectionResetError):
-    """The client has closed the connection, or had to be cut off: there is nobody to answer."""
+    """The client has closed the connection, or had to be cut off: no answer can be sent."""
 
 
-def check_media(request: web.Request, media: tuple[str, ...] = ()) -> None:
-    """Refuse a body of another media type than those (JSON where none is named). One without a type is taken as it is.
+def check_media(request: web.Request, media: tuple[str, ...] = (), *, also_json: Container[str] = ()) -> None:
+    """Refuse a body of another media type than those (JSON if none is named). A body without a type is taken as it is.
 
-    Raises UnsupportedMedia.
+    Media types of `also_json` count as JSON. Raises UnsupportedMedia.
     """
     headers = request.headers
     coding = headers.get(CONTENT_ENCODING)
@@ -46,7 +47,7 @@ def check_media(request: web.Request, media: tuple[str, ...] = ()) -> None:
     if named is None or "*/*" in media or (named == "application/json" and not media):
         return
     given = request.content_type.lower()
-    if not (_takes(given, media) if media else _JSON_MEDIA.fullmatch(given)):
+    if not (_takes(given, media) if media else given in also_json or _JSON_MEDIA.fullmatch(given)):
         raise UnsupportedMedia(f"a body of type {given!r} is not taken here; possible: {', '.join(media) or 'application/json'}")
     charset = (request.charset or "utf-8").lower()
     if charset not in {"utf-8", "utf8", "us-ascii"}:
@@ -90,7 +91,7 @@ def _limited(found: Bytes, limit: int) -> Bytes:
 
 
 def text(raw: bytes) -> str:
-    """The text of a body. Raises Malformed where it is not UTF-8."""
+    """The text of a body. Raises Malformed if it is not UTF-8."""
     try:
         return raw.decode()
     except UnicodeDecodeError as error:

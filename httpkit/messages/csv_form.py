@@ -1,9 +1,10 @@
-"""The CSV form of a list (RFC 4180), for who asks for `text/csv`: one line per row, the members as columns."""
+"""The CSV form of a list (RFC 4180), for a client that asks for `text/csv`: one line per row, the members as columns."""
 
 from __future__ import annotations
 
 import csv
 import io
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -13,6 +14,12 @@ from httpkit.messages.decoding import attributes_of, json_name, without_unset
 from httpkit.messages.encoding import plain
 
 MEDIA_TYPE = "text/csv"
+
+_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\uff1d", "\uff0b", "\uff0d", "\uff20")
+"""How a formula may begin, in full width too."""
+_NUMBER = re.compile(r"[+-]?\d+(\.\d+)?([eE][+-]?\d+)?")
+_CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+"""Control characters but tab and line breaks, and characters that change the direction of text."""
 
 
 def is_wanted(accept: str | None) -> bool:
@@ -35,7 +42,11 @@ def _weights(accept: str) -> Iterator[tuple[str, float]]:
 
 
 def encode_csv(cls: type, rows: Sequence[Any]) -> bytes:
-    """The rows, instances of an attrs class, as UTF-8 text. Members of objects inside are columns too: `product.name`."""
+    """The rows, instances of an attrs class, as UTF-8 text. Members of objects inside are columns too: `product.name`.
+
+    The text is safe to open: a cell that a spreadsheet would take for a formula begins with `'`, and control characters, escape
+    sequences of terminals among them, are replaced by U+FFFD.
+    """
     names = list(_columns(cls, ""))
     text = io.StringIO(newline="")
     writer = csv.DictWriter(text, names, restval="", lineterminator="\r\n")
@@ -66,4 +77,9 @@ def _text(value: Any) -> str:
         return ""
     if isinstance(value, bool):
         return "true" if value else "false"
-    return str(value)
+    return _inert(value) if isinstance(value, str) else str(value)
+
+
+def _inert(text: str) -> str:
+    text = _CONTROL.sub("\ufffd", text)
+    return f"'{text}" if text.startswith(_FORMULA) and _NUMBER.fullmatch(text) is None else text

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 import types
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from datetime import date, datetime
+from datetime import UTC, date, datetime
 from decimal import Decimal
 from enum import Enum
 from functools import lru_cache
@@ -97,14 +97,21 @@ def _nothing(value: Any, _: Any) -> None:
         raise Wrong("must be null")
 
 
-def _moment(value: Any, _: Any) -> datetime:
+def parse_time(value: Any, _: Any = None) -> datetime:
+    """A time in RFC 3339 form (RFC 3339, section 5.6), in UTC.
+
+    Raises ValueError for any other value, and for a time that has no counterpart in UTC: those at the ends of the calendar.
+    """
     try:
         found = datetime.fromisoformat(value)
     except (TypeError, ValueError):
         raise Wrong("must be a time in RFC 3339 form") from None
     if found.tzinfo is None or "T" not in value.upper():
         raise Wrong("must be a time in RFC 3339 form, with its offset from UTC")
-    return found
+    try:
+        return found.astimezone(UTC)
+    except OverflowError:
+        raise Wrong("must be a time of the years 1 to 9999 in UTC") from None
 
 
 def _day(value: Any, _: Any) -> date:
@@ -252,7 +259,7 @@ JSON = _converter(
         float: _float,
         bool: _boolean,
         Decimal: _decimal,
-        datetime: _moment,
+        datetime: parse_time,
         date: _day,
         type(None): _nothing,
     }
@@ -291,7 +298,7 @@ TEXT = _converter(
         float: _float_text,
         bool: _boolean_text,
         Decimal: _decimal_text,
-        datetime: _moment,
+        datetime: parse_time,
         date: _day,
     }
 )

@@ -1,8 +1,8 @@
 """From the values of an answer to JSON.
 
 msgspec writes the bytes: times as RFC 3339, Decimal as a number, Raw as the JSON that it holds. It also takes messages apart
-(members in the order of the class, without UNSET ones) where each member has its own name in JSON. Where one has another, or may
-be anything, cattrs does that before it, at several times the cost.
+(members in the order of the class, without UNSET ones) if all members keep their names in JSON. If a member has another name, or
+has no fixed type, cattrs takes the message apart first, at several times the cost.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Fields of requests and answers: where a value comes from, what it may be, what it means.
+"""Fields of requests and answers: source, limits and meaning of each value.
 
-A request class is a frozen attrs class whose fields say this through `path`, `query`, `header`, `member` and `payload`. The same
-words drive parsing, validation and the OpenAPI document.
+A request class is a frozen attrs class that declares its fields by `path`, `query`, `header`, `member` and `payload`. The same
+declarations drive parsing, validation and the OpenAPI document.
 
     @message
     class ListTasks:
@@ -32,14 +32,14 @@ Number = int | float | Decimal
 _KEY = "httpkit"
 _UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 PRINTABLE = r"^[^\u0000-\u001f\u007f-\u009f]*$"
-"""Text without control characters, as JSON Schema says it; surrogates are none of its characters."""
+"""Text without control characters, in the notation of JSON Schema; surrogates are not characters of it."""
 PRINTABLE_LINES = r"^[^\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u009f]*$"
 """The same with line breaks and tabs."""
 _UNPRINTABLE_IN_TEXT = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
 
 
 class Source(Enum):
-    """Where a field of a request comes from."""
+    """The part of a request that a field comes from."""
 
     PATH = "path"
     QUERY = "query"
@@ -69,7 +69,7 @@ class Rule:
     items: Rule | None = None
 
     def broken(self, value: Any) -> str | None:
-        """What is wrong with a value of the right type, or None."""
+        """Return the fault of a value of the right type, or None."""
         if isinstance(value, Enum):
             return None
         if isinstance(value, str):
@@ -143,11 +143,12 @@ def _places(value: Decimal) -> int:
 
 @attrs.frozen(kw_only=True)
 class Spec:
-    """What a field says about itself, beside its type.
+    """The declaration of a field, without its type.
 
-    `name` is the name outside, where it differs from the attribute's. `parse` makes the value from the JSON value or the text of
-    a parameter and raises ValueError with a text for the user; `schema` describes what it takes. `media` is the media type of a
-    payload, `otherwise` the status where a path parameter cannot be right. `personal`: see `member`.
+    `name` is the outside name, if it differs from the name of the attribute. `parse` makes the value from the JSON value or the
+    text of a parameter and raises ValueError with a text for the user. `schema` describes its values. `media` is the
+    media type of a payload, `otherwise` the status if a path parameter cannot be right. `personal`: see `member`. `empty`: see
+    `query`.
     """
 
     source: Source = Source.MEMBER
@@ -160,10 +161,11 @@ class Spec:
     media: tuple[str, ...] = ()
     otherwise: HTTPStatus = HTTPStatus.BAD_REQUEST
     personal: bool = False
+    empty: bool = False
 
 
 def spec_of(attribute: attrs.Attribute[Any]) -> Spec:
-    """What a field of an attrs class says about itself; a plain field is a member without limits."""
+    """Return the declaration of a field of an attrs class; a plain field is a member without limits."""
     return cast("Spec", attribute.metadata.get(_KEY, _PLAIN))
 
 
@@ -184,7 +186,7 @@ def path(
     otherwise: HTTPStatus = HTTPStatus.NOT_FOUND,
     **limits: Any,
 ) -> Any:
-    """A parameter in the path. A value that breaks its limits is answered with `otherwise`: nothing of that name can exist."""
+    """A parameter in the path. A value that breaks its limits is answered with `otherwise`, since it cannot name a resource."""
     spec = Spec(
         source=Source.PATH,
         name=name,
@@ -206,11 +208,23 @@ def query(
     example: Any = None,
     parse: Callable[[str], Any] | None = None,
     schema: Mapping[str, Any] | None = None,
+    empty: bool = False,
     **limits: Any,
 ) -> Any:
-    """A query parameter. A list or tuple type takes a repeated parameter; given more than once otherwise, it is refused."""
-    rule = Rule(**limits)
-    spec = Spec(source=Source.QUERY, name=name, description=description, example=example, rule=rule, parse=parse, schema=schema)
+    """A query parameter. A list or tuple type takes a repeated parameter; given more than once otherwise, it is refused.
+
+    `empty`: an empty text counts as a parameter that is left out.
+    """
+    spec = Spec(
+        source=Source.QUERY,
+        name=name,
+        description=description,
+        example=example,
+        rule=Rule(**limits),
+        parse=parse,
+        schema=schema,
+        empty=empty,
+    )
     return _field(spec, default)
 
 
@@ -257,9 +271,9 @@ def payload(
     schema: Mapping[str, Any] | None = None,
     **limits: Any,
 ) -> Any:
-    """The whole body. Of a field of type `bytes` or `str` the bytes or the UTF-8 text, else the JSON value.
+    """The whole body: the bytes or the UTF-8 text for a field of type `bytes` or `str`, else the JSON value.
 
-    `media` names the media types taken (`text/csv`; `*/*` for any); without it JSON.
+    `media` names the accepted media types (`text/csv`, or `*/*` for any). The default is JSON.
     """
     rule = Rule(**limits)
     spec = Spec(source=Source.PAYLOAD, description=description, rule=rule, parse=parse, schema=schema, media=media)

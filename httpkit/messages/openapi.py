@@ -1,4 +1,4 @@
-"""The OpenAPI 3.1 document of a route table. Nothing in it is written by hand, so that it cannot drift from what is served."""
+"""The OpenAPI 3.1 document of a route table. It is wholly generated, so that it cannot drift from the served routes."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from httpkit.messages.fields import Source
 from httpkit.messages.schemas import Schema, Schemas, description_of
 from httpkit.operation import KEY_HEADER, KEY_PATTERN, MIN_SEQ, SEQUENCE_HEADER, Operation
 from httpkit.problems import MEDIA_TYPE
+from httpkit.server.callers import Scope
 
 _PROBLEM = "Problem"
 _ALWAYS = {400: "The request cannot be right.", 500: "A fault of the service; the log has it under the request id."}
@@ -38,13 +39,20 @@ def document(operations: Iterable[Operation[Any]], edge: Edge) -> dict[str, Any]
         info["description"] = edge.description
     components: dict[str, Any] = {"schemas": {_PROBLEM: _problem(edge.error_key), **dict(sorted(schemas.components.items()))}}
     found: dict[str, Any] = {"openapi": "3.1.0", "info": info, "paths": paths, "components": components}
-    if edge.guard.token is not None:
+    if edge.guard.knows_tokens:
         components["securitySchemes"] = {
             "token": {"type": "http", "scheme": "bearer"},
             "session": {"type": "apiKey", "in": "cookie", "name": edge.guard.cookie},
         }
-        found["security"] = [{"token": []}, {"session": []}]
+        found["security"] = _security(edge, Scope.READ)
     return found
+
+
+def _security(edge: Edge, scope: Scope) -> list[dict[str, list[str]]]:
+    """The tokens that an operation takes, with their scope unless any will do; `{}` if it also answers without one."""
+    roles = [] if scope is Scope.READ else [scope.value]
+    nothing: list[dict[str, list[str]]] = [] if edge.guard.required else [{}]
+    return [{"token": roles}, {"session": roles}, *nothing]
 
 
 def _operation(operation: Operation[Any], edge: Edge, schemas: Schemas) -> dict[str, Any]:
@@ -56,8 +64,8 @@ def _operation(operation: Operation[Any], edge: Edge, schemas: Schemas) -> dict[
         found["tags"] = list(route.tags)
     if route.deprecated:
         found["deprecated"] = True
-    if route.open is True and edge.guard.token is not None:
-        found["security"] = []
+    if edge.guard.knows_tokens and (route.open is True or route.scope is not Scope.READ):
+        found["security"] = [] if route.open is True else _security(edge, route.scope)
     if parameters := _parameters(operation, edge, schemas):
         found["parameters"] = parameters
     if binder.takes_body:
@@ -77,7 +85,7 @@ def _parameters(operation: Operation[Any], edge: Edge, schemas: Schemas) -> list
         text = "Wait until the answer is true for this sequence of the log, as an earlier answer's Event-Sequence gave it."
         found.append(_given(MIN_SEQ, "query", {"type": "integer", "minimum": 0, "maximum": 10**18 - 1}, text))
     if route.idempotent:
-        text = "Whatever is sent again with the same key takes effect once. With another request the key is refused."
+        text = "A request that is repeated with the same key takes effect once. With another request the key is refused."
         found.append(_given(KEY_HEADER, "header", {"type": "string", "pattern": f"^{KEY_PATTERN}$"}, text))
     if route.is_stream:
         text = "Go on after this event: each later one is sent once, in order."
@@ -104,6 +112,9 @@ def _parameter(field: Field, schemas: Schemas) -> dict[str, Any]:
     if (text := schema.pop("description", None)) is not None:
         found["description"] = text
     found["schema"] = _without_null(schema)
+    if field.spec.empty:
+        found["allowEmptyValue"] = True
+        found["schema"] = {"anyOf": [found["schema"], {"const": ""}]}
     return found
 
 
@@ -180,14 +191,15 @@ def _errors(operation: Operation[Any], edge: Edge) -> dict[str, Any]:
         texts |= _OF_BODIES | {int(edge.invalid): "Values of the body cannot be right."}
     if route.idempotent:
         texts[422] = " ".join(filter(None, (texts.get(422), "The Idempotency-Key was used for another request.")))
-    if edge.guard.token is not None and route.open is not True:
-        texts[401] = "The token is missing or wrong."
+    if edge.guard.knows_tokens and route.open is not True:
+        texts[401] = "The token is missing, unknown, revoked or expired."
+        texts[403] = f"The scope of the token is smaller than {route.scope}."
     if edge.guard.hosts is not None:
         texts[421] = "The Host header names a host that this service is not."
     if _takes_min_seq(operation, edge):
         texts[409] = f"The log has not come to the sequence that {MIN_SEQ} names."
     if route.method != "GET":
-        texts[403] = "A page of another origin asks for a change."
+        texts[403] = " ".join(filter(None, ("A page of another origin asks for a change.", texts.get(403))))
     for field in binder.fields:
         if field.source is Source.PATH:
             texts.setdefault(int(field.spec.otherwise), HTTPStatus(field.spec.otherwise).phrase)

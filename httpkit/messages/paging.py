@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar, cast
 
 import msgspec
@@ -13,6 +14,7 @@ from httpkit.messages.fields import Rule
 from httpkit.problems import Invalid
 
 T = TypeVar("T")
+R = TypeVar("R")
 _TEXT = Rule()
 
 
@@ -27,11 +29,26 @@ def decode_cursor(text: str, kind: type[T]) -> T:
         padded = text + "=" * (-len(text) % 4)
         key = msgspec.json.decode(base64.b64decode(padded, altchars=b"-_", validate=True), type=kind)
     except (ValueError, binascii.Error, msgspec.MsgspecError):
-        raise _not_a_cursor() from None
-    if any(_TEXT.broken(part) for part in cast("tuple[Any, ...]", key)):
-        raise _not_a_cursor()
+        raise not_a_cursor() from None
+    if any(_TEXT.broken(part) or _too_large(part) for part in cast("tuple[Any, ...]", key)):
+        raise not_a_cursor()
     return key
 
 
-def _not_a_cursor() -> Invalid:
+def page_of(rows: Sequence[R], limit: int, key: Callable[[R], tuple[Any, ...]]) -> tuple[Sequence[R], str | None]:
+    """The first `limit` of rows of which one more was read, and the cursor of the next page: None if these are all.
+
+    `key` gives the strings and numbers that a row is found by, for `decode_cursor`.
+    """
+    page = rows[:limit]
+    return page, encode_cursor(key(page[-1])) if len(rows) > len(page) and page else None
+
+
+def _too_large(part: Any) -> bool:
+    """Whether a database has no such number."""
+    return isinstance(part, int) and not -(2**63) <= part < 2**63
+
+
+def not_a_cursor() -> Invalid:
+    """The error for a text that cannot be a cursor of the list."""
     return Invalid([FieldError("is not a cursor of this list", parameter="cursor")])

@@ -139,7 +139,7 @@ def _choice(values: list[Any]) -> Schema:
 
 
 def _is_any_text(schema: Schema) -> bool:
-    """Whether nothing is said yet of what the text is like."""
+    """Whether the schema does not restrict the text yet."""
     return _json_type(schema) == "string" and not schema.keys() & {"pattern", "format", "enum", "const"}
 
 

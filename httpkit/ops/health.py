@@ -1,11 +1,13 @@
-"""Probes: alive (the process answers) and ready (everything that an answer needs can be reached now)."""
+"""Probes: alive (the process answers) and ready (everything that an answer needs can be reached now), reads and writes apart."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
+from enum import StrEnum
 from http import HTTPStatus
 
+import attrs
 import structlog
 from aiohttp import web
 
@@ -15,54 +17,117 @@ from httpkit.problems import Mapped, text_of
 log = structlog.get_logger(__name__)
 
 Check = Callable[[], Awaitable[object]]
+"""Raises if its subject is not well, and returns Unknown if it cannot look. With any other result the subject is well."""
+
+
+@attrs.frozen
+class Unknown:
+    """The result of a check that could not look, with the `reason`."""
+
+    reason: str
+
+
+class Concern(StrEnum):
+    """The part of the service that a check is about, if it is not about all."""
+
+    READS = "reads"
+    WRITES = "writes"
+
+
+@attrs.frozen
+class HealthFindings:
+    """The findings of the checks, by name: `wrong` are reasons for not being ready, `unknown` are checks that could not look."""
+
+    wrong: Mapping[str, str]
+    unknown: Mapping[str, str]
 
 
 class Health:
-    """Named checks, each bounded in time; one that raises says why the service is not ready.
+    """Named checks, each bounded in time. The error of a check is the reason why the service is not ready.
 
     The texts of exceptions with a `status` are shown, since they are written for users; others are logged, and named by type.
     """
 
-    def __init__(self, checks: Mapping[str, Check], *, bound: float = 1.0, note: Callable[[], str | None] = lambda: None) -> None:
-        """`note` says what is wrong though the service is ready."""
+    def __init__(
+        self,
+        checks: Mapping[str, Check],
+        *,
+        bound: float = 1.0,
+        note: Callable[[], str | None] = lambda: None,
+        concerns: Mapping[str, Concern] | None = None,
+    ) -> None:
+        """`note` describes a problem of a service that is ready.
+
+        `concerns`: the checks that are about reads or writes only, by name. The others are about both. None: the service does
+        not distinguish reads from writes.
+        """
         self._checks = dict(checks)
         self._note = note
         self._bound = bound
+        self._concerns = concerns
         self._last: str | None = None
 
     async def reason(self) -> str | None:
         """Why the service is not ready, or None. Takes no longer than the bound of one check, in seconds."""
-        found = await asyncio.gather(*(self._run(name, check) for name, check in self._checks.items()))
-        reason = "; ".join(text for text in found if text is not None) or None
+        return _joined((await self._look()).wrong)
+
+    async def _look(self) -> HealthFindings:
+        found = dict(zip(self._checks, await asyncio.gather(*map(self._run, self._checks, self._checks.values())), strict=True))
+        wrong = {name: one for name, one in found.items() if isinstance(one, str)}
+        reason = _joined(wrong)
         if reason != self._last:
             log.warning("not ready", reason=reason) if reason else log.info("ready")
             self._last = reason
-        return reason
+        return HealthFindings(wrong, {name: one.reason for name, one in found.items() if isinstance(one, Unknown)})
 
-    async def _run(self, name: str, check: Check) -> str | None:
+    async def _run(self, name: str, check: Check) -> str | Unknown | None:
         try:
             async with asyncio.timeout(self._bound):
-                await check()
+                found = await check()
         except TimeoutError:
-            return f"{name}: no answer within {self._bound:g} s"
+            return f"no answer within {self._bound:g} s"
         except Exception as error:
             if isinstance(error, Mapped):
-                return f"{name}: {text_of(error)}"
+                return text_of(error)
             log.debug("readiness check failed", check=name, exc_info=error)
-            return f"{name}: {type(error).__name__}"
-        return None
+            return type(error).__name__
+        return found if isinstance(found, Unknown) else None
+
+    def _of(self, concern: Concern, found: Mapping[str, str]) -> dict[str, str]:
+        assert self._concerns is not None
+        return {name: text for name, text in found.items() if self._concerns.get(name, concern) is concern}
 
     async def live(self, _: web.Request) -> web.Response:
         """Handler of `/livez`."""
         return _answer(HTTPStatus.OK, {"status": "ok"})
 
-    async def ready(self, _: web.Request) -> web.Response:
-        """Handler of `/readyz`: 200, or 503 with the reason."""
-        reason, note = await self.reason(), self._note()
-        noted = {} if note is None else {"note": note}
+    async def ready(self, request: web.Request) -> web.Response:
+        """Handler of `/readyz`: 200, or 503 with the reason; with `?for=reads` or `?for=writes` the status is of these alone."""
+        found, note = await self._look(), self._note()
+        wrong = dict(found.wrong)
+        members: dict[str, str] = {}
+        if self._concerns is not None:
+            asked = request.query.get("for")
+            for concern in Concern:
+                bad = self._of(concern, wrong)
+                members[concern] = _joined(bad) or _unknown(self._of(concern, found.unknown)) or "ok"
+            if asked in set(Concern):
+                wrong = self._of(Concern(asked), wrong)
+        if note is not None:
+            members["note"] = note
+        reason = _joined(wrong)
         if reason is None:
-            return _answer(HTTPStatus.OK, {"status": "ok"} | noted)
-        return _answer(HTTPStatus.SERVICE_UNAVAILABLE, {"status": "error", "reason": reason} | noted)
+            return _answer(HTTPStatus.OK, {"status": "ok"} | members)
+        return _answer(HTTPStatus.SERVICE_UNAVAILABLE, {"status": "error", "reason": reason} | members)
+
+
+def _joined(found: Mapping[str, str]) -> str | None:
+    return "; ".join(f"{name}: {text}" for name, text in found.items()) or None
+
+
+def _unknown(found: Mapping[str, str]) -> str | None:
+    reasons = _joined(found)
+    return None if reasons is None else f"unknown: {reasons}"
 
 
 def _answer(status: int, members: dict[str, str]) -> web.Response:

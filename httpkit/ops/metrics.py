@@ -1,4 +1,4 @@
-"""Metrics of one application, in a registry of its own, in the Prometheus text format."""
+"""Metrics of one application, in a private registry, in the Prometheus text format."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Histo
 from prometheus_client.registry import Collector
 
 NOT_KNOWN = nan
-"""The value of a figure that nobody can tell now."""
+"""The value of a figure that is not known now."""
 _BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 15.0)
 _BOUNDS = (*map(str, _BUCKETS), "+Inf")
 _PATIENCE = 1.0
@@ -40,7 +40,7 @@ class _Times:
 
 
 class _Requests(Collector):
-    """Requests by route template: plain numbers, since the library's own take ten times as long to count one."""
+    """Requests by route template, as plain numbers, since the library's counters take ten times longer for each request."""
 
     def __init__(self) -> None:
         self._counts: dict[tuple[str, str, int], int] = {}
@@ -70,7 +70,7 @@ class _Requests(Collector):
 
 
 class Metrics:
-    """Requests by route template, and what the process uses. Services add their own collectors to `registry`."""
+    """Requests by route template, and resources of the process. Services add their own collectors to `registry`."""
 
     def __init__(self) -> None:
         disable_created_metrics()  # type: ignore[no-untyped-call]  # the library has no annotation there
@@ -87,7 +87,7 @@ class Metrics:
         self._asking: list[Callable[[], Awaitable[object]]] = []
 
     def ask(self, figures: Callable[[], Awaitable[object]]) -> None:
-        """Have these figures fetched before each answer, within a second; what is not there by then, its collector knows."""
+        """Fetch these figures before each answer, for a second at most. A collector handles a figure that is missing by then."""
         self._asking.append(figures)
 
     def observe(self, method: str, route: str, status: int, seconds: float | None) -> None:

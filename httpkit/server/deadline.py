@@ -1,4 +1,4 @@
-"""A time limit around awaits: what `asyncio.timeout` does, at a tenth of its cost, which every request would pay."""
+"""A time limit around awaits, like `asyncio.timeout` at a tenth of the cost for each request."""
 
 from __future__ import annotations
 

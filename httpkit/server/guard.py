@@ -1,4 +1,4 @@
-"""Who may ask: the Host header against DNS rebinding, the origin of changes against forged requests, an optional token."""
+"""Admission of a request: the Host header against DNS rebinding, the origin of changes against forged requests, the caller."""
 
 from __future__ import annotations
 
@@ -12,11 +12,15 @@ from typing import Any
 import attrs
 from aiohttp import web
 
-from httpkit.problems import Forbidden, Malformed, Misdirected, Unauthorized
+from httpkit.messages.fields import member, message
+from httpkit.problems import Forbidden, Malformed, Misdirected, NotPermitted, Unauthorized
 from httpkit.routes import SAFE, Answer, Call, Nothing, Route
+from httpkit.server.callers import LOCAL, OPEN, Access, Caller, Scope
+from httpkit.server.proxies import TrustedProxies
 
 _SAME_SITE = frozenset({"same-origin", "none"})
 _COOKIE_SECONDS = 30 * 24 * 3600
+_ASKED = "this service asks for a token: Authorization: Bearer <token>"
 
 
 def is_loopback(host: str) -> bool:
@@ -30,10 +34,10 @@ def is_loopback(host: str) -> bool:
 
 
 def allowed_hosts(bind: str, extra: Iterable[str] = ()) -> frozenset[str] | None:
-    """The hosts that a Host header may name, without ports; None: any.
+    """Return the hosts that a Host header may name, without ports, or None for any host.
 
-    Bound to loopback, that is loopback and `extra`; a page that rebinds its own name to 127.0.0.1 gets nowhere. Bound to another
-    address, only `extra` restricts, since nobody but the operator knows the names of the service.
+    For an address of loopback these are loopback and `extra`, so a page that rebinds its own name to 127.0.0.1 is refused. For
+    another address only `extra` restricts, since the names of the service are known to its operator alone.
     """
     named = frozenset(host.lower() for host in extra)
     if is_loopback(bind):
@@ -41,27 +45,83 @@ def allowed_hosts(bind: str, extra: Iterable[str] = ()) -> frozenset[str] | None
     return named or None
 
 
+@message
+class CallerBody:
+    """The caller of this request."""
+
+    actor: str = member(description="its name in events: `token:<id>:<name>`, `local`")
+    scope: Scope = member(description="the rights of its token")
+    name: str = member(description="the name of its token; empty without one")
+    session: bool = member(description="whether a browser's session names the caller, which can be ended")
+
+
 @attrs.frozen(kw_only=True)
 class Guard:
     """The checks that a request passes before a handler sees it.
 
-    `hosts` as `allowed_hosts` gives them; `origins` are foreign origins (`https://host`) that may make changes; `token` is asked
-    for as `Authorization: Bearer`, or as the cookie that the session route sets, since an EventSource has no headers.
+    `hosts` is the result of `allowed_hosts`. `origins` are foreign origins (`https://host`) that may make changes. A token is
+    taken from `Authorization: Bearer`, or from the cookie that the session route sets, since an EventSource has no headers.
+
+    `access` knows the tokens and sessions of a service. `token` is one shared token, for an application without `access`.
+    `required`: a request without a token is refused; otherwise its caller is `nobody`. `proxies` may forward requests.
+    `recheck`: seconds between two looks at the token of an open event stream, which ends with it.
     """
 
     hosts: frozenset[str] | None = None
     origins: frozenset[str] = frozenset()
     token: str | None = attrs.field(default=None, repr=False)
     cookie: str = "httpkit_session"
+    access: Access | None = attrs.field(default=None, repr=False)
+    required: bool = True
+    nobody: Caller = LOCAL
+    proxies: TrustedProxies = attrs.field(factory=TrustedProxies)
+    recheck: float = 0.5
 
-    def check(self, request: web.Request, *, is_open: bool) -> None:
-        """Raises Misdirected, Malformed, Forbidden, Unauthorized. `is_open`: no token is asked for."""
+    @property
+    def knows_tokens(self) -> bool:
+        """Whether there are tokens that a request may have."""
+        return self.access is not None or self.token is not None
+
+    @property
+    def asks(self) -> bool:
+        """Whether a request without a token is refused."""
+        return self.knows_tokens and self.required
+
+    def check(self, request: web.Request) -> None:
+        """Check host and origin. Raises Misdirected, Malformed, Forbidden."""
         if self.hosts is not None:
             self._check_host(request)
         if request.method not in SAFE:
             self._check_origin(request)
-        if self.token is not None and not is_open:
-            self._check_token(request, self.token)
+
+    async def identify(self, request: web.Request, scope: Scope, *, is_open: bool) -> Caller:
+        """Return the caller. Raises Unauthorized, NotPermitted, and the errors of `access`. `is_open`: no token is asked for."""
+        if not self.knows_tokens:
+            return self.nobody
+        if is_open:
+            return OPEN
+        caller = await self.known(request)
+        if caller is None:
+            if self.required:
+                raise Unauthorized(_ASKED)
+            return self.nobody
+        if not caller.scope.covers(scope):
+            raise NotPermitted(f"the token {caller.name!r} has the scope {caller.scope}; this needs {scope}")
+        return caller
+
+    async def known(self, request: web.Request) -> Caller | None:
+        """Return the caller that the token or the session of a request names; None without one. Raises Unauthorized."""
+        access = self.access or SharedToken(self.token or "", self.cookie)
+        scheme, _, given = request.headers.get("Authorization", "").partition(" ")
+        if scheme.lower() == "bearer":
+            caller = await access.by_token(given.strip())
+            if caller is not None:
+                return caller
+            if self.required or access.is_token(given.strip()):
+                raise Unauthorized("this token is unknown, revoked or expired")
+        if (cookie := request.cookies.get(self.cookie)) is not None:
+            return await access.by_session(cookie)
+        return None
 
     def _check_host(self, request: web.Request) -> None:
         given = request.headers.getall("Host", [])
@@ -81,40 +141,75 @@ class Guard:
         if origin is not None and origin.partition("://")[2] != headers.get("Host"):
             raise Forbidden(f"changes are not taken from pages of the origin {origin!r}")
 
-    def _check_token(self, request: web.Request, token: str) -> None:
-        scheme, _, given = request.headers.get("Authorization", "").partition(" ")
-        if scheme.lower() == "bearer" and _same(given.strip(), token):
-            return
-        if _same(request.cookies.get(self.cookie, ""), self._session(token)):
-            return
-        raise Unauthorized("this service asks for its token: Authorization: Bearer <token>")
-
-    def _session(self, token: str) -> str:
-        return hmac.new(token.encode(), self.cookie.encode(), hashlib.sha256).hexdigest()
-
     def routes(self, path: str) -> tuple[Route[Any], ...]:
-        """Sign in and out for a page: POST with the token sets the cookie, DELETE removes it."""
+        """Sign in and out for a page: POST with a token opens a session, DELETE ends it, GET names the caller."""
+        access = self.access or SharedToken(self.token or "", self.cookie)
+
+        async def caller(_request: Nothing, call: Call[Any]) -> CallerBody:
+            """The caller of this request, as events name it."""
+            found = call.caller
+            return CallerBody(actor=found.actor, scope=found.scope, name=found.name, session=found.session is not None)
 
         async def sign_in(_request: Nothing, call: Call[Any]) -> Answer[None]:
             """Trade the token for a cookie, which is what an EventSource can send."""
-            value = self._session(self.token) if self.token is not None else ""
-            return Answer(None, headers={"Set-Cookie": self._set_cookie(value, _COOKIE_SECONDS, secure=call.http.secure)})
+            if call.caller.token is None or call.caller.session is not None:
+                raise Unauthorized(_ASKED)
+            value, seconds = await access.open_session(call.caller)
+            return Answer(None, headers={"Set-Cookie": self._set_cookie(call.http, value, seconds)})
 
         async def sign_out(_request: Nothing, call: Call[Any]) -> Answer[None]:
-            """Remove the cookie."""
-            return Answer(None, headers={"Set-Cookie": self._set_cookie("", 0, secure=call.http.secure)})
+            """End the session, and remove the cookie."""
+            if (cookie := call.http.cookies.get(self.cookie)) is not None:
+                await access.close_session(cookie)
+            return Answer(None, headers={"Set-Cookie": self._set_cookie(call.http, "", 0)})
 
         return (
-            Route("POST", path, sign_in, summary="Sign in with the token", tags=("session",)),
+            Route("GET", path, caller, summary="The caller", tags=("session",)),
+            Route("POST", path, sign_in, summary="Sign in with a token", tags=("session",), scope=Scope.READ),
             Route("DELETE", path, sign_out, summary="Sign out", tags=("session",), open=True),
         )
 
-    def _set_cookie(self, value: str, seconds: int, *, secure: bool) -> str:
+    def _set_cookie(self, request: web.Request, value: str, seconds: int) -> str:
         words = f"{self.cookie}={value}; Path=/; Max-Age={seconds}; HttpOnly; SameSite=Strict"
-        return f"{words}; Secure" if secure else words
+        return f"{words}; Secure" if self.proxies.is_secure(request) else words
 
 
-def _same(given: str, wanted: str) -> bool:
+@attrs.frozen
+class SharedToken:
+    """One token for all clients of an application without a log. A session lasts until the token changes."""
+
+    token: str = attrs.field(repr=False)
+    cookie: str = "httpkit_session"
+
+    async def by_token(self, text: str) -> Caller | None:
+        """See `Access.by_token`."""
+        return SHARED if same(text, self.token) else None
+
+    async def by_session(self, cookie: str) -> Caller | None:
+        """See `Access.by_session`."""
+        return attrs.evolve(SHARED, session="shared") if same(cookie, self._session()) else None
+
+    async def open_session(self, caller: Caller) -> tuple[str, int]:  # noqa: ARG002 - all clients have one token
+        """See `Access.open_session`."""
+        return self._session(), _COOKIE_SECONDS
+
+    async def close_session(self, cookie: str) -> None:
+        """The browser forgets the cookie; there is nothing else to end."""
+
+    def is_token(self, text: str) -> bool:  # noqa: ARG002 - the operator chose its form
+        """See `Access.is_token`."""
+        return False
+
+    def _session(self) -> str:
+        return hmac.new(self.token.encode(), self.cookie.encode(), hashlib.sha256).hexdigest()
+
+
+SHARED = Caller(actor="token:auth_token", scope=Scope.ADMIN, name="auth_token", token="auth_token")  # noqa: S106 - a name
+"""A client with the token of the setting `auth_token`."""
+
+
+def same(given: str, wanted: str) -> bool:
+    """Return whether two secrets are the same, in a time that does not depend on the place of a difference."""
     return hmac.compare_digest(given.encode(errors="surrogateescape"), wanted.encode())
 
 

@@ -1,8 +1,9 @@
-"""One connection: what aiohttp's own protocol leaves without a bound.
+"""One connection: bounds in addition to the bounds of aiohttp's own protocol.
 
-- The head of a request has to arrive within `read_timeout`; aiohttp alone allows it the whole idle time.
-- A client has to take something of what it is sent within `write_timeout`; aiohttp alone waits for ever.
-- What aiohttp answers itself (a request that is no HTTP, an unknown expectation) is a problem document too.
+- The head of a request has to arrive within `read_timeout` of its first byte; aiohttp alone allows it the whole idle time.
+- The first byte of a connection has to arrive within the idle time; aiohttp alone waits for ever.
+- A client has to take a part of the answer within `write_timeout`; aiohttp alone waits for ever.
+- Errors that aiohttp itself answers (bytes other than HTTP, an unknown expectation) are problem documents.
 - A stream hears at once that its client has gone.
 """
 
@@ -28,17 +29,18 @@ log = structlog.get_logger(__name__)
 class HttpConnection(RequestHandler):
     """A connection of a client."""
 
-    __slots__ = ("_gone", "_head_timer", "_problems", "_read_timeout", "_write_alarm", "_write_alarms")
+    __slots__ = ("_gone", "_head_timer", "_problems", "_read_timeout", "_reading", "_write_alarm", "_write_alarms")
 
     def __init__(
         self, manager: web.Server, *, problems: Problems, read_timeout: float, write_alarms: TimerQueue, **settings: Any
     ) -> None:
-        """`write_alarms`, of the time within which a client has to take something, are those of all connections."""
+        """`write_alarms` limit the time within which a client has to take something. All connections share them."""
         super().__init__(manager, loop=asyncio.get_running_loop(), **settings)
         self._problems = problems
         self._read_timeout = read_timeout
         self._write_alarms = write_alarms
         self._head_timer: asyncio.TimerHandle | None = None
+        self._reading = False
         self._write_alarm: int | None = None
         self._gone: list[Callable[[], object]] = []
 
@@ -46,18 +48,32 @@ class HttpConnection(RequestHandler):
         """Call this when the client has closed the connection, or it broke."""
         self._gone.append(callback)
 
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """A client has connected: it has to say something."""
+        super().connection_made(transport)
+        self._close_in(self._keepalive_timeout)
+
     def begin(self) -> None:
         """The head of a request is complete."""
         if self._head_timer is not None:
             self._head_timer.cancel()
             self._head_timer = None
+        self._reading = False
         self._stop_write_timer()
 
     def data_received(self, data: bytes) -> None:
         """Bytes from the client: the first of a head that is not complete start the time that it may take."""
         super().data_received(data)
-        if self._head_timer is None and self._waiter is not None and not self._waiter.done():
-            self._head_timer = self._loop.call_later(self._read_timeout, self.force_close)
+        if self._reading or self._messages or self._current_request is not None:
+            return
+        if self._waiter is None or not self._waiter.done():  # None: bytes that came with the connection
+            self._reading = True
+            self._close_in(self._read_timeout)
+
+    def _close_in(self, seconds: float) -> None:
+        if self._head_timer is not None:
+            self._head_timer.cancel()
+        self._head_timer = self._loop.call_later(seconds, self.force_close)
 
     def connection_lost(self, exc: BaseException | None) -> None:
         """The connection is no more."""
@@ -73,7 +89,7 @@ class HttpConnection(RequestHandler):
         self._watch_writing()
 
     def resume_writing(self) -> None:
-        """The client goes on reading."""
+        """Note that the client reads again."""
         super().resume_writing()
         self._stop_write_timer()
 
@@ -94,7 +110,7 @@ class HttpConnection(RequestHandler):
             transport.abort()
 
     def force_close(self) -> None:
-        """Close now; what a client has not taken by now is not waited for."""
+        """Close now, without waiting for a client that has not taken its answer."""
         transport = self.transport
         super().force_close()
         if transport is not None and transport.get_write_buffer_size() > 0:
@@ -129,9 +145,9 @@ class HttpConnection(RequestHandler):
     def handle_error(
         self, request: web.BaseRequest, status: int = 500, exc: BaseException | None = None, message: str | None = None
     ) -> web.StreamResponse:
-        """Answer what never reached the application: bytes that are no HTTP, or a fault in aiohttp itself.
+        """Answer a request that never reached the application: bytes other than HTTP, or a fault in aiohttp itself.
 
-        A client that is gone is no fault; its answer is sent to nobody.
+        A client that is gone is not a fault. Its answer is dropped.
         """
         detail = INTERNAL
         if isinstance(exc, ClientGone):

@@ -1,4 +1,4 @@
-"""An answer that is whole when it is given: it goes out as one piece, at a third of what the framework's general way costs."""
+"""An answer that is complete when it is returned. It is sent in one piece, at a third of the cost of the framework's way."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ HEADERS: Mapping[str, str] = {
     "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
     "Cache-Control": "no-store",
 }
-"""What every answer has, unless it says otherwise itself."""
+"""Headers of every answer that does not set them itself."""
 
 
 class Reply(web.Response):
-    """An answer with a body. The names of its own headers are written as those in HEADERS are.
+    """An answer with a body. The names of its headers are written as in HEADERS.
 
-    What is rare (HEAD, HTTP/1.0, a connection that ends with it) is left to the framework: then it is a response like any other.
+    Rare cases (HEAD, HTTP/1.0, a connection that ends with the answer) are left to the framework, as for any other response.
     """
 
     def __init__(self, status: int, headers: Mapping[str, str], body: bytes) -> None:
-        # A response of the framework is made of it only where one is needed, in `prepare`.
+        # A response of the framework is made of it only if it is needed, in `prepare`.
         self._code = status
         self._given = headers
         self._content = body

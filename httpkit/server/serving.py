@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import gc
 import signal
+import ssl
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
-from typing import cast
+from typing import Any, cast
 
 import attrs
 import msgspec
@@ -33,8 +34,8 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 class ServerLimits:
     """Times in seconds, and the number of connections.
 
-    `idle`: a connection without a request; `read`: the head of a request; `write`: an answer; `shutdown`: what is being answered
-    when the server stops; `lingering`: the rest of a body that nobody reads.
+    `idle` is for a connection without a request, `read` for the head of a request, `write` for an answer, `shutdown` for open
+    answers when the server stops, `lingering` for reading the rest of an unread body.
     """
 
     idle: float = 60.0
@@ -47,16 +48,18 @@ class ServerLimits:
 
 @attrs.frozen
 class ListenAddress:
-    """Where a server listens."""
+    """The address of a server."""
 
     host: str
     port: int
+    secure: bool = False
 
     @property
     def url(self) -> str:
         """The address for a browser on this machine."""
         host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(self.host, self.host)  # noqa: S104 - what to show, not what to bind
-        return f"http://[{host}]:{self.port}" if ":" in host else f"http://{host}:{self.port}"
+        scheme = "https" if self.secure else "http"
+        return f"{scheme}://[{host}]:{self.port}" if ":" in host else f"{scheme}://{host}:{self.port}"
 
 
 class _Factory:
@@ -98,7 +101,7 @@ class _Factory:
 
 
 class _Refusal(asyncio.Protocol):
-    """A connection too many: told so and closed."""
+    """A connection too many: it gets an answer and is closed."""
 
     def __init__(self, problems: Problems) -> None:
         self._problems = problems
@@ -113,26 +116,37 @@ class _Refusal(asyncio.Protocol):
 
 @asynccontextmanager
 async def serving(
-    app: web.Application, edge: Edge, *, host: str, port: int, limits: ServerLimits | None = None
+    app: web.Application,
+    edge: Edge,
+    *,
+    host: str,
+    port: int,
+    limits: ServerLimits | None = None,
+    tls: ssl.SSLContext | None = None,
 ) -> AsyncIterator[ListenAddress]:
-    """Serve an application while the block runs; port 0 takes a free one.
+    """Serve an application while the block runs; port 0 takes a free one. With `tls` a handshake has `limits.read` seconds.
 
     At the end: no new connections, streams end (`on_shutdown`), requests in flight are answered within `limits.shutdown`.
     Raises OSError where the address cannot be bound.
     """
     limits = limits or ServerLimits()
-    if edge.guard.token is None and not is_loopback(host):
-        log.warning("no token is set: whoever reaches this address can use the service", host=host)
+    if not edge.guard.asks and not is_loopback(host):
+        log.warning("no token is set: every client that reaches this address can use the service", host=host)
+    handshake: dict[str, Any] = (
+        {"ssl": tls, "ssl_handshake_timeout": limits.read, "ssl_shutdown_timeout": limits.lingering} if tls else {}
+    )
     runner = web.AppRunner(app, shutdown_timeout=limits.shutdown)
     try:
         await runner.setup()
         assert runner.server is not None
         factory = _Factory(runner.server, limits, edge.problems)
-        listener = await asyncio.get_running_loop().create_server(factory, host, port, backlog=_BACKLOG, reuse_address=True)
+        listener = await asyncio.get_running_loop().create_server(
+            factory, host, port, backlog=_BACKLOG, reuse_address=True, **handshake
+        )
         gc.collect()
         gc.freeze()  # what there is by now stays: the collector need not look through it again and again
         try:
-            yield ListenAddress(host, listener.sockets[0].getsockname()[1])
+            yield ListenAddress(host, listener.sockets[0].getsockname()[1], secure=tls is not None)
         finally:
             listener.close()
     finally:

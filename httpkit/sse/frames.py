@@ -10,7 +10,7 @@ import attrs
 from eventlog.commit import Position
 
 LAST_INDEX = 999_999
-"""The index of no event: a position with it stands after every event of its commit."""
+"""The index of no event: a position with it is after every event of its commit."""
 WRITE = 64 * 1024
 """Bytes that are put together for one write."""
 
@@ -79,7 +79,7 @@ class Ring:
 
     @property
     def last(self) -> Position:
-        """The position of the newest frame, or the floor where there is none."""
+        """The position of the newest frame, or the floor if there is none."""
         return self._positions[-1] if self._positions else self.floor
 
     def extend(self, frames: Sequence[Frame]) -> None:
@@ -93,7 +93,7 @@ class Ring:
         self._trim()
 
     def skip_to(self, floor: Position) -> None:
-        """Begin anew after a position; whoever stands before it has lost the ring, even at its end."""
+        """Restart after a position. Clients before it have lost the ring, even clients at its end."""
         self._chunks.clear()
         self._first = self.end + 1
         self._frames.clear()

@@ -1,9 +1,9 @@
 """Server-Sent Events: one hub per process sends each frame to every client, each event exactly once and in order.
 
-A client is a place in the ring of the last frames. It is given what is in the ring after its place, as much as fits one write,
-and waits when it is at the end; a client that comes back with `Last-Event-ID` starts at that place, and where the ring does not
-reach back so far, the log is read first. So there is no queue per client, and a client that does not read holds up nobody: a
-write that it does not take within the deadline ends its connection, and it resumes.
+A client is a place in the ring of the last frames. It gets the frames in the ring after its place, up to the size of one write,
+and waits at the end. A client that reconnects with `Last-Event-ID` starts at that place. If the ring does not reach back to it,
+the log is read first. So there is no queue per client, and a slow client does not delay the others: a write that it does not
+take within the deadline ends its connection, and it resumes.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from eventlog.errors import LogDamaged
 from httpkit.problems import Busy
 from httpkit.sse.frames import LAST_INDEX, WRITE, Frame, Ring
 from httpkit.sse.response import TooManyStreams, begin
-from httpkit.sse.subscriber import ReplayFailed, Subscriber, TooSlow
+from httpkit.sse.subscriber import ClientTooSlow, ReplayFailed, Subscriber
 
 log = structlog.get_logger(__name__)
 
@@ -42,9 +42,9 @@ _AT_A_TIME = 128
 class StreamSettings:
     """Bounds of a hub. Times in seconds.
 
-    `heartbeat`: a comment line at least this often; `retry`: what clients are told to wait before they come back;
-    `write_deadline`: within which a client takes what was written; `ahead`: how long a client is waited for whose last event this
-    process has not reached yet. `send_buffer` in bytes bounds what the kernel holds for one client.
+    `heartbeat`: the longest time between two comment lines. `retry`: the time that clients wait before they reconnect.
+    `write_deadline`: the time in which a client has to take a write. `ahead`: the longest wait for a client whose last event this
+    process has not reached yet. `send_buffer` in bytes bounds the data that the kernel holds for one client.
     """
 
     heartbeat: float = 15.0
@@ -101,7 +101,7 @@ class Hub(Collector):
 
     @property
     def has_no_clients(self) -> bool:
-        """Whether no stream is open, and none was a moment ago whose client may come back for what it has missed."""
+        """Whether no stream is open, and no client with missed events may come back to a stream of a moment ago."""
         return not self._open and asyncio.get_running_loop().time() - self._left > COMES_BACK
 
     @property
@@ -110,7 +110,7 @@ class Hub(Collector):
         return self._sequence
 
     def start(self, sequence: int) -> None:
-        """Frames will be published for what follows this sequence: where the read model stands. Called once."""
+        """Start after this sequence, the position of the read model. Frames after it will be published. Called once."""
         floor = Position(sequence, LAST_INDEX)
         self._ring = Ring(floor, max_frames=self._settings.max_frames, max_bytes=self._settings.max_bytes)
         self._sequence = sequence
@@ -176,7 +176,7 @@ class Hub(Collector):
         self._end()
 
     async def check(self) -> None:
-        """For readiness. Raises Busy where no events are delivered."""
+        """For readiness. Raises Busy if no events are delivered."""
         if self._ring is None or self._closed:
             raise Busy("events are not available at the moment; try again")
 
@@ -193,10 +193,11 @@ class Hub(Collector):
             client.stop()
 
     async def follow(self, after: str | None, *, only: frozenset[str]) -> AsyncGenerator[ReplayChunk, None]:
-        """The frames of the events named in `only`, for whoever makes something else of them than bytes for a client.
+        """Yield the frames of the events named in `only`, for a caller that does not send them to a client as bytes.
 
-        They are those after the event of this id, or from now on; the first passage has none and says where that is. It ends when
-        the hub does. A slow taker holds up nobody: what has left the ring it is given from the log. Raises Busy, CannotResume.
+        They are the frames after the event of this id, or from now on. The first passage has no frames, and the position. The
+        iterator ends when the hub ends. A slow caller delays no other: it gets frames that have left the ring from the log.
+        Raises Busy, CannotResume.
         """
         await self.check()
         ring = self._ring
@@ -273,7 +274,7 @@ class Hub(Collector):
             await self._follow(client, ring)
         except ConnectionError:
             log.debug("client of events is gone", remote=request.remote)
-        except TooSlow as error:
+        except ClientTooSlow as error:
             self._dropped += 1
             log.info("client of events dropped", reason=str(error), remote=request.remote)
         except ReplayFailed:
@@ -329,7 +330,7 @@ class Hub(Collector):
     async def _follow(self, client: Subscriber, ring: Ring) -> None:
         while not client.stopped:
             if client.number < ring.first:
-                raise TooSlow("is further behind than the ring reaches")
+                raise ClientTooSlow("is further behind than the ring reaches")
             if client.number == ring.end:
                 await client.park()
                 continue
@@ -350,7 +351,7 @@ class Hub(Collector):
 
 
 def _asked(request: web.Request) -> Position | None:
-    """Where the client wants to go on. The header comes first: a browser repeats the query of the first connection for ever."""
+    """The position after which the client resumes. The header comes first: a browser repeats the first query for ever."""
     text = request.headers.get("Last-Event-ID") or request.query.get("last_event_id")
     return _position(text) if text else None
 
@@ -363,7 +364,7 @@ def _position(text: str) -> Position:
 
 
 def _here(ring: Ring) -> bytes:
-    """An id without an event: a client that is cut off before its first event goes on from here all the same."""
+    """An id without an event: a client that is cut off before its first event resumes from here all the same."""
     return b"id: %b\n\n" % str(ring.last).encode()
 
 

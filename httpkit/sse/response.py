@@ -17,7 +17,7 @@ class TooManyStreams(Busy):
 
 
 async def begin(request: web.Request, *, heartbeat: float) -> tuple[EventSourceResponse, StreamWriter]:
-    """Begin an event stream; the answer, to be entered as a context, and what writes it.
+    """Begin an event stream. Return its answer, to be entered as a context, and its writer.
 
     It has a comment at least every `heartbeat` seconds. Raises ClientGone.
     """

@@ -1,4 +1,4 @@
-"""Event streams that one client has for itself, such as a log that it follows; what all follow is `httpkit.sse.hub`'s."""
+"""Event streams of single clients, such as a log that one client follows. `httpkit.sse.hub` has the streams for all clients."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One client of an event stream: what it was sent, what it waits for, how it is written to and let go."""
+"""One client of an event stream: its position, its buffer, writes to it, and its end."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from httpkit.server.protocol import HttpConnection
 from httpkit.sse.frames import Frame
 
 
-class TooSlow(Exception):
+class ClientTooSlow(Exception):
     """The client does not read what it is sent."""
 
 
@@ -50,7 +50,7 @@ class Subscriber:
             request.protocol.when_gone(self.stop)
 
     def wake(self) -> None:
-        """Its own task goes on."""
+        """Resume its task."""
         if self._waiting is not None and not self._waiting.done():
             self._waiting.set_result(None)
 
@@ -102,13 +102,13 @@ class Subscriber:
         return self.writer.protocol.writing_paused
 
     async def write(self, wire: bytes) -> None:
-        """Send bytes. Raises TooSlow where it has not taken what was sent before, ConnectionError where it is gone."""
+        """Send bytes. Raises ClientTooSlow if it has not taken what was sent before, ConnectionError if it is gone."""
         if self.stalled:
             try:
                 async with asyncio.timeout(self._write_deadline):
                     await self.writer.drain()
             except TimeoutError:
-                raise TooSlow(f"took nothing for {self._write_deadline:g} s") from None
+                raise ClientTooSlow(f"took nothing for {self._write_deadline:g} s") from None
         await self.writer.write(wire, drain=False)
 
     def abort(self) -> None:

@@ -1,4 +1,4 @@
-"""Answers that are a file rather than a resource: with an entity tag, and a name where they are to be saved."""
+"""Answers that are a file rather than a resource: with an entity tag, and a name for saving."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ def file_answer(
     save_as: str | None = None,
     public: bool = False,
 ) -> web.Response:
-    """The bytes as an answer, or 304 where the client has them.
+    """Return the bytes as an answer, or 304 if the client has them.
 
-    `media` may have a charset; `cache` is Cache-Control; `save_as` is the name, of printable ASCII, under which a browser saves
-    it; `public`: pages of other origins may show it.
+    `media` may have a charset. `cache` is Cache-Control. `save_as` is the name, of printable ASCII, under which a browser saves
+    it. `public`: pages of other origins may show it.
     """
     etag = hashlib.sha256(body).hexdigest()[:32]
     headers = {"ETag": f'"{etag}"', "Cache-Control": cache}

@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator
 from importlib.resources import files
 from importlib.resources.abc import Traversable
+from pathlib import Path
 
 import attrs
 from aiohttp import web
@@ -47,6 +48,12 @@ class Asset:
         cache = "public, max-age=31536000, immutable" if immutable else "no-cache"
         return cls(body, zipped, media, hashlib.sha256(body).hexdigest()[:32], cache)
 
+    def not_found(self) -> web.Response:
+        """The file as the answer at a path that has none."""
+        charset = "utf-8" if _COMPRESSIBLE.match(self.media) else None
+        headers = {"Cache-Control": "no-cache", **_HEADERS, "Vary": "Accept, Accept-Encoding"}
+        return web.Response(status=404, body=self.body, headers=headers, content_type=self.media, charset=charset)
+
     async def answer(self, request: web.Request) -> web.Response:
         """Handler of the file: 304 where the client has it, gzip where the client takes it."""
         headers = {"ETag": f'"{self.etag}"', "Cache-Control": self.cache, **_HEADERS}
@@ -60,19 +67,29 @@ class Asset:
 
 
 class Pages:
-    """The files of one directory of a package, by their path in it.
+    """The files of one directory of a package, or of a directory in the file system, by their path in it.
 
     `index` is the file that is served at each of `paths` (`/`, and the deep links of a page that does its own routing); every
-    file is served at `prefix` followed by its path. Raises FileNotFoundError where there is no index.
+    file is served at `prefix` followed by its path. With `answers_all` a browser gets the index, with status 404, at any path
+    that nothing else is served at: its own addresses have to be absolute then. Raises FileNotFoundError if there is no index.
     """
 
     def __init__(
-        self, package: str, directory: str, *, prefix: str = "/", index: str = "index.html", paths: tuple[str, ...] = ("/",)
+        self,
+        package: str | Path,
+        directory: str,
+        *,
+        prefix: str = "/",
+        index: str = "index.html",
+        paths: tuple[str, ...] = ("/",),
+        answers_all: bool = False,
     ) -> None:
-        assets = {name: Asset.of(name, body) for name, body in _files(files(package).joinpath(directory))}
+        root = files(package).joinpath(directory) if isinstance(package, str) else package.joinpath(directory)
+        assets = {name: Asset.of(name, body) for name, body in _files(root)}
         if index not in assets:
             raise FileNotFoundError(f"{package}/{directory} has no {index}")
         self.by_path = dict.fromkeys(paths, assets[index]) | {f"{prefix}{name}": asset for name, asset in assets.items()}
+        self.missing = assets[index] if answers_all else None
 
 
 def _files(root: Traversable, prefix: str = "") -> Iterator[tuple[str, bytes]]:

@@ -1,4 +1,4 @@
-"""`pantry category`: what products are sorted by."""
+"""`pantry category`: the groups of products."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ async def list_categories(session: Session) -> int:
     ),
 )
 @click.argument("name")
-@click.option("--description", default="", help="What belongs to it.")
+@click.option("--description", default="", help="Description of the category.")
 @client_command()
 async def add(session: Session, *, name: str, description: str) -> int:
     """Create a category with a NAME that no other has."""
@@ -60,11 +60,11 @@ async def add(session: Session, *, name: str, description: str) -> int:
     ),
 )
 @click.argument("which", metavar="CATEGORY", shell_complete=category_names)
-@click.option("--name", help="What it is called from now on; the old name is free then.")
-@click.option("--description", help="What belongs to it.")
+@click.option("--name", help="The new name; the old name is free then.")
+@click.option("--description", help="Description of the category.")
 @client_command(not_found="pantry category list")
 async def edit(session: Session, *, which: str, name: str | None, description: str | None) -> int:
-    """Change the category with the name or id CATEGORY. What is not named stays."""
+    """Change the category with the name or id CATEGORY. Values without an option stay."""
     changes = {key: value for key, value in {"name": name, "description": description}.items() if value is not None}
     if not changes:
         raise click.UsageError("nothing to change: give --name or --description")

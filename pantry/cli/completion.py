@@ -18,9 +18,9 @@ completion = completion_command("pantry", "commands, products and categories")
 def _completes(values: Callable[[Client], Awaitable[Iterable[str]]]) -> Complete:
     def prepare() -> Callable[[], Awaitable[Iterable[str]]]:
         from pantry.client.api import Client  # noqa: PLC0415 - slow, and seldom wanted
-        from pantry.settings import load  # noqa: PLC0415 - as above
+        from pantry.settings import SETTINGS  # noqa: PLC0415 - as above
 
-        settings = load().values
+        settings = SETTINGS.load().values
 
         async def ask() -> Iterable[str]:
             async with Client(settings.url, token=settings.auth_token) as client:

@@ -1,4 +1,4 @@
-"""`pantry migrate up | down | version | force` (specification, section 8)."""
+"""`pantry migrate up | down | version | force`."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _PATIENCE = 30.0
 def migrate() -> None:
     """Apply and take back migrations of the tables.
 
-    `serve` applies those that are pending when it starts.
+    `serve` applies pending migrations when it starts.
     """
 
 
@@ -33,7 +33,7 @@ def migrate() -> None:
 @setting_options("database_url")
 @command(logs=True)
 async def up(invocation: Invocation, *, sources: Sources) -> int:
-    """Apply all that are pending. Tables that this changes fill themselves again from the log when the service runs."""
+    """Apply all that are pending. Changed tables are rebuilt from the log when the service runs."""
 
     def waiting(owner: str) -> None:
         invocation.output.note(f"the database is in use by {owner}: waiting for it, for at most {_PATIENCE:g} s")
@@ -96,16 +96,16 @@ async def version(invocation: Invocation, *, sources: Sources) -> int:
 @setting_options("database_url")
 @command(logs=True)
 async def force(invocation: Invocation, *, number: int, sources: Sources) -> int:
-    """Say that the tables are those of version NUMBER, and clean. Nothing else is changed."""
+    """Declare that the tables have version NUMBER, and are clean. Nothing else is changed."""
     async with _opened(sources) as migrations:
         await migrations.force(number)
-    invocation.output.note(f"the tables are taken for those of version {number}")
+    invocation.output.note(f"the tables are taken for version {number}")
     return ExitCode.OK
 
 
 @asynccontextmanager
 async def _opened(sources: Sources, waiting: Callable[[str], object] | None = None) -> AsyncIterator[Migrations]:
-    """The migrations of the database. With `waiting`, which is told for whom, another process is waited for."""
+    """The migrations of the database. With `waiting`, the name of the waiting command, another process is waited for."""
     from pantry.readmodel import MODEL  # noqa: PLC0415 - slow
     from projections.migrations import Migrations  # noqa: PLC0415 - slow
     from projections.stores.databases import PATIENCE, store_at  # noqa: PLC0415 - slow

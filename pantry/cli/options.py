@@ -1,40 +1,31 @@
-"""The flags that the pantry's settings make."""
+"""The flags that the settings of the pantry make."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
-from terminalkit.config import flags as settings
-from terminalkit.config.flags import SettingFlags
+from terminalkit.config.flags import SettingFlags, SettingSources
 
 if TYPE_CHECKING:
     from pantry.settings import Settings
-    from terminalkit.config.loading import LoadedSettings, SettingInfo
+    from terminalkit.config.loading import SettingsSource
 
-Sources: TypeAlias = "settings.SettingSources[LoadedSettings[Settings]]"
-
-
-def _load(flags: Mapping[str, Any], file: Path | None) -> LoadedSettings[Settings]:
-    from pantry.settings import load  # noqa: PLC0415 - only where a command runs
-
-    return load(flags, file=file)
+Sources: TypeAlias = "SettingSources[Settings]"
 
 
-def _describe(name: str) -> SettingInfo:
-    from pantry.settings import describe  # noqa: PLC0415 - only for the help
+def _source() -> SettingsSource[Settings]:
+    from pantry.settings import SETTINGS  # noqa: PLC0415 - only for the help, and for a command that runs
 
-    return describe(name)
+    return SETTINGS
 
 
-_FLAGS = SettingFlags(
-    load=_load,
-    describe=_describe,
-    file=".pantry.yaml here, else in the home directory",
+FLAGS = SettingFlags(
+    source=_source,
+    file=".pantry.yaml",
     numbers=frozenset({"port", "replicas"}),
-    lists=frozenset({"allowed_hosts"}),
+    switches=frozenset({"insecure", "require_tokens"}),
+    lists=frozenset({"allowed_hosts", "trusted_proxies"}),
 )
 
-setting_options = _FLAGS.options
+setting_options = FLAGS.options
 """Gives a command the flags of the settings that it names, and `--config`; it gets the `sources` of its settings."""

@@ -1,4 +1,4 @@
-"""`pantry person`: those who book."""
+"""`pantry person`: the persons who book."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ def person() -> None:
 @click.argument("name")
 @client_command()
 async def erase(session: Session, *, name: str) -> int:
-    """Make who booked and what was noted with it unreadable, of all that NAME has booked; what was booked stays.
+    """Make the name and the notes of all bookings of NAME unreadable. The bookings stay.
 
-    For good: nothing brings it back. It may be repeated, also for a NAME that has booked nothing.
+    It cannot be undone. It may be repeated, also for a NAME without bookings.
     """
     await session.client.erase_person(name)
     session.output.note(f"{name} is erased")

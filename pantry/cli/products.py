@@ -1,4 +1,4 @@
-"""`pantry product`: what is kept."""
+"""`pantry product`: the products."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ LISTED = 100
 """How many products or movements are listed, unless the user says otherwise."""
 
 limit_option = click.option(
-    "--limit", type=click.IntRange(min=0), default=LISTED, show_default=True, help="At most so many; 0 for all."
+    "--limit", type=click.IntRange(min=0), default=LISTED, show_default=True, help="Largest number; 0 for all."
 )
 as_of_option = click.option("--as-of", metavar="TIME", help="As it was then: a time in RFC 3339 form.")
 category_option = click.option("--category", shell_complete=category_names, help="A category's name or id.")
@@ -84,8 +84,8 @@ async def show(session: Session, *, ean13: str, as_of: str | None) -> int:
     ),
 )
 @ean13_argument
-@click.option("--name", required=True, help="What it is called.")
-@click.option("--unit", required=True, help="What it is counted in: kg, l, piece.")
+@click.option("--name", required=True, help="Name of the product.")
+@click.option("--unit", required=True, help="Unit of its stock: kg, l, piece.")
 @click.option("--min", "min_stock", type=AMOUNT, default="0", show_default=True, help="From this stock down it is low.")
 @category_option
 @click.option("--description", default="", help="Anything else about it.")
@@ -106,14 +106,14 @@ async def add(session: Session, *, ean13: str, category: str | None, **details: 
     ),
 )
 @ean13_argument
-@click.option("--name", help="What it is called.")
-@click.option("--unit", help="What it is counted in.")
+@click.option("--name", help="Name of the product.")
+@click.option("--unit", help="Unit of its stock.")
 @click.option("--min", "min_stock", type=AMOUNT, help="From this stock down it is low.")
 @category_option
 @click.option("--description", help="Anything else about it.")
 @client_command(not_found=NO_SUCH_PRODUCT)
 async def edit(session: Session, *, ean13: str, category: str | None, **details: Any) -> int:
-    """Change what is known of the product with the code EAN. What is not named stays."""
+    """Change details of the product with the code EAN. Values without an option stay."""
     changes = {name: value for name, value in details.items() if value is not None}
     if category is not None:
         changes["category_id"] = await session.category_id(category)
@@ -134,7 +134,7 @@ async def edit(session: Session, *, ean13: str, category: str | None, **details:
 @ean13_argument
 @client_command(not_found=NO_SUCH_PRODUCT)
 async def deactivate(session: Session, *, ean13: str) -> int:
-    """Keep the product with the code EAN no more. Nothing of it is deleted, what is left can be taken out."""
+    """Deactivate the product with the code EAN. Its data stays, and its remaining stock can be taken out."""
     await session.client.deactivate(ean13)
     if session.output.json:
         session.output.document((await session.client.product(ean13)).document)
@@ -171,7 +171,7 @@ async def activate(session: Session, *, ean13: str) -> int:
 @remark_options
 @client_command(not_found=NO_SUCH_PRODUCT)
 async def count(session: Session, *, ean13: str, counted: float, remarks: dict[str, str]) -> int:
-    """Say that QUANTITY of the product with the code EAN is there: the difference is booked."""
+    """Set the stock of the product with the code EAN to QUANTITY: the difference is booked."""
     found = await session.client.count(ean13, counted, remarks)
     if session.output.json:
         session.output.document(found.document)

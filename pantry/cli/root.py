@@ -1,4 +1,4 @@
-"""The program `pantry`: its commands and what it says of itself."""
+"""The program `pantry`: its commands and its help."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from terminalkit.program import Command, Program
 PROGRAM = Program(
     name="pantry",
     distribution="gctd",
-    summary="Keep the stock of a pantry: products by their barcodes, what goes in and out, what is low.",
+    summary="Keep the stock of a pantry: products by their barcodes, movements in and out, low stock.",
     epilog="""\b
 Examples:
   pantry serve --port 8080                                       run the ledger
@@ -25,15 +25,16 @@ Settings come from flags, then PANTRY_* in the environment, then .pantry.yaml: s
         "serve": Command("pantry.cli.service", "Run the ledger: API, event stream and page."),
         "run": Command("pantry.cli.service", "The same as `serve`."),
         "scan": Command("pantry.cli.scan.commands", "Read codes from standard input, one on a line, and book each at once."),
-        "stock": Command("pantry.cli.reports.stock", "Say how much is there of the product with the code EAN."),
+        "stock": Command("pantry.cli.reports.stock", "Print the stock of the product with the code EAN."),
         "product": Command("pantry.cli.products", "List, show, create and change products, and count what is there."),
         "category": Command("pantry.cli.categories", "List, create and change categories."),
         "movement": Command("pantry.cli.movements.commands", "Book, list, show, undo and import movements."),
         "person": Command("pantry.cli.people", "Erase what is known of a person."),
-        "report": Command("pantry.cli.reports.commands", "What is there, what is low, what was used, what to buy."),
-        "watch": Command("pantry.cli.watching", "Follow what happens, event by event."),
+        "report": Command("pantry.cli.reports.commands", "Stock, low stock, consumption, shopping list."),
+        "watch": Command("pantry.cli.watching", "Follow the events of the pantry."),
         "migrate": Command("pantry.cli.migrate", "Apply and take back migrations of the tables."),
-        "config": Command("pantry.cli.configuration", "Show the settings and where each comes from."),
+        "token": Command("pantry.cli.tokens", "Create, list and revoke the tokens of the API."),
+        "config": Command("pantry.cli.service", "Show the settings and where each comes from."),
         "completion": Command(
             "pantry.cli.completion", "Print the script that lets SHELL complete commands, products and categories."
         ),
@@ -41,12 +42,12 @@ Settings come from flags, then PANTRY_* in the environment, then .pantry.yaml: s
     meanings={ExitCode.PARTIAL: "done in part: rows of an import, or lines of a scan, were refused"},
     hints={ExitCode.TIMEOUT: "allow more time with --timeout"},
     asking={
-        ExitCode.UNAVAILABLE: "is the server running? start it with: pantry serve; say where it is with --url or PANTRY_URL",
-        ExitCode.NOT_ALLOWED: "set PANTRY_AUTH_TOKEN to the server's token",
+        ExitCode.UNAVAILABLE: "is the server running? start it with: pantry serve; set its address with --url or PANTRY_URL",
+        ExitCode.NOT_ALLOWED: "set PANTRY_AUTH_TOKEN to a token of the server, with the scope it needs: pantry token create",
     },
 )
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the program with these arguments (None: those of the process) and give its exit code."""
+    """Run the program with these arguments (None: the arguments of the process) and return its exit code."""
     return PROGRAM.run(argv)

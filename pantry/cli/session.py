@@ -1,4 +1,4 @@
-"""Commands that ask a server: their common options, and what they work with."""
+"""Commands that ask a server: their common options and their session."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ def client_command(
 ) -> Callable[[Callable[..., Coroutine[Any, Any, int]]], Callable[..., int]]:
     """Make the function of a command out of `async def f(session, ...) -> exit code`, with the options common to all.
 
-    `not_found`: what to do where the server has no such thing; `{name}` in it stands for the argument of that name.
-    `request_timeout`: seconds that one request may take, where the client's own bound is too long.
+    `not_found`: advice if the server does not find the thing; `{name}` in it is replaced by the argument of that name.
+    `request_timeout`: the longest time of one request in seconds, if the client's own bound is too long.
     """
 
     def decorate(work: Callable[..., Coroutine[Any, Any, int]]) -> Callable[..., int]:

@@ -37,7 +37,7 @@ def show_products(output: Output, products: Sequence[Product]) -> None:
 
 
 def state(product: Product) -> Cell:
-    """What is remarkable about a product."""
+    """Remarkable facts of a product."""
     return low_cell(low=product.is_low) if product.active else Painted("inactive", "yellow")
 
 
@@ -93,7 +93,7 @@ def show_movements(output: Output, movements: Sequence[Movement]) -> None:
 
 
 def why(movement: Movement) -> str:
-    """Why a movement happened, and what became of it, in a few words."""
+    """The reason of a movement, and its later fate, in a few words."""
     said = [movement.reason]
     if movement.counted is not None:
         said.append(f"counted {shown(movement.counted)}")

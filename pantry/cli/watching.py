@@ -1,4 +1,4 @@
-"""`pantry watch`: what happens in the pantry, as it happens."""
+"""`pantry watch`: the events of the pantry, live."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ PATIENCE = 60.0
     )
 )
 @click.option("--event", "names", type=click.Choice(EVENTS), multiple=True, help="Only these events.  [default: all]")
-@click.option("--count", type=click.IntRange(min=1), help="End after so many events.")
+@click.option("--count", type=click.IntRange(min=1), help="End after this number of events.")
 @client_command()
 async def watch(session: Session, *, names: tuple[str, ...], count: int | None) -> int:
-    """Follow what happens, event by event.
+    """Follow the events of the pantry.
 
-    That is movements, products that become low or are no longer, products and categories as they are edited. Each event
-    is a line, with --json a document with its name, id and data. A connection that is cut is resumed where it ended.
+    The events are movements, products that become low or are no longer low, products and categories as they are edited. Each
+    event is a line, with --json a document with its name, id and data. A connection that is cut is resumed at its end.
     """
     shown_so_far, last_contact = 0, -PATIENCE
     async with aclosing(session.client.feed(events=names)) as feed:
@@ -52,7 +52,7 @@ async def watch(session: Session, *, names: tuple[str, ...], count: int | None) 
                 case Opened():
                     session.output.note("following")
                 case ReceivedFrame(event=event) if event == RESET:
-                    session.output.note("the server cannot resume: what happened meanwhile is not known")
+                    session.output.note("the server cannot resume: events may be missing")
                 case ReceivedFrame():
                     _show(session, signal)
                     shown_so_far += 1

@@ -1,5 +1,5 @@
-"""The pantry's HTTP API, seen from outside: what the command line uses, and what a program in Python may use.
+"""The pantry's HTTP API for the command line, and for programs in Python.
 
-`pantry.client.api` makes requests and follows the event stream, `pantry.client.resources` are the values that it gives,
-`terminalkit.client.errors` is what it raises. Nothing is imported here: the first needs aiohttp, the others start faster.
+`pantry.client.api` makes requests and follows the event stream, `pantry.client.resources` are the values that it returns,
+`terminalkit.client.errors` are its errors. This module does not import them: the first needs aiohttp, the others start faster.
 """

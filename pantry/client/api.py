@@ -1,6 +1,6 @@
 """The pantry's HTTP API as methods: arguments in, values of `pantry.client.resources` out.
 
-Errors are those of `terminalkit.client.errors`.
+Errors: `terminalkit.client.errors`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ IMPORTING = 300.0
 _API = "/api/v1"
 _ATTEMPTS = 8
 _PAUSE = 0.02
-"""Seconds after the first attempt at most, and as much more after each: the next look may still show what was changed."""
+"""Seconds after the first attempt at most, growing by the same after each: the next look may still show the old value."""
 
 
 class Client(ServiceClient):
@@ -66,11 +66,11 @@ class Client(ServiceClient):
         return parse(Product, (await self._get(_product(ean13), only(as_of=as_of))).document)
 
     async def add_product(self, ean13: str, details: Mapping[str, Any]) -> Product:
-        """Create a product without stock. Raises Conflicting where it is there."""
+        """Create a product without stock. Raises Conflicting if it is there."""
         return parse(Product, (await self._post(_product(ean13), details)).document)
 
     async def edit_product(self, ean13: str, changes: Mapping[str, Any]) -> Product:
-        """Change these of its details, whoever else changes others meanwhile. Raises NotFound."""
+        """Change these details, also if others are changed at the same time. Raises NotFound."""
         fields = ("name", "unit", "min_stock", "category_id", "description")
         return parse(Product, await self._edit(_product(ean13), fields, changes))
 
@@ -98,7 +98,7 @@ class Client(ServiceClient):
         return parse(Movement, (await self._post("/movements", body)).document)
 
     async def undo(self, id_: str, remarks: Mapping[str, str] | None = None) -> Movement:
-        """Book the opposite of a movement. Raises NotFound, Conflicting where it was undone, or the stock does not allow it."""
+        """Book the opposite of a movement. Raises NotFound, Conflicting if it was undone, or the stock does not allow it."""
         return parse(Movement, (await self._post(f"/movements/{segment(id_)}/undo", dict(remarks or {}))).document)
 
     async def movements(
@@ -143,12 +143,12 @@ class Client(ServiceClient):
     async def consumption(
         self, *, since: str | None = None, until: str | None = None, ean13: str | None = None, category: str | None = None
     ) -> Sequence[Consumption]:
-        """What went in and out in a period, four weeks up to now where none is given."""
+        """Return the consumption of a period, by default the four weeks up to now."""
         query = only(to=until, ean13=ean13, category=category) | _since(since)
         return parse_list(Consumption, (await self._get("/reports/consumption", query)).document)
 
     async def shopping_list(self, *, category: str | None = None) -> Sequence[ToBuy]:
-        """What to buy."""
+        """Return the shopping list."""
         return parse_list(ToBuy, (await self._get("/reports/shopping-list", only(category=category))).document)
 
     async def report_csv(self, name: str, query: Mapping[str, str | None]) -> str:
@@ -182,12 +182,12 @@ class Client(ServiceClient):
         try:
             return await self._command(f"{_API}{path}", body, query=query, media=media, at_least=at_least, again=again)
         except Rejected as error:
-            if error.kind == "insufficient-stock":  # 422 as specified, but nothing is wrong with what was asked
+            if error.kind == "insufficient-stock":  # 422 as specified, although the request is well-formed
                 raise Conflicting(str(error), status=error.status, kind=error.kind) from error
             raise
 
     async def _edit(self, path: str, fields: Sequence[str], changes: Mapping[str, Any]) -> object:
-        """Replace what is there with the same and these changes, seen anew where somebody else changes it meanwhile."""
+        """Replace the values by the same and these changes, reloaded if another client changes them at the same time."""
         for attempt in range(1, _ATTEMPTS + 1):
             seen = await self._get(path, {})
             body = {name: seen.document[name] for name in fields if name in seen.document} | dict(changes)

@@ -1,4 +1,4 @@
-"""What the pantry's API answers with. Quantities are JSON numbers with at most three decimal places."""
+"""Answers of the pantry's API. Quantities are JSON numbers with at most three decimal places."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Category(Resource, frozen=True, kw_only=True):
 
 
 class Product(Resource, frozen=True, kw_only=True):
-    """A product; `category_id` is None where it has no category."""
+    """A product; `category_id` is None if it has no category."""
 
     ean13: str
     name: str
@@ -46,7 +46,7 @@ class Stock(Resource, frozen=True, kw_only=True):
 
 
 class Movement(Resource, frozen=True, kw_only=True):
-    """What went in or out; `stock_after` is what was there then, `reverses` what it undoes, `reversed_by` what undid it."""
+    """A movement. `stock_after` is the stock after it, `reverses` the one that it undoes, `reversed_by` the one that undid it."""
 
     id: str
     product_ean13: str
@@ -63,7 +63,7 @@ class Movement(Resource, frozen=True, kw_only=True):
 
 
 class Count(Resource, frozen=True, kw_only=True):
-    """What came of a stocktake: `difference` is what was booked."""
+    """The result of a stocktake: `difference` is the booked quantity."""
 
     ean13: str
     counted: float
@@ -72,7 +72,7 @@ class Count(Resource, frozen=True, kw_only=True):
 
 
 class Row(msgspec.Struct, frozen=True, kw_only=True):
-    """What became of a row of an import; `error` says why it was refused."""
+    """The result of a row of an import; `error` is the reason of a refusal."""
 
     row: int
     status: int
@@ -80,7 +80,7 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Imported(Resource, frozen=True, kw_only=True):
-    """What became of all rows of an import."""
+    """The result of all rows of an import."""
 
     dry_run: bool
     accepted: int
@@ -104,7 +104,7 @@ class StockReport(Resource, frozen=True, kw_only=True):
 
 
 class Consumption(Resource, frozen=True, kw_only=True, rename={"total_in": "in", "total_out": "out"}):
-    """What went in and out of a product in a period; `days_left` is None where nothing went out."""
+    """Consumption of a product in a period; `days_left` is None without movements out."""
 
     ean13: str
     name: str

@@ -72,7 +72,7 @@ class CreateCategory:
 
 @attrs.frozen(kw_only=True)
 class EditCategory:
-    """Replace name and description; `version` is the one that the caller has seen, where that matters to him."""
+    """Replace name and description; `version` is the one that the caller has seen, if that matters to him."""
 
     name: str
     description: str
@@ -84,7 +84,7 @@ CategoryCommand = CreateCategory | EditCategory
 
 
 def decide(command: CategoryCommand, state: Category | None) -> Sequence[CategoryEvent]:
-    """The events that a command leads to. Raises BadInput, NotFound, Taken, Changed."""
+    """Return the events of a command. Raises BadInput, NotFound, Taken, Changed."""
     if not command.name.strip():
         raise BadInput("name", "category name cannot be empty")
     if len(command.name) > NAME_LENGTH:

@@ -49,7 +49,7 @@ CategoryNameEvent = CategoryNameReserved | CategoryNameReleased
 @REGISTRY.state(CATEGORY)
 @attrs.frozen(kw_only=True)
 class CategoryName:
-    """A name and the category that holds it: None where it is free."""
+    """A name and the category that holds it: None if it is free."""
 
     name: str
     category_id: str | None
@@ -84,7 +84,7 @@ CategoryNameCommand = ReserveName | ReleaseName
 
 
 def decide(command: CategoryNameCommand, state: CategoryName | None) -> Sequence[CategoryNameEvent]:
-    """The events that a command leads to. Raises Taken."""
+    """Return the events of a command. Raises Taken."""
     holder = None if state is None else state.category_id
     match command:
         case ReserveName():

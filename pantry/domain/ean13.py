@@ -1,10 +1,10 @@
-"""EAN-13: the number under a barcode, which is the key of a product (specification, section 2)."""
+"""EAN-13: the number under a barcode, which is the key of a product."""
 
 from __future__ import annotations
 
 DIGITS = 13
 _ZEROS = 4 * 6 * ord("0")
-"""What twelve characters `0` weigh."""
+"""The weighted sum of twelve characters `0`."""
 
 
 def check_digit(first: str) -> int:
@@ -15,7 +15,7 @@ def check_digit(first: str) -> int:
 
 
 def problem(code: str) -> str | None:
-    """What is wrong with a code, or None."""
+    """Return the fault of a code, or None."""
     if len(code) != DIGITS:
         return f"EAN-13 must have exactly 13 digits, got {len(code)}"
     if not (code.isascii() and code.isdigit()):

@@ -1,4 +1,4 @@
-"""What the ledger refuses, with a status for the edge and a text a user can act on."""
+"""Refusals of the ledger, with a status for the edge and a text that a user can act on."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class BadInput(PantryError):
 
 
 class InsufficientStock(PantryError):
-    """A movement out that the stock does not cover (specification, sections 4 and 7); both in thousandths."""
+    """A movement out that the stock does not cover. Both quantities are in thousandths."""
 
     status = HTTPStatus.UNPROCESSABLE_ENTITY
 
@@ -43,7 +43,7 @@ class NotFound(PantryError):
 
 
 class Taken(PantryError):
-    """What is to be created is there already."""
+    """The thing exists already."""
 
     status = HTTPStatus.CONFLICT
 

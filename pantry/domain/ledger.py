@@ -1,4 +1,4 @@
-"""What can be asked of a product, and the rules by which it is decided (specification, section 4, in their order)."""
+"""Commands on a product, and the rules that decide them, in their order."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from pantry.domain.quantity import LARGEST, text
 
 @attrs.frozen(kw_only=True)
 class CreateProduct:
-    """A new product; its category, where it has one, is there."""
+    """A new product; its category, if it has one, is there."""
 
     ean13: str
     details: Details
@@ -28,7 +28,7 @@ class CreateProduct:
 
 @attrs.frozen(kw_only=True)
 class EditProduct:
-    """Replace what is known of a product; `version` is the one that the caller has seen, where that matters to him."""
+    """Replace what is known of a product; `version` is the one that the caller has seen, if that matters to him."""
 
     ean13: str
     details: Details
@@ -64,8 +64,8 @@ class RecordMovement:
 class UndoMovement:
     """Make up for a movement by one of the opposite type.
 
-    `type` and `quantity` are those of the movement `undoes`; `undone` says whether it had been undone before, as known when
-    the product had had `undos` of them.
+    `type` and `quantity` belong to the movement `undoes`. `undone`: whether it had been undone before, as known when the product
+    had had `undos` of them.
     """
 
     id: str
@@ -98,7 +98,7 @@ ProductCommand = CreateProduct | EditProduct | SetActive | RecordMovement | Undo
 
 
 def decide(command: ProductCommand, state: Product | None) -> Sequence[ProductEvent]:
-    """The events that a command leads to.
+    """Return the events of a command.
 
     Raises BadInput, NotFound, Taken, Changed, InsufficientStock, UndoneAlready, UndosMoved.
     """
@@ -207,7 +207,7 @@ def _existing(ean13: str, state: Product | None) -> Product:
 
 
 def _later(at: datetime, product: Product) -> datetime:
-    """The time of an event: never before that of the one before it, so that the past of a product has one order."""
+    """Return the time of an event: never before the event before it, so that the past of a product has one order."""
     return max(at, product.updated_at)
 
 
@@ -251,7 +251,7 @@ def _check_length(field: str, value: str, longest: int) -> None:
 
 
 def confirm(command: ProductCommand, product: Product) -> p.NothingChanged:
-    """The event that says that a command led to nothing."""
+    """The event of a command without an effect."""
     return p.NothingChanged(at=_later(command.at, product))
 
 

@@ -16,7 +16,7 @@ CATEGORY = "pantry.person"
 @REGISTRY.event("PersonErased")
 @attrs.frozen(kw_only=True)
 class PersonErased:
-    """What was sealed with this key is not to be read any more: the key is destroyed, wherever it is or comes back."""
+    """Data that was sealed with this key can never be opened: the key is destroyed in every place, also if it comes back."""
 
     key: str
     at: datetime
@@ -38,14 +38,14 @@ def evolve(state: Person | None, event: PersonErased) -> Person:  # noqa: ARG001
 
 @attrs.frozen(kw_only=True)
 class ErasePerson:
-    """Erase whoever has this key."""
+    """Erase the person with this key."""
 
     key: str
     at: datetime
 
 
 def decide(command: ErasePerson, state: Person | None) -> Sequence[PersonErased]:
-    """The events that a command leads to: none where it has happened before."""
+    """Return the events of a command: none if it has happened before."""
     return [] if state is not None else [PersonErased(key=command.key, at=command.at)]
 
 

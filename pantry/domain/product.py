@@ -1,4 +1,4 @@
-"""The aggregate of a product: what is known of it and its stock, which only movements change (specification, sections 2 to 4)."""
+"""The aggregate of a product: its description and its stock, which only movements change."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ REASON_LENGTH = 200
 CREATED_BY_LENGTH = 100
 CATEGORY_ID_LENGTH = 36
 PERSONAL = personal(of="created_by")
-"""Who booked a movement, and what they noted with it, can be erased for that person (`eventlog.privacy.encryption`)."""
+"""The author and the notes of a movement can be erased for that person (`eventlog.privacy.encryption`)."""
 
 
 class MovementType(StrEnum):
@@ -34,7 +34,7 @@ class MovementType(StrEnum):
 
 @attrs.frozen(kw_only=True)
 class Details:
-    """What is known of a product beside its stock; `min_stock` in thousandths."""
+    """The details of a product without its stock; `min_stock` in thousandths."""
 
     name: str
     description: str
@@ -59,7 +59,7 @@ class ProductCreated:
 @REGISTRY.event("ProductEdited")
 @attrs.frozen(kw_only=True)
 class ProductEdited:
-    """What is known of the product is another; its stock is the same."""
+    """The details of the product have changed; its stock is the same."""
 
     details: Details
     at: datetime
@@ -118,7 +118,7 @@ class StockConfirmed:
 @REGISTRY.event("NothingChanged")
 @attrs.frozen(kw_only=True)
 class NothingChanged:
-    """What was asked for was so already; recorded for the idempotency key that it was asked with."""
+    """The product already had the requested state; recorded for the idempotency key of the request."""
 
     at: datetime
 
@@ -151,7 +151,7 @@ class Product:
 
     @property
     def is_low(self) -> bool:
-        """Whether the stock has come down to the minimum (specification, section 4, rule 7)."""
+        """Whether the stock has come down to the minimum."""
         return self.stock <= self.details.min_stock
 
 
@@ -177,7 +177,7 @@ def evolve(state: Product | None, event: ProductEvent) -> Product:
 
 
 def _moved(state: Product, movement: MovementRecorded) -> Product:
-    """The product after a movement, every field named: `attrs.evolve` costs three times as much, and nothing happens so often."""
+    """The product after a movement, every field named: `attrs.evolve` costs three times more, and this is called most."""
     return Product(
         ean13=state.ean13,
         details=state.details,

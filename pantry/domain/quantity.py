@@ -14,7 +14,7 @@ _DIGITS = 7
 
 
 def thousandths(value: Decimal) -> int:
-    """A quantity in thousandths. Raises ValueError, with a text for the user, where it has more places or is too large."""
+    """A quantity in thousandths. Raises ValueError, with a text for the user, if it has more places or is too large."""
     if not value.is_finite():
         raise ValueError("must be a number")
     if not value:

@@ -4,11 +4,26 @@ from __future__ import annotations
 
 from importlib.resources import files
 
-from httpkit.routes import Route
+from httpkit.messages.fields import member, message
+from httpkit.routes import Call, Nothing, Route
 from httpkit.static.pages import Pages
 from pantry.http import categories, events, imports, movements, people, products, reports
 from pantry.http.services import Services
 from servicekit.status_route import projections_route
+
+
+@message
+class Alive:
+    """The process answers, in the words of the first program."""
+
+    status: str = member(example="healthy")
+    service: str = member(example="pantry")
+
+
+async def ping(request: Nothing, call: Call[Services]) -> Alive:  # noqa: ARG001
+    """Answer as soon as the process does. `/readyz` reports whether the service can do its work."""
+    return Alive(status="healthy", service="pantry")
+
 
 TABLE: tuple[Route[Services], ...] = (
     *categories.ROUTES,
@@ -19,11 +34,12 @@ TABLE: tuple[Route[Services], ...] = (
     *people.ROUTES,
     *events.ROUTES,
     projections_route("/api/v1/projections"),
+    Route("GET", "/ping", ping, summary="Whether the process answers", tags=("health",), open=True),
 )
 
 
 def pages() -> Pages:
-    """The kitchen's page; where it was not built, a plain one that says so."""
+    """The kitchen's page, or a plain one with an explanation if it was not built."""
     if files("pantry.http").joinpath("kitchen", "index.html").is_file():
         return Pages("pantry.http", "kitchen")
     return Pages("pantry.http", "page", prefix="/plain/")

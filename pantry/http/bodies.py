@@ -1,4 +1,4 @@
-"""What the pantry's API answers with: the resources of the specification, section 2, and what we add to them."""
+"""The bodies of the answers of the pantry's API (docs/guides/pantry.md)."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class CategoryBody:
 
 @message
 class ProductBody:
-    """A product. `category_id` is there where it has one, `counted_at` once a stocktake was booked."""
+    """A product. It has `category_id` if it is in a category, and `counted_at` after a stocktake."""
 
     ean13: str = member()
     name: str = member()
@@ -81,7 +81,7 @@ class StockBody:
 
 @message
 class MovementBody:
-    """A movement. Optional texts are left out where they are empty."""
+    """A movement. Empty optional texts are left out."""
 
     id: str = member(description="UUID v4")
     product_ean13: str = member()
@@ -94,7 +94,7 @@ class MovementBody:
     stock_after: float = member(description="the stock once it was booked")
     reverses: str | Unset = member(default=UNSET, description="the movement that this one undoes")
     reversed_by: str | Unset = member(default=UNSET, description="the movement that undid this one")
-    counted: float | Unset = member(default=UNSET, description="what a stocktake found, where this is the difference")
+    counted: float | Unset = member(default=UNSET, description="what a stocktake found, if this is the difference")
 
     @classmethod
     def of(cls, movement: MovementView) -> MovementBody:

@@ -1,11 +1,11 @@
-"""Routes of categories (specification, section 4)."""
+"""Routes of categories."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from httpkit.messages.fields import member, message, path, query
-from httpkit.messages.paging import decode_cursor, encode_cursor
+from httpkit.messages.paging import decode_cursor, page_of
 from httpkit.routes import Answer, Call, Route
 from pantry.domain.category import NAME_LENGTH
 from pantry.domain.errors import NotFound
@@ -17,7 +17,7 @@ from pantry.readmodel.views import CategoryView
 from servicekit.command_context import context, replayed
 
 PAGE = 1000
-"""The longest page of a list, and the length where none is asked for."""
+"""The longest page of a list, and the length if none is asked for."""
 LONGEST_TEXT = 10_000
 _ID = "^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$"
 
@@ -27,7 +27,7 @@ class ListCategories:
     """A page of the list of categories."""
 
     limit: int = query(default=PAGE, ge=1, le=PAGE)
-    cursor: str | None = query(default=None, schema=CURSOR, max_length=4096, description="goes on after the page before")
+    cursor: str | None = query(default=None, schema=CURSOR, max_length=4096, description="resumes after a page")
 
 
 @message
@@ -42,16 +42,16 @@ class NewCategory:
     """A category to be."""
 
     name: str = naming(NAME_LENGTH, description="unique", example="Baking")
-    description: str = member(default="", max_length=LONGEST_TEXT, multiline=True)
+    description: str | None = member(default=None, max_length=LONGEST_TEXT, multiline=True)
 
 
 @message
 class EditedCategory:
-    """What a category is to be: all of it, a description that is left out is empty then."""
+    """All values of a category; a missing description becomes empty."""
 
     id: str = path(pattern=_ID)
     name: str = naming(NAME_LENGTH, description="unique", example="Baking")
-    description: str = member(default="", max_length=LONGEST_TEXT, multiline=True)
+    description: str | None = member(default=None, max_length=LONGEST_TEXT, multiline=True)
 
 
 async def list_categories(request: ListCategories, call: Call[Services]) -> Answer[Sequence[CategoryBody]]:
@@ -59,14 +59,13 @@ async def list_categories(request: ListCategories, call: Call[Services]) -> Answ
     found = await call.services.queries.categories(
         after=decode_cursor(request.cursor, tuple[str, str]) if request.cursor is not None else None, limit=request.limit + 1
     )
-    page = found[: request.limit]
-    more = encode_cursor((page[-1].name_key, page[-1].id)) if len(found) > len(page) else None
+    page, more = page_of(found, request.limit, lambda category: (category.name_key, category.id))
     return Answer([CategoryBody.of(category) for category in page], cursor=more)
 
 
 async def create_category(request: NewCategory, call: Call[Services]) -> Answer[CategoryBody]:
     """Create a category. Its name must be free."""
-    outcome = await call.services.pantry.create_category(request.name, request.description, context(call))
+    outcome = await call.services.pantry.create_category(request.name, request.description or "", context(call))
     return await _answer(outcome, call, {"Location": f"/api/v1/categories/{outcome.state.id}"})
 
 
@@ -81,7 +80,7 @@ async def get_category(request: OneCategory, call: Call[Services]) -> Answer[Cat
 async def edit_category(request: EditedCategory, call: Call[Services]) -> Answer[CategoryBody]:
     """Replace name and description. The old name is free then."""
     outcome = await call.services.pantry.edit_category(
-        request.id, request.name, request.description, version=version_wanted(call), context=context(call)
+        request.id, request.name, request.description or "", version=version_wanted(call), context=context(call)
     )
     return await _answer(outcome, call, {})
 

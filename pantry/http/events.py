@@ -10,7 +10,7 @@ from typing import Any
 
 from aiohttp import web
 
-from eventlog import EventLog, Position
+from eventlog import Position
 from httpkit.messages.encoding import encode
 from httpkit.messages.fields import member, message, query
 from httpkit.routes import Call, Route
@@ -20,9 +20,9 @@ from pantry.domain.product import MovementRecorded, NothingChanged, Product, Sto
 from pantry.domain.quantity import number
 from pantry.http.bodies import CategoryBody, MovementBody, ProductBody
 from pantry.http.services import Services
-from pantry.readmodel.changes import DECIDERS, crosses_minimum, edits
+from pantry.readmodel.changes import crosses_minimum
 from pantry.readmodel.views import CategoryView, MovementView, ProductView
-from servicekit.feed import CommitFrames, EventChange
+from servicekit.feed import EventChange
 
 NAMES = ("stock", "low_stock", "product", "category")
 
@@ -62,17 +62,13 @@ class Follow:
 
 
 async def follow_events(request: Follow, call: Call[Services]) -> web.StreamResponse:
-    """What happens, as it happens. `Last-Event-ID` resumes after an event: each one once, in order."""
+    """The events of the pantry, live. `Last-Event-ID` resumes after an event: each one once, in order."""
     only = None if request.events is None else frozenset(request.events.split(","))
     return await call.services.side.hub.stream(call.http, only=only)
 
 
-def frames(log: EventLog) -> CommitFrames:
-    """The frames of the pantry's commits."""
-    return CommitFrames(log, DECIDERS, _frames, needs_previous_state=edits)
-
-
-def _frames(happened: EventChange) -> Iterable[Frame]:
+def show(happened: EventChange) -> Iterable[Frame]:
+    """The frames of an event."""
     for place, (name, body) in enumerate(_shown(happened)):
         position = Position(happened.sequence, 2 * happened.event.position.index + place)
         yield Frame(position, name, encode(body))

@@ -30,7 +30,7 @@ MAX_BODY = 32 * 1024**2
 TIME_LIMIT = 300.0
 _COLUMNS = ("product_ean13", "type", "quantity", "reason", "notes", "created_by")
 _ROWS = {"type": "array"}
-"""The body as JSON; what is wrong with a row is said in the answer."""
+"""The body as JSON; the answer has the fault of each row."""
 _MEDIA = ("application/json", "application/x-ndjson", "text/csv")
 
 
@@ -39,12 +39,12 @@ class Import:
     """Movements, as a JSON list, one JSON object on a line, or CSV with a first line of names."""
 
     rows: bytes = payload(*_MEDIA, schema=_ROWS, description="the movements")
-    dry_run: bool = query(default=False, description="only say what would become of each")
+    dry_run: bool = query(default=False, description="only report the result that each row would have")
 
 
 @message
 class ImportedRow:
-    """What became of one movement. `status` is what it would have been answered with on its own."""
+    """The result of one movement. `status` is the status of the answer that it would have had in a separate request."""
 
     row: int = member(description="1 for the first movement")
     status: int = member()
@@ -55,7 +55,7 @@ class ImportedRow:
 
 @message
 class ImportBody:
-    """What became of all."""
+    """The results of all rows."""
 
     dry_run: bool = member()
     accepted: int = member()
@@ -82,7 +82,7 @@ async def import_movements(request: Import, call: Call[Services]) -> Answer[Impo
 
 
 def _read(raw: bytes, media: str) -> tuple[dict[int, NewMovement], dict[int, ImportedRow]]:
-    """By their numbers: the movements, and what is to be said of the rows that are none. Raises Malformed, Invalid."""
+    """Return, by number, the movements and the errors of the other rows. Raises Malformed, Invalid."""
     good: dict[int, NewMovement] = {}
     bad: dict[int, ImportedRow] = {}
     for number, row in enumerate(_rows(raw, media), 1):
@@ -119,7 +119,7 @@ def _result(number: int, outcome: ProductOutcome | Exception) -> ImportedRow:
 
 
 def _rows(raw: bytes, media: str) -> Iterable[Mapping[str, Any] | FieldError]:
-    """The rows of a body; one that cannot be read is a FieldError, and the others go on. Raises Malformed, Invalid."""
+    """Return the rows of a body; a row that cannot be read is a FieldError among them. Raises Malformed, Invalid."""
     if media == "text/csv":
         return _of_csv(body.text(raw).removeprefix("\ufeff"))
     if media == "application/x-ndjson":

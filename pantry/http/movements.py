@@ -1,12 +1,13 @@
-"""Routes of movements: what went in and out, undoing it, and counting what is there (specification, section 4)."""
+"""Routes of movements: booking in and out, undoing, and stocktaking."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
 
+from httpkit.messages.decoding import parse_time
 from httpkit.messages.fields import UNSET, Unset, member, message, path, query
-from httpkit.messages.paging import decode_cursor, encode_cursor
+from httpkit.messages.paging import decode_cursor, not_a_cursor, page_of
 from httpkit.messages.times import moment
 from httpkit.routes import Answer, Call, Route
 from pantry.domain.errors import NotFound
@@ -15,7 +16,7 @@ from pantry.domain.quantity import number
 from pantry.http.bodies import MovementBody
 from pantry.http.categories import LONGEST_TEXT, PAGE
 from pantry.http.services import Services
-from pantry.http.values import EAN13_SCHEMA, EXAMPLE, MOVEMENT_CURSOR, amount, checked_ean13, quantity
+from pantry.http.values import EAN13_SCHEMA, EXAMPLE, MOVEMENT_CURSOR, amount, checked_ean13, period, quantity
 from pantry.pantry import NewMovement, ProductOutcome, Remarks
 from pantry.readmodel.views import MovementView
 from servicekit.command_context import context, replayed
@@ -25,12 +26,12 @@ from servicekit.command_context import context, replayed
 class ListMovements:
     """Which movements to list."""
 
-    ean13: str | None = query(default=None, max_length=13, description="only those of this product")
-    type: MovementType | None = query(default=None)
-    since: datetime | None = moment(name="from", description="not before")
-    until: datetime | None = moment(name="to", description="not after")
+    ean13: str | None = query(default=None, max_length=13, description="only movements of this product")
+    type: MovementType | None = query(default=None, empty=True)
+    since: datetime | None = moment(name="from", description="not before", empty=True)
+    until: datetime | None = moment(name="to", description="not after", empty=True)
     limit: int = query(default=PAGE, ge=1, le=PAGE)
-    cursor: str | None = query(default=None, schema=MOVEMENT_CURSOR, max_length=4096, description="goes on after the page before")
+    cursor: str | None = query(default=None, schema=MOVEMENT_CURSOR, max_length=4096, description="resumes after a page")
 
 
 @message
@@ -38,11 +39,11 @@ class ListMovementsOfProduct:
     """Which movements of a product to list."""
 
     ean13: str = path(parse=checked_ean13, schema=EAN13_SCHEMA, example=EXAMPLE)
-    type: MovementType | None = query(default=None)
-    since: datetime | None = moment(name="from", description="not before")
-    until: datetime | None = moment(name="to", description="not after")
+    type: MovementType | None = query(default=None, empty=True)
+    since: datetime | None = moment(name="from", description="not before", empty=True)
+    until: datetime | None = moment(name="to", description="not after", empty=True)
     limit: int = query(default=PAGE, ge=1, le=PAGE)
-    cursor: str | None = query(default=None, schema=MOVEMENT_CURSOR, max_length=4096, description="goes on after the page before")
+    cursor: str | None = query(default=None, schema=MOVEMENT_CURSOR, max_length=4096, description="resumes after a page")
 
 
 @message
@@ -54,7 +55,7 @@ class OneMovement:
 
 @message
 class GivenRemarks:
-    """What may be said with whatever books a movement."""
+    """Remarks of a request that books a movement."""
 
     reason: str | None = member(default=None, max_length=REASON_LENGTH)
     notes: str | None = member(default=None, max_length=LONGEST_TEXT, multiline=True, personal=True)
@@ -89,14 +90,14 @@ class GivenMovement(GivenRemarks):
 
 @message
 class UndoRequest(GivenRemarks):
-    """Names a movement that is to be undone, and what may be said with that."""
+    """Names a movement that is to be undone, with remarks."""
 
     id: str = path(pattern="^[0-9a-f-]{36}$")
 
 
 @message
 class CountRequest(GivenRemarks):
-    """What a stocktake found."""
+    """The counted stock of a stocktake."""
 
     ean13: str = path(parse=checked_ean13, schema=EAN13_SCHEMA, example=EXAMPLE)
     counted: int = amount(example=7)
@@ -104,7 +105,7 @@ class CountRequest(GivenRemarks):
 
 @message
 class CountBody:
-    """What came of a stocktake: the difference, and the movement that books it where there is one."""
+    """The result of a stocktake: the difference, and the movement that books it if there is one."""
 
     ean13: str = member()
     counted: float = member()
@@ -128,18 +129,28 @@ async def list_movements_of_product(request: ListMovementsOfProduct, call: Call[
 async def _list(
     request: ListMovements | ListMovementsOfProduct, ean13: str | None, call: Call[Services]
 ) -> Answer[Sequence[MovementBody]]:
+    if request.since is not None and request.until is not None:
+        period(request.since, request.until)
     found = await call.services.queries.movements(
         ean13=ean13,
         type=request.type.value if request.type else None,
         since=request.since,
         until=request.until,
-        before=decode_cursor(request.cursor, tuple[str, int, int]) if request.cursor is not None else None,
+        before=None if request.cursor is None else _before(request.cursor),
         limit=request.limit + 1,
     )
-    page = found[: request.limit]
-    last = page[-1] if len(found) > len(page) else None
-    more = None if last is None else encode_cursor((last.created_at, last.sequence, last.position))
+    page, more = page_of(found, request.limit, lambda one: (one.created_at, one.sequence, one.position))
     return Answer([MovementBody.of(movement) for movement in page], cursor=more)
+
+
+def _before(cursor: str) -> tuple[str, int, int]:
+    """Time, sequence and position of the last movement of the page before. Raises Invalid."""
+    time, sequence, position = decode_cursor(cursor, tuple[str, int, int])
+    try:
+        parse_time(time)
+    except ValueError:
+        raise not_a_cursor() from None
+    return time, sequence, position
 
 
 async def record_movement(request: GivenMovement, call: Call[Services]) -> Answer[MovementBody]:
@@ -161,7 +172,7 @@ async def undo_movement(request: UndoRequest, call: Call[Services]) -> Answer[Mo
 
 
 async def count_stock(request: CountRequest, call: Call[Services]) -> Answer[CountBody]:
-    """Book what a stocktake found: the difference to what was expected, or that there is none."""
+    """Book a stocktake: the difference between the counted and the expected stock, or that there is none."""
     outcome = await call.services.pantry.count(request.ean13, request.counted, request.remarks, context(call))
     sequence = await call.services.side.wait_visible(outcome.sequence)
     movement = _movement(outcome)
@@ -178,7 +189,7 @@ async def count_stock(request: CountRequest, call: Call[Services]) -> Answer[Cou
 
 async def _answer(outcome: ProductOutcome, call: Call[Services]) -> Answer[MovementBody]:
     movement = _movement(outcome)
-    assert movement is not None, "the command led to a movement"
+    assert movement is not None, "the command made a movement"
     sequence = await call.services.side.wait_visible(outcome.sequence)
     headers = {"Location": f"/api/v1/movements/{movement.id}", **replayed(outcome)}
     return Answer(MovementBody.of(movement), sequence=sequence, headers=headers)

@@ -1,4 +1,4 @@
-"""Routes of products and their stock (specification, section 4)."""
+"""Routes of products and their stock."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from datetime import datetime
 from http import HTTPStatus
 
 from httpkit.messages.fields import member, message, path, query
-from httpkit.messages.paging import decode_cursor, encode_cursor
+from httpkit.messages.paging import decode_cursor, page_of
 from httpkit.messages.times import moment
 from httpkit.routes import Answer, Call, Route
 from pantry.domain.errors import NotFound
@@ -15,7 +15,7 @@ from pantry.domain.product import CATEGORY_ID_LENGTH, NAME_LENGTH, UNIT_LENGTH, 
 from pantry.http.bodies import ProductBody, StockBody
 from pantry.http.categories import LONGEST_TEXT, PAGE
 from pantry.http.services import Services, version_wanted
-from pantry.http.values import CATEGORY_ID, CURSOR, EAN13_SCHEMA, EXAMPLE, amount, checked_ean13, naming
+from pantry.http.values import CATEGORY_ID, CURSOR, EAN13_SCHEMA, EXAMPLE, amount, checked_ean13, flag, naming
 from pantry.pantry import ProductOutcome
 from pantry.readmodel.tables import name_key
 from pantry.readmodel.views import ProductView
@@ -28,13 +28,15 @@ _WRONG = HTTPStatus.UNPROCESSABLE_ENTITY
 class ListProducts:
     """Which products to list."""
 
-    category: str | None = query(default=None, max_length=CATEGORY_ID_LENGTH, description="only those of this category")
-    active: bool | None = query(default=None, description="only those that are kept, or are not kept any more")
+    category: str | None = query(
+        default=None, max_length=CATEGORY_ID_LENGTH, description="only products of this category", empty=True
+    )
+    active: bool | None = flag("only active products, or only inactive ones")
     low_stock: bool | None = query(default=None, description="only those whose stock has come down to the minimum, or has not")
     search: str | None = query(default=None, min_length=1, max_length=100, description="part of a name, or beginning of a code")
     as_of: datetime | None = moment(description="as it was then")
     limit: int = query(default=PAGE, ge=1, le=PAGE)
-    cursor: str | None = query(default=None, schema=CURSOR, max_length=4096, description="goes on after the page before")
+    cursor: str | None = query(default=None, schema=CURSOR, max_length=4096, description="resumes after a page")
 
 
 @message
@@ -54,21 +56,21 @@ class ProductAt:
 
 @message
 class GivenProduct:
-    """What a product is to be: all of it, what is left out is empty, or 0, then."""
+    """All values of a product; a missing value becomes empty, or 0."""
 
     ean13: str = path(parse=checked_ean13, schema=EAN13_SCHEMA, example=EXAMPLE, otherwise=_WRONG)
     name: str = naming(NAME_LENGTH, example="Flour")
     unit: str = naming(UNIT_LENGTH, example="kg")
-    min_stock: int = amount(default=0, description="from this stock down it is low")
+    min_stock: int = amount(default=0, null=0, description="from this stock down it is low")
     category_id: str | None = member(default=None, max_length=CATEGORY_ID_LENGTH, schema=CATEGORY_ID)
-    description: str = member(default="", max_length=LONGEST_TEXT, multiline=True)
+    description: str | None = member(default=None, max_length=LONGEST_TEXT, multiline=True)
 
     @property
     def details(self) -> Details:
         """The same as the domain has it: an empty category is none."""
         return Details(
             name=self.name,
-            description=self.description,
+            description=self.description or "",
             unit=self.unit,
             min_stock=self.min_stock,
             category_id=self.category_id or None,
@@ -86,8 +88,7 @@ async def list_products(request: ListProducts, call: Call[Services]) -> Answer[S
         after=decode_cursor(request.cursor, tuple[str, str]) if request.cursor is not None else None,
         limit=request.limit + 1,
     )
-    page = found[: request.limit]
-    more = encode_cursor((page[-1].name_key, page[-1].ean13)) if len(found) > len(page) else None
+    page, more = page_of(found, request.limit, lambda product: (product.name_key, product.ean13))
     return Answer([ProductBody.of(product) for product in page], cursor=more)
 
 
@@ -112,7 +113,7 @@ async def edit_product(request: GivenProduct, call: Call[Services]) -> Answer[Pr
 
 
 async def deactivate_product(request: OneProduct, call: Call[Services]) -> Answer[None]:
-    """Keep a product no more. Nothing of it is deleted, and what is left of it can still be taken out."""
+    """Deactivate a product. Its data stays, and its remaining stock can still be taken out."""
     outcome = await call.services.pantry.set_active(
         request.ean13, active=False, version=version_wanted(call), context=context(call)
     )

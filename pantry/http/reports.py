@@ -1,10 +1,10 @@
-"""Reports: the stock, what is low, what was used, what to buy (specification, section 4, and beyond it)."""
+"""Reports: stock, low stock, consumption, shopping list."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 
 from httpkit.messages.fields import member, message, query
 from httpkit.messages.times import moment
@@ -13,7 +13,8 @@ from pantry.domain.product import CATEGORY_ID_LENGTH
 from pantry.domain.quantity import number
 from pantry.http.bodies import ProductBody
 from pantry.http.services import Services
-from pantry.readmodel.views import PERIOD, ConsumptionView, ProductView, days_of
+from pantry.http.values import period
+from pantry.readmodel.views import ConsumptionView, ProductView, days_of, period_of
 
 MOST_PRODUCTS = 100_000
 """The most products that a report is about."""
@@ -28,7 +29,7 @@ class StockReportAt:
 
 @message
 class Period:
-    """From when to when, and of which products; four weeks up to now where it is left out."""
+    """From when to when, and of which products; four weeks up to now if it is left out."""
 
     since: datetime | None = moment(name="from", description="not before")
     until: datetime | None = moment(name="to", description="not after")
@@ -62,7 +63,10 @@ class StockReport:
 
 @message
 class ConsumptionItem:
-    """What went in and out of a product. Movements that were undone, and those that undid them, do not count."""
+    """Sums of the movements of a product that are in effect.
+
+    A movement that was undone does not count, unless its undoing was undone in turn. Undoings never count themselves.
+    """
 
     ean13: str = member()
     name: str = member()
@@ -72,12 +76,12 @@ class ConsumptionItem:
     net: float = member()
     per_day: float = member(description="out, per day of the period, to three decimal places")
     current_stock: float = member()
-    days_left: float | None = member(description="how long the stock lasts at that rate; null where nothing went out")
+    days_left: float | None = member(description="how long the stock lasts at that rate; null if nothing went out")
 
 
 @message
 class ShoppingItem:
-    """A product that is low, and how much to buy: up to twice the minimum, or four weeks' consumption where that is more."""
+    """A product that is low, and how much to buy: up to twice the minimum, or four weeks' consumption if that is more."""
 
     ean13: str = member()
     name: str = member()
@@ -108,18 +112,17 @@ async def low_stock_report(request: StockReportAt, call: Call[Services]) -> Sequ
 
 
 async def consumption_report(request: Period, call: Call[Services]) -> Sequence[ConsumptionItem]:
-    """What went in and out of each product that is kept, and how long it lasts at that rate."""
-    until = request.until or datetime.now(UTC)
-    since = request.since or until - PERIOD
+    """Movements in and out of each active product, and the days that its stock lasts at that rate."""
+    since, until = period(request.since, request.until)
     found = await call.services.queries.consumption(since=since, until=until, ean13=request.ean13, category=request.category)
     days = days_of(since, until)
     return [_consumption(item, days) for item in found]
 
 
 async def shopping_list(request: Shopping, call: Call[Services]) -> Sequence[ShoppingItem]:
-    """What to buy: the products that are low, and how much of each."""
-    now = datetime.now(UTC)
-    found = await call.services.queries.consumption(since=now - PERIOD, until=now, category=request.category)
+    """The shopping list: the products that are low, with the quantity to buy."""
+    since, until = period_of(None, None)
+    found = await call.services.queries.consumption(since=since, until=until, category=request.category)
     return [
         ShoppingItem(
             ean13=item.ean13,
@@ -130,7 +133,7 @@ async def shopping_list(request: Shopping, call: Call[Services]) -> Sequence[Sho
             suggested=number(item.suggested),
         )
         for item in found
-        if item.is_low
+        if item.is_to_buy
     ]
 
 

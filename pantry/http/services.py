@@ -1,4 +1,4 @@
-"""What the handlers of the API work with, and what all of them do."""
+"""The services of the handlers of the API, and their common steps."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ class Services:
 
 
 def version_wanted(call: Call[Services]) -> int | None:
-    """The version that If-Match names (RFC 9110, section 13.1.1): None where any will do.
+    """The version that If-Match names (RFC 9110, section 13.1.1): None if any will do.
 
-    Entity tags are versions. Of several, which nobody sends, the first counts; a tag that is no version matches none.
+    Entity tags are versions. The first of several tags counts. A tag other than a version matches none.
     """
     tags = call.http.if_match
     if not tags or any(tag.value == "*" for tag in tags):

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from decimal import Decimal
 from typing import Any
 
-from httpkit.messages.fields import UNSET, member
+from httpkit.errors import FieldError
+from httpkit.messages.fields import UNSET, member, query
+from httpkit.problems import Invalid
 from pantry.domain import ean13
+from pantry.domain.errors import BadInput
 from pantry.domain.quantity import LARGEST, number, thousandths
+from pantry.readmodel.views import period_of
 
 SMALLEST = 0.001
 _LARGEST = number(LARGEST)
@@ -40,10 +45,31 @@ def quantity(**how: Any) -> Any:
     return member(parse=_positive, schema=schema, **how)
 
 
-def amount(**how: Any) -> Any:
-    """A member that is a quantity of 0 or more, in thousandths inside."""
-    schema = {"type": "number", "minimum": 0, "maximum": _LARGEST, "multipleOf": SMALLEST}
-    return member(parse=_not_negative, schema=schema, **how)
+def amount(*, null: int | None = None, **how: Any) -> Any:
+    """A member that is a quantity of 0 or more, in thousandths inside. `null`: the quantity that null means, if it is taken."""
+    schema: dict[str, Any] = {"type": "number", "minimum": 0, "maximum": _LARGEST, "multipleOf": SMALLEST}
+    if null is None:
+        return member(parse=_not_negative, schema=schema, **how)
+    schema["type"] = ["number", "null"]
+    return member(parse=lambda value: null if value is None else _not_negative(value), schema=schema, **how)
+
+
+_FLAGS = {
+    **dict.fromkeys(("1", "t", "T", "true", "True", "TRUE"), True),
+    **dict.fromkeys(("0", "f", "F", "false", "False", "FALSE"), False),
+}
+"""The spellings that clients of the first program use."""
+
+
+def _flag(text: str) -> bool:
+    if text not in _FLAGS:
+        raise ValueError("must be true or false")
+    return _FLAGS[text]
+
+
+def flag(description: str) -> Any:
+    """A query parameter that is true or false, or empty for a parameter that is left out."""
+    return query(default=None, parse=_flag, schema={"type": "string", "enum": list(_FLAGS)}, description=description, empty=True)
 
 
 def _named(value: Any) -> str:
@@ -71,13 +97,21 @@ def checked_ean13(value: Any) -> str:
 EAN13_SCHEMA = {"type": "string", "format": "ean13", "pattern": "^[0-9]{13}$"}
 EXAMPLE = "4006381333931"
 CURSOR = {"type": "string", "format": "cursor", "maxLength": 4096}
-"""What an earlier page's `Link: rel="next"` has, of a list by name."""
+"""The cursor in an earlier page's `Link: rel="next"`, of a list by name."""
 MOVEMENT_CURSOR = {"type": "string", "format": "movement-cursor", "maxLength": 4096}
 """The same, of a list of movements."""
 CATEGORY_ID = {"type": ["string", "null"], "format": "category-id"}
 """A category that there is; empty or null for none."""
 
 
+def period(since: datetime | None, until: datetime | None) -> tuple[datetime, datetime]:
+    """The period that the parameters `from` and `to` name. Raises Invalid if it ends before it begins."""
+    try:
+        return period_of(since, until)
+    except BadInput as error:
+        raise Invalid([FieldError(error.reason, parameter=error.field)]) from None
+
+
 def or_unset(text: str | None) -> Any:
-    """A text, or UNSET where it is empty: an optional member that is left out then."""
+    """A text, or UNSET if it is empty: an optional member that is left out then."""
     return text or UNSET

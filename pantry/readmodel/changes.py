@@ -1,4 +1,4 @@
-"""What an event of the pantry means for whoever follows it: the deciders of its log, and when a product becomes low."""
+"""Changes for followers of the pantry's events: the deciders of its log, and when a product becomes low."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ DECIDERS: dict[str, Decider[Any, Any, Any]] = {
 
 
 def edits(commit: Commit) -> bool:
-    """Whether the state before its events is needed: only an edit changes the minimum, and what it was is not in the event."""
+    """Whether the state before its events is needed: only an edit changes the minimum, and the event lacks the old one."""
     return any(event.type == "ProductEdited" for event in commit.body.events)
 
 

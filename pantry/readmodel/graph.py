@@ -1,4 +1,4 @@
-"""What a graph of the pantry's things asks: parts of lists in both directions, and one statement for many parents."""
+"""Queries of a graph of the pantry's things: parts of lists in both directions, and one statement for many parents."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ _MOVEMENTS_OF_ONE = SortOrder(("created_at", "sequence", "position"), descending
 
 
 def product_key(product: ProductView) -> tuple[str, str]:
-    """What products are ordered by."""
+    """Orders of products."""
     return product.name_key, product.ean13
 
 
 def category_key(category: CategoryView) -> tuple[str, str]:
-    """What categories are ordered by."""
+    """Orders of categories."""
     return category.name_key, category.id
 
 
 def movement_key(movement: MovementView) -> tuple[str, int, int]:
-    """What movements are ordered by, newest first."""
+    """Orders of movements, newest first."""
     return movement.created_at, movement.sequence, movement.position
 
 
@@ -57,7 +57,7 @@ class PantryGraph:
         search: str | None = None,
         as_of: datetime | None = None,
     ) -> FoundPart[ProductView]:
-        """Products by name; the conditions are those of `PantryQueries.products`."""
+        """Products by name; the conditions are as in `PantryQueries.products`."""
         sql = products_sql(category=category, active=active, low_stock=low_stock, search=search, as_of=as_of)
         PRODUCTS.limit(sql, part)
         return found(await self._store.fetch_in_thread(sql.text, *sql.arguments), part, ProductView.of)
@@ -77,7 +77,7 @@ class PantryGraph:
         since: datetime | None = None,
         until: datetime | None = None,
     ) -> FoundPart[MovementView]:
-        """Movements, newest first; the conditions are those of `PantryQueries.movements`."""
+        """Movements, newest first; the conditions are as in `PantryQueries.movements`."""
         sql = movements_sql(ean13=ean13, type=type, since=since, until=until)
         MOVEMENTS_OF_ALL.limit(sql, part)
         return found(await self._store.fetch_in_thread(sql.text, *sql.arguments), part, MovementView.of)
@@ -122,7 +122,7 @@ class PantryGraph:
         return grouped(await fetch_for(self._store, sql), "category_id", part, ProductView.of)
 
     async def stock_at(self, codes: Sequence[str], at: datetime) -> Mapping[str, int]:
-        """What was there of each of these products at a time, in thousandths, as far as they had moved by then."""
+        """The stock of each of these products at a time, in thousandths, as far as they had moved by then."""
         sql = Sql("SELECT p.ean13, m.stock_after FROM products AS p JOIN movements AS m ON m.id = (")
         sql.add("SELECT id FROM movements WHERE product_ean13 = p.ean13 AND created_at <= {}", at)
         sql.add(f"ORDER BY {_MOVEMENTS_OF_ONE.text()} LIMIT 1)")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from eventlog import Commit
-from pantry.domain import category, category_name, ledger, person, product  # noqa: F401 - importing them registers their types
+from pantry.domain import category, category_name, ledger, person, product
 from pantry.domain.product import MovementRecorded, Product, ProductActivated, ProductCreated, ProductDeactivated, ProductEdited
 from pantry.domain.registry import REGISTRY
 from pantry.readmodel.tables import (
@@ -21,7 +21,8 @@ from pantry.readmodel.tables import (
     product_row,
     version_row,
 )
-from projections.model import Change, Projection, Put, ReadModel
+from projections.model import Change, Projection, Put, ReadModel, SettingNames
+from servicekit.access.model import TokenModel, with_tokens
 
 
 def _category(commit: Commit) -> Iterable[Change]:
@@ -50,7 +51,7 @@ def _person(commit: Commit) -> Iterable[Change]:
 
 
 def _active_after(commit: Commit, index: int) -> bool:
-    """Whether the product was active after an event: the next event that changes it says what it was before."""
+    """Whether the product was active after an event. The next event that changes it has the state before."""
     state: Product = commit.state
     for event in commit.events[index + 1 :]:
         if isinstance(event.data, ProductActivated | ProductDeactivated):
@@ -58,7 +59,10 @@ def _active_after(commit: Commit, index: int) -> bool:
     return state.active
 
 
-MODEL = ReadModel(
+ACCESS = TokenModel.of("pantry")
+"""The tokens of the pantry."""
+
+_MODEL = ReadModel(
     name="pantry",
     stream="PANTRY",
     registry=REGISTRY,
@@ -72,4 +76,10 @@ MODEL = ReadModel(
         Projection("erasures", 1, (ERASURES,), {person.CATEGORY: _person}, latest=frozenset({person.CATEGORY})),
     ),
     migrations="pantry.readmodel.migrations",
+    folds={
+        decider.category: decider.fold
+        for decider in (category.CATEGORY, category_name.CATEGORY_NAME, ledger.PRODUCT, person.PERSON)
+    },
+    settings=SettingNames(prefix="PANTRY", database="database.url"),
 )
+MODEL = with_tokens(_MODEL, ACCESS)

@@ -1,4 +1,4 @@
-"""What is asked of the pantry's read model."""
+"""Queries of the pantry's read model."""
 
 from __future__ import annotations
 
@@ -31,9 +31,21 @@ COLUMNS = """
     m.id, m.product_ean13, m.type, m.quantity, m.reason, m.notes, m.created_by, m.created_at, m.stock_after, m.reverses,
     m.counted, r.id AS reversed_by, m.sequence, m.position, m.sealed
 """
-"""What of a movement `m`, and of the one `r` that undid it, a MovementView is made of."""
+"""The columns of a movement `m`, and of the one `r` that undid it, for a MovementView."""
 
 MOVEMENTS = f"SELECT {COLUMNS} FROM movements AS m LEFT JOIN movements AS r ON r.reverses = m.id"  # noqa: S608 - a constant
+
+_UNDONE = """
+    undoings(original, id, undone) AS (
+        SELECT r.reverses, r.id, TRUE FROM movements AS r JOIN movements AS o ON o.id = r.reverses
+        WHERE r.reverses IS NOT NULL AND o.reverses IS NULL
+        UNION ALL
+        SELECT u.original, r.id, NOT u.undone FROM undoings AS u JOIN movements AS r ON r.reverses = u.id),
+    undone AS (
+        SELECT u.original FROM undoings AS u
+        WHERE u.undone AND NOT EXISTS (SELECT 1 FROM movements AS r WHERE r.reverses = u.id))
+"""
+"""The movements that are not in effect: the last of the chain of undoings behind each undoes it, and not an undoing."""
 
 _MOVEMENT_TYPE = "MovementRecorded"
 _ERASED: Mapping[str, str] = dict.fromkeys(PERSONAL, ERASED)
@@ -109,7 +121,7 @@ class PantryQueries:
         return [CategoryView.of(row) for row in await self._store.fetch(sql.text, *sql.arguments)]
 
     async def product(self, ean13: str, *, as_of: datetime | None = None) -> ProductView | None:
-        """A product by its code, now or as it was at a time: None where it was not there yet."""
+        """A product by its code, now or as it was at a time: None if it was not there yet."""
         if as_of is None:
             row = await self._store.fetch_one("SELECT * FROM products WHERE ean13 = $1", ean13)
         else:
@@ -146,7 +158,7 @@ class PantryQueries:
         return (await self._opened([row]))[0] if row else None
 
     async def _opened(self, rows: Sequence[Row]) -> list[MovementView]:
-        """The movements in rows, with what was sealed in them. Raises Unavailable where the keyring is away."""
+        """The movements in rows, with their sealed fields opened. Raises Unavailable if the keyring cannot be reached."""
         sealed = {
             number: Ciphertext(row["sealed"], f"{product.CATEGORY}.{row['product_ean13']}", _MOVEMENT_TYPE)
             for number, row in enumerate(rows)
@@ -196,15 +208,19 @@ class PantryQueries:
     async def consumption(
         self, *, since: datetime, until: datetime, ean13: str | None = None, category: str | None = None
     ) -> Sequence[ConsumptionView]:
-        """What went in and out of each active product, by name, from `since` to `until`; what was undone does not count."""
+        """Sums of the movements of each active product, by name, from `since` to `until`, both inclusive.
+
+        A movement counts if it is in effect: it was not undone, or its undoing was undone in turn. Undoings do not count.
+        """
         # `reverses IS NULL` would have SQLite look all of these up for each product: it takes a unique index for a selective one.
         sql = Sql(
-            """
+            f"""
+            WITH RECURSIVE {_UNDONE}
             SELECT p.ean13, p.name, p.unit, p.current_stock, p.min_stock,
                 CAST(coalesce(sum(CASE WHEN m.type = 'in' THEN m.quantity END), 0) AS BIGINT) AS total_in,
                 CAST(coalesce(sum(CASE WHEN m.type = 'out' THEN m.quantity END), 0) AS BIGINT) AS total_out
             FROM products AS p LEFT JOIN movements AS m ON m.product_ean13 = p.ean13 AND coalesce(m.reverses, '') = ''
-                AND NOT EXISTS (SELECT 1 FROM movements AS r WHERE r.reverses = m.id)"""
+                AND m.id NOT IN (SELECT original FROM undone)"""  # noqa: S608 - a constant
         )
         sql.add("AND m.created_at BETWEEN {} AND {} WHERE p.active", since, until)
         if ean13 is not None:

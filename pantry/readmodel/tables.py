@@ -1,8 +1,8 @@
 """The tables of the pantry's read model, and how categories, products and movements become rows of them.
 
-Quantities are thousandths. `product_versions` has what was known of a product from a time on; its stock at a time is that after
-the last movement before. What is about persons is in `movements` as it is in the log, sealed: whoever reads a row opens it, so
-that there is nothing to remove from any copy of a table when a person is erased.
+Quantities are thousandths. `product_versions` has the details of a product from a time on. Its stock at a time is the stock after
+the last movement before. Personal data is in `movements` as it is in the log, sealed. A reader of a row opens it, so that no copy
+of a table has data to remove when a person is erased.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ PRODUCTS = Table(
 )
 
 STOCKS = PRODUCTS.partial("name", "description", "unit", "min_stock", "category_id", "active", "created_at", "name_key")
-"""Products of which nothing but the stock has changed: what happens most, and no list has another order for it."""
+"""Products of which only the stock has changed: the most frequent case, and no list has another order for it."""
 
 PRODUCT_VERSIONS = Table(
     "product_versions",
@@ -99,7 +99,7 @@ ERASURES = Table("erasures", (Column("key_id"), Column("erased_at", "timestamp")
 
 
 def name_key(name: str) -> str:
-    """What a list is sorted by: the name without case and accents, the same on every database."""
+    """The key that a list is sorted by: the name without case and accents, the same on every database."""
     plain = unicodedata.normalize("NFKD", name.casefold())
     return "".join(character for character in plain if not unicodedata.combining(character))
 
@@ -141,7 +141,7 @@ def product_row(product: Product, sequence: int) -> tuple[Any, ...]:
 
 
 def version_row(ean13: str, details: Details, at: datetime, place: tuple[int, int], *, active: bool) -> tuple[Any, ...]:
-    """What is known of a product from a time on as a row of `product_versions`; `place` is the event's sequence and index."""
+    """The details of a product from a time on as a row of `product_versions`; `place` is the event's sequence and index."""
     return (
         ean13,
         *place,

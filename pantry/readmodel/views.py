@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 import attrs
 
 from eventlog.privacy.fields import SEALED
 from pantry.domain.category import Category
+from pantry.domain.errors import BadInput
 from pantry.domain.product import MovementRecorded, Product
 from pantry.domain.quantity import ONE
 from projections.model import timestamp_text
@@ -48,7 +49,7 @@ class CategoryView:
 
 @attrs.frozen(kw_only=True)
 class ProductView:
-    """A product, now or at some time. `version` is None where it is not the present one."""
+    """A product, now or at some time. `version` is None if it is not the present one."""
 
     ean13: str
     name: str
@@ -146,7 +147,7 @@ class MovementView:
 
 @attrs.frozen(kw_only=True)
 class MovementOnProduct:
-    """What undoing a movement has to know, all true at one moment; `undos` is the product's."""
+    """The facts for undoing a movement, all true at one moment; `undos` is the product's."""
 
     id: str
     product_ean13: str
@@ -158,7 +159,7 @@ class MovementOnProduct:
 
 @attrs.frozen(kw_only=True)
 class ConsumptionView:
-    """What went in and out of a product in a period, movements that were undone left out, and its stock now."""
+    """Consumption of a product in a period, without movements that were undone, and its stock now."""
 
     ean13: str
     name: str
@@ -175,15 +176,20 @@ class ConsumptionView:
 
     @property
     def suggested(self) -> int:
-        """How much to buy: up to twice the minimum, or what went out in the period where that is more, and at least one."""
-        return max(2 * self.min_stock, self.total_out, ONE) - self.current_stock
+        """How much to buy, in thousandths: up to twice the minimum, or up to `total_out` if that is more."""
+        return max(2 * self.min_stock, self.total_out) - self.current_stock
+
+    @property
+    def is_to_buy(self) -> bool:
+        """Whether a shopping list has it: it is low, and more of it is needed than none."""
+        return self.is_low and self.suggested > 0
 
     def per_day(self, days: float) -> float:
-        """What went out per day of a period of so many days, in whole units to three decimal places."""
+        """Consumption per day of a period of `days` days, in whole units to three decimal places."""
         return round(self.total_out / days / ONE, 3)
 
     def days_left(self, days: float) -> float | None:
-        """How many days the stock lasts at that rate; None where nothing went out."""
+        """How many days the stock lasts at that rate; None if nothing went out."""
         return None if self.total_out == 0 else round(self.current_stock / (self.total_out / days), 1)
 
     @classmethod
@@ -193,7 +199,16 @@ class ConsumptionView:
 
 
 PERIOD = timedelta(days=28)
-"""The period over which consumption is looked at, where none is given, and for which a shopping list provides."""
+"""The default period of consumption, and the period that a shopping list provides for."""
+
+
+def period_of(since: datetime | None, until: datetime | None) -> tuple[datetime, datetime]:
+    """The period of a report: up to now and over `PERIOD` unless given otherwise. Raises BadInput if it ends before it begins."""
+    end = until or datetime.now(UTC)
+    begin = since or max(end, _EARLIEST + PERIOD) - PERIOD
+    if begin > end:
+        raise BadInput("from", "must not be after `to`")
+    return begin, end
 
 
 def days_of(since: datetime, until: datetime) -> float:
@@ -206,6 +221,7 @@ def _time(value: datetime | None) -> str | None:
 
 
 _DAY = 86_400
+_EARLIEST = datetime.min.replace(tzinfo=UTC)
 _CATEGORY = tuple(field.name for field in attrs.fields(CategoryView))
 PERSONAL = ("notes", "created_by")
 """The columns of `movements` that are about a person."""

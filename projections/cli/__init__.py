@@ -1,4 +1,4 @@
-"""The command line of the read side: what the read models say, what the log says, what the streams are."""
+"""The command line of the read side: read models, the event log, and streams."""
 
 from projections.cli.root import main
 

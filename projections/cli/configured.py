@@ -1,40 +1,28 @@
-"""Which database a service uses, for commands that look at its tables: what its variable says, else its settings file."""
+"""Addresses that a service is configured with, for commands that look at its log and tables: its variable, else its file."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import attrs
 import click
 
-
-@attrs.frozen
-class Place:
-    """Where the service of a read model is told its database: a variable, or a key of a file that is looked for as it does."""
-
-    variable: str
-    file: str
-    key: str
+if TYPE_CHECKING:
+    from projections.model import SettingNames
 
 
-PLACES = {
-    "tracker": Place("GCTD_DATABASE_URL", ".gctd.yaml", "database_url"),
-    "pantry": Place("PANTRY_DATABASE_URL", ".pantry.yaml", "database.url"),
-}
-"""By the names of read models."""
+def address_of(settings: SettingNames, key: str) -> str | None:
+    """The address that the service has under a key; None if it has none.
 
-
-def address_of(model: str) -> str | None:
-    """The address that the service is told; None where it is told none. Raises click.UsageError for a file that is none."""
-    place = PLACES[model]
-    if given := os.environ.get(place.variable):
+    Raises click.UsageError for a file that cannot be read.
+    """
+    if given := os.environ.get(settings.variable(key)):
         return given
-    for file in (Path(place.file), Path.home() / place.file):
+    for file in (Path(settings.file), Path.home() / settings.file):
         if file.is_file():
-            return _of_file(file, place.key)
+            return _of_file(file, key)
     return None
 
 

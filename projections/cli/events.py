@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from projections.cli.options import model_option, nats_option, opened_log
-from projections.models import load
 from terminalkit.command import command
 from terminalkit.exits import ExitCode
 from terminalkit.options import examples
@@ -19,6 +18,7 @@ from terminalkit.runtime.invocation import Invocation
 
 if TYPE_CHECKING:
     from eventlog import AggregateId, Commit
+    from projections.model import ReadModel
 
 
 class _Aggregate(click.ParamType["AggregateId"]):
@@ -32,14 +32,14 @@ class _Aggregate(click.ParamType["AggregateId"]):
         try:
             return AggregateId.parse(value)
         except ValueError:
-            self.fail(f"{value!r} is not <service>.<aggregate>.<id>, as in gctd.task.task-123", param, ctx)
+            self.fail(f"{value!r} is not <service>.<aggregate>.<id>, as in bank.account.anna", param, ctx)
 
 
 @click.command(
     epilog=examples(
         "projections events --from 1000 --to 2000",
-        "projections events --aggregate gctd.task.task-123",
-        "projections events --type TaskFailed --type TaskExpired --json | jq .data.reason",
+        "projections events --aggregate bank.account.anna",
+        "projections events --type MoneyMoved --json | jq .data.cents",
         "projections events --follow",
     )
 )
@@ -47,14 +47,14 @@ class _Aggregate(click.ParamType["AggregateId"]):
 @nats_option
 @click.option("--from", "first", type=click.IntRange(min=1), help="First sequence.  [default: the first; --follow: what is new]")
 @click.option("--to", "last", type=click.IntRange(min=1), help="Last sequence.  [default: the last one there is]")
-@click.option("--follow", is_flag=True, help="Go on with what is new, until interrupted.")
+@click.option("--follow", is_flag=True, help="Continue with new events until interrupted.")
 @click.option("--type", "types", multiple=True, metavar="NAME", help="Only events of that type; may be given again.")
-@click.option("--aggregate", type=_Aggregate(), metavar="SUBJECT", help="Only events of that aggregate: gctd.task.task-123.")
+@click.option("--aggregate", type=_Aggregate(), metavar="SUBJECT", help="Only events of that aggregate: bank.account.anna.")
 @command(logs=True)
 async def events(
     invocation: Invocation,
     *,
-    model_name: str,
+    model: ReadModel,
     nats_url: str,
     first: int | None,
     last: int | None,
@@ -65,7 +65,6 @@ async def events(
     """Print events in the order of the log, one per line; with --json one JSON object per line."""
     if follow and last is not None:
         raise click.UsageError("--follow has no end: leave --to out", click.get_current_context())
-    model = load(model_name)
     async with opened_log(nats_url, model) as log:
         head = await log.head()
         after = (head.last if follow else head.first - 1) if first is None else first - 1

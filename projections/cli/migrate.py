@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 import click
 
 from projections.cli.options import database_option, model_option
-from projections.models import load
 from terminalkit.command import command
 from terminalkit.exits import ExitCode
 from terminalkit.options import examples
@@ -17,6 +16,7 @@ from terminalkit.runtime.invocation import Invocation
 
 if TYPE_CHECKING:
     from projections.migrations import Migrations
+    from projections.model import ReadModel
 
 _PATIENCE = 30.0
 """Seconds for which `up` waits for another process that migrates, or has not ended yet."""
@@ -27,18 +27,18 @@ def migrate() -> None:
     """Apply and take back migrations of a read model's schema. The service does it by itself when it starts."""
 
 
-@migrate.command(epilog=examples("projections migrate up --database sqlite:.data/gctd.db"))
+@migrate.command(epilog=examples("projections migrate up --database sqlite:bank.db"))
 @model_option
 @database_option
 @command(logs=True)
-async def up(invocation: Invocation, *, model_name: str, database: str) -> int:
-    """Apply all that are pending. Tables that this changes fill themselves again from the log when the service runs."""
+async def up(invocation: Invocation, *, model: ReadModel, database: str) -> int:
+    """Apply all pending migrations. The service refills changed tables from the log when it runs."""
 
     def waiting(owner: str) -> None:
         invocation.output.note(f"the database is in use by {owner}: waiting for it, for at most {_PATIENCE:g} s")
 
     output = invocation.output
-    async with _opened(model_name, database, waiting) as migrations:
+    async with _opened(model, database, waiting) as migrations:
         applied = [str(migration) for migration in await migrations.up()]
     if output.json:
         output.document(applied)
@@ -49,14 +49,14 @@ async def up(invocation: Invocation, *, model_name: str, database: str) -> int:
     return ExitCode.OK
 
 
-@migrate.command(epilog=examples("projections migrate down --database sqlite:.data/gctd.db"))
+@migrate.command(epilog=examples("projections migrate down --database sqlite:bank.db"))
 @model_option
 @database_option
 @command(logs=True)
-async def down(invocation: Invocation, *, model_name: str, database: str) -> int:
+async def down(invocation: Invocation, *, model: ReadModel, database: str) -> int:
     """Take back the last one that was applied."""
     output = invocation.output
-    async with _opened(model_name, database) as migrations:
+    async with _opened(model, database) as migrations:
         taken = await migrations.down()
     if output.json:
         output.document(None if taken is None else str(taken))
@@ -71,11 +71,10 @@ async def down(invocation: Invocation, *, model_name: str, database: str) -> int
 @model_option
 @database_option
 @command(logs=True)
-async def version(invocation: Invocation, *, model_name: str, database: str) -> int:
+async def version(invocation: Invocation, *, model: ReadModel, database: str) -> int:  # noqa: ARG001 - it names the database
     """Print the version of the schema; also while the service runs."""
     from projections.stores.databases import reader_at  # noqa: PLC0415 - slow
 
-    load(model_name)
     async with reader_at(database) as reader:
         found = await reader.schema()
     output = invocation.output
@@ -91,19 +90,19 @@ async def version(invocation: Invocation, *, model_name: str, database: str) -> 
 @model_option
 @database_option
 @command(logs=True)
-async def force(invocation: Invocation, *, number: int, model_name: str, database: str) -> int:
-    """Say that the schema is that of version NUMBER, and clean. Nothing else is changed."""
-    async with _opened(model_name, database) as migrations:
+async def force(invocation: Invocation, *, number: int, model: ReadModel, database: str) -> int:
+    """Record that the schema has version NUMBER and is clean. Tables are not changed."""
+    async with _opened(model, database) as migrations:
         await migrations.force(number)
     invocation.output.note(f"the version is {number} now")
     return ExitCode.OK
 
 
 @asynccontextmanager
-async def _opened(model_name: str, database: str, waiting: Callable[[str], object] | None = None) -> AsyncIterator[Migrations]:
-    """The migrations of a database. With `waiting`, which is told for whom, another process is waited for."""
+async def _opened(model: ReadModel, database: str, waiting: Callable[[str], object] | None = None) -> AsyncIterator[Migrations]:
+    """Open the migrations of a database. With `waiting`, wait for another process; `waiting` is called with its name."""
     from projections.migrations import Migrations  # noqa: PLC0415 - slow
     from projections.stores.databases import PATIENCE, store_at  # noqa: PLC0415 - slow
 
     async with store_at(database, patience=PATIENCE if waiting is None else _PATIENCE, on_waiting=waiting) as store:
-        yield Migrations(store, load(model_name))
+        yield Migrations(store, model)

@@ -1,58 +1,127 @@
-"""Options that several commands have, and what they lead to: which read model, where log and database are."""
+"""Options that several commands have, and their results: which read model, and the addresses of its log and database."""
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
 import click
+from click.shell_completion import CompletionItem
 
-from projections.cli.configured import PLACES, address_of
-from projections.models import load, names
+from projections.cli.configured import address_of
+from projections.errors import ModelUnknown
+from projections.models import default_name, load, names
 
 if TYPE_CHECKING:
     from eventlog.jetstream.log import JetStreamLog
     from eventlog.jetstream.transport.connection import Connection
-    from projections.model import ReadModel
+    from projections.model import ReadModel, SettingNames
 
 _PATIENCE = 5.0
 """Seconds that the broker has to answer in: somebody sits in front of it."""
 MOST_WORKERS = 64
 NATS_URL = "nats://nats.infra.svc:4222"
+NATS_VARIABLE = "NATS_URL"
+
+
+class _ModelName(click.ParamType[str]):
+    """A read model: a name that is installed, or a place."""
+
+    name = "model"
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        del ctx, param
+        return [CompletionItem(name) for name in names() if name.startswith(incomplete)]
+
+
+def _model(ctx: click.Context, option: click.Parameter, given: str | None) -> ReadModel:
+    del option
+    return _loaded(given, ctx)
+
+
+def _loaded(given: str | None, ctx: click.Context) -> ReadModel:
+    """A read model by its name or place; without a name the default. Raises click.UsageError."""
+    name = given or default_name()
+    if name is None:
+        known = ", ".join(names()) or "none"
+        raise click.UsageError(f"which read model? name it with --model; installed: {known}; or module:NAME", ctx)
+    if ":" in name and "" not in sys.path:
+        sys.path.insert(0, "")  # a model in the working directory, as `python -m` finds it
+    try:
+        return load(name)
+    except ModelUnknown as error:
+        raise click.UsageError(str(error), ctx) from error
+
+
+def _asked_for(ctx: click.Context) -> ReadModel:
+    """The read model that a command is about."""
+    found: ReadModel | None = ctx.params.get("model")
+    return found or model_named(ctx.params.get("name"))
+
+
+def _settings(ctx: click.Context) -> SettingNames | None:
+    """How the service is configured whose read model a command is about; None if it is about none, and there is no default."""
+    if "model" not in ctx.params and ctx.params.get("name") is None and default_name() is None:
+        return None
+    return _asked_for(ctx).settings
+
+
+def _nats(ctx: click.Context, option: click.Parameter, given: str | None) -> str:
+    """The address that is given, else the one that the service of the read model is configured with."""
+    del option
+    if given:
+        return given
+    settings = _settings(ctx)
+    return (settings and address_of(settings, settings.nats)) or NATS_URL
+
+
+def replicas_of(ctx: click.Context, option: click.Parameter, given: int | None) -> int:
+    """The number of servers that is given, else the one that the service is configured with, else 1."""
+    settings = _settings(ctx) if given is None else None
+    text = None if settings is None else os.environ.get(settings.variable("replicas"))
+    return given or (1 if text is None else int(option.type.convert(text, option, ctx)))
 
 
 def _database(ctx: click.Context, option: click.Parameter, given: str | None) -> str:
-    """The address that is given, else the one that the service of the read model is told."""
+    """The address that is given, else the one that the service of the read model is configured with."""
     if given:
         return given
-    model = model_named(ctx.params.get("model_name") or ctx.params.get("name")).name
-    if found := address_of(model):
+    settings = _asked_for(ctx).settings
+    if found := address_of(settings, settings.database):
         return found
-    place = PLACES[model]
-    raise click.MissingParameter(f"It may also be set as {place.variable}, or as {place.key} in {place.file}.", ctx, option)
+    also = f"It may also be set as {settings.variable(settings.database)}, or as {settings.database} in {settings.file}."
+    raise click.MissingParameter(also, ctx, option)
 
 
 nats_option = click.option(
-    "--nats-url", envvar="GCTD_NATS_URL", default=NATS_URL, show_default=True, show_envvar=True, help="Address of the broker."
+    "--nats-url",
+    envvar=NATS_VARIABLE,
+    callback=_nats,
+    metavar="ADDRESS",
+    help=(
+        f"Address of the broker; else {NATS_VARIABLE}, else as the service is configured: <SERVICE>_NATS_URL, or its settings "
+        f"file.  [default: {NATS_URL}]"
+    ),
 )
 database_option = click.option(
     "--database",
     callback=_database,
     metavar="ADDRESS",
     help=(
-        "Database of the read model: sqlite:PATH, or postgresql://USER@HOST/NAME; "
-        f"else {PLACES['tracker'].variable}, of the pantry {PLACES['pantry'].variable}, or what the service's settings file says."
+        "Database of the read model: sqlite:PATH, or postgresql://USER@HOST/NAME; else as the service is configured: "
+        "<SERVICE>_DATABASE_URL, or its settings file."
     ),
 )
 model_option = click.option(
     "--model",
-    "model_name",
-    type=click.Choice(names()),
-    default=names()[0],
-    show_default=True,
+    "model",
+    type=_ModelName(),
+    callback=_model,
     is_eager=True,
-    help="The read model.",
+    help="The read model: one that is installed, or module:NAME.  [default: the one that is installed as default]",
 )
 
 workers_option = click.option(
@@ -65,18 +134,19 @@ workers_option = click.option(
 
 
 def model_named(name: str | None) -> ReadModel:
-    """The read model of that name, or the one that a projection of that name belongs to; without a name the first.
+    """The read model of that name or place, or the installed one that a projection of that name belongs to.
 
-    Raises click.UsageError.
+    Without a name the default. Raises click.UsageError.
     """
-    if name is None or name in names():
-        return load(name or names()[0])
+    context = click.get_current_context()
+    if name is None or ":" in name or name in names():
+        return _loaded(name, context)
     known = [load(one) for one in names()]
     for model in known:
         if any(projection.name == name for projection in model.projections):
             return model
     every = ", ".join(f"{model.name} ({', '.join(p.name for p in model.projections)})" for model in known)
-    raise click.UsageError(f"{name!r} is neither a read model nor a projection; there are {every}", click.get_current_context())
+    raise click.UsageError(f"{name!r} is neither a read model nor a projection; there are {every}, or module:NAME", context)
 
 
 @asynccontextmanager

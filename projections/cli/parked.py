@@ -2,36 +2,45 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import attrs
 import click
 
 from projections.cli.options import database_option, model_option, nats_option, opened_log
 from projections.cli.working import ordered
-from projections.models import load
 from terminalkit.command import command
 from terminalkit.exits import ExitCode
 from terminalkit.options import examples
 from terminalkit.output import Column
 from terminalkit.runtime.invocation import Invocation
 
+if TYPE_CHECKING:
+    from projections.model import ReadModel
+
 
 @click.command(
     epilog=examples(
-        "projections parked --database sqlite:.data/gctd.db",
+        "projections parked --database sqlite:bank.db",
         "projections parked --traceback    with where the errors arose",
         "projections parked --json",
     )
 )
 @model_option
 @database_option
-@click.option("--traceback", "traces", is_flag=True, help="Print where each error arose, too.")
+@click.option("--traceback", "traces", is_flag=True, help="Also print where each error arose.")
 @command(logs=True)
-async def parked(invocation: Invocation, *, model_name: str, database: str, traces: bool) -> int:
+async def parked(
+    invocation: Invocation,
+    *,
+    model: ReadModel,  # noqa: ARG001 - it names the database
+    database: str,
+    traces: bool,
+) -> int:
     """List the aggregates that wait behind an event that cannot be applied; also while the service runs."""
     from projections.model import timestamp_text  # noqa: PLC0415 - slow
     from projections.stores.databases import reader_at  # noqa: PLC0415 - slow
 
-    load(model_name)
     output = invocation.output
     async with reader_at(database) as reader:
         found = await reader.parked()
@@ -53,8 +62,8 @@ async def parked(invocation: Invocation, *, model_name: str, database: str, trac
 
 @click.command(
     epilog=examples(
-        "projections unpark --database sqlite:.data/gctd.db",
-        "projections unpark --projection tasks --aggregate gctd.task.task-1",
+        "projections unpark --database sqlite:bank.db",
+        "projections unpark --projection balances --aggregate bank.account.anna",
     )
 )
 @model_option
@@ -64,12 +73,12 @@ async def parked(invocation: Invocation, *, model_name: str, database: str, trac
 @click.option("--aggregate", metavar="SUBJECT", help="Only this aggregate, as `projections parked` names it.")
 @command(logs=True)
 async def unpark(
-    invocation: Invocation, *, model_name: str, nats_url: str, database: str, projection: str | None, aggregate: str | None
+    invocation: Invocation, *, model: ReadModel, nats_url: str, database: str, projection: str | None, aggregate: str | None
 ) -> int:
-    """Apply what waits, in order. Exit code 5 where something still cannot be applied: it stays parked."""
+    """Apply the waiting commits in order. Exit code 5: a commit still cannot be applied, and its aggregate stays parked."""
     from projections.rebuild.operations import Operation  # noqa: PLC0415 - slow
 
-    model, output = load(model_name), invocation.output
+    output = invocation.output
     async with opened_log(nats_url, model) as log:
         done = await ordered(Operation.UNPARK, database, log, model, projection=projection, aggregate=aggregate)
     if output.json:

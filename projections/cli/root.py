@@ -1,4 +1,4 @@
-"""The program `projections`: its commands and what it says of itself."""
+"""The program `projections`: its commands, help and exit codes."""
 
 from __future__ import annotations
 
@@ -15,18 +15,20 @@ PROGRAM = Program(
 Examples:
   projections status                                     how far the read models are
   projections verify                                     whether the tables are what the log says
-  projections events --type TaskFailed --json            what failed, for a program to read
+  projections events --type MoneyMoved --json            what moved, for a program to read
   projections streams plan                               what differs from streams.yaml""",
     commands={
-        "status": Command("projections.cli.status", "Show how far each projection has come, and whether it can go on."),
-        "verify": Command("projections.cli.verify", "Fold the log afresh and compare with the live tables, row by row."),
-        "rebuild": Command("projections.cli.rebuild", "Make a read model again beside the live tables, and switch to it."),
-        "resume": Command("projections.cli.rebuild", "Go on with a rebuild that was stopped, and switch to it."),
+        "status": Command("projections.cli.status", "Show the position of each projection, and whether it can continue."),
+        "verify": Command("projections.cli.verify", "Fold the log and compare the result with the live tables row by row."),
+        "rebuild": Command("projections.cli.rebuild", "Rebuild a read model next to the live tables, and switch to it."),
+        "resume": Command("projections.cli.rebuild", "Continue a stopped rebuild, and switch to its copy."),
         "switch": Command("projections.cli.switching", "Switch to the copy that was made."),
         "rollback": Command("projections.cli.switching", "Switch back to the tables that were live before."),
         "parked": Command("projections.cli.parked", "List the aggregates that wait behind an event that cannot be applied."),
         "unpark": Command("projections.cli.parked", "After a fix: apply what waits, in order."),
         "events": Command("projections.cli.events", "Search the log and print events; follow it."),
+        "scrub": Command("projections.cli.scrub", "Read every record of the log once, and name damaged records."),
+        "repair": Command("projections.cli.repair", "Restore damaged records of the log from a replica or a backup."),
         "streams": Command(
             "projections.cli.streams", "Compare streams with their declarations, bring them there; copy and restore them."
         ),
@@ -35,18 +37,18 @@ Examples:
     },
     meanings={
         ExitCode.CONFLICT: (
-            "conflict: tables differ from the log, streams from their declarations, a projection cannot go on, a schema is "
-            "dirty, something stays parked, a copy is refused"
+            "conflict: tables differ from the log, streams from their declarations, a projection cannot continue, a schema is "
+            "dirty, something stays parked, a copy is refused or damaged, records of the log are damaged"
         ),
         ExitCode.UNAVAILABLE: "unavailable: the broker or the database; try again later",
     },
     hints={
-        ExitCode.UNAVAILABLE: "is it running? say where it is with --nats-url and --database (GCTD_NATS_URL, GCTD_DATABASE_URL)",
+        ExitCode.UNAVAILABLE: "is it running? set its address with --nats-url and --database (NATS_URL, <SERVICE>_DATABASE_URL)",
         ExitCode.TIMEOUT: "allow more time with --timeout",
     },
 )
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the program with these arguments (None: those of the process) and give its exit code."""
+    """Run the program with these arguments (None: the arguments of the process) and return its exit code."""
     return PROGRAM.run(argv)

@@ -8,7 +8,6 @@ import attrs
 import click
 
 from projections.cli.options import database_option, model_option, nats_option, opened_log
-from projections.models import load
 from terminalkit.command import command
 from terminalkit.exits import ExitCode
 from terminalkit.options import examples
@@ -16,28 +15,29 @@ from terminalkit.output import Column
 from terminalkit.runtime.invocation import Invocation
 
 if TYPE_CHECKING:
+    from projections.model import ReadModel
     from projections.projector.report import ProjectionStanding
 
 
 @click.command(
     epilog=examples(
         "projections status",
-        "projections status --database sqlite:.data/gctd.db --json",
+        "projections status --database sqlite:bank.db --json",
         "projections status --digest       also a digest of all rows, to compare two databases by",
     )
 )
 @model_option
 @nats_option
 @database_option
-@click.option("--digest", is_flag=True, help="Read all rows and print their digest, too.")
+@click.option("--digest", is_flag=True, help="Also read all rows and print their digest.")
 @command(logs=True)
-async def status(invocation: Invocation, *, model_name: str, nats_url: str, database: str, digest: bool) -> int:
-    """Show how far each projection has come, and whether it can go on; also while the service runs."""
+async def status(invocation: Invocation, *, model: ReadModel, nats_url: str, database: str, digest: bool) -> int:
+    """Show the position of each projection, and whether it can continue. The service may run."""
     from projections.projector.report import standing  # noqa: PLC0415 - slow
     from projections.rebuild.verify import dump  # noqa: PLC0415 - slow
     from projections.stores.databases import copies_of, reader_at, shown  # noqa: PLC0415 - slow
 
-    model, output = load(model_name), invocation.output
+    output = invocation.output
     async with reader_at(database) as reader, opened_log(nats_url, model) as log:
         found = await standing(reader, copies_of(reader), log, model)
         whole = (await dump(reader, model)).digest if digest else None

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import attrs
 import click
 
-from projections.cli.options import connected, nats_option
+from projections.cli.options import connected, nats_option, replicas_of
 from terminalkit.command import command
 from terminalkit.exits import ExitCode
 from terminalkit.options import examples
@@ -28,13 +28,17 @@ file_option = click.option(
     help="The declarations, by default the streams.yaml that came along.",
 )
 replicas_option = click.option(
-    "--replicas", type=click.IntRange(1, 5), default=1, show_default=True, envvar="GCTD_REPLICAS", help="Servers per stream."
+    "--replicas",
+    type=click.IntRange(1, 5),
+    envvar="NATS_REPLICAS",
+    callback=replicas_of,
+    help="Servers per stream; else NATS_REPLICAS, else as the service is configured: <SERVICE>_REPLICAS.  [default: 1]",
 )
 
 
 @click.group()
 def streams() -> None:
-    """Compare streams, consumers and buckets with their declarations; bring them there; copy them and restore copies."""
+    """Compare streams, consumers and buckets with their declarations, create and update them, copy and restore streams."""
 
 
 @streams.command(epilog=examples("projections streams plan", "projections streams plan --replicas 3 --json"))
@@ -43,7 +47,7 @@ def streams() -> None:
 @replicas_option
 @command(logs=True)
 async def plan(invocation: Invocation, *, nats_url: str, file: Path | None, replicas: int) -> int:
-    """Show what differs on the server, without changing it. Exit code 5 where anything does."""
+    """Show the differences on the server without changing it. Exit code 5: there is a difference."""
     from eventlog.admin import declarations  # noqa: PLC0415 - slow
     from eventlog.admin import reconcile as server  # noqa: PLC0415 - slow
 
@@ -58,7 +62,7 @@ async def plan(invocation: Invocation, *, nats_url: str, file: Path | None, repl
 @replicas_option
 @command(logs=True)
 async def apply(invocation: Invocation, *, nats_url: str, file: Path | None, replicas: int) -> int:
-    """Create what is missing, update what can be; never delete. Exit code 5 where something is left for a person to do."""
+    """Create the missing parts and update the others if possible, without deleting. Exit code 5: a person has to do the rest."""
     from eventlog.admin import declarations  # noqa: PLC0415 - slow
     from eventlog.admin import reconcile as server  # noqa: PLC0415 - slow
 
@@ -73,24 +77,43 @@ directory_argument = click.argument("directory", type=click.Path(path_type=Path,
 @streams.command(
     epilog=examples(
         "projections streams backup /backup/$(date +%F)",
-        "projections streams backup /keys/$(date +%F) --stream PANTRY_KEYS",
+        "projections streams backup /backup/bank --stream BANK",
         "projections streams backup /backup/now --json | jq '.[].last'",
+        "projections streams backup --verify /backup/2026-11-22",
     )
 )
 @nats_option
 @file_option
 @click.option("--stream", "names", multiple=True, metavar="NAME", help="Only this one, or a key stream; may be given again.")
+@click.option("--verify", is_flag=True, help="Check the copies in DIRECTORY, without a server, and make none.")
+@click.option("--unverified", is_flag=True, help="Do not read the copy back; also for a stream that is damaged.")
 @directory_argument
 @command(logs=True)
-async def backup(invocation: Invocation, *, nats_url: str, file: Path | None, names: tuple[str, ...], directory: Path) -> int:
+async def backup(
+    invocation: Invocation,
+    *,
+    nats_url: str,
+    file: Path | None,
+    names: tuple[str, ...],
+    verify: bool,
+    unverified: bool,
+    directory: Path,
+) -> int:
     """Copy the event streams and the blobs of a running server into DIRECTORY.
 
+    Each copy is restored on a throw-away server and read. This needs the same disk space once more. A damaged copy is not kept:
+    exit code 5.
+
+
     The keys of persons are left out: they are copied by their name, to another place, and kept for a short time. Queue, presence
-    and tables are made again from the rest.
+    and tables are rebuilt from the rest.
     """
     from eventlog.admin import declarations  # noqa: PLC0415 - slow
     from eventlog.admin.backup import StreamNotThere, back_up  # noqa: PLC0415 - slow
+    from eventlog.admin.copy_check import check_copy  # noqa: PLC0415 - slow
 
+    if verify:
+        return await _verify(invocation, directory)
     found = declarations.load(file)
     chosen = [stream.name for stream in (found.only(*names).streams if names else found.lasting)]
     await asyncio.to_thread(directory.mkdir, mode=0o700, parents=True, exist_ok=True)
@@ -98,7 +121,7 @@ async def backup(invocation: Invocation, *, nats_url: str, file: Path | None, na
     async with connected(nats_url) as connection:
         for name in chosen:
             try:
-                copied.append(await back_up(connection, name, directory))
+                copied.append(await back_up(connection, name, directory, check=None if unverified else check_copy))
             except StreamNotThere:
                 if names:
                     raise
@@ -106,6 +129,27 @@ async def backup(invocation: Invocation, *, nats_url: str, file: Path | None, na
             except FileExistsError as error:
                 raise click.UsageError(str(error), click.get_current_context()) from error
     return _show_copies(invocation.output, copied)
+
+
+async def _verify(invocation: Invocation, directory: Path) -> int:
+    from eventlog.admin import backup as of  # noqa: PLC0415 - slow
+    from eventlog.admin.copy_check import CopyDamaged, check_copy  # noqa: PLC0415 - slow
+
+    files = of.copies(directory)
+    if not files:
+        raise of.BackupInvalid(f"there is no copy of a stream in {directory}")
+    sound, damaged = [], []
+    for one in files:
+        try:
+            digest = await check_copy(one)
+        except (of.BackupInvalid, CopyDamaged) as error:
+            damaged.append(str(error))
+        else:
+            sound.append(attrs.evolve(of.described(one), verified=True, digest=digest))
+    _show_copies(invocation.output, sound)
+    if damaged:
+        raise CopyDamaged("; ".join(damaged))
+    return ExitCode.OK
 
 
 @streams.command(
@@ -133,10 +177,16 @@ async def restore(invocation: Invocation, *, nats_url: str, replicas: int, direc
 
 def _show_copies(output: Output, copied: Sequence[Copied]) -> int:
     if output.json:
-        output.document([{"stream": c.stream, "last": c.last, "messages": c.messages, "bytes": c.bytes} for c in copied])
+        output.document(
+            [
+                {"stream": c.stream, "last": c.last, "messages": c.messages, "bytes": c.bytes, "verified": c.verified}
+                for c in copied
+            ]
+        )
     else:
-        columns = [Column("STREAM", "id"), *map(Column, ("LAST", "MESSAGES", "BYTES"))]
-        output.table(columns, [(c.stream, str(c.last), str(c.messages), str(c.bytes)) for c in copied])
+        columns = [Column("STREAM", "id"), *map(Column, ("LAST", "MESSAGES", "BYTES", "VERIFIED"))]
+        yes = {True: "yes", False: "no"}
+        output.table(columns, [(c.stream, str(c.last), str(c.messages), str(c.bytes), yes[c.verified]) for c in copied])
     return ExitCode.OK
 
 

@@ -14,7 +14,7 @@ from terminalkit.runtime.invocation import Invocation
 _name = click.argument("name", required=False)
 
 
-@click.command(epilog=examples("projections switch tracker --database sqlite:.data/gctd.db"))
+@click.command(epilog=examples("projections switch bank --database sqlite:bank.db"))
 @_name
 @nats_option
 @database_option
@@ -38,7 +38,7 @@ async def switch(invocation: Invocation, *, name: str | None, nats_url: str, dat
     return ExitCode.OK
 
 
-@click.command(epilog=examples("projections rollback tracker --database sqlite:.data/gctd.db"))
+@click.command(epilog=examples("projections rollback bank --database sqlite:bank.db"))
 @_name
 @nats_option
 @database_option
@@ -50,7 +50,12 @@ async def rollback(invocation: Invocation, *, name: str | None, nats_url: str, d
     model = model_named(name)
     async with opened_log(nats_url, model) as log:
         done = await ordered(Operation.ROLLBACK, database, log, model)
-    _say(invocation, model.name, done.sequence, "rolled back; what was live is the copy now: `projections resume` verifies it")
+    _say(
+        invocation,
+        model.name,
+        done.sequence,
+        "rolled back; the tables that were live are the copy now: `projections resume` verifies it",
+    )
     return ExitCode.OK
 
 

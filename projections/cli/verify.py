@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import attrs
 import click
 
 from projections.cli.options import database_option, model_option, nats_option, opened_log, workers_option
-from projections.cli.working import shown
-from projections.models import load
+from projections.cli.working import parked_line, shown
 from terminalkit.command import command
 from terminalkit.exits import ExitCode
 from terminalkit.options import examples
 from terminalkit.runtime.invocation import Invocation
 
+if TYPE_CHECKING:
+    from projections.model import ReadModel
+
 
 @click.command(
     epilog=examples(
-        "projections verify --database sqlite:.data/gctd.db",
+        "projections verify --database sqlite:bank.db",
         "projections verify --copy new     the copy that a rebuild made",
         "projections verify --json",
     )
@@ -29,18 +31,27 @@ from terminalkit.runtime.invocation import Invocation
 @click.option("--copy", "part", type=click.Choice(["new", "old"]), help="Look at a copy, not at the live tables.")
 @workers_option
 @command(logs=True, busy=True)
-async def verify(invocation: Invocation, *, model_name: str, nats_url: str, database: str, part: str | None, workers: int) -> int:
-    """Fold the log afresh and compare with the tables row by row; also while the service runs. Exit code 5: they differ."""
+async def verify(
+    invocation: Invocation, *, model: ReadModel, nats_url: str, database: str, part: str | None, workers: int
+) -> int:
+    """Fold the log and compare the result with the tables row by row. The service may run.
+
+    Each commit has to follow the one before it in its aggregate, and its state has to equal the fold of the events. Exit code 5:
+    a difference, or a parked aggregate.
+    """
     from projections.parallel import Workers  # noqa: PLC0415 - slow
     from projections.rebuild import verify as fold  # noqa: PLC0415 - slow
+    from projections.rebuild.audit import audit  # noqa: PLC0415 - slow
     from projections.rebuild.copies import CopyPart  # noqa: PLC0415 - slow
     from projections.stores.databases import copies_at, reader_at  # noqa: PLC0415 - slow
 
-    model, output = load(model_name), invocation.output
+    output = invocation.output
     reader = reader_at(database) if part is None else copies_at(database).reader(CopyPart(part))
     async with reader, opened_log(nats_url, model) as log, Workers(model, workers) as deriving:
         broken = await reader.problems(thorough=True)
         verdict = await fold.verify(reader, log, model, run=shown(output, "folding", deriving))
+        marks = await reader.marks(model.stream)
+        looked = await audit(log, model, until=verdict.sequence, marks=marks, proof=verdict.digest)
         parked = await reader.parked()
         digest = (await fold.dump(reader, model)).digest if output.json else ""
     difference = verdict.difference
@@ -51,7 +62,9 @@ async def verify(invocation: Invocation, *, model_name: str, nats_url: str, data
             "equal": difference is None and not broken,
             "difference": None if difference is None else attrs.asdict(difference) | {"text": str(difference)},
             "broken": list(broken),
+            "log": list(looked.problems),
             "parked": len(parked),
+            "parked_aggregates": [parked_line(one) for one in parked],
             "digest": digest,
         }
         output.document(document)
@@ -60,10 +73,17 @@ async def verify(invocation: Invocation, *, model_name: str, nats_url: str, data
             output.row(["broken", problem])
         if difference is not None:
             output.row(["differs", str(difference)])
+        for problem in looked.problems:
+            output.row(["log", problem])
+        for one in parked:
+            output.row(["parked", parked_line(one)])
         if difference is None and not broken:
             output.note(f"equal to a fold of the log up to sequence {verdict.sequence}")
-    if difference is not None and parked:
+    if looked.problems:
+        output.note("keep the tables and the log as they are: restore the stream from a backup or a replica")
+    elif parked:
         output.note(f"{len(parked)} parked: `projections unpark` applies what waits")
     elif difference is not None or broken:
-        output.note("`projections rebuild` makes the read model again beside the live tables")
-    return ExitCode.OK if difference is None and not broken else ExitCode.CONFLICT
+        output.note("`projections rebuild` rebuilds the read model next to the live tables")
+    sound = difference is None and not broken and not looked.problems and not parked
+    return ExitCode.OK if sound else ExitCode.CONFLICT

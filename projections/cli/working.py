@@ -1,4 +1,4 @@
-"""What the commands share that work on a read model: progress of a replay, and having an order done."""
+"""Parts of the commands that work on a read model: the progress of a replay, and orders to the service."""
 
 from __future__ import annotations
 
@@ -14,10 +14,16 @@ if TYPE_CHECKING:
     from projections.projector.projector import Projector
     from projections.rebuild.operations import AdminResult, Operation
     from projections.rebuild.verify import Run
+    from projections.store import Parked
+
+
+def parked_line(one: Parked) -> str:
+    """A parked aggregate in a line."""
+    return f"{one.projection} {one.subject}: sequence {one.sequence}, {one.waiting} wait: {one.error}"
 
 
 def shown(output: Output, what: str, workers: Workers) -> Run:
-    """Runs a projector, with a bar that says how far it is."""
+    """Return a function that runs a projector with a progress bar."""
 
     async def run(projector: Projector, until: int) -> None:
         async with bar(output, what, "events", lambda: (projector.status().position, until)):
@@ -35,7 +41,7 @@ async def ordered(
     projection: str | None = None,
     aggregate: str | None = None,
 ) -> AdminResult:
-    """Have something done by the process that serves, or do it where none does.
+    """Let the running service do an operation, or do it in this process if no service runs.
 
     Raises OrderRefused, ProjectionError, Unavailable, OutcomeUnknown, StoreInUse.
     """
@@ -53,7 +59,7 @@ async def ordered(
         return outcome_of(await ask(log.connection, subject_of(model), msgspec.json.encode(order)))
     except OutcomeUnknown:
         raise
-    except Unavailable:  # nobody serves it: then it is not in use
+    except Unavailable:  # no service runs, so the tables are not in use
         async with store:
             projector = Projector(log, store, model)
             await projector.load()

@@ -1,4 +1,4 @@
-"""Deriving what commits lead to in several processes, for who is far behind: the same, and written as ever, by one."""
+"""Deriving rows in several processes, for a projector that is far behind. The rows are the same, and one process writes them."""
 
 from projections.parallel.ahead import derived_ahead
 from projections.parallel.workers import Workers

@@ -1,7 +1,7 @@
 """Deriving ahead of the writing: while one batch is written the processes derive the next, and the one after is read.
 
-What was derived ahead is looked at again when it is its turn: a part for which something has changed since, because an aggregate
-of it was parked say, is derived anew. So what is written never depends on how many processes there are, or on how fast they are.
+Batches that were derived ahead are checked when it is their turn: a part whose inputs have changed since, because an aggregate
+of it was parked for example, is derived again. So the written rows never depend on the number of processes or their speed.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from contextlib import asynccontextmanager
 import attrs
 
 from eventlog import Commit
-from projections.parallel.parts import Given, given, merged, split
+from projections.parallel.parts import PartInputs, given, merged, split
 from projections.parallel.workers import Workers
 from projections.projector.backlog import Backlog
 from projections.projector.derive import ChangeSet, reached_of
 from projections.projector.writer import CheckpointWriter
 
 Ahead = AsyncGenerator[tuple[Sequence[Commit], Callable[[], Awaitable[ChangeSet]]], None]
-"""Batches in order, each with what gives what it leads to: to be asked when all before it are written, in one's turn."""
+"""Batches in order, each with a function for its changes, to be called in turn, when all batches before it are written."""
 
 
 @asynccontextmanager
@@ -62,11 +62,11 @@ async def derived_ahead(workers: Workers, advancing: CheckpointWriter, backlog: 
 
 @attrs.define
 class _Part:
-    """What one process has of a batch: derived from what was given."""
+    """The part of a batch in one process: derived from the given inputs."""
 
     number: int
     commits: Sequence[Commit]
-    given: Given
+    given: PartInputs
     derived: ChangeSet
 
 
@@ -81,7 +81,7 @@ class _Batch:
         self.task = asyncio.create_task(self._derive())
 
     async def derived(self) -> ChangeSet:
-        """What it leads to, as things are now. Raises WorkerLost."""
+        """Return its changes, with the inputs of now. Raises WorkerLost."""
         found = await self.task
         changed = [part for part in self._parts if part.given != self._given(part.commits)]
         if changed:
@@ -102,5 +102,5 @@ class _Batch:
     async def _merged(self) -> ChangeSet:
         return await asyncio.to_thread(merged, [part.derived for part in self._parts])
 
-    def _given(self, commits: Sequence[Commit]) -> Given:
+    def _given(self, commits: Sequence[Commit]) -> PartInputs:
         return given(reached_of(self._advancing.checkpoints), self._advancing.parked, commits)

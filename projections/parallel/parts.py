@@ -1,7 +1,7 @@
 """Parts of a batch, by aggregate, as they go to another process and come back; and the batch put together again.
 
-What is derived of an aggregate's commits depends on nothing but them, how far each projection is, and what is parked of that
-aggregate (`Given`). So a part can be made anywhere, again, and ahead of time: it is right as long as what was given is so still.
+The rows of an aggregate's commits depend only on the commits, on the position of each projection, and on the parked commits of
+that aggregate (`PartInputs`). So a part can be derived anywhere, repeatedly, and ahead of time, while its inputs stay the same.
 """
 
 from __future__ import annotations
@@ -26,25 +26,25 @@ from projections.store import KeyRecord, Parked, Place
 
 
 @attrs.frozen
-class Given:
-    """What is derived from, beside the commits: what each projection has of them already, and what of them is parked."""
+class PartInputs:
+    """The inputs of a part, in addition to the commits: the commits that each projection has already, and the parked ones."""
 
     reached: Mapping[str, int]
     parked: Mapping[Place, Parked]
 
 
-def given(reached: Mapping[str, int], parked: Mapping[Place, Parked], commits: Sequence[Commit]) -> Given:
-    """What matters to some commits."""
+def given(reached: Mapping[str, int], parked: Mapping[Place, Parked], commits: Sequence[Commit]) -> PartInputs:
+    """The inputs of some commits."""
     begin = commits[0].sequence
     mine: Mapping[Place, Parked] = {}
     if parked:
         subjects = {commit.subject for commit in commits}
         mine = {place: one for place, one in parked.items() if place[1] in subjects}
-    return Given({name: sequence for name, sequence in reached.items() if sequence >= begin}, mine)
+    return PartInputs({name: sequence for name, sequence in reached.items() if sequence >= begin}, mine)
 
 
 def split(commits: Sequence[Commit], count: int) -> Sequence[Sequence[Commit]]:
-    """Commits in so many parts, all of an aggregate in one, in order: by a hash that is the same everywhere."""
+    """Split commits into `count` parts, all of an aggregate in one, in order: by a hash that is the same everywhere."""
     parts: list[list[Commit]] = [[] for _ in range(count)]
     for commit in commits:
         parts[crc32(commit.subject.encode()) % count].append(commit)
@@ -52,7 +52,7 @@ def split(commits: Sequence[Commit], count: int) -> Sequence[Sequence[Commit]]:
 
 
 def merged(parts: Sequence[ChangeSet]) -> ChangeSet:
-    """What parts of one batch come to together, in the order of the log."""
+    """Put the parts of one batch together, in the order of the log."""
     if len(parts) == 1:
         return parts[0]
     keys = sorted((key for part in parts for key in part.keys), key=attrgetter("sequence"))
@@ -75,14 +75,14 @@ def _merged(parts: Sequence[Changes]) -> Changes:
     return Changes(changes, runs, sum(part.applied for part in parts))
 
 
-# Between processes: a pipe that nobody else has, so marshal and pickle are safe. What there is most of goes the fastest way.
+# Between processes: a private pipe, so marshal and pickle are safe. The most frequent values go the fastest way.
 
 
 Request = tuple[bytes, bytes]
 """Commits, and the rest: two messages, since putting megabytes together costs as much as making them."""
 
 
-def request_of(commits: Sequence[Commit], given: Given, now: datetime) -> Request:
+def request_of(commits: Sequence[Commit], given: PartInputs, now: datetime) -> Request:
     """A part, for `answer_to`."""
     raw = [(commit.sequence, commit.subject, commit.data, commit.headers) for commit in commits]
     others = pickle.dumps((dict(given.reached), dict(given.parked), now))
@@ -90,7 +90,7 @@ def request_of(commits: Sequence[Commit], given: Given, now: datetime) -> Reques
 
 
 def answer_to(model: ReadModel, request: Request) -> bytes:
-    """What a part leads to, for `derived_from`; the work of the other process."""
+    """The changes of a part, for `derived_from`; the work of the other process."""
     raw = marshal.loads(request[0])  # noqa: S302 - see above
     reached, parked, now = pickle.loads(request[1])  # noqa: S301 - see above
     commits = [Commit(sequence, subject, data, model.registry, headers) for sequence, subject, data, headers in raw]
@@ -105,7 +105,7 @@ def answer_to(model: ReadModel, request: Request) -> bytes:
 
 
 def derived_from(answer: bytes) -> ChangeSet:
-    """What a part has led to."""
+    """The changes of a part, decoded."""
     pieces, packed, keys, parked = pickle.loads(answer)  # noqa: S301 - see above
     rows = _rows.decode(packed) if isinstance(packed, bytes) else packed
     changes = {
@@ -116,7 +116,7 @@ def derived_from(answer: bytes) -> ChangeSet:
 
 
 _WITHOUT_REFERENCES = 2
-"""The version of marshal that does not look for what comes twice."""
+"""The version of marshal that does not look for repeated objects."""
 _rows = msgspec.msgpack.Decoder(list[list[list[tuple[Any, ...]]]])
 _packer = msgspec.msgpack.Encoder()
 
@@ -125,7 +125,7 @@ _Kinds = list[tuple[type[Put | Delete], Table]]
 
 
 def _apart(changes: Iterable[Change]) -> tuple[_Kinds, _Rows]:
-    """Changes, those that follow each other of one kind and table together: which, and the rows or keys of each."""
+    """Pack changes; consecutive changes of one kind and table go together: kind, table, and the rows or keys of each."""
     kinds: _Kinds = []
     rows: _Rows = []
     for (kind, table), together in groupby(changes, key=lambda change: (type(change), change.table)):
@@ -139,7 +139,7 @@ def _together(kinds: _Kinds, rows: _Rows) -> list[Change]:
 
 
 def _packed(rows: list[_Rows]) -> bytes | list[_Rows]:
-    """Rows packed three times as fast as pickle does; as they are where a value is none that a column may have."""
+    """Rows packed three times as fast as pickle does; as they are if a value is none that a column may have."""
     try:
         return _packer.encode(rows)
     except (TypeError, ValueError, OverflowError, msgspec.EncodeError):

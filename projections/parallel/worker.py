@@ -1,4 +1,4 @@
-"""A process that derives: takes parts of batches from the process that started it, and gives back what they lead to.
+"""A process that derives: takes parts of batches from the process that started it, and returns their changes.
 
 `python -m projections.parallel.worker`, with a socket as its standard input. It ends with the other side of that.
 """
@@ -12,7 +12,7 @@ from multiprocessing.connection import Connection
 
 
 def main() -> None:
-    """Answer until nobody asks any more."""
+    """Answer until the other side closes the socket."""
     with Connection(os.dup(sys.stdin.fileno())) as asked:
         try:
             path, place = pickle.loads(asked.recv_bytes())  # noqa: S301 - from the process that started this one

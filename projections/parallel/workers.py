@@ -1,4 +1,4 @@
-"""The processes that derive, as the one sees them that has started them: asked, begun anew when they die, ended with it."""
+"""The processes that derive, from the side of the process that started them: requests, restarts after a death, their end."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from eventlog.embedded.die_with_parent import attached
 from projections.errors import WorkerLost
 from projections.model import ReadModel
 from projections.models import at, place_of
-from projections.parallel.parts import Given, Request, derived_from, request_of
+from projections.parallel.parts import PartInputs, Request, derived_from, request_of
 from projections.projector.derive import ChangeSet
 
 log = structlog.get_logger(__name__)
@@ -31,15 +31,15 @@ _TRIES = 3
 
 
 class Workers:
-    """So many processes that derive for one read model: `async with Workers(model, 2) as workers`. They begin when first asked.
+    """Processes that derive for one read model: `async with Workers(model, 2) as workers`. They start with the first request.
 
-    `place` is where the model stands (`package.module:NAME`), for one that is not among `projections.models`. Raises
-    ValueError where the model is another one than that at its place.
+    `place` is the place of the model (`package.module:NAME`), if `projections.models` has not loaded it. Raises ModelUnknown
+    without one, and ValueError if another model is at that place.
     """
 
     def __init__(self, model: ReadModel, count: int, *, place: str | None = None) -> None:
-        place = place or place_of(model.name)
-        if at(place) is not model:
+        place = place or (place_of(model) if count else "")
+        if place and at(place) is not model:
             raise ValueError(f"{place} is not the read model {model.name!r} that is to be derived")
         self._workers = [_Worker(place) for _ in range(count)]
 
@@ -58,10 +58,10 @@ class Workers:
         """The ids of the processes that have begun."""
         return [worker.pid for worker in self._workers if worker.pid is not None]
 
-    async def derive(self, number: int, commits: Sequence[Commit], given: Given, now: datetime) -> ChangeSet:
+    async def derive(self, number: int, commits: Sequence[Commit], given: PartInputs, now: datetime) -> ChangeSet:
         """Have a part derived by one of them.
 
-        A process that dies meanwhile is begun anew, and the part given to it again. Raises WorkerLost when that is of no use.
+        A process that dies is replaced, and the new one gets the part. Raises WorkerLost if that does not help.
         """
         request = await asyncio.to_thread(request_of, commits, given, now)
         try:
@@ -75,7 +75,7 @@ class Workers:
 
 
 class _Died(Exception):
-    """A process ended instead of answering; the text says how."""
+    """A process ended instead of answering; the text has its exit."""
 
 
 class _Worker:
@@ -91,7 +91,7 @@ class _Worker:
         return None if self._running is None else self._running.process.pid
 
     async def ask(self, request: Request) -> bytes:
-        """What it answers. Raises _Died."""
+        """Return its answer. Raises _Died."""
         tries = 0
         while True:
             if self._running is None:
@@ -109,7 +109,7 @@ class _Worker:
                     raise _Died(how) from error
 
     async def close(self) -> None:
-        """End it; what it was asked is not answered."""
+        """End it; an open request gets no answer."""
         if self._running is not None:
             await asyncio.to_thread(self._running.end)
             self._running = None
@@ -123,14 +123,14 @@ class _Running:
         ours, theirs = socket.socketpair()
         with theirs:
             command = attached([sys.executable, "-P", "-m", "projections.parallel.worker"], end=signal.SIGKILL)
-            self.process = subprocess.Popen(  # in a group of its own: Ctrl-C is for the one that has started it
+            self.process = subprocess.Popen(  # in a separate group: Ctrl-C is for the process that has started it
                 command, stdin=theirs.fileno(), stdout=subprocess.DEVNULL, process_group=0
             )
         self._asked = Connection(ours.detach())
         self._hello: bytes | None = pickle.dumps((sys.path, place))
 
     def ask(self, request: Request) -> bytes:
-        """What it answers; waits for it. Raises OSError, EOFError where it dies."""
+        """Wait for its answer and return it. Raises OSError, EOFError if it dies."""
         if self._hello is not None:
             self._asked.send_bytes(self._hello)
             self._hello = None
@@ -139,7 +139,7 @@ class _Running:
         return self._asked.recv_bytes()
 
     def end(self) -> str:
-        """Have it ended, at once: it has nothing to lose, and whoever waits for its answer gets an error. Gives how it ended."""
+        """End it at once: it holds no data, and waiting callers get an error. Return how it ended."""
         self.process.kill()
         code = self.process.wait()
         return f"ended by {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"

@@ -1,4 +1,4 @@
-"""What has been read and not yet applied, gathered while a batch is written: the slower the writing, the larger the batches."""
+"""Commits that have been read and not yet applied. They gather during the writes: slower writes get larger batches."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ MANY = 500
 """Commits a second that are many."""
 _WINDOW = 0.1
 MOST_BYTES = 4 * 1024**2
-"""Bytes of commits that are gathered, and of those that are given at once: memory is bounded however large they are, since what
-is made of them (their events, the rows) takes several times as much."""
+"""Bytes of commits that are gathered, and of the commits that are given at once. This bounds memory for commits of any size,
+since their events and rows take several times the size.
+"""
 REPLAY_BYTES = 16 * 1024**2
 """The same in a replay, of which it ends the batches: the larger those are, the fewer rows are written more than once. With a
 quarter of it a replay takes a quarter longer."""
@@ -50,7 +51,7 @@ class Backlog:
         self._filled.set()
 
     def end(self, error: Exception | None = None) -> None:
-        """No more will come, because of an error or because all has been read; what is there can still be taken."""
+        """End the input, because of an error or because all has been read. Gathered commits can still be taken."""
         if not self._ended:
             self._ended, self._end = True, error
             self._filled.set()
@@ -75,7 +76,7 @@ class Backlog:
         return commits
 
     def _busy(self) -> bool:
-        """Whether many commits came in the last window; what comes in large lists is gathered enough."""
+        """Return whether many commits came in the last window. Commits in large lists are gathered enough."""
         passed = time.monotonic() - self._since
         if passed >= _WINDOW:
             self._many = self._counted > MANY * passed
@@ -88,7 +89,7 @@ def _size(commits: Sequence[Commit]) -> int:
 
 
 def _within(commits: Sequence[Commit], most: int) -> int:
-    """How many of the first commits have no more than so many bytes together: one at least."""
+    """Return how many of the first commits have at most `most` bytes together, but at least one."""
     total = 0
     for number, commit in enumerate(commits):
         total += len(commit.data)

@@ -1,15 +1,16 @@
-"""What a batch comes to, whichever database writes it: whether it may be written, and the last change of each row."""
+"""The content of a batch for any database: whether it may be written, and the last change of each row."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from projections.errors import StoreDamaged
 from projections.model import Change, Put, Table
-from projections.store import Checkpoint, CheckpointOutcome, Step
+from projections.store import Checkpoint, CheckpointOutcome, Mark, Step
 
 Rows = dict[Any, tuple[Any, ...] | None]
-"""By key: the row, or None where it goes."""
+"""By key: the row, or None if it is deleted."""
 
 
 def judge(steps: Iterable[Step], stored: Mapping[str, Checkpoint]) -> CheckpointOutcome:
@@ -20,6 +21,34 @@ def judge(steps: Iterable[Step], stored: Mapping[str, Checkpoint]) -> Checkpoint
     if all(checkpoint == step.after for step, checkpoint in found):
         return CheckpointOutcome.ALREADY
     return CheckpointOutcome.MISMATCH
+
+
+def proven(projection: str) -> str:
+    """The stream of the mark that a projection has if the digests of its checkpoint are kept."""
+    return f"proofs of {projection}"
+
+
+def with_proven(steps: Iterable[Step], marks: Sequence[Mark]) -> Sequence[Mark]:
+    """The marks of a batch, and a mark for each projection whose digests are kept from now on.
+
+    It is in another table than the digests: a table of digests that was emptied differs from one of an older program. With other
+    marks it is written again, for databases that do not have it.
+    """
+    found = [
+        Mark(proven(step.after.projection), 0, "", "")
+        for step in steps
+        if step.after.record is not None and (marks or step.before is None or step.before.record is None)
+    ]
+    return [*marks, *found]
+
+
+def lost_proof(checkpoint: Checkpoint) -> StoreDamaged:
+    """The error for a checkpoint whose digests are gone."""
+    return StoreDamaged(
+        f"the digests of projection {checkpoint.projection!r} at sequence {checkpoint.sequence} are missing from the table "
+        "projection_proofs: the database is damaged. Keep it, set it aside, and begin with an empty one, which is filled from "
+        "the log"
+    )
 
 
 def last_changes(step: Step) -> Sequence[tuple[Table, Rows]]:

@@ -1,11 +1,87 @@
-"""Nothing is skipped: whether commits, and a checkpoint and a log, follow each other without a hole."""
+"""No commit is skipped or exchanged: commits, and a checkpoint and a log, follow each other by number and by digest."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
-from eventlog import Commit, Head, IncarnationChanged, LogTruncated, SequenceGap
-from projections.store import Checkpoint
+import attrs
+
+from eventlog import Commit, Head, IncarnationChanged, LogDiverged, LogTruncated, SequenceGap
+from eventlog.support.chain import beginning, rolled
+from projections.errors import StoreDamaged
+from projections.store import Checkpoint, Mark
+
+MARK_EVERY = 1024
+"""Commits between two marks."""
+
+
+@attrs.frozen(kw_only=True)
+class Tip:
+    """The last commit that has been read of a stream: its sequence, the running digest there, and its digest.
+
+    `digest` is None if the beginning was read by a program that kept none, `record` also at sequence 0. `marks` are the marks
+    that were passed on the way here.
+    """
+
+    stream: str
+    sequence: int
+    digest: bytes | None
+    record: str | None = None
+    marks: Sequence[Mark] = ()
+
+    @classmethod
+    def at(cls, stream: str, sequence: int, checkpoints: Iterable[Checkpoint]) -> Tip:
+        """The end at a sequence, by the checkpoints there. Raises StoreDamaged if they contradict each other."""
+        if sequence == 0:
+            return cls(stream=stream, sequence=0, digest=beginning(stream))
+        here = [checkpoint for checkpoint in checkpoints if checkpoint.sequence == sequence]
+        digest = only(sequence, (checkpoint.digest for checkpoint in here))
+        record = only(sequence, (checkpoint.record for checkpoint in here))
+        try:
+            return cls(stream=stream, sequence=sequence, digest=None if digest is None else bytes.fromhex(digest), record=record)
+        except ValueError as error:
+            raise StoreDamaged(f"the checkpoints at sequence {sequence} have no digest that can be read: {digest!r}") from error
+
+    def after(self, commits: Sequence[Commit], made: Sequence[bytes]) -> Tip:
+        """Return the tip after some more commits, which follow this one. Pure: runs in any thread.
+
+        `made` are their fingerprints.
+        """
+        last, digest, marks = commits[-1], self.digest, []
+        if digest is not None:
+            begin, border = 0, MARK_EVERY - self.sequence % MARK_EVERY
+            while border <= len(commits):
+                digest = rolled(digest, commits[begin:border], made[begin:border])
+                mark = commits[border - 1]
+                marks.append(Mark(self.stream, mark.sequence, digest.hex(), mark.digest))
+                begin, border = border, border + MARK_EVERY
+            digest = rolled(digest, commits[begin:], made[begin:])
+        return Tip(stream=self.stream, sequence=last.sequence, digest=digest, record=last.digest, marks=marks)
+
+
+def only(sequence: int, digests: Iterable[str | None]) -> str | None:
+    """The digest that all checkpoints at a sequence have; None if it is not known. Raises StoreDamaged if there are several."""
+    found = {digest for digest in digests if digest is not None}
+    if len(found) > 1:
+        raise StoreDamaged(f"the checkpoints at sequence {sequence} have different digests: the tables are damaged")
+    return found.pop() if found else None
+
+
+def check_known(commits: Sequence[Commit], tip: Tip, checkpoints: Iterable[Checkpoint], known: Mapping[int, Mark]) -> None:
+    """Check that commits that some projection has already applied are unchanged. Raises LogDiverged.
+
+    `tip` is the end after them, `known` are the marks there are, by sequence.
+    """
+    first = commits[0].sequence
+    for mark in tip.marks:
+        if known.get(mark.sequence, mark) != mark:
+            raise LogDiverged(mark.sequence, max(1, mark.sequence - MARK_EVERY + 1))
+    for checkpoint in checkpoints:
+        if first <= checkpoint.sequence <= tip.sequence:
+            if checkpoint.record not in {None, commits[checkpoint.sequence - first].digest}:
+                raise LogDiverged(checkpoint.sequence)
+            if checkpoint.sequence == tip.sequence and tip.digest and checkpoint.digest not in {None, tip.digest.hex()}:
+                raise LogDiverged(checkpoint.sequence, max(1, checkpoint.sequence - checkpoint.sequence % MARK_EVERY + 1))
 
 
 def check_contiguous(commits: Sequence[Commit], after: int) -> None:
@@ -16,7 +92,7 @@ def check_contiguous(commits: Sequence[Commit], after: int) -> None:
 
 
 def check_against(head: Head, projection: str, checkpoint: Checkpoint | None) -> None:
-    """See that a projection can go on in a log. Raises IncarnationChanged, LogTruncated."""
+    """Check that a projection can continue in a log. Raises IncarnationChanged, LogTruncated."""
     reached = 0
     if checkpoint is not None:
         reached = checkpoint.sequence

@@ -1,17 +1,26 @@
-"""From commits to what is to be written: pure, so that it runs in any thread."""
+"""From commits to rows: pure, so that it runs in any thread."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import chain, repeat
+from types import MappingProxyType
 
 import attrs
 
 from eventlog import Commit, EventLogError
+from eventlog.support.chain import TOMBSTONE
+from projections.errors import ProjectionError, Stray
 from projections.model import Change, Handler, Projection
+from projections.projector.continuity import Tip
 from projections.projector.parking import Parking
-from projections.store import KEYS, NOTHING_PARKED, Checkpoint, KeyRecord, Parked, Place, Step
+from projections.store import KEYS, NOTHING_PARKED, Checkpoint, KeyRecord, Mark, Parked, Place, Step
+
+Broken = Mapping[int, ProjectionError]
+"""By sequence: why a commit must not be applied although it can be read."""
+
+NONE_BROKEN: Broken = MappingProxyType({})
 
 TRIES = 2
 """How often a commit is tried once more, right away, before its aggregate is parked."""
@@ -19,18 +28,19 @@ TRIES = 2
 
 @attrs.frozen
 class Batch:
-    """What commits lead to: a step for each projection that has not applied them yet, their idempotency keys, what is parked."""
+    """The result of commits: a step for each projection that has not applied them yet, idempotency keys, parked aggregates."""
 
     steps: Sequence[Step]
     keys: Sequence[KeyRecord]
     parked: Mapping[Place, Parked | None] = NOTHING_PARKED
+    marks: Sequence[Mark] = ()
 
 
 @attrs.frozen
 class Changes:
     """The changes of commits in one projection, in order, and how many commits are applied by them.
 
-    `runs`: sequence of each commit that was handled, and how many changes there are up to the end of its own.
+    `runs`: sequence of each commit that was handled, and the number of changes up to its last one.
     """
 
     changes: Sequence[Change]
@@ -40,9 +50,9 @@ class Changes:
 
 @attrs.frozen
 class ChangeSet:
-    """What commits lead to by themselves: the changes by projection, without one that has applied them all, keys, what is parked.
+    """The result of commits by themselves: changes by projection, without one that has applied them all, keys, parked aggregates.
 
-    Only the rows are looked at, never the aggregates of others: what is derived of some aggregates is the same without the rest.
+    Only the rows are looked at, never other aggregates. So the result of some aggregates is the same without the rest.
     """
 
     changes: Mapping[str, Changes]
@@ -56,10 +66,15 @@ def apply(
     incarnation: str,
     commits: Sequence[Commit],
     parking: Parking,
+    tip: Tip,
+    broken: Broken = NONE_BROKEN,
 ) -> Batch:
-    """Apply commits, each projection those above its checkpoint; what cannot be applied is parked."""
-    derived = derive(projections, reached_of(checkpoints), commits, parking)
-    return batch_of(projections, checkpoints, incarnation, commits[-1].sequence, derived)
+    """Apply commits, each projection the ones above its checkpoint. The aggregates of commits that cannot be applied are parked.
+
+    `tip` is the end of the log after them.
+    """
+    derived = derive(projections, reached_of(checkpoints), commits, parking, broken)
+    return batch_of(projections, checkpoints, incarnation, tip, derived)
 
 
 def reached_of(checkpoints: Mapping[str, Checkpoint]) -> Mapping[str, int]:
@@ -68,10 +83,20 @@ def reached_of(checkpoints: Mapping[str, Checkpoint]) -> Mapping[str, int]:
 
 
 def derive(
-    projections: Sequence[Projection], reached: Mapping[str, int], commits: Sequence[Commit], parking: Parking
+    projections: Sequence[Projection],
+    reached: Mapping[str, int],
+    commits: Sequence[Commit],
+    parking: Parking,
+    broken: Broken = NONE_BROKEN,
 ) -> ChangeSet:
-    """What commits lead to, in each projection those above the sequence that it has reached; what cannot be applied is parked."""
-    keys = _keys([commit for commit in commits if commit.may_have_keys], parking)
+    """Return the result of commits, in each projection above the sequence that it has reached.
+
+    The aggregates of commits that cannot be applied are parked, and the aggregates of `broken` commits. The keys of
+    `broken` commits count, since their writer has acknowledged them.
+    """
+    strays = {commit.sequence: Stray(commit.sequence) for commit in commits if not commit.is_guarded}
+    lost = {commit.sequence for commit in commits if commit.data.startswith(TOMBSTONE)}
+    keys = _keys([commit for commit in commits if commit.may_have_keys and commit.sequence not in strays], parking)
     by_category: defaultdict[str, list[Commit]] = defaultdict(list)
     for commit in commits:
         by_category[commit.category].append(commit)
@@ -80,14 +105,15 @@ def derive(
     for projection in projections:
         applied = reached.get(projection.name, 0)
         if end > applied:
-            changes[projection.name] = _changes(projection, applied if begin <= applied else 0, by_category, parking)
+            after = applied if begin <= applied else 0
+            changes[projection.name] = _changes(projection, after, by_category, {**broken, **strays}, lost, parking)
     return ChangeSet(changes, keys, parking.changed)
 
 
 def batch_of(
-    projections: Sequence[Projection], checkpoints: Mapping[str, Checkpoint], incarnation: str, end: int, derived: ChangeSet
+    projections: Sequence[Projection], checkpoints: Mapping[str, Checkpoint], incarnation: str, tip: Tip, derived: ChangeSet
 ) -> Batch:
-    """What is derived of commits up to sequence `end`, as steps from the checkpoints there are."""
+    """Return the changes of commits up to `tip` as steps from the present checkpoints."""
     steps = []
     for projection in projections:
         before, found = checkpoints.get(projection.name), derived.changes.get(projection.name)
@@ -96,19 +122,27 @@ def batch_of(
                 projection=projection.name,
                 version=projection.version,
                 incarnation=incarnation,
-                sequence=end,
+                sequence=tip.sequence,
                 applied=found.applied + (0 if before is None else before.applied),
+                record=tip.record,
+                digest=None if tip.digest is None else tip.digest.hex(),
             )
             steps.append(Step(projection=projection, before=before, after=after, changes=found.changes))
-    return Batch(steps, derived.keys, derived.parked)
+    return Batch(steps, derived.keys, derived.parked, tip.marks)
 
 
-def changes_of(projection: Projection, commits: Sequence[Commit]) -> tuple[Sequence[Change], int, Exception | None]:
+def changes_of(
+    projection: Projection, commits: Sequence[Commit], broken: Broken
+) -> tuple[Sequence[Change], int, Exception | None]:
     """The changes of one aggregate's commits in order, how many of them can be applied, and why the next one cannot."""
     changes: list[Change] = []
     handler = projection.handlers[commits[0].category]
     for applied, commit in enumerate(commits):
-        if error := _handle(handler, commit, changes):
+        if not commit.is_guarded:
+            return changes, applied, Stray(commit.sequence)
+        if commit.sequence in broken:
+            return changes, applied, broken[commit.sequence]
+        if commit.lost is None and (error := _handle(handler, commit, changes)):
             return changes, applied, error
     return changes, len(commits), None
 
@@ -142,22 +176,30 @@ def _keys_or_parked(commit: Commit, parking: Parking) -> Sequence[KeyRecord]:
         return ()
 
 
-def _changes(projection: Projection, reached: int, by_category: Mapping[str, Sequence[Commit]], parking: Parking) -> Changes:
-    """The changes of the commits above sequence `reached`.
+def _changes(
+    projection: Projection,
+    reached: int,
+    by_category: Mapping[str, Sequence[Commit]],
+    refused: Broken,
+    lost: Collection[int],
+    parking: Parking,
+) -> Changes:
+    """The changes of the commits above sequence `reached`; tombstones, `lost`, make no changes.
 
     Where the last commit of an aggregate would say all (`latest`) and cannot be applied, those before it count: then all of that
     aggregate are handled one by one.
     """
     name, one_by_one = projection.name, set[str]()
+    wanted = {
+        category: _wanted(name, by_category.get(category, ()), reached, refused, parking) for category in projection.handlers
+    }
     while True:
         applied, work = 0, []
         for category, handler in projection.handlers.items():
-            commits: Collection[Commit] = by_category.get(category, ())
-            if reached:
-                commits = [commit for commit in commits if commit.sequence > reached]
-            if parking.holds(name):
-                commits = [commit for commit in commits if not parking.take(name, commit)]
+            commits = wanted[category]
             applied += len(commits)
+            if lost:
+                commits = [commit for commit in commits if commit.sequence not in lost]
             if category in projection.latest:
                 commits = _last(commits, one_by_one)
             work.append(zip(commits, repeat(handler)))
@@ -169,6 +211,26 @@ def _changes(projection: Projection, reached: int, by_category: Mapping[str, Seq
         if not again:
             return Changes(changes, runs, applied - _park_all(name, poisoned, parking))
         one_by_one |= again
+
+
+def _wanted(name: str, commits: Collection[Commit], reached: int, refused: Broken, parking: Parking) -> Collection[Commit]:
+    """Return the commits above a sequence whose aggregate is not parked, in order. A refused commit parks it."""
+    if reached:
+        commits = [commit for commit in commits if commit.sequence > reached]
+    if refused:
+        return [commit for commit in commits if not _set_aside(name, commit, refused, parking)]
+    if parking.holds(name):
+        return [commit for commit in commits if not parking.take(name, commit)]
+    return commits
+
+
+def _set_aside(name: str, commit: Commit, refused: Broken, parking: Parking) -> bool:
+    if parking.take(name, commit):
+        return True
+    if commit.sequence in refused:
+        parking.park(name, commit, refused[commit.sequence])
+        return True
+    return False
 
 
 def _last(commits: Collection[Commit], one_by_one: Collection[str]) -> Collection[Commit]:
@@ -207,7 +269,7 @@ def _handle_all(handled: Iterable[tuple[Commit, Handler]]) -> tuple[list[Change]
 
 
 def _handle(handler: Handler, commit: Commit, changes: list[Change]) -> Exception | None:
-    """Add the changes of a commit, in the end those of none: then why not."""
+    """Add the changes of a commit. If all tries fail, add none and return the error."""
     found: Exception | None = None
     for _ in range(TRIES):
         before = len(changes)

@@ -1,7 +1,7 @@
-"""Standing by while another process brings a shared database up to date: what that writes is shown here as if this one had.
+"""Standing by while another process updates a shared database: this process shows its changes as its own.
 
-The process that leads tells the others when it has moved the checkpoints (`projections.store.Turns`); the commits themselves are
-read from the log here too. So readers are woken, event streams go on, and nothing is asked over and over.
+The leader notifies the others when it has moved the checkpoints (`projections.store.Turns`). The others also read the commits
+from the log. So readers are woken and event streams continue without polling.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from projections.store import LeaderElection
 
 
 class Leadership:
-    """Whether this process leads, for those who work only then."""
+    """The state of leadership, for work that only the leader does."""
 
     def __init__(self) -> None:
         self._gained = asyncio.Event()
@@ -50,7 +50,7 @@ async def stand_by(
     reached: Callable[[], None],
     show: Callable[[Sequence[Commit]], None],
 ) -> None:
-    """Return when this process leads. Raises StoreUnavailable, and what reading the log raises.
+    """Return when this process leads. Raises StoreUnavailable, and the errors of reading the log.
 
     `reached` is called when the tables can be read up to `advancing.lowest`; `show` is given the commits from `backlog` up to
     there, in order, as soon as they are known here too.

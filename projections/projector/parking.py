@@ -1,7 +1,7 @@
-"""Aggregates that are set aside because a commit of theirs cannot be applied: what waits, and for what.
+"""Aggregates that are parked because one of their commits cannot be applied, with the waiting commits and the reason.
 
-A projection whose rows of one key come from one aggregate alone ends, when all of it has been taken up again in order, where it
-would be had there been nothing wrong. For any other a rebuild does that.
+If the rows of each key come from one aggregate, unparking all of it in order gives the same rows as without the error. For any
+other projection a rebuild does.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ _MOST_TEXT = 8_000
 
 
 class Parking:
-    """What is parked, as it is stored and, over that, as a batch that is being made changes it.
+    """The parked aggregates as they are stored, and the changes of the batch that is being made.
 
-    `now` is the time that is noted for what is parked anew.
+    `now` is the time of newly parked aggregates.
     """
 
     def __init__(self, stored: Mapping[Place, Parked], now: datetime) -> None:
@@ -30,7 +30,7 @@ class Parking:
         self._now = now
         self._projections = {projection for projection, _ in stored}
         self.changed: dict[Place, Parked] = {}
-        """What is parked anew, or waits for more now."""
+        """Aggregates that are newly parked, or have more waiting commits."""
 
     def holds(self, projection: str) -> bool:
         """Whether a projection has anything parked."""
@@ -47,7 +47,7 @@ class Parking:
         return True
 
     def park(self, projection: str, commit: Commit, error: Exception) -> None:
-        """Park the aggregate of a commit that cannot be applied; where it is already, the commit waits with the others."""
+        """Park the aggregate of a commit that cannot be applied. If it is parked already, the commit waits with the others."""
         if not self.take(projection, commit):
             self._projections.add(projection)
             self.changed[projection, commit.subject] = parked(projection, commit, error, self._now)
@@ -69,12 +69,12 @@ def parked(projection: str, commit: Commit, error: Exception, at: datetime) -> P
 
 
 def reason_of(error: Exception) -> str:
-    """An error in a line: what users are told of it."""
+    """Return an error in one line, for users."""
     return str(error) if getattr(error, "status", None) is not None else repr(error)
 
 
 def by_place(all_parked: Iterable[Parked]) -> dict[Place, Parked]:
-    """What is parked, by projection and subject."""
+    """Return the parked aggregates by projection and subject."""
     return {one.place: one for one in all_parked}
 
 

@@ -12,13 +12,14 @@ from typing import Any
 
 import structlog
 
-from eventlog import Commit, EventLog, EventLogError, Head, LogDamaged, Unavailable
+from eventlog import Commit, EventLog, EventLogError, Head, LogDamaged, LogDiverged, Unavailable
 from projections.errors import CheckpointMoved, NotLeading, ProjectionError, ProjectorStopped, StoreUnavailable
 from projections.migrations import Migrations
 from projections.model import ReadModel
 from projections.parallel import Workers, derived_ahead
 from projections.projector.backlog import MOST_BYTES, REPLAY_BYTES, Backlog
 from projections.projector.continuity import check_against, check_contiguous
+from projections.projector.divergence import first_difference
 from projections.projector.leadership import Leadership, stand_by
 from projections.projector.status import ProjectorProgress, ProjectorStatus
 from projections.projector.unparking import Unparked, unpark
@@ -33,6 +34,12 @@ OnApplied = Callable[[Sequence[Commit]], None]
 BATCH = 10_000
 """Commits that one transaction takes at most: the more, the more rows of it are written once for several commits."""
 _HEAD_EVERY = 1.0
+KEEP = (
+    "Nothing further is applied, and writes are refused. Keep the database: it may hold the only whole copy. Restore the stream "
+    "from a backup or a replica. If the log was replaced on purpose, set the database aside and begin with an empty one: the "
+    "read model is rebuilt from the log"
+)
+"""The advice to the operator of a log that is not what it was."""
 _TRIES_AHEAD = 6
 """How often the log is asked again, over some three seconds, before a checkpoint that is ahead of it is believed to be."""
 
@@ -41,7 +48,7 @@ class Projector:
     """Applies one log to one read model.
 
     `on_applied` is called after each transaction, in the event loop, with the commits that have become visible, in order;
-    commits that are applied again by a projection that begins anew are not given again. `now` is the clock, for the lag.
+    commits that a restarted projection applies a second time are left out. `now` is the clock, for the lag.
     """
 
     def __init__(
@@ -60,18 +67,26 @@ class Projector:
         self._batch = batch
         self._on_applied = on_applied
         self._progress = ProjectorProgress(now)
-        self._advancing = CheckpointWriter(store, model, self._progress, now)
+        self._advancing = CheckpointWriter(event_log, store, model, self._progress, now)
         self._waiters = PositionWaiters()
         self._shown: int | None = None
         self._shown_before: int | None = None
         self._workers: Workers | None = None
+        self._stopped: ProjectorStopped | None = None
+        self.end_seen = 0
+        """The last sequence of the log, as it was asked about a second ago at most while the log answers."""
         self.lead = Leadership()
-        """Whether it is this process that writes; where it is another one, what that writes is shown here."""
+        """Whether this process writes. If another one does, its changes are shown here."""
 
     @property
     def position(self) -> int:
-        """The sequence up to which every projection is applied: what is read now is true for at least this."""
+        """The sequence up to which every projection is applied: a read now includes at least this sequence."""
         return self._waiters.reached
+
+    def check_running(self) -> None:
+        """Raise the ProjectorStopped that this projector has stopped for; nothing while it runs, waits, or has not begun."""
+        if self._stopped is not None:
+            raise self._stopped
 
     @property
     def parked(self) -> Mapping[Place, Parked]:
@@ -91,12 +106,17 @@ class Projector:
         self._shown_before = sequence
 
     async def load(self) -> None:
-        """Look where the projections stand, to work on them while nothing runs."""
+        """Look where the projections are, before anything is asked of them and `run` has not begun."""
         await self._advancing.load()
+
+    async def load_shown(self) -> None:
+        """Load, for tables that are shown already: `position` is theirs from then on."""
+        await self._advancing.load()
+        self._waiters.advance(self._advancing.lowest)
 
     @asynccontextmanager
     async def held(self) -> AsyncIterator[int]:
-        """Nothing is applied during the block, which is given `farthest`; then it goes on with what the database has by then."""
+        """Apply no commit during the block, which is given `farthest`. Then continue with the checkpoints of the database."""
         async with self._advancing.turn:
             yield self._advancing.highest
             await self._advancing.load()
@@ -120,17 +140,18 @@ class Projector:
     async def run(self, *, until: int | None = None, workers: Workers | None = None) -> None:
         """Follow the log for ever, or up to sequence `until`.
 
-        What the log has at the beginning is derived by `workers`, aggregate by aggregate, and written here as ever.
+        The commits that the log has at the beginning are derived by `workers`, aggregate by aggregate, and written here.
 
-        While the log or the database is away it stays on its checkpoint, tries again and goes on by itself. A commit that cannot
-        be applied is tried again, then its aggregate is parked, and the others go on. Of several processes on one database that
-        can be shared one applies, the others show what it has applied, and one of them goes on where it ends. Raises
-        ProjectorStopped where going on would skip or repeat something: a hole, a changed, truncated or exchanged stream, another
-        projector on the same checkpoints, a damaged database.
+        While the log or the database is away it stays on its checkpoint, retries, and continues by itself. A commit that cannot
+        be applied is retried. Then its aggregate is parked, and the others continue. Of several processes on one shared database
+        one applies, the others show the applied commits, and one of them takes over when it ends. Raises ProjectorStopped if it
+        would otherwise skip or repeat a commit: a hole, a changed, truncated or exchanged stream, another projector on the same
+        checkpoints, a damaged database.
         """
         reason = ProjectorStopped("the projector has ended")
         failure: ProjectorStopped | None = None
         self._workers = workers
+        self._stopped = None
         self._progress.start()
         self._waiters.begin()
         try:
@@ -139,9 +160,10 @@ class Projector:
             reason = failure = error
             raise
         except Exception as error:
-            reason = failure = ProjectorStopped(self._reason(error))
+            reason = failure = ProjectorStopped(await self._reason(error))
             raise failure from error
         finally:
+            self._stopped = failure
             if failure is not None:
                 log.error("projector stopped", read_model=self._model.name, position=self.position, reason=str(failure))
             self._progress.stop(failure)
@@ -149,13 +171,13 @@ class Projector:
             if failure is not None and self._store.turns is not None:
                 await self._store.turns.release()
 
-    def _reason(self, error: Exception) -> str:
-        if isinstance(error, LogDamaged):
-            return (
-                f"stream {self._model.stream}: {error}. Restore the stream; or, if it was replaced on purpose, remove the "
-                "database: the read model is made again from the log"
-            )
-        return str(error) if isinstance(error, ProjectionError) else f"{type(error).__name__}: {error}"
+    async def _reason(self, error: Exception) -> str:
+        if not isinstance(error, LogDamaged):
+            return str(error) if isinstance(error, ProjectionError) else f"{type(error).__name__}: {error}"
+        where = ""
+        if isinstance(error, LogDiverged) and error.begin is None:
+            where = await first_difference(self._log, self._store, self._model.stream, error)
+        return f"stream {self._model.stream}: {error}{where and f'; {where}'}. {KEEP}"
 
     # Leading, or standing by
 
@@ -217,6 +239,7 @@ class Projector:
     async def _follow(self, until: int | None) -> None:
         head = await self._begin()
         position = self._advancing.lowest
+        await self._advancing.begin(position)
         self._progress.begin(position, head.last)
         self._waiters.advance(position)
         await self._show_missed()
@@ -249,7 +272,7 @@ class Projector:
         changed = [p for p in self._model.projections if p.name in checkpoints and checkpoints[p.name].version != p.version]
         if changed:
             await self._advancing.patiently("the database", lambda: self._store.forget(changed))
-            log.warning("projections have a new version and begin anew", projections=[p.name for p in changed])
+            log.warning("projections have a new version and start at the beginning", projections=[p.name for p in changed])
         await self._advancing.load()
         head = await self._advancing.patiently("the log", self._log.head)
         for pause in islice(pauses(), _TRIES_AHEAD):  # a leader that was elected just now may not know its own end yet
@@ -262,19 +285,19 @@ class Projector:
             check_against(head, projection.name, self._advancing.checkpoints.get(projection.name))
         return head
 
-    # Reading and measuring, beside the writing
+    # Reading and measuring, during the writes
 
     async def _read(self, backlog: Backlog, after: int, until: int | None) -> None:
-        waits = pauses()
+        waits, proof = pauses(), self._advancing.record_at(after)
         while True:
             try:
                 async for commits in self._log.follow(
-                    after=after, until=until, batch=self._batch, incarnation=self._advancing.incarnation
+                    after=after, until=until, batch=self._batch, incarnation=self._advancing.incarnation, proof=proof
                 ):
                     self._progress.trouble("reading the log", None)
                     waits = pauses()
                     check_contiguous(commits, after)
-                    after = commits[-1].sequence
+                    after, proof = commits[-1].sequence, commits[-1].digest
                     await backlog.put(commits)
                 backlog.end()
             except Unavailable as error:
@@ -300,6 +323,7 @@ class Projector:
             else:
                 self._progress.trouble("the log", None)
                 self._progress.seen(head.last)
+                self.end_seen = head.last
 
     # Showing
 
@@ -314,7 +338,7 @@ class Projector:
         self._shown = highest
 
     def _shown_so_far(self) -> int:
-        """The sequence up to which nothing has to be shown any more; at the beginning the end of what is history."""
+        """Return the sequence up to which all commits have been shown, at the beginning the end of the history."""
         if self._shown is None:
             highest = self._advancing.highest
             self._shown = highest if self._shown_before is None else min(highest, self._shown_before)
@@ -337,7 +361,7 @@ class Projector:
 
 
 def _time_of(commits: Sequence[Commit]) -> datetime | None:
-    """When the first of some commits was decided, of those that can be read."""
+    """Return the time of decision of the first readable commit."""
     for commit in commits:
         with suppress(EventLogError):
             return commit.at
@@ -346,7 +370,7 @@ def _time_of(commits: Sequence[Commit]) -> datetime | None:
 
 @asynccontextmanager
 async def _beside(work: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
-    """Run something beside the body, ended with it."""
+    """Run a coroutine during the body, and cancel it at its end."""
     task = asyncio.create_task(work)
     try:
         yield

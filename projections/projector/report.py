@@ -1,4 +1,4 @@
-"""How a read model stands: each projection against the log, what is parked, which copies there are. For people and programs."""
+"""The state of a read model: each projection against the log, parked aggregates, and copies. For people and programs."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from projections.store import Checkpoint, Parked, Reader, SchemaVersion
 class ProjectionStanding:
     """A projection against the log.
 
-    `position` is the sequence it is at, `head` where the log ends; it lags in commits and in seconds; `applied` commits were
-    applied since its tables were empty; `parked` aggregates wait, with `waiting` commits. `problem`: why it cannot go on, None
-    where it can.
+    `position` is its sequence, `head` the end of the log. The lag is in commits and in seconds. `applied` commits were applied
+    since its tables were empty. `parked` aggregates wait, with `waiting` commits. `problem`: why it cannot continue, None if it
+    can.
     """
 
     projection: str
@@ -38,7 +38,7 @@ class ProjectionStanding:
 
 @attrs.frozen(kw_only=True)
 class CopyReport:
-    """A copy beside the live tables: what it is for, the sequence it is at, whether it can be switched to, and why not."""
+    """A copy next to the live tables: its purpose, its sequence, whether it can be switched to, and the reason if it cannot."""
 
     part: str
     position: int
@@ -48,7 +48,7 @@ class CopyReport:
 
 @attrs.frozen(kw_only=True)
 class ReadModelReport:
-    """A read model as it stands at one moment."""
+    """The state of a read model at one moment."""
 
     read_model: str
     stream: str
@@ -61,7 +61,7 @@ class ReadModelReport:
 
 
 async def standing(reader: Reader, copies: Copies | None, event_log: EventLog, model: ReadModel) -> ReadModelReport:
-    """How a read model stands. Raises Unavailable, StoreUnavailable, StoreDamaged."""
+    """Return the state of a read model. Raises Unavailable, StoreUnavailable, StoreDamaged."""
     checkpoints, parked, schema = await reader.checkpoints(), await reader.parked(), await reader.schema()
     head = await event_log.head()
     return ReadModelReport(
@@ -100,15 +100,15 @@ async def _age(event_log: EventLog, sequence: int) -> float:
     commit = await event_log.at(sequence)
     try:
         return 0.0 if commit is None else max(0.0, (datetime.now(UTC) - commit.at).total_seconds())
-    except EventLogError:  # it cannot be read: then nobody knows
+    except EventLogError:  # if it cannot be read, the age is unknown
         return 0.0
 
 
 def problem_of(projection: Projection, checkpoint: Checkpoint | None, head: Head) -> str | None:
-    """Why a projection cannot go on in this log, None where it can."""
+    """Return why a projection cannot continue in this log, or None if it can."""
     position = 0 if checkpoint is None else checkpoint.sequence
     if checkpoint is not None and checkpoint.incarnation != head.incarnation:
-        return "the stream was created anew"
+        return "the stream was recreated"
     if position > head.last:
         return "ahead of the stream: its end was lost"
     if position + 1 < head.first:

@@ -1,4 +1,4 @@
-"""What a projector says of itself: state, position, lag, rate."""
+"""The status of a projector: state, position, lag, rate."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ _CATCHING_UP_AFTER = 1.0
 
 
 class State(StrEnum):
-    """What a projector is doing."""
+    """The activity of a projector."""
 
     STARTING = "starting"
     CATCHING_UP = "catching up"
     LIVE = "live"
     WAITING = "waiting"
-    """The log or the database is away: it stays where it is, tries again, and goes on by itself."""
+    """The log or the database is away: it stays at its position, retries, and continues by itself."""
     STOPPED = "stopped"
 
 
@@ -64,7 +64,7 @@ class ProjectorProgress:
         self._samples: deque[tuple[float, int]] = deque([(time.monotonic(), 0)])
 
     def start(self) -> None:
-        """The projector begins, or begins again."""
+        """The projector begins or restarts."""
         self._failure = None
         self._troubles.clear()
         self._enter(State.STARTING)
@@ -80,7 +80,7 @@ class ProjectorProgress:
         self._update()
 
     def blind(self) -> None:
-        """The log does not say where it ends."""
+        """The end of the log is not known."""
         self._head = None
         self._update()
 
@@ -111,7 +111,7 @@ class ProjectorProgress:
         self._update()
 
     def stop(self, error: Exception | None) -> None:
-        """The projector has ended, for good where there is an error."""
+        """The projector has ended, for good if there is an error."""
         self._failure = None if error is None else str(error)
         self._enter(State.STOPPED)
 

@@ -1,4 +1,4 @@
-"""Taking up again what was parked: the commits that waited are applied in order, and the aggregate goes on with the others."""
+"""Unparking: the waiting commits are applied in order, and then the aggregate continues with the others."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ _AT_ONCE = 500
 
 @attrs.frozen(kw_only=True)
 class Unparked:
-    """What came of it: the aggregates that are applied whole, and those that stay parked, as they are now."""
+    """Result of an unpark: the aggregates that are completely applied, and the aggregates that stay parked, as they are now."""
 
     freed: Sequence[Parked]
     parked: Sequence[Parked]
 
 
 async def unpark(event_log: EventLog, advancing: CheckpointWriter, projection: str | None, subject: str | None) -> Unparked:
-    """Take up what is parked, of one projection or all, of one aggregate or all, in the order of the log.
+    """Unpark aggregates, of one projection or all, of one aggregate or all, in the order of the log.
 
-    An aggregate whose commits cannot be applied yet stays parked, at the first that cannot be. Raises NotParked where there is
-    no such aggregate, Unavailable, StoreUnavailable.
+    An aggregate whose commits cannot be applied yet stays parked, at the first such commit. Raises NotParked if there is no such
+    aggregate, Unavailable, StoreUnavailable.
     """
     wanted = [one for one in advancing.parked.values() if projection in {None, one.projection} and subject in {None, one.subject}]
     if not wanted and (projection is not None or subject is not None):
         where = " ".join(part for part in (projection, subject) if part is not None)
-        raise NotParked(f"nothing is parked under {where}")
+        raise NotParked(f"no aggregate is parked under {where}")
     freed: list[Parked] = []
     left = sorted(wanted, key=lambda one: one.sequence)
     before = -1
@@ -71,10 +71,11 @@ async def _waiting(event_log: EventLog, one: Parked) -> Sequence[Commit]:
 
 
 async def _take_up_rows(advancing: CheckpointWriter, one: Parked, commits: Sequence[Commit]) -> bool:
-    """Apply the first of the commits that wait; whether to go on."""
+    """Apply the first waiting commits, and return whether to continue."""
     projection = next(p for p in advancing.model.projections if p.name == one.projection)
+    broken = await advancing.broken_of(commits)
     while True:
-        changes, applied, error = changes_of(projection, commits)
+        changes, applied, error = changes_of(projection, commits, broken)
         try:
             await _write(advancing, projection, changes, _left(one, commits, applied, error), applied)
         except RowRefused as refused:
@@ -99,7 +100,7 @@ async def _write(
 
 
 async def _take_up_keys(advancing: CheckpointWriter, one: Parked, commits: Sequence[Commit]) -> bool:
-    """Note the keys of the first of the commits that wait; whether to go on."""
+    """Note the keys of the first waiting commits, and return whether to continue."""
     records: list[KeyRecord] = []
     error: Exception | None = None
     for done, commit in enumerate(commits):
@@ -114,7 +115,7 @@ async def _take_up_keys(advancing: CheckpointWriter, one: Parked, commits: Seque
 
 
 def _left(one: Parked, commits: Sequence[Commit], done: int, error: Exception | None) -> Mapping[Place, Parked | None]:
-    """What stays parked when that many of the commits have been applied, and the next one fails with an error."""
+    """Return the rest that stays parked after `done` of the commits have been applied, and the next one fails with an error."""
     if done and commits[done - 1].sequence >= one.last:
         return {one.place: None}
     waiting = max(1, one.waiting - done)

@@ -11,7 +11,7 @@ from projections.errors import Behind
 
 
 class PositionWaiters:
-    """Those who wait for sequences, and the position that has been reached."""
+    """Waiters for sequences, and the position that has been reached."""
 
     def __init__(self) -> None:
         self.reached = 0
@@ -22,7 +22,10 @@ class PositionWaiters:
         self._given_up = 0
 
     def advance(self, sequence: int) -> None:
-        """Everything up to `sequence` can be read now (less than before, where a projection begins anew): wake who waited."""
+        """Wake the waiters of sequences up to `sequence`, which can be read now.
+
+        It is lower than before if a projection restarts.
+        """
         self.reached = sequence
         while self._waiting and self._waiting[0][0] <= sequence:
             _, _, future = heapq.heappop(self._waiting)
@@ -36,7 +39,7 @@ class PositionWaiters:
         self._failure = None
 
     def fail(self, error: Exception) -> None:
-        """No sequence will be reached any more: everyone who waits, and who comes later, gets `error`."""
+        """No sequence will be reached any more: present and later waiters get `error`."""
         self._failure = error
         for _, _, future in self._waiting:
             if not future.done():
@@ -45,7 +48,7 @@ class PositionWaiters:
         self._given_up = 0
 
     async def wait(self, sequence: int, timeout: float) -> None:  # noqa: ASYNC109 - part of the promise: Behind, in that time
-        """Return when `sequence` is reached. Raises Behind after `timeout` seconds, else what `fail` was given."""
+        """Return when `sequence` is reached. Raises Behind after `timeout` seconds, or the error of `fail`."""
         if self.reached >= sequence:
             return
         if self._failure is not None:
@@ -71,7 +74,7 @@ class PositionWaiters:
             self._give_up()
 
     def _give_up(self) -> None:
-        """One more entry is of no use; drop such where they are most of all: behind a projector that stands still they gather."""
+        """Note a useless entry, and drop these entries once they are the majority: behind a stopped projector they gather."""
         self._given_up += 1
         if self._given_up * 2 > len(self._waiting):
             self._waiting = [entry for entry in self._waiting if not entry[2].done()]

@@ -1,43 +1,55 @@
-"""Moving a read model on: commits are applied and stored, rows, checkpoints and what is parked in one transaction."""
+"""Advancing a read model: commits are applied and stored, with rows, checkpoints and parked aggregates in one transaction."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from datetime import datetime
-from typing import TypeVar
+from typing import ParamSpec, TypeVar
 
 import attrs
 import structlog
 
-from eventlog import Commit, Unavailable
-from projections.errors import CheckpointMoved, RowRefused, StoreUnavailable
+from eventlog import Commit, EventLog, Unavailable
+from eventlog.support.chain import fingerprints
+from projections.errors import ChainBroken, CheckpointMoved, RowRefused, StoreUnavailable
 from projections.model import ReadModel
-from projections.projector.derive import Batch, ChangeSet, apply, batch_of
+from projections.projector.continuity import Tip, check_known
+from projections.projector.derive import Batch, Broken, ChangeSet, apply, batch_of
+from projections.projector.links import AggregateLinks, follows
 from projections.projector.parking import Parking, by_place
 from projections.projector.status import ProjectorProgress
-from projections.store import KEYS, Checkpoint, CheckpointOutcome, Parked, Place, Store
+from projections.store import KEYS, Checkpoint, CheckpointOutcome, Mark, Parked, Place, Store
 
 log = structlog.get_logger(__name__)
 
 T = TypeVar("T")
+P = ParamSpec("P")
 
 INLINE = 32
-"""Up to so many commits are applied in the event loop itself: a thread would take longer to wake."""
+"""Up to this number, commits are applied in the event loop itself: a thread would take longer to wake."""
+_TOGETHER = 64
+"""Commits whose predecessor is read from the log at the same time."""
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 1.0
-"""Seconds between two looks at what is away: so much later than it could a system goes on."""
+"""Seconds between two looks at a missing log or database. The system continues with at most this delay."""
 
 
 class CheckpointWriter:
-    """Where the projections of a read model stand, and what moves them on. One at a time has its `turn`."""
+    """The checkpoints of the projections of a read model, and their changes. One task at a time has the `turn`."""
 
-    def __init__(self, store: Store, model: ReadModel, progress: ProjectorProgress, now: Callable[[], datetime]) -> None:
+    def __init__(
+        self, event_log: EventLog, store: Store, model: ReadModel, progress: ProjectorProgress, now: Callable[[], datetime]
+    ) -> None:
+        self._log = event_log
+        self._links = AggregateLinks()
         self.store = store
         self.model = model
         self.turn = asyncio.Lock()
         self.incarnation = ""
         self.checkpoints: dict[str, Checkpoint] = {}
         self.parked: dict[Place, Parked] = {}
+        self._tip = Tip.at(model.stream, 0, ())
+        self._marks: dict[int, Mark] = {}
         self._progress = progress
         self.now = now
 
@@ -57,7 +69,7 @@ class CheckpointWriter:
         return 0 if found is None else found.sequence
 
     async def load(self) -> None:
-        """Read checkpoints and what is parked."""
+        """Read the checkpoints and the parked aggregates."""
         await self.note(await self.patiently("the database", self.store.checkpoints))
 
     async def note(self, checkpoints: Mapping[str, Checkpoint]) -> None:
@@ -65,34 +77,84 @@ class CheckpointWriter:
         self.checkpoints = {p.name: checkpoints[p.name] for p in self.model.projections if p.name in checkpoints}
         self.parked = by_place(await self.patiently("the database", self.store.parked))
 
+    async def begin(self, sequence: int) -> None:
+        """Commits are given from now on that follow this sequence."""
+        self._tip = Tip.at(self.model.stream, sequence, self.checkpoints.values())
+        self._links.begin()
+        marks = await self.patiently("the database", lambda: self.store.marks(self.model.stream, above=sequence))
+        self._marks = {mark.sequence: mark for mark in marks}
+
+    def record_at(self, sequence: int) -> str | None:
+        """The digest of the commit at a sequence, if a checkpoint is there that has it."""
+        return Tip.at(self.model.stream, sequence, self.checkpoints.values()).record
+
     async def advance(
         self, commits: Sequence[Commit], show: Callable[[Sequence[Commit]], None], derived: ChangeSet | None = None
     ) -> None:
-        """Apply and store commits, and show what is stored. `derived` is what they lead to, where that is known already.
+        """Apply and store commits, and show the stored ones. `derived` is their result, if it is known already.
 
-        Where the database refuses a row of them they go in ever smaller parts, to find whose it is.
+        If the database refuses a row, the commits are halved until the faulty one is found. Raises LogDiverged if commits differ
+        from the ones that some projection has applied before.
         """
+        made = await _aside(commits, fingerprints, commits)
+        broken = await self._broken(self._links, commits, made)
+        await self._advance(commits, made, show, broken, derived=None if broken else derived)
+
+    async def _advance(
+        self,
+        commits: Sequence[Commit],
+        made: Sequence[bytes],
+        show: Callable[[Sequence[Commit]], None],
+        broken: Broken,
+        *,
+        derived: ChangeSet | None,
+    ) -> None:
+        """Apply and store commits; if the database refuses a row, in smaller and smaller parts."""
+        tip = await _aside(commits, self._tip.after, commits, made)
+        check_known(commits, tip, self.checkpoints.values(), self._marks)
         try:
             if derived is None:
-                await self.write(await self._apply(commits))
+                await self.write(await self._apply(commits, tip, broken))
             else:
-                end = commits[-1].sequence
-                await self.write(batch_of(self.model.projections, self.checkpoints, self.incarnation, end, derived))
+                await self.write(batch_of(self.model.projections, self.checkpoints, self.incarnation, tip, derived))
         except RowRefused as error:
             if len(commits) > 1:
                 half = len(commits) // 2
-                await self.advance(commits[:half], show)
-                await self.advance(commits[half:], show)
+                await self._advance(commits[:half], made[:half], show, broken, derived=None)
+                await self._advance(commits[half:], made[half:], show, broken, derived=None)
                 return
-            await self._advance_apart(commits[0], error)
+            await self._advance_apart(commits[0], tip, error, broken)
+        self._tip = attrs.evolve(tip, marks=())
         show(commits)
 
-    async def _advance_apart(self, commit: Commit, refused: RowRefused) -> None:
+    async def broken_of(self, commits: Sequence[Commit]) -> Broken:
+        """The commits of one aggregate that do not follow the commit before."""
+        return await self._broken(AggregateLinks(), commits, fingerprints(commits))
+
+    async def _broken(self, links: AggregateLinks, commits: Sequence[Commit], made: Sequence[bytes]) -> Broken:
+        looked = await _aside(commits, links.look, commits, made)
+        found = looked.broken
+        for begin in range(0, len(looked.unknown), _TOGETHER):
+            some = looked.unknown[begin : begin + _TOGETHER]
+            befores = await asyncio.gather(*map(self._before, some))
+            found |= {
+                commit.sequence: ChainBroken(commit.sequence, commit.guard or 0)
+                for commit, before in zip(some, befores, strict=True)
+                if not follows(commit, before)
+            }
+        return found
+
+    async def _before(self, commit: Commit) -> Commit | None:
+        """The commit at the sequence of a guard; None if there is none, or if it cannot be read."""
+        guard = commit.guard
+        return await self.patiently("the log", lambda: self._log.at(guard)) if guard else None
+
+    async def _advance_apart(self, commit: Commit, tip: Tip, refused: RowRefused, broken: Broken) -> None:
         """Apply and store one commit of which a row is refused, each projection for itself; who cannot parks the aggregate."""
         log.info("a row is refused", read_model=self.model.name, sequence=commit.sequence, reason=str(refused))
-        batch = await self._apply([commit])
+        batch = await self._apply([commit], tip, broken)
         try:
-            await self.write(Batch((), batch.keys, _of(KEYS.name, batch.parked)))
+            await self.write(Batch((), batch.keys, _of(KEYS.name, batch.parked), batch.marks))
         except RowRefused as error:
             await self.write(Batch((), (), self._parked_for(KEYS.name, commit, error)))
         for step in batch.steps:
@@ -109,12 +171,11 @@ class CheckpointWriter:
         parking.park(projection, commit, error)
         return parking.changed
 
-    async def _apply(self, commits: Sequence[Commit]) -> Batch:
+    async def _apply(self, commits: Sequence[Commit], tip: Tip, broken: Broken) -> Batch:
         parking = Parking(self.parked, self.now())
-        arguments = (self.model.projections, self.checkpoints, self.incarnation, commits, parking)
-        if len(commits) <= INLINE:
-            return apply(*arguments)
-        return await asyncio.to_thread(apply, *arguments)
+        return await _aside(
+            commits, apply, self.model.projections, self.checkpoints, self.incarnation, commits, parking, tip, broken
+        )
 
     async def write(self, batch: Batch) -> None:
         """Store a batch. Raises RowRefused, CheckpointMoved."""
@@ -123,7 +184,7 @@ class CheckpointWriter:
         async def store() -> CheckpointOutcome:
             nonlocal tries
             tries += 1
-            return await self.store.advance(batch.steps, batch.keys, batch.parked)
+            return await self.store.advance(batch.steps, batch.keys, batch.parked, batch.marks)
 
         outcome = await self.patiently("the database", store)
         if outcome is CheckpointOutcome.MISMATCH or (outcome is CheckpointOutcome.ALREADY and tries == 1):
@@ -145,20 +206,27 @@ class CheckpointWriter:
         self.parked[place] = one
 
     async def patiently(self, what: str, call: Callable[[], Awaitable[T]]) -> T:
-        """Call until it works: what is away comes back."""
+        """Call until it works, because the log or the database comes back."""
         waits, reason = pauses(), ""
         while True:
             try:
                 result = await call()
             except (StoreUnavailable, Unavailable) as error:
                 self._progress.trouble(what, error)
-                if str(error) != reason:  # what is away for long is one line, not one a second
+                if str(error) != reason:  # a long absence is one line, not one a second
                     reason = str(error)
                     log.warning("projector waits", read_model=self.model.name, position=self.lowest, reason=reason)
                 await asyncio.sleep(next(waits))
             else:
                 self._progress.trouble(what, None)
                 return result
+
+
+async def _aside(commits: Sequence[Commit], function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    """Call a function of commits: in a thread if they are many."""
+    if len(commits) <= INLINE:
+        return function(*args, **kwargs)
+    return await asyncio.to_thread(function, *args, **kwargs)
 
 
 def pauses() -> Iterator[float]:

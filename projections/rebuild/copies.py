@@ -1,7 +1,7 @@
-"""The port of copies: a read model's tables beside the live ones, in the same database, and changing places with them.
+"""The port of copies: a read model's tables next to the live ones, in the same database, which can replace the live ones.
 
-A copy is a store of its own, with checkpoints, keys and migrations of its own: whatever fills a read model fills a copy, and
-whatever looks at one looks at it.
+A copy is a separate store, with its own checkpoints, keys and migrations: every function that fills or reads a read model works
+on a copy.
 """
 
 from __future__ import annotations
@@ -10,12 +10,13 @@ from collections.abc import Collection, Mapping
 from enum import StrEnum
 from typing import Protocol, runtime_checkable
 
+from eventlog.admin.repair.lineage import is_repaired
 from projections.errors import CopyRefused
 from projections.store import Checkpoint, Reader, Store
 
 
 class CopyPart(StrEnum):
-    """What a copy is there for."""
+    """The purpose of a copy."""
 
     NEW = "new"
     """It is being made, or has been, and takes the place of the live tables next."""
@@ -24,13 +25,13 @@ class CopyPart(StrEnum):
 
 
 class Copies(Protocol):
-    """The copies of a read model in one database, whoever has that open."""
+    """The copies of a read model in one database, which any process may have open."""
 
     async def there(self) -> Collection[CopyPart]:
         """Which there are. Raises StoreUnavailable, StoreDamaged."""
 
     def store(self, part: CopyPart) -> Store:
-        """A copy to write to, not open yet. NEW is made by opening it where it is missing; one process at a time has it."""
+        """A copy to write to, not open yet. NEW is made by opening it if it is missing; one process at a time has it."""
 
     def reader(self, part: CopyPart) -> Reader:
         """A copy to look at, not open yet."""
@@ -46,9 +47,9 @@ class Switching(Store, Protocol):
     async def switch(self, projections: Collection[str]) -> None:
         """Have NEW take the place of the live tables, which are OLD then (an older OLD goes), in one transaction.
 
-        `projections` are those of the read model: of them NEW has to be at least as far as the live tables. All other
-        checkpoints go along. No read fails, and none is of both. NEW must not be open. Raises CopyRefused, StoreInUse,
-        StoreUnavailable; then nothing was changed.
+        `projections` are the read model's: NEW has to be at least as far as the live tables in each of them. All other
+        checkpoints move along. No read fails, and no read sees both. NEW must not be open. Raises CopyRefused, StoreInUse,
+        StoreUnavailable, without an effect.
         """
 
     async def rollback(self, projections: Collection[str]) -> None:
@@ -56,7 +57,10 @@ class Switching(Store, Protocol):
 
 
 def check_as_far(projections: Collection[str], live: Mapping[str, Checkpoint], copy: Mapping[str, Checkpoint]) -> None:
-    """See that a copy has of each projection at least what the live tables have, of the same stream. Raises CopyRefused."""
+    """See that a copy has of each projection at least what the live tables have, of the same stream or its repair.
+
+    Raises CopyRefused.
+    """
     for name in projections:
         ours, theirs = live.get(name), copy.get(name)
         if ours is None:
@@ -64,5 +68,5 @@ def check_as_far(projections: Collection[str], live: Mapping[str, Checkpoint], c
         if theirs is None or theirs.sequence < ours.sequence:
             reached = 0 if theirs is None else theirs.sequence
             raise CopyRefused(f"projection {name!r} of the copy is at sequence {reached}, the live one at {ours.sequence}")
-        if theirs.incarnation != ours.incarnation:
+        if theirs.incarnation != ours.incarnation and not is_repaired(theirs.incarnation, ours.incarnation):
             raise CopyRefused(f"projection {name!r} of the copy was made from another stream")

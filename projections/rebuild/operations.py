@@ -1,6 +1,7 @@
-"""What operators have done to a read model, by the process that brings it up to date: unpark, switch, roll back.
+"""Orders of operators for a read model, done by the process that brings it up to date: unpark, switch, roll back.
 
-Who serves is asked over the broker, by the database's name; where nobody serves, the one who asks opens it and does it itself.
+The serving process is asked over the broker, by the database's name. If none serves, the asking process opens the database and
+does it itself.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ log = structlog.get_logger(__name__)
 
 
 class Operation(StrEnum):
-    """What may be asked for."""
+    """The kinds of orders."""
 
     UNPARK = "unpark"
     SWITCH = "switch"
@@ -36,7 +37,7 @@ class Operation(StrEnum):
 
 @attrs.frozen(kw_only=True)
 class AdminCommand:
-    """What is asked for, of which database; `projection` and `aggregate` narrow down what is unparked."""
+    """An order for a database; `projection` and `aggregate` restrict an unpark."""
 
     work: Operation
     database: str
@@ -46,7 +47,7 @@ class AdminCommand:
 
 @attrs.frozen(kw_only=True)
 class AdminResult:
-    """What came of an order: up to which sequence the tables are then, and of an `unpark` what is free and what is not."""
+    """The result of an order: the sequence of the tables, and for an `unpark` the freed and the parked aggregates."""
 
     sequence: int = 0
     freed: tuple[str, ...] = ()
@@ -54,7 +55,7 @@ class AdminResult:
 
 
 @attrs.frozen(kw_only=True)
-class Refused:
+class Refusal:
     """An order that was refused: the HTTP status of the error, and its text."""
 
     status: int
@@ -64,7 +65,7 @@ class Refused:
 class OrderRefused(ProjectionError):
     """The process that was asked refuses."""
 
-    def __init__(self, refused: Refused) -> None:
+    def __init__(self, refused: Refusal) -> None:
         super().__init__(refused.message)
         self.status = HTTPStatus(refused.status)  # type: ignore[misc]  # as the process that refused had it
 
@@ -75,7 +76,7 @@ def subject_of(model: ReadModel) -> str:
 
 
 class AdminHandler:
-    """Does what is ordered, one thing at a time. `projector` runs, or has been loaded; without `copies` nothing is switched."""
+    """Does orders one at a time. `projector` runs, or has been loaded; without `copies` no order switches."""
 
     def __init__(self, projector: Projector, store: Store, copies: Copies | None, event_log: EventLog, model: ReadModel) -> None:
         self._projector = projector
@@ -99,7 +100,7 @@ class AdminHandler:
             return msgspec.json.encode({"done": await self.do(order)})
         except (ProjectionError, EventLogError) as error:
             log.warning("order refused", work=order.work, reason=str(error))
-            return msgspec.json.encode({"refused": Refused(status=error.status, message=str(error))})
+            return msgspec.json.encode({"refused": Refusal(status=error.status, message=str(error))})
 
     async def do(self, order: AdminCommand) -> AdminResult:
         """Do it. Raises ProjectionError, EventLogError."""
@@ -119,8 +120,8 @@ class AdminHandler:
 
 
 def outcome_of(answer: bytes) -> AdminResult:
-    """What came of an order, from the answer to it. Raises OrderRefused."""
+    """The result of an order, from the answer to it. Raises OrderRefused."""
     found: dict[str, Any] = msgspec.json.decode(answer)
     if "refused" in found:
-        raise OrderRefused(msgspec.convert(found["refused"], Refused))
+        raise OrderRefused(msgspec.convert(found["refused"], Refusal))
     return msgspec.convert(found["done"], AdminResult)

@@ -1,7 +1,7 @@
-"""Making a read model again beside the live tables: filled from the log, verified, and put in their place.
+"""Rebuilding a read model next to the live tables: the copy is filled from the log, verified, and put in their place.
 
-Reads and writes go on meanwhile. A copy keeps its checkpoints, so whoever goes on with one repeats a batch at most. What was
-verified is noted in the copy as a checkpoint, with the digest of all rows: a copy that is not what was verified is refused.
+Reads and writes continue during a rebuild. A copy keeps its checkpoints, so a resumed rebuild repeats a batch at most. The
+verification is stored in the copy as a checkpoint, with the digest of all rows: a copy with other rows is refused.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from projections.store import Checkpoint, Reader, Step, Store
 log = structlog.get_logger(__name__)
 
 VERIFIED = Projection("(verified)", 1, (), {})
-"""Not a projection: its checkpoint says up to where a copy was verified; the incarnation is the digest of the rows."""
+"""Not a projection: its checkpoint is the sequence at which a copy was verified; the incarnation is the digest of the rows."""
 _NEAR = 1000
 """Commits that may be missing from a copy when the live tables begin to wait for it."""
 
 
 async def fill(copy: Store, event_log: EventLog, model: ReadModel, *, run: Run = run_silently) -> int:
-    """Bring a copy up to the end of the log, from where it is; gives that sequence. Raises as `Projector.run`, MigrationError."""
+    """Bring a copy from its position to the end of the log; gives that sequence. Raises as `Projector.run`, MigrationError."""
     await Migrations(copy, model).up()
     await check_tables(copy, model)
     await copy.leave_indexes_out(model.projections)
@@ -42,7 +42,7 @@ async def fill(copy: Store, event_log: EventLog, model: ReadModel, *, run: Run =
 
 
 async def confirm(copy: Store, event_log: EventLog, model: ReadModel, *, run: Run = run_silently) -> int:
-    """Verify a copy against a fold of its own, row by row, and note it; gives the sequence. Raises CopyRefused."""
+    """Verify a copy against a fold of the log, row by row, and note it; gives the sequence. Raises CopyRefused."""
     verdict = await verify(copy, event_log, model, run=run)
     if verdict.difference is not None:
         raise CopyRefused(f"the copy is not what the log says: {verdict.difference}")
@@ -59,11 +59,11 @@ async def check_whole(copy: Reader, model: ReadModel) -> None:
     """See that a copy is what was verified, row by row. Raises CopyRefused."""
     noted = await check_ready(copy, model)
     if (await dump(copy, model)).digest != noted:
-        raise CopyRefused("the copy is not what was verified any more: make it again")
+        raise CopyRefused("the copy has changed since it was verified: rebuild it")
 
 
 async def check_ready(copy: Reader, model: ReadModel) -> str:
-    """See that a copy was made by this version of the program and verified as it stands; gives the digest. Raises CopyRefused."""
+    """Check that this version of the program made and verified a copy, unchanged since; gives the digest. Raises CopyRefused."""
     await check_fits(copy, model)
     checkpoints = await copy.checkpoints()
     noted = checkpoints.get(VERIFIED.name)
@@ -91,13 +91,13 @@ async def switch(projector: Projector, store: Switching, copies: Copies, event_l
     """Have the new copy take the place of the live tables, which are kept as the old ones.
 
     `projector` brings the live tables up to date, or has been loaded. The copy is brought up to them first; for the last commits
-    the projector waits. Raises CopyRefused, StoreInUse, StoreUnavailable; then nothing was changed.
+    the projector waits. Raises CopyRefused, StoreInUse, StoreUnavailable, without an effect.
     """
     await _change(projector, store, copies, event_log, model, CopyPart.NEW)
 
 
 async def rollback(projector: Projector, store: Switching, copies: Copies, event_log: EventLog, model: ReadModel) -> None:
-    """As `switch`, back to the old tables: those that were live are the new copy then."""
+    """As `switch`, back to the old tables: the live tables become the new copy."""
     await _change(projector, store, copies, event_log, model, CopyPart.OLD)
 
 
@@ -113,7 +113,7 @@ async def _change(
     await copy.open()
     try:
         await (check_ready if part is CopyPart.NEW else check_fits)(copy, model)
-        await copy.make_indexes()  # somebody may have begun to go on with it
+        await copy.make_indexes()  # another process may have begun to resume it
         while True:
             end = projector.farthest
             await Projector(event_log, copy, model).run(until=end)

@@ -1,4 +1,4 @@
-"""A database that proves to be damaged is set aside, and the read model is made again from the log, without being asked."""
+"""A damaged database is set aside, and the read model is rebuilt from the log, without a request."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from projections.stores.sqlite import SQLiteStore
 log = structlog.get_logger(__name__)
 
 LOOK_EVERY = 600.0
-"""Seconds between looks over the whole file: what nobody reads or writes would not be noticed otherwise."""
+"""Seconds between looks over the whole file, which find damage in parts that are neither read nor written."""
 _NOTICED_WITHIN = 0.5
 
 
@@ -27,7 +27,7 @@ async def open_sound(store: Store, model: ReadModel) -> None:
 
     The tables of another version of the program are left as they are, and withheld: see `projections.rebuild.upgrade`.
 
-    Raises StoreUnavailable, StoreForeign for the database of another program, MigrationError, and StoreDamaged where nothing can
+    Raises StoreUnavailable, StoreForeign for the database of another program, MigrationError, and StoreDamaged if nothing can
     be set aside.
     """
     try:
@@ -47,14 +47,14 @@ async def make_again(store: Store, model: ReadModel, error: StoreDamaged) -> Non
         raise error
     await store.close()
     aside = await store.quarantine()
-    log.error("a damaged database is set aside and made again from the log", aside=str(aside), reason=str(error))
+    log.error("a damaged database is set aside and rebuilt from the log", aside=str(aside), reason=str(error))
     await store.open()
     await migrate(store, model)
     store.withheld = None
 
 
 async def damaged(store: Store, *, look_every: float = LOOK_EVERY) -> StoreDamaged:
-    """Wait until a database proves to be damaged, to who reads it or to a look over all of it; for ever where it is sound."""
+    """Wait until a reader, or a look over all of a database, finds it damaged; for ever if it is sound."""
     looked = time.monotonic()
     while True:
         await asyncio.sleep(_NOTICED_WITHIN)

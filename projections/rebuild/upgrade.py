@@ -1,7 +1,7 @@
-"""A new version of the program takes over a read model: old and new tables stand side by side until the new ones are there.
+"""Upgrade of a read model to a new version of the program: the old tables serve until the new ones are ready.
 
-They are made by the new program when it starts, or before, by `projections rebuild --no-switch` of it. Where processes of the old
-one run meanwhile, on a database that is shared, these go on with theirs, and are waited for.
+The new program makes the new tables when it starts, or before, by its `projections rebuild --no-switch`. If processes of the old
+one still run on a shared database, they continue with the old tables, and the new program waits for them.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import structlog
 
 from eventlog import EventLog, EventLogError, Unavailable
 from projections.errors import CopyRefused, NotLeading, ProjectionError, StoreDamaged, StoreInUse, StoreUnavailable
-from projections.migrations import migrate, migrations_of
+from projections.migrations import migrate, migrations_of, table_problem
 from projections.model import ReadModel
 from projections.projector.projector import Projector
 from projections.projector.writer import pauses
@@ -24,31 +24,33 @@ from projections.store import Reader, Store
 
 log = structlog.get_logger(__name__)
 
-WITHHELD = "the tables are those of another version of the program, and new ones are being made beside them"
-"""Why nothing is asked of tables that are not this program's."""
+WITHHELD = "the tables belong to another version of the program, and new ones are being made"
+"""The reason why tables of another version are not queried."""
 _LOOK_EVERY = 0.2
 """Seconds between two looks whether this process may write now."""
 
 
 class Upgrade(Enum):
-    """What has to become of the tables that a program finds."""
+    """The action for the tables that a program finds."""
 
     NONE = "none"
-    """They are its own, or there are none, or an operator has taken migrations back: these are applied where they are."""
+    """The tables match, or there are none, or an operator has taken migrations back: migrations are applied to these tables."""
     ROWS = "rows"
     """Only rows differ: they are shown until there are new ones."""
     TABLES = "tables"
-    """The tables themselves differ: nothing is asked of them until there are new ones."""
+    """The tables themselves differ: they are not queried until there are new ones."""
 
 
 async def upgrade_of(store: Reader, copies: Copies | None, model: ReadModel) -> Upgrade:
-    """What has to become of the tables of a read model. Raises StoreUnavailable, StoreDamaged."""
+    """Return the action for the tables of a read model. Raises StoreUnavailable, StoreDamaged."""
     checkpoints = await store.checkpoints()
     filled = [projection.name in checkpoints for projection in model.projections]
     if copies is None or not any(filled) or await _fits(store, model):
         return Upgrade.NONE
     schema, ready = await store.schema(), await _is_ready(copies, model)
     if schema.version == _wanted(store, model):
+        if await _declared_otherwise(store, model):
+            return Upgrade.TABLES
         return Upgrade.ROWS if ready or all(filled) else Upgrade.NONE
     older = schema.version < _wanted(store, model) and not schema.dirty and not schema.taken_back
     return Upgrade.TABLES if ready or older else Upgrade.NONE
@@ -61,7 +63,13 @@ def _wanted(store: Reader, model: ReadModel) -> int:
 async def _fits(store: Reader, model: ReadModel) -> bool:
     checkpoints = await store.checkpoints()
     same_rows = all(checkpoints[p.name].version == p.version for p in model.projections if p.name in checkpoints)
-    return same_rows and (await store.schema()).version == _wanted(store, model)
+    same_schema = (await store.schema()).version == _wanted(store, model)
+    return same_rows and same_schema and not await _declared_otherwise(store, model)
+
+
+async def _declared_otherwise(store: Reader, model: ReadModel) -> bool:
+    """Whether tables without migrations are from another version: the number of the schema cannot tell."""
+    return model.migrations is None and await table_problem(store, model) is not None
 
 
 async def _is_ready(copies: Copies, model: ReadModel) -> bool:
@@ -73,7 +81,7 @@ async def _is_ready(copies: Copies, model: ReadModel) -> bool:
         await copy.open()
         await check_ready(copy, model)
     except ProjectionError as error:
-        log.debug("the copy beside the tables cannot be taken", reason=str(error))
+        log.debug("the copy of the tables cannot be taken", reason=str(error))
         return False
     finally:
         await copy.close()
@@ -81,7 +89,7 @@ async def _is_ready(copies: Copies, model: ReadModel) -> bool:
 
 
 class SchemaUpgrade:
-    """The change from the tables of another version of the program to those of this one; `run` sees to it."""
+    """The change from the tables of another version of the program to the tables of this one; `run` makes it."""
 
     def __init__(self, store: Store, copies: Copies | None, event_log: EventLog, model: ReadModel) -> None:
         self._store = store
@@ -92,7 +100,7 @@ class SchemaUpgrade:
         self._replay: tuple[Projector, int] | None = None
 
     def reason(self) -> str | None:
-        """Why this program's own tables are not shown yet, and how far they are; None where they are, or `run` has not begun."""
+        """Why this program's own tables are not shown yet, and how far they are; None if they are, or `run` has not begun."""
         if self._replay is None:
             return self._does or None
         projector, until = self._replay
@@ -100,12 +108,12 @@ class SchemaUpgrade:
         return f"{self._does}: {position} events applied, {max(0, until - position)} left"
 
     async def run(self, projector: Projector) -> None:
-        """Take the copy that is there, or make one, and switch to it; nothing where there is nothing to do.
+        """Take the existing copy, or make one, and switch to it. Do nothing if the tables match.
 
-        `projector` is that of the live tables, and does not run. The old tables are kept for `rollback`, by the old program.
-        Where that still runs and leads, it is waited for, and so is another process that makes the copy, and what is away.
-        Where no copy can be made, the tables are migrated and filled again as they are. Raises ProjectionError, which `reason`
-        tells from then on.
+        `projector` belongs to the live tables, and does not run. The old tables are kept for `rollback`, by the old program. If
+        the old program still runs and leads, this waits for it, for another process that makes the copy, and for servers that
+        are away. If no copy can be made, the tables are migrated in place and refilled. Raises ProjectionError, which `reason`
+        reports from then on.
         """
         waits, beside = pauses(), True
         while True:
@@ -146,10 +154,10 @@ class SchemaUpgrade:
                 await asyncio.sleep(_LOOK_EVERY)
 
     async def _make(self, copies: Copies) -> None:
-        """Make the copy, or go on with it, and verify it. Raises StoreInUse while another process does."""
+        """Make or resume the copy, and verify it. Raises StoreInUse while another process does."""
         copy = await _begun(copies, self._model)
         try:
-            await fill(copy, self._log, self._model, run=self._told("new tables are made beside those of another version"))
+            await fill(copy, self._log, self._model, run=self._told("new tables are made for this version"))
             await confirm(copy, self._log, self._model, run=self._told("the new tables are verified"))
         finally:
             await copy.close()
@@ -176,9 +184,9 @@ class SchemaUpgrade:
 
 
 async def _begun(copies: Copies, model: ReadModel) -> Store:
-    """The copy to write to, open: the one that this program has begun, or a new one.
+    """Return the copy to write to, open: the one that this program has begun, or a new one.
 
-    It is looked at by whoever has it: the beginning of another process's looks as if it were for another program.
+    Only the process that has it open judges it: a copy that another process has just begun looks as if made for another program.
     """
     copy = copies.store(CopyPart.NEW)
     try:
@@ -186,7 +194,7 @@ async def _begun(copies: Copies, model: ReadModel) -> Store:
         if not (await copy.schema()).version or await _is_ours(copy, model):
             return copy
     except StoreDamaged as error:
-        log.warning("the copy beside the tables is made anew", reason=str(error))
+        log.warning("the copy of the tables is replaced", reason=str(error))
     except BaseException:
         await copy.close()
         raise
@@ -201,6 +209,6 @@ async def _is_ours(copy: Reader, model: ReadModel) -> bool:
     try:
         await check_fits(copy, model)
     except CopyRefused as error:
-        log.info("the copy beside the tables is not for this program", reason=str(error))
+        log.info("the copy of the tables is not for this program", reason=str(error))
         return False
     return True

@@ -1,7 +1,7 @@
-"""Folding the log afresh, and comparing what comes out with what is there: every read model equals a fold of the stream (I3).
+"""Folding the log, and comparing the result with the live tables: every read model equals a fold of the stream (I3).
 
-What is compared is canonical: tables by name, rows by key, values as JSON with sorted names, whichever store they come from. The
-idempotency keys are compared as a table, and of each projection how many commits it has applied.
+The compared form is canonical: tables by name, rows by key, values as JSON with sorted names, from any store. The idempotency
+keys are compared as a table, and for each projection the number of applied commits.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from eventlog import EventLog, Head
 from projections.errors import Behind, MigrationError
 from projections.migrations import Migrations
 from projections.model import ReadModel, Table
-from projections.projector.continuity import check_against
+from projections.projector.continuity import Tip, check_against, only
 from projections.projector.projector import Projector
 from projections.store import KEYS, Reader, Snapshot
 from projections.stores.sqlite import SQLiteStore
@@ -47,10 +47,10 @@ class Dump:
 
 @attrs.frozen
 class RowDifference:
-    """Where two read models part: the first row, by table and key, that they do not have in common.
+    """The first difference of two read models: the first row, by table and key, that they do not share.
 
-    `live` and `fresh` are the row's columns by name, None where it is missing. For the table `checkpoints` the key is the
-    projection's name and the row says how many commits it has applied.
+    `live` and `fresh` are the row's columns by name, None if it is missing. For the table `checkpoints` the key is the
+    projection's name, and the row has the number of applied commits.
     """
 
     table: str
@@ -73,7 +73,7 @@ class RowDifference:
 
 
 Run = Callable[[Projector, int], Awaitable[None]]
-"""Runs a projector up to a sequence, and may show how far it is meanwhile."""
+"""Runs a projector up to a sequence, and may show its progress."""
 
 
 async def run_silently(projector: Projector, until: int) -> None:
@@ -85,10 +85,10 @@ async def run_silently(projector: Projector, until: int) -> None:
 async def replayed_copy(
     event_log: EventLog, model: ReadModel, *, until: int, directory: Path | None = None, run: Run = run_silently
 ) -> AsyncIterator[SQLiteStore]:
-    """A store with the read model made afresh from the log up to sequence `until`; it is gone after the block.
+    """A store with the read model folded from the log up to sequence `until`; it is removed after the block.
 
-    It is kept in a directory of its own in `directory` (None: the system's place for temporary files). Raises what
-    `Projector.run` does.
+    It is kept in a private directory in `directory` (None: the system's place for temporary files). Raises the errors of
+    `Projector.run`.
     """
     with TemporaryDirectory(prefix="fold-", dir=directory) as place:
         async with SQLiteStore(Path(place) / "fold.db") as store:
@@ -101,19 +101,23 @@ async def replayed_copy(
 
 @attrs.frozen(kw_only=True)
 class Verification:
-    """What came of a verification: the sequence up to which both were compared, and the first difference, None: equal."""
+    """The result of a verification: the sequence up to which both were compared, and the first difference, None: equal.
+
+    `digest` is the running digest of the log that the tables were made from, None if it is not known.
+    """
 
     sequence: int
     difference: RowDifference | None
+    digest: str | None = None
 
 
 async def verify(
     live: Reader, event_log: EventLog, model: ReadModel, *, directory: Path | None = None, run: Run = run_silently
 ) -> Verification:
-    """Fold the log afresh, up to where a read model is now, and compare row by row; it may go on meanwhile.
+    """Fold the log up to the position of a read model, and compare row by row, also while the read model is written.
 
-    Raises LogDamaged where it does not belong to this log, MigrationError where it was made by another version of the program,
-    Behind where its projections are not at one sequence (they are catching up), Unavailable, StoreUnavailable, StoreDamaged.
+    Raises LogDamaged if it does not belong to this log, MigrationError if another version of the program made it, Behind if its
+    projections are not at one sequence (they are catching up), Unavailable, StoreUnavailable, StoreDamaged.
     """
     head = await event_log.head()
     async with live.snapshot() as ours:
@@ -122,7 +126,19 @@ async def verify(
             replayed_copy(event_log, model, until=until, directory=directory, run=run) as fresh,
             fresh.snapshot() as theirs,
         ):
-            return Verification(sequence=until, difference=await compare_snapshots(ours, theirs, model))
+            difference = await compare_snapshots(ours, theirs, model)
+            return Verification(sequence=until, difference=difference, digest=await _digest_of(ours, model))
+
+
+async def _digest_of(snapshot: Snapshot, model: ReadModel) -> str | None:
+    """The running digest of the log at the checkpoints, which are at one sequence; None if it is not known.
+
+    Raises StoreDamaged if the checkpoints contradict each other.
+    """
+    checkpoints = await snapshot.checkpoints()
+    here = [checkpoints[p.name] for p in model.projections if p.name in checkpoints]
+    Tip.at(model.stream, here[0].sequence if here else 0, here)
+    return only(here[0].sequence, (checkpoint.digest for checkpoint in here)) if here else None
 
 
 async def _sequence_of(snapshot: Snapshot, model: ReadModel, head: Head) -> int:
@@ -158,7 +174,7 @@ async def dump(store: Reader, model: ReadModel) -> Dump:
 
 
 async def compare(live: Reader, fresh: Reader, model: ReadModel) -> RowDifference | None:
-    """The first difference between two stores of one read model, None where they are equal. Reads both once, in step."""
+    """The first difference between two stores of one read model, None if they are equal. Reads both once, in step."""
     async with live.snapshot() as ours, fresh.snapshot() as theirs:
         return await compare_snapshots(ours, theirs, model)
 
@@ -237,7 +253,7 @@ def _canonical(table: Table, row: Sequence[Any]) -> Iterator[tuple[str, Any]]:
 def _meaning(text: str) -> Any:
     try:
         return msgspec.json.decode(text)
-    except msgspec.DecodeError:  # then it differs from what was written, and that is what is looked for
+    except msgspec.DecodeError:  # the value differs from the written one, so the comparison reports it
         return text
 
 

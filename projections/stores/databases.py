@@ -47,7 +47,7 @@ def reader_at(url: str) -> SQLiteReader | PostgresReader:
 
 
 def copies_at(url: str) -> SQLiteCopies | PostgresCopies:
-    """The copies beside the tables at an address. Raises StoreUnavailable as `store_at`."""
+    """The copies of the tables at an address. Raises StoreUnavailable as `store_at`."""
     if not url.startswith(POSTGRES):
         return SQLiteCopies(_file(url))
     from projections.stores.postgres import PostgresCopies  # noqa: PLC0415 - slow
@@ -56,7 +56,7 @@ def copies_at(url: str) -> SQLiteCopies | PostgresCopies:
 
 
 def copies_of(reader: Reader) -> SQLiteCopies | PostgresCopies | None:
-    """The copies beside the tables that are looked at; None where the database keeps none."""
+    """The copies of the tables that a reader reads; None if the database keeps none."""
     if isinstance(reader, SQLiteReader):
         return SQLiteCopies(reader.path)
     from projections.stores.postgres import PostgresCopies, PostgresReader  # noqa: PLC0415 - slow
@@ -65,7 +65,7 @@ def copies_of(reader: Reader) -> SQLiteCopies | PostgresCopies | None:
 
 
 def path_of(url: str) -> Path | None:
-    """The file that an address names, None where it names none on this machine. Raises StoreUnavailable as `store_at`."""
+    """The file that an address names, None if it names none on this machine. Raises StoreUnavailable as `store_at`."""
     return None if url.startswith(POSTGRES) else _file(url)
 
 

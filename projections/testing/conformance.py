@@ -1,4 +1,4 @@
-"""What every store must keep, as tests: a class to inherit in a test module, with a fixture `store` (open, empty).
+"""The promises of every store, as tests: a class to inherit in a test module, with a fixture `store` (open, empty).
 
 class TestSQLiteStore(StoreConformance):
     @pytest_asyncio.fixture
@@ -13,9 +13,11 @@ from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
 
-from projections.errors import MigrationError, RowRefused
+import attrs
+
+from projections.errors import MigrationError, RowRefused, StoreDamaged
 from projections.model import Change, Column, Delete, Projection, Put, Table
-from projections.store import Checkpoint, CheckpointOutcome, KeyRecord, Parked, Row, SchemaVersion, Step, Store
+from projections.store import Checkpoint, CheckpointOutcome, KeyRecord, Mark, Parked, Row, SchemaVersion, Step, Store
 
 PEOPLE = Table(
     "people",
@@ -145,8 +147,43 @@ class StoreConformance:
         assert await store.columns("people") == []
         assert await store.parked() == []
 
+    async def test_digests_and_marks_are_written_with_the_checkpoint(self, store: Store) -> None:
+        """They are read back. An existing mark stays. A checkpoint without digests has none, also if it had some before."""
+        await self.made(store)
+        first = attrs.evolve(checkpoint(5), record="r5", digest="d5")
+        marks = [Mark("S", 2, "a", "b"), Mark("S", 4, "c", "d"), Mark("T", 4, "e", "f")]
+        plain = Step(projection=VISITORS, before=None, after=first, changes=())
+        assert await store.advance([plain], (), {}, marks) is CheckpointOutcome.STORED
+        assert await store.checkpoints() == {VISITORS.name: first}
+        assert await store.marks("S") == marks[:2]
+        assert await store.marks("S", above=2) == marks[1:2]
+        again = Step(projection=VISITORS, before=attrs.evolve(first, record="other"), after=checkpoint(6), changes=())
+        assert await store.advance([again], (), {}, [Mark("S", 6, "g", "h")]) is CheckpointOutcome.MISMATCH
+        second = Step(projection=VISITORS, before=first, after=checkpoint(6), changes=())
+        assert await store.advance([second], (), {}, [Mark("S", 4, "x", "x"), Mark("S", 6, "g", "h")]) is CheckpointOutcome.STORED
+        assert await store.checkpoints() == {VISITORS.name: checkpoint(6)}
+        assert await store.marks("S") == [*marks[:2], Mark("S", 6, "g", "h")]
+
+    async def test_digests_that_are_lost_are_damage_and_those_of_an_older_program_are_not(self, store: Store) -> None:
+        """An emptied table of digests is not one of a program that kept none. Projections that are forgotten have none."""
+        await self.made(store)
+        first = attrs.evolve(checkpoint(5), record="r5", digest="d5")
+        await store.advance([Step(projection=VISITORS, before=None, after=first, changes=())])
+        assert await store.checkpoints() == {VISITORS.name: first}
+        empty = "DELETE FROM projection_proofs"
+        await store.migrate(empty, before=SchemaVersion(1), after=SchemaVersion(2), projections=())
+        with _refused(StoreDamaged):
+            await store.checkpoints()
+        with _refused(StoreDamaged):
+            await store.advance([Step(projection=VISITORS, before=checkpoint(5), after=checkpoint(6), changes=())])
+        await store.forget([VISITORS])
+        plain = Step(projection=VISITORS, before=None, after=checkpoint(3), changes=())
+        assert await store.advance([plain]) is CheckpointOutcome.STORED
+        await store.migrate(empty, before=SchemaVersion(2), after=SchemaVersion(3), projections=())
+        assert await store.checkpoints() == {VISITORS.name: checkpoint(3)}
+
     async def test_rows_and_checkpoint_are_written_together(self, store: Store) -> None:
-        """What a step brings can be read, and its checkpoint is the new one."""
+        """The rows of a step can be read, and its checkpoint is the new one."""
         await self.made(store)
         assert await store.advance([step(0, 5, person("ann", 3), visit("ann", 1, "lake"))]) is CheckpointOutcome.STORED
         assert await store.checkpoints() == {"visitors": checkpoint(5)}
@@ -263,7 +300,7 @@ class StoreConformance:
         assert await self.rows(store, PLACES) == [{"name": "hill"}, {"name": "lake"}]
 
     async def test_rows_may_refer_to_each_other(self, store: Store) -> None:
-        """Whatever the order of the changes; a reference to nothing is refused."""
+        """In any order of the changes; a dangling reference is refused."""
         await self.made(store)
         await store.advance([step(0, 1, visit("ann", 1), person("ann"))])
         await store.advance([step(1, 2, Delete(PEOPLE, ("ann",)), Delete(VISITS, ("ann", 1)))])
@@ -315,7 +352,7 @@ class StoreConformance:
         assert len(await self.rows(store, PEOPLE)) == 1
 
     async def test_a_row_that_cannot_be_held_is_refused_whole(self, store: Store) -> None:
-        """A constraint, a value of no known type, a number that does not fit: nothing is written, and the next step is."""
+        """A constraint, a value of no known type, a number that does not fit: no row is written, and the next step is."""
         await self.made(store)
         for bad in (person("bob", -1), person("bob", 2**70), Put(PEOPLE, ("bob", object(), None, None, None, None))):
             with _refused(RowRefused):
@@ -357,7 +394,7 @@ class StoreConformance:
         assert await store.parked() == [more]
 
     async def test_forgetting_empties_one_projection_and_no_other(self, store: Store) -> None:
-        """Rows, checkpoint and what is parked go, those of the others stay."""
+        """Rows, checkpoint and parked aggregates go, the ones of other projections stay."""
         await self.made(store)
         ann, lake = parked("p.ann", 5), parked("p.lake", 5, MAP)
         steps = [step(0, 5, person("ann"), visit("ann", 1)), step(0, 5, Put(PLACES, ("lake",)), projection=MAP)]
@@ -396,7 +433,7 @@ class StoreConformance:
         assert [column.key for column in await store.columns("visits")] == [0, 1, None]
 
     async def test_a_migration_is_applied_once(self, store: Store) -> None:
-        """By the first of those that try at the same time; the others learn that they are late."""
+        """By the first process that tries at the same time; the others learn that they are late."""
         await self.made(store)
 
         async def migrate() -> Sequence[str] | None:
@@ -425,7 +462,7 @@ class StoreConformance:
         assert await store.checkpoints() == {"visitors": checkpoint(5)}
 
     async def test_a_migration_that_touches_a_table_has_its_projection_filled_again(self, store: Store) -> None:
-        """Where a table goes, comes, is made anew, has other columns or fewer rows; an index or a comment touches nothing."""
+        """If a table is added, removed, created again, has other columns or fewer rows; an index or a comment touches nothing."""
         await self.made(store)
         changes = {
             "CREATE INDEX people_by_age ON people (age);": False,
@@ -451,7 +488,7 @@ class StoreConformance:
             assert await self.rows(store, PLACES) == [{"name": "lake"}]
 
     async def indexes(self, store: Store) -> set[str]:
-        """The names of all indexes, but for those of the table that says which are left out."""
+        """The names of all indexes, except for the table with the definitions of left-out indexes."""
         return {row["name"] for row in await store.fetch(_INDEXES[store.dialect]) if "projection_indexes" not in row["name"]}
 
     async def indexed(self, store: Store) -> set[str]:
@@ -462,7 +499,7 @@ class StoreConformance:
         return await self.indexes(store)
 
     async def test_indexes_that_only_queries_need_are_left_out_and_made(self, store: Store) -> None:
-        """Of empty tables; also where the process that began does not end it. What must be unique is so all the time."""
+        """Of empty tables, also if the process that began does not end it. Unique values are unique all the time."""
         before = await self.indexed(store)
         await store.leave_indexes_out(BOTH)
         assert before - await self.indexes(store) == {"people_by_age", 'visits by "place'}
@@ -482,7 +519,7 @@ class StoreConformance:
         assert await self.indexes(store) == before
 
     async def test_a_migration_has_all_indexes(self, store: Store) -> None:
-        """It may take away one that has been left out; where it fails they are left out as before."""
+        """It may take away one that has been left out; if it fails they are left out as before."""
         before = await self.indexed(store)
         await store.leave_indexes_out(BOTH)
         with _refused(MigrationError):
@@ -498,7 +535,7 @@ class StoreConformance:
         assert await store.schema() == SchemaVersion(3, dirty=True)
 
     async def test_that_a_migration_was_taken_back_is_kept_until_one_is_applied(self, store: Store) -> None:
-        """Tables of before are told from those of an older program by that."""
+        """It distinguishes tables of before from tables of an older program."""
         await self.made(store)
         for before, after, taken_back in ((1, 2, False), (2, 1, True), (1, 2, False)):
             then = SchemaVersion(after, taken_back=taken_back)

@@ -1,11 +1,11 @@
-"""`{ hello }` over HTTP: requests per second, beside bare aiohttp with the same bytes, Strawberry and Ariadne, in the same run.
+"""`{ hello }` over HTTP: requests per second, with bare aiohttp and the same bytes, Strawberry and Ariadne in the same run.
 
 PYTHONPATH=. python scripts/bench/hello.py [--seconds 3] [--runs 5] [--connections 32] [--peer PYTHON]
 
 Each server is one process on uvloop, measured in turns by keep-alive connections that send the next request when the last is
 answered; requests are JSON bodies, logs are off. Strawberry has its own caches of documents on; Ariadne offers none, and is
-measured as it comes and with one that was written for it. The processor time of a server by request depends less on what else
-the machine does. `--peer` names a Python that has the extra `bench`; by default it is put into a temporary environment.
+measured as it comes and with one that was written for it. The processor time of a server by request depends less on other
+programs of the machine. `--peer` names a Python that has the extra `bench`; by default it is put into a temporary environment.
 
 Then our gateway is asked for too much (20,000 aliases in a body that is larger than it takes, as many as fit, a depth of 300),
 time after time on one connection, while another asks for `{ hello }` every 5 ms.
@@ -33,8 +33,8 @@ import attrs
 import psutil
 import uvloop
 from aiohttp import web
-from listening import until_open
-from peer_python import ROOT, installed
+from helpers.listening import until_open
+from helpers.peer_python import ROOT, installed
 
 from eventlog.embedded.die_with_parent import attached
 from eventlog.embedded.ports import free_port
@@ -76,7 +76,7 @@ class Server:
 
 @contextmanager
 def running(command: Sequence[str], port: int, **added: str) -> Iterator[Server]:
-    """A server with this command, which was told this port; `added` is for its environment."""
+    """A server with this command, which has this port; `added` is for its environment."""
     environment = {
         **{name: value for name, value in os.environ.items() if not name.startswith("GRAPHQL_")},
         "GRAPHQL_PORT": str(port),
@@ -179,7 +179,7 @@ async def rate(server: Server, connections: int, seconds: float) -> Rate:
 
 
 async def under_attack(server: Server, seconds: float) -> None:
-    """Print how long too much takes to be refused, and how long the others wait meanwhile."""
+    """Print the time of refusals of oversized requests, and the waits of the other requests."""
     refused: dict[str, list[float]] = {name: [] for name in TOO_MUCH}
     statuses: dict[str, int] = {}
     waited: list[float] = []

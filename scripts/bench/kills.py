@@ -1,9 +1,9 @@
-"""kill -9 of the projector at random moments: afterwards the tables are those of a clean fold, none missing, none twice.
+"""kill -9 of the projector at random moments: afterwards the tables equal a clean fold, none missing, none twice.
 
 PYTHONPATH=. python scripts/bench/kills.py [--kills 200] [--events 100000] [--seed N] [--database URL]
 
-The events come in while a process of its own brings the tables up to date and is killed, over and over. What is compared in the
-end: every row, every idempotency key, and how many commits each projection says it has applied.
+The events come in while a separate process brings the tables up to date and is killed, repeatedly. Compared in the
+end: every row, every idempotency key, and the number of applied commits of each projection.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ PATIENCE = 300.0
 
 
 async def position(database: str) -> int:
-    """The lowest checkpoint, 0 where there is none yet."""
+    """The lowest checkpoint, 0 if there is none yet."""
     with suppress(ProjectionError):
         async with reader_at(database) as reader:
             checkpoints = await reader.checkpoints()

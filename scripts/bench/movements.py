@@ -2,9 +2,9 @@
 
     PYTHONPATH=. .venv/bin/python scripts/bench/movements.py [--runs 3] [--seconds 4] [--products 10000] [--servers 2]
 
-The clients are in this process, the server is one process beside it, on one embedded nats-server that syncs every write. Then
-several, each with tables of its own, share the connections. Bare aiohttp with one durable publish per request is measured in the
-same run.
+The clients are in this process, the server is a second process, on one embedded nats-server that syncs every write. Then
+several servers, each with its own tables, share the connections. Bare aiohttp with one durable publish per request is measured
+in the same run.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ IMPORTED = 100_000
 
 @attrs.define
 class Load:
-    """What one load came to: latencies in seconds, and how many answers had which status."""
+    """The result of one load: latencies in seconds, and how many answers had which status."""
 
     seconds: float
     latencies: list[float] = attrs.field(factory=list)
@@ -105,7 +105,7 @@ class _Client(asyncio.Protocol):
 
 
 async def load(*ports: int, request: Callable[[], bytes], connections: int, seconds: float) -> Load:
-    """Ask over so many connections for so long, one port after the other."""
+    """Ask over that many connections for that many seconds, one port after the other."""
     result = Load(seconds)
     until = time.perf_counter() + seconds
     loop = asyncio.get_running_loop()
@@ -299,7 +299,7 @@ async def main() -> None:
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=4.0)
     parser.add_argument("--products", type=int, default=10_000)
-    parser.add_argument("--servers", type=int, default=2, help="as many processes share the connections at the end")
+    parser.add_argument("--servers", type=int, default=2, help="number of processes that share the connections at the end")
     options = parser.parse_args()
     print(f"{platform.machine()}, {os.cpu_count()} cores, CPython {platform.python_version()}, load {os.getloadavg()[0]:.1f}")
     with tempfile.TemporaryDirectory(prefix="bench-pantry-") as folder:

@@ -1,11 +1,11 @@
-"""A nested query over 1,000 products through the gateway: its SQL statements and its time, beside smaller ones of the same shape.
+"""A nested query over 1,000 products through the gateway: its SQL statements and its time, and smaller ones of the same shape.
 
     PYTHONPATH=. .venv/bin/python scripts/bench/nested.py [--runs 5] [--products 1000] [--movements 5]
 
-A pantry on an embedded nats-server is filled with products and movements; the gateway looks at its database, as a process of its
-own. The query asks for each product's category, its stock at a time, its last two movements and the product of each of these. Its
-statements are those that the gateway counts. Beside it: the same by the pantry's API, with one request for the list and one for
-the movements of each product, eight at a time. The processor time is that of the server by query.
+A pantry on an embedded nats-server is filled with products and movements. The gateway reads its database, as a separate
+process. The query asks for each product's category, its stock at a time, its last two movements and the product of each of these.
+The gateway counts its statements. In comparison: the same by the pantry's API, with one request for the list and one for
+the movements of each product, eight at a time. The processor time is the server's, by query.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ AT_A_TIME = 8
 
 @attrs.frozen
 class Asked:
-    """What one query took: seconds, processor seconds of the server, statements, products in the result."""
+    """The cost of one query: seconds, processor seconds of the server, statements, products in the result."""
 
     seconds: float
     cpu: float
@@ -60,7 +60,7 @@ async def book(server: Server, products: int, movements: int) -> None:
 
 
 async def statements(http: aiohttp.ClientSession, url: str) -> int:
-    """What the gateway has asked the database so far."""
+    """The statements of the gateway so far."""
     async with http.get(f"{url}/metrics") as answer:
         found = re.search(r'^graphql_statements_total\{function="pantry"\} (\S+)$', await answer.text(), re.MULTILINE)
     return int(float(found[1])) if found else 0

@@ -4,8 +4,8 @@ PYTHONPATH=. python scripts/bench/poison.py [--events 100000] [--rate 1000] [--t
 
 Events come in at a steady rate, on a real stream, while a projector brings the tables up to date; the one in the middle fails
 in its handler (`handler`), or is refused by the database (`row`). Printed is the time from the acknowledgement of a batch of
-others until its rows can be read. In the end the handler is mended, what is parked is taken up, and the tables are compared with
-a clean fold.
+others until its rows can be read. In the end the handler is repaired, the parked aggregate is unparked, and the tables are
+compared with a clean fold.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ async def measure(kind: str, wrong: str, events: int, rate: float, together: int
 
 
 def told(times: Sequence[float]) -> str:
-    """What the batches took before the wrong event and behind it."""
+    """The times of the batches before the wrong event and behind it."""
     half = len(times) // 2
     return ", ".join(
         f"{name} median {median(some) * 1000:.0f} ms, at most {max(some) * 1000:.0f} ms"

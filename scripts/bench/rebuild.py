@@ -1,11 +1,11 @@
-"""A rebuild under reads and writes: what readers see of it, how long the switch takes, how right the time left is.
+"""A rebuild under reads and writes: its effect on readers, the time of the switch, the precision of the time left.
 
 PYTHONPATH=. python scripts/bench/rebuild.py [--events 1000000] [--rate 200] [--data-dir DIR] [--postgres]
 
-A service's read side serves a stream of the tracker; beside it, `projections rebuild` makes the read model again in a process of
-its own, is killed at half, and gone on with. Meanwhile events are written and rows read, `--rate` of each a second. Printed are
-failed reads, reads that went back in time, the switch and the rollback, and the time left to half of it, as told after a tenth,
-beside what it took.
+A service's read side serves a stream of the tracker, while `projections rebuild` rebuilds the read model in a separate process,
+is killed at half, and resumed. In this time events are written and rows read, `--rate` of each a second. Printed are failed
+reads, reads that went back in time, the switch and the rollback, and the time left to half of it as shown after a tenth, with
+the real time.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ async def rebuild(command: str, environment: dict[str, str]) -> asyncio.subproce
 
 
 async def estimate(copies: Copies, total: int, environment: dict[str, str]) -> None:
-    """Begin; say what would be left after a tenth, and what it was at half; kill it there."""
+    """Begin. Print the predicted and the real time from a tenth to half of it. Kill it there."""
     process, begun, told, tenth, first = await rebuild("rebuild", environment), 0.0, 0.0, 0.0, 0
     while (position := await copied(copies)) < total // 2:
         now = time.perf_counter()
@@ -118,7 +118,7 @@ async def estimate(copies: Copies, total: int, environment: dict[str, str]) -> N
     took = time.perf_counter() - tenth
     process.kill()
     await process.wait()
-    print(f"after a tenth {told:.1f} s were left to half of it; it took {took:.1f} s ({told / took - 1:+.0%}); killed there")
+    print(f"after a tenth {told:.1f} s were left to half of it, and it took {took:.1f} s ({told / took - 1:+.0%}); killed there")
 
 
 async def timed(side: ReadSide, work: Operation) -> float:
@@ -145,18 +145,20 @@ async def measure(url: str, log: JetStreamLog, database: str, rate: float) -> No
             assert await process.wait() == 0
             print(f"gone on with from sequence {half:,}, and verified")
             for work in (Operation.SWITCH, Operation.ROLLBACK):
-                print(f"{work.value}: {await timed(side, work):.2f} s with what was missing; see `milliseconds` above for itself")
+                print(
+                    f"{work.value}: {await timed(side, work):.2f} s with the missing events; see `milliseconds` above for itself"
+                )
             for task in tasks:
                 task.cancel()
             await asyncio.wait(tasks)
             written = (await log.head()).last - total
-    print(f"{written:,} events were written meanwhile")
+    print(f"{written:,} events were written in that time")
     print(f"{reading.reads:,} reads: {reading.failed} failed, {reading.back} went back, the slowest took {reading.slowest:.3f} s")
 
 
 @asynccontextmanager
 async def postgres() -> AsyncIterator[str]:
-    """The address of an empty database on a server of our own, which is removed afterwards."""
+    """The address of an empty database on a private server, which is removed afterwards."""
     place = Path(tempfile.mkdtemp(prefix="bench-postgres-"))  # as root it runs as somebody who has to be able to enter
     try:
         async with PostgresServer(place) as server:
@@ -182,7 +184,7 @@ if __name__ == "__main__":
     parser.add_argument("--events", type=int, default=1_000_000)
     parser.add_argument("--rate", type=float, default=200)
     parser.add_argument("--data-dir", type=Path)
-    parser.add_argument("--postgres", action="store_true", help="the tables in a Postgres of its own, not in SQLite")
+    parser.add_argument("--postgres", action="store_true", help="the tables in a private Postgres, not in SQLite")
     given = parser.parse_args()
     if given.data_dir:
         uvloop.run(main(given.events, given.rate, given.data_dir, in_postgres=given.postgres))

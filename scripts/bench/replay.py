@@ -1,15 +1,15 @@
-"""Replay of a stream into the tracker's read model: events per second and memory, beside only reading the stream.
+"""Replay of a stream into the tracker's read model: events per second and memory, and only reading the stream.
 
 python scripts/bench/replay.py [--store sqlite|postgres] [--events 1000000] [--under-way 500] [--runs 3] [--workers 1,2,8]
     [--peer-events 0] [--data-dir DIR]
 
-Each measurement is a process of its own, which begins with an empty database and fills it as `projections rebuild` fills a copy:
+Each measurement is a separate process, which begins with an empty database and fills it as `projections rebuild` fills a copy:
 indexes that only queries need are made at the end, which counts. `--under-way` is how many tasks have begun and not
-ended at any moment: the more, the fewer rows are written once for several events. `--workers`: also with so many processes that
-derive the rows; the tables must be the same. `--peer-events` of them, from the first on, are also given to the Python library
-`eventsourcing`, on the same kind of database; it is installed for that in an environment of its own and writes the same rows,
-which are worked out for it. `--data-dir` keeps the stream for another run. Processor time is that of the process itself, of those
-that derive (also apart, as "beside") and of Postgres, so that it can be compared on a machine that does other things too.
+ended at any moment: the more, the fewer rows are written once for several events. `--workers`: also with these numbers of
+processes that derive the rows; the tables must be the same. `--peer-events` of them, from the first on, are also given to the
+Python library `eventsourcing`, on the same kind of database. It is installed for that in a private environment and writes the
+same rows, which are worked out for it. `--data-dir` keeps the stream for another run. Processor time is the sum of the process
+itself, of the deriving processes (also listed separately) and of Postgres, so that it can be compared on a busy machine.
 """
 
 from __future__ import annotations
@@ -32,10 +32,11 @@ from statistics import median
 from typing import Any
 
 import psutil
-import replay_peer
 import uvloop
-from tracker import TrackerLog
+from helpers import replay_peer
+from helpers.tracker import TrackerLog
 
+from eventlog import Commit
 from eventlog.admin import reconcile as streams
 from eventlog.admin.declarations import load
 from eventlog.embedded.nats import EmbeddedServer
@@ -44,6 +45,9 @@ from eventlog.jetstream.log import JetStreamLog
 from eventlog.jetstream.transport.connection import Connection
 from gctd.readmodel import MODEL
 from projections.parallel import Workers
+from projections.projector import writer
+from projections.projector.continuity import Tip
+from projections.projector.links import AggregateLinks, Looked
 from projections.projector.projector import BATCH, Projector
 from projections.rebuild.rebuild import fill
 from projections.rebuild.verify import dump
@@ -51,7 +55,13 @@ from projections.stores.databases import store_at
 from projections.stores.postgres.server import PostgresServer
 from terminalkit.runtime.event_loop import run_busy
 
-MEASUREMENTS = {"bare": "reading the stream only", "model": "into the read model", "peer": "eventsourcing, as many rows"}
+PLAIN = "plain"
+MEASUREMENTS = {
+    "bare": "reading the stream only",
+    "model": "into the read model",
+    PLAIN: "the same without digests",
+    "peer": "eventsourcing, as many rows",
+}
 WITH = "model with "
 """Before the number of processes that derive."""
 
@@ -64,8 +74,28 @@ async def generate(log: JetStreamLog, events: int, under_way: int) -> None:
     print(f"wrote {events:,} events, {events / (time.perf_counter() - start):,.0f}/s", flush=True)
 
 
+def without_digests() -> None:
+    """No digest of the read commits is made or compared in this process."""
+
+    def after(self: Tip, commits: Sequence[Commit], made: Sequence[bytes]) -> Tip:
+        del made
+        return Tip(stream=self.stream, sequence=commits[-1].sequence, digest=None)
+
+    def look(self: AggregateLinks, commits: Sequence[Commit], made: Sequence[bytes]) -> Looked:
+        del self, commits, made
+        return Looked({}, ())
+
+    def fingerprints(commits: Sequence[Commit]) -> Sequence[bytes]:
+        del commits
+        return ()
+
+    writer.fingerprints = fingerprints  # type: ignore[attr-defined, assignment]
+    Tip.after = after  # type: ignore[method-assign]  # of this process alone
+    AggregateLinks.look = look  # type: ignore[method-assign]
+
+
 class Memory:
-    """The resident memory of this process, looked at four times a second: what a replay takes in the end, and at most."""
+    """The resident memory of this process, looked at four times a second: at the end of a replay, and at most."""
 
     def __init__(self) -> None:
         self.samples: list[float] = []
@@ -90,6 +120,8 @@ class Memory:
 async def measure(what: str, url: str, database: str) -> dict[str, Any]:
     """One replay: events, seconds, memory."""
     memory = Memory()
+    if what == PLAIN:
+        without_digests()
     with tempfile.TemporaryDirectory(prefix="replay-") as directory:
         address = database or f"sqlite:{Path(directory) / 'read.db'}"
         async with Connection.open(url, name="bench-replay") as connection:
@@ -165,7 +197,7 @@ class Databases:
         return self._server.url(name)
 
     def busy(self) -> float:
-        """Seconds of the server's processes up to now, those that have ended among them."""
+        """Seconds of the server's processes up to now, including ended ones."""
         if self._server is None:
             return 0.0
         postmaster = psutil.Process(self._server.pid)
@@ -175,7 +207,7 @@ class Databases:
 
 
 def _seconds_of(process: psutil.Process) -> float:
-    """Its processor time; none where it has ended by now."""
+    """Its processor time; none if it has ended by now."""
     try:
         return sum(process.cpu_times()[:2])
     except psutil.NoSuchProcess:
@@ -200,7 +232,7 @@ async def main(given: argparse.Namespace, data_dir: Path) -> None:
         if not (await log.head()).last:
             await generate(log, given.events, given.under_way)
         peer = await replay_peer.prepared(log, given.store, given.peer_events, data_dir) if given.peer_events else None
-        wanted = ["bare", "model", *(f"{WITH}{count}" for count in given.workers), *(["peer"] if peer is not None else [])]
+        wanted = ["bare", "model", PLAIN, *(f"{WITH}{count}" for count in given.workers), *(["peer"] if peer is not None else [])]
         rates: dict[str, list[float]] = {what: [] for what in wanted}
         digests = set[str]()
         frugal: dict[str, list[float]] = {what: [] for what in rates}
@@ -218,7 +250,7 @@ async def main(given: argparse.Namespace, data_dir: Path) -> None:
                 frugal[what].append(result["events"] / busy)
                 print(
                     f"run {run + 1}, {named(what)}: {found[-1]:,.0f} events/s, {frugal[what][-1]:,.0f} in a second of "
-                    f"processor time ({result.get('beside', 0):.1f} s beside), "
+                    f"processor time ({result.get('beside', 0):.1f} s in child processes), "
                     f"memory per tenth of the time {result.get('memory')} MB {result.get('rows') or ''}",
                     flush=True,
                 )
@@ -227,7 +259,7 @@ async def main(given: argparse.Namespace, data_dir: Path) -> None:
 
 
 def named(what: str) -> str:
-    """What is measured, in words."""
+    """The measurement, in words."""
     return MEASUREMENTS.get(what) or f"into the {what} processes"
 
 
@@ -240,6 +272,8 @@ def report(rates: Mapping[str, Sequence[float]], frugal: Mapping[str, Sequence[f
             if other in values:
                 ratios = sorted(model / beside for model, beside in zip(values["model"], values[other], strict=True))
                 print(f"ratio to {other} {median(ratios):.2f} ({ratios[0]:.2f} to {ratios[-1]:.2f}), {total:,} events")
+        ratios = sorted(model / plain for model, plain in zip(values["model"], values[PLAIN], strict=True))
+        print(f"ratio of the digests {median(ratios):.2f} ({ratios[0]:.2f} to {ratios[-1]:.2f})")
         for what in (what for what in values if what.startswith(WITH)):
             ratios = sorted(beside / model for model, beside in zip(values["model"], values[what], strict=True))
             print(f"{named(what)}: ratio to none {median(ratios):.2f} ({ratios[0]:.2f} to {ratios[-1]:.2f})")

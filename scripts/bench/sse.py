@@ -1,4 +1,4 @@
-"""Event streams: frames per second and the time from publishing to receipt, beside aiohttp-sse's own send() in the same run.
+"""Event streams: frames per second and the time from publishing to receipt, and aiohttp-sse's own send() in the same run.
 
 Clients are in a second process. Four ways of sending the same frames (id, event, about 200 bytes of data):
 
@@ -83,7 +83,7 @@ class Receiver(asyncio.Protocol):
 
 
 async def receive(port: int, path: str, clients: int, expected: int, *, delays: bool) -> None:
-    """Be `clients` clients; say when all are connected, and when all have had `expected` frames."""
+    """Be `clients` clients; report when all are connected, and when all have had `expected` frames."""
     loop = asyncio.get_running_loop()
     finished = asyncio.Event()
     left = clients
@@ -112,7 +112,7 @@ async def receive(port: int, path: str, clients: int, expected: int, *, delays: 
 
 @attrs.frozen
 class Senders:
-    """What the two routes send with."""
+    """The senders of the two routes."""
 
     hub: Hub
     responses: list[EventSourceResponse]
@@ -211,7 +211,7 @@ async def clients_of(
 
 
 async def result_of(process: asyncio.subprocess.Process) -> dict[str, float]:
-    """What the clients say at their end."""
+    """The reports of the clients at their end."""
     assert process.stdout is not None
     found: dict[str, float] = json.loads(await asyncio.wait_for(process.stdout.readline(), 120))
     await process.wait()
@@ -252,12 +252,12 @@ async def settled(senders: Senders) -> None:
         response.stop_streaming()
     senders.responses.clear()
     async with asyncio.timeout(10):
-        while senders.hub.clients:  # noqa: ASYNC110 - the hub has no event for this, nobody else needs one
+        while senders.hub.clients:  # noqa: ASYNC110 - the hub has no event for this, which only this program needs
             await asyncio.sleep(0.01)
 
 
 async def no_replay(_: Position, __: int) -> AsyncGenerator[Sequence[Frame], None]:
-    """Nothing is older than the ring here."""
+    """No position is older than the ring here."""
     nothing: Sequence[Sequence[Frame]] = ()
     for frames in nothing:
         yield frames

@@ -2,8 +2,8 @@
 
 python scripts/bench/visible.py [--rate 200] [--seconds 10] [--runs 5]
 
-Each event is due at its own moment, whatever became of those before it, and its time counts from then on: a stall shows in
-all that it holds up. Beside it, in the same run: the time to the acknowledgement alone.
+Each event is due at its own moment, whatever the fate of those before it, and its time counts from then on: a stall shows in
+all events that it holds up. Measured in the same run: the time to the acknowledgement alone.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from pathlib import Path
 from statistics import median, quantiles
 
 import uvloop
-from tracker import queued
+from helpers.tracker import queued
 
 from eventlog.admin import reconcile as streams
 from eventlog.admin.declarations import load

@@ -11,7 +11,7 @@ from terminalkit.exits import ExitCode
 class ClientError(Exception):
     """Root of the package's errors: the server answered something that is not an answer to the request.
 
-    `str(error)` is the text for a user, `status` the HTTP status where there was one, `kind` the type of problem where the
+    `str(error)` is the text for a user, `status` the HTTP status if there was one, `kind` the type of problem where the
     server says more than its status: `insufficient-stock`.
     """
 
@@ -52,8 +52,8 @@ class Conflicting(ClientError):
 class Unavailable(ClientError):
     """The server cannot be reached, or cannot do its work now; the same request may succeed later.
 
-    `retry_after`: seconds that the server asks to wait, None where it does not say. `sent`: the request may have reached the
-    server and taken effect. `hint`: what to do where it was reached.
+    `retry_after`: seconds that the server asks to wait, None if it gives no time. `sent`: the request may have reached the
+    server and taken effect. `hint`: advice if the server was reached.
     """
 
     exit_code = ExitCode.UNAVAILABLE

@@ -1,7 +1,7 @@
-"""The event stream as a client sees it: frames in order, each once, over as many connections as it takes.
+"""The event stream from the side of a client: frames in order, each once, over any number of connections.
 
-Frames are parsed as the HTML Living Standard says (section 9.2.6, "Interpreting an event stream"). After a cut the stream is
-asked for what follows the last frame that was complete (`Last-Event-ID`), and a frame that comes again is dropped.
+Frames are parsed by the HTML Living Standard (section 9.2.6, "Interpreting an event stream"). After a cut the client asks for the
+frames after the last complete one (`Last-Event-ID`), and drops repeated frames.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ LARGEST_FRAME = 16 * 1024 * 1024
 """Characters that one frame may have; more is not an event stream of this service."""
 
 RESET = "reset"
-"""The event by which the server says that it cannot resume: what happened meanwhile has to be read."""
+"""The event of a server that cannot resume: the client has to reload the states."""
 
 FIRST_WAIT = 0.5
 LONGEST_WAIT = 10.0
@@ -31,7 +31,7 @@ _POSITION = re.compile(r"(?:(?P<epoch>[^-]*)-)?(?P<sequence>[0-9]{1,19})(?:\.(?P
 
 @attrs.frozen
 class ReceivedFrame:
-    """An event: its name, its data as text, and the id that it bore itself (None where it bore none)."""
+    """An event: its name, its data as text, and the id that it bore itself (None if it bore none)."""
 
     event: str
     data: str
@@ -40,9 +40,9 @@ class ReceivedFrame:
 
 @attrs.frozen
 class Opened:
-    """A connection stands, and the server has begun to send.
+    """The connection is open, and the server has begun to send.
 
-    `resumed`: it goes on where the last one ended; if not, what happened meanwhile is unknown.
+    `resumed`: it continues at the end of the last one. If not, frames may be missing.
     """
 
     resumed: bool
@@ -79,7 +79,7 @@ class FrameParser:
         self._id: str | None = None
 
     def feed(self, chunk: bytes) -> list[ReceivedFrame]:
-        """The frames that these bytes complete. Raises ClientError where a frame is larger than LARGEST_FRAME."""
+        """The frames that these bytes complete. Raises ClientError if a frame is larger than LARGEST_FRAME."""
         return [frame for line in self._lines(chunk) if (frame := self._take(line)) is not None]
 
     def _lines(self, chunk: bytes) -> Iterator[str]:
@@ -151,11 +151,11 @@ class _Delivered:
 
 
 async def follow(connect: Connect, *, after: str | None = None, first_wait: float = FIRST_WAIT) -> AsyncGenerator[Signal, None]:
-    """The frames of the stream behind `after` (None: from now on), and what becomes of the connection, without an end.
+    """Yield the frames of the stream after `after` (None: from now on), and the changes of the connection, without an end.
 
-    Frames that bear an id are given once and in order. Goes on whatever the network does, waiting from `first_wait` seconds (or
-    what the server asks for) up to LONGEST_WAIT, with jitter: a caller that wants to give up does so at a Lost. Raises
-    ClientError where the server refuses in a way that waiting cannot mend.
+    Frames with an id are given once and in order. The client reconnects after `first_wait` seconds (or the wait that the server
+    asks for) up to LONGEST_WAIT, with jitter. A caller that wants to give up does so at a Lost. Raises ClientError if the server
+    refuses for a reason that waiting does not remove.
     """
     last_id, delivered, failures, retry = after, _Delivered(), 0, first_wait
     while True:
@@ -163,7 +163,7 @@ async def follow(connect: Connect, *, after: str | None = None, first_wait: floa
         error: ClientError = Unavailable("the server ended the event stream")
         try:
             async with connect(last_id) as chunks:
-                # The greeting says where the stream stands: with it, a cut while the consumer reads states loses nothing.
+                # The greeting has the position of the stream: with it, a cut while the consumer reads states loses no frame.
                 greeting = parser.feed(await anext(chunks, b""))
                 yield Opened(resumed=last_id is not None)
                 async for frames in _frames(greeting, parser, chunks):

@@ -1,7 +1,7 @@
-"""What an API answers with: the fields that are relied on, and the whole document beside them.
+"""Answers of an API: the fields that the client uses, and the whole document.
 
-Each value keeps the JSON object that it was read from as `document`, so that `--json` shows all that the server said, also
-what this version does not know.
+Each value keeps the JSON object that it was read from as `document`, so that `--json` shows all members, also members that this
+version does not know.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ R = TypeVar("R", bound=Resource)
 
 
 def parse(type_: type[R], document: object) -> R:
-    """The value that a decoded JSON object stands for. Raises ClientError where it does not fit."""
+    """Return the value of a decoded JSON object. Raises ClientError if it does not fit."""
     if not isinstance(document, dict):
-        raise ClientError(f"the server answered with {type(document).__name__} where an object belongs")
+        raise ClientError(f"the server answered with {type(document).__name__} instead of an object")
     try:
         return msgspec.convert({**document, "document": document}, type_)
     except msgspec.ValidationError as error:
@@ -34,7 +34,7 @@ def parse(type_: type[R], document: object) -> R:
 
 
 def parse_list(type_: type[R], documents: object) -> list[R]:
-    """The values that a decoded JSON array of objects stands for. Raises ClientError where one does not fit."""
+    """Return the values of a decoded JSON array of objects. Raises ClientError if one does not fit."""
     if not isinstance(documents, list):
-        raise ClientError(f"the server answered with {type(documents).__name__} where an array belongs")
+        raise ClientError(f"the server answered with {type(documents).__name__} instead of an array")
     return [parse(type_, document) for document in documents]

@@ -1,4 +1,4 @@
-"""What the client of one service builds on: commands that take effect once, lists page by page, the event stream."""
+"""The base of a client of one service: commands that take effect once, lists page by page, the event stream."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ _LONGEST_RETRY_WAIT = 2.0
 class ServiceClient:
     """A client of one server, for use in `async with`.
 
-    `url`: where the server listens, `http://host:port`; `token`: its bearer token, where it wants one; `timeout`: seconds that
-    one request may take; `trace`: called with a line for each request. Every method raises ClientError; what a class of error
-    means stands with it. Raises Rejected where `url` cannot be the address of a server.
+    `url` is the address of the server, `http://host:port`. `token` is its bearer token, if it needs one. `timeout` is the
+    longest time of one request in seconds. `trace` is called with a line for each request. Every method raises ClientError; the
+    classes of errors explain their meaning. Raises Rejected if `url` cannot be the address of a server.
     """
 
     def __init__(
@@ -44,8 +44,13 @@ class ServiceClient:
         await self._transport.__aexit__(*details)
 
     async def ready(self) -> None:
-        """See that the server can do its work. Raises Unavailable, which says what it lacks."""
+        """Check that the server can do its work. Raises Unavailable with the reason."""
         await self._transport.request("GET", "/readyz")
+
+    async def readiness(self, concern: str) -> Mapping[str, object]:
+        """The readiness of the server for `reads` or `writes`, in its own words. Raises Unavailable with the reason."""
+        answer = await self._transport.request("GET", "/readyz", query={"for": concern})
+        return answer.document if isinstance(answer.document, dict) else {}
 
     async def _command(
         self,
@@ -57,7 +62,7 @@ class ServiceClient:
         media: str | None = None,
         again: tuple[type[Exception], ...] = (Unavailable,),
     ) -> ServerAnswer:
-        """A POST: made a second time, under the same key, where it is unknown whether the first took effect.
+        """A POST: made a second time, under the same key, if it is unknown whether the first took effect.
 
         `at_least`, `media` as in `Transport.request`; `again`: the errors after which it is made a second time.
         """
@@ -101,5 +106,5 @@ class ServiceClient:
 
 
 def only(**values: str | int | None) -> dict[str, str]:
-    """Those of the values that are given, as text."""
+    """Return the values that are not None, as text."""
     return {name: str(value) for name, value in values.items() if value is not None}

@@ -25,7 +25,7 @@ _HOW_LONG_TO_CONNECT = 10.0
 
 @attrs.frozen
 class ServerAnswer:
-    """The decoded JSON of a 2xx answer (None where it has no body), with the cursor of the next page and the entity tag."""
+    """The decoded JSON of a 2xx answer (None if it has no body), with the cursor of the next page and the entity tag."""
 
     document: Any
     cursor: str | None = None
@@ -33,14 +33,14 @@ class ServerAnswer:
 
 
 def segment(text: str) -> str:
-    """A value as one segment of a path. Raises Rejected where it cannot be one."""
+    """A value as one segment of a path. Raises Rejected if it cannot be one."""
     if text in {"", ".", ".."}:
         raise Rejected(f"{text!r} is not an id")
     return quote(text, safe="")
 
 
 class Transport:
-    """The connection to one server, for use in `async with`. `trace` is told of each request, in a line without secrets."""
+    """The connection to one server, for use in `async with`. `trace` gets a line for each request, without secrets."""
 
     def __init__(self, url: str, *, token: str | None, timeout: float, trace: Callable[[str], None] | None) -> None:
         self.url = _address(url)
@@ -149,7 +149,7 @@ def _address(url: str) -> str:
     if parts.scheme not in {"http", "https"} or not parts.hostname or port == 0 or parts.query or parts.fragment:
         raise Rejected(f"{url!r} is not the address of a server: http://host:port is needed")
     if parts.username is not None or parts.password is not None:
-        raise Rejected("the address of the server must not hold a user or password; the token is a setting of its own")
+        raise Rejected("the address of the server must not hold a user or password; the token is a separate setting")
     return url.rstrip("/")
 
 
@@ -162,7 +162,7 @@ def _next_cursor(response: aiohttp.ClientResponse) -> str | None:
 
 
 def _reason(error: OSError) -> str:
-    """Why no connection came about: asyncio and the resolver put texts of their own where the system's belongs."""
+    """Return why no connection was made. asyncio and the resolver replace the text of the system by their own texts."""
     return os.strerror(error.errno) if error.errno and error.errno > 0 else error.strerror or str(error)
 
 
@@ -174,7 +174,7 @@ def _decoded(raw: bytes) -> object:
 
 
 def _refusal(response: aiohttp.ClientResponse, raw: bytes, url: str) -> ClientError:
-    """The error that an answer other than 2xx stands for, in the server's own words where it has any."""
+    """The error that an answer other than 2xx stands for, in the server's own words if it has any."""
     if 300 <= response.status < 400:
         return Rejected(
             f"{url} answers with a redirect to {response.headers.get('Location', 'elsewhere')}", status=response.status
@@ -190,7 +190,7 @@ def _refusal(response: aiohttp.ClientResponse, raw: bytes, url: str) -> ClientEr
 
 
 def _problem(raw: bytes) -> Mapping[str, Any]:
-    """The members of a problem document (RFC 9457), none where an answer has no such."""
+    """The members of a problem document (RFC 9457), none if an answer has no such."""
     try:
         problem = msgspec.json.decode(raw)
     except (msgspec.DecodeError, UnicodeDecodeError):
@@ -204,8 +204,8 @@ def _kind(problem: Mapping[str, Any]) -> str | None:
 
 
 def _message(problem: Mapping[str, Any]) -> str | None:
-    """The text of a problem: `message` or `error`, as specified, with each field error by its name."""
-    text = next((str(problem[key]) for key in ("message", "error", "detail", "title") if problem.get(key)), None)
+    """The text of a problem: `message`, `error` or the `reason` of a probe, as specified, with each field error by its name."""
+    text = next((str(problem[key]) for key in ("message", "error", "detail", "title", "reason") if problem.get(key)), None)
     errors = problem.get("errors")
     details = [
         f"{error.get('parameter') or str(error.get('pointer') or '').removeprefix('#/')}: {error['detail']}".removeprefix(": ")

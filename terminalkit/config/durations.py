@@ -1,4 +1,4 @@
-"""Durations as people write them (`15s`, `10m`, `1h30m`, `250ms`): Go's notation, which the specifications use."""
+"""Durations as people write them (`15s`, `10m`, `1h30m`, `250ms`): Go's notation."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _PART = re.compile(r"([0-9]{1,12}(?:\.[0-9]{1,9})?)(h|ms|m|s|us|µs|ns)")
 _LONGEST = 10 * 365 * 24 * 3600.0
 
 SCHEMA = {"type": "string", "pattern": r"^([0-9]{1,12}(\.[0-9]{1,9})?(h|ms|m|s|us|µs|ns))+$", "examples": ["15s", "10m", "1h30m"]}
-"""What `parse` takes, in JSON Schema."""
+"""The texts that `parse` takes, in JSON Schema."""
 
 
 def parse(text: object) -> float:

@@ -1,7 +1,7 @@
-"""Flags that settings make: each says in the help what the setting is for, its variable and its default.
+"""Flags of settings. The help of each has the description of the setting, its variable and its default.
 
-What a setting is for stands in the program's settings class; that is imported for the help, and for a command that runs, since
-it takes a while.
+The description is in the program's settings class. That class is imported for the help, and for a command that runs, since the
+import takes a while.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, get_args, get_origin
 
 import attrs
 import click
@@ -20,27 +20,27 @@ from terminalkit.options import Function
 from terminalkit.output import Column, Output
 
 if TYPE_CHECKING:
-    from terminalkit.config.loading import SettingInfo, SettingValue
+    from terminalkit.config.loading import LoadedSettings, SettingInfo, SettingsSource, SettingValue
 
-L = TypeVar("L")
+C = TypeVar("C")
 
 _PREFIX = "setting_"
 
 
 @attrs.frozen
-class SettingSources(Generic[L]):
-    """Where a command's settings come from beside the environment: its flags, and the file that it names."""
+class SettingSources(Generic[C]):
+    """The sources of a command's settings besides the environment: its flags, and the file that it names."""
 
     flags: Mapping[str, Any]
     file: Path | None
-    of: SettingFlags[L]
+    of: SettingFlags[C]
 
-    def load(self) -> L:
-        """The settings. Raises Failure, which says which value is wrong and where it stands."""
-        from terminalkit.config.loading import SettingsError  # noqa: PLC0415 - only where a command runs
+    def load(self) -> LoadedSettings[C]:
+        """Return the settings. Raises Failure with the wrong value and its source."""
+        from terminalkit.config.loading import SettingsError  # noqa: PLC0415 - only for a command that runs
 
         try:
-            return self.of.load(self.flags, self.file)
+            return self.of.source().load(self.flags, file=self.file)
         except SettingsError as error:
             ctx = click.get_current_context()
             why = "; ".join(str(error).splitlines())
@@ -49,21 +49,35 @@ class SettingSources(Generic[L]):
 
 
 @attrs.frozen(kw_only=True)
-class SettingFlags(Generic[L]):
+class SettingFlags(Generic[C]):
     """The flags of a program's settings.
 
-    `load(flags, file)` reads the settings, `describe(name)` says what one is for; both may import what is slow. `file` is where
-    the settings file is looked for, in words. A setting is a text unless it is one of `numbers`, `switches` or `lists`; `also`
-    has short names.
+    `source` gives the settings; it may import modules that are slow. `file` is the name of the settings file. A setting is a text
+    unless it is one of `numbers`, `switches` or `lists`; `also` has short names.
     """
 
-    load: Callable[[Mapping[str, Any], Path | None], L]
-    describe: Callable[[str], SettingInfo]
+    source: Callable[[], SettingsSource[C]]
     file: str
     numbers: frozenset[str] = frozenset()
     switches: frozenset[str] = frozenset()
     lists: frozenset[str] = frozenset()
     also: Mapping[str, str] = attrs.field(factory=dict)
+
+    @classmethod
+    def of(cls, source: SettingsSource[C]) -> SettingFlags[C]:
+        """The flags of settings whose class is imported already."""
+        types = source.types
+        return cls(
+            source=lambda: source,
+            file=source.file,
+            numbers=frozenset(name for name, type_ in types.items() if type_ is int),
+            switches=frozenset(name for name, type_ in types.items() if type_ is bool or bool in get_args(type_)),
+            lists=frozenset(name for name, type_ in types.items() if get_origin(type_) is tuple),
+        )
+
+    def describe(self, name: str) -> SettingInfo:
+        """The text, variable and default of a setting, for the help of a command."""
+        return self.source().describe(name)
 
     def options(self, *names: str) -> Callable[[Function], Function]:
         """Give a command the flags of these settings and `--config`; it gets the `sources` of its settings."""
@@ -76,9 +90,8 @@ class SettingFlags(Generic[L]):
                 return function(*args, sources=SettingSources(given, config, self), **kwargs)
 
             chosen = click.Path(exists=True, dir_okay=False, path_type=Path)
-            decorated: Function = click.option("--config", type=chosen, help=f"Settings file.  [default: {self.file}]")(
-                with_sources
-            )
+            text = f"Settings file.  [default: {self.file} here, else in the home directory]"
+            decorated: Function = click.option("--config", type=chosen, help=text)(with_sources)
             for name in reversed(names):
                 decorated = self._option(name)(decorated)
             return decorated

@@ -14,6 +14,7 @@ dotted, in any case.
 from __future__ import annotations
 
 import difflib
+import os
 import re
 from collections.abc import Iterator, Mapping
 from decimal import Decimal
@@ -35,12 +36,12 @@ MASK = "***"
 
 
 class SettingsError(HttpkitError):
-    """The configuration cannot be right; the text names every wrong value and where it came from."""
+    """The configuration cannot be right. The text names every wrong value and its source."""
 
 
 @attrs.frozen(kw_only=True)
 class Setting:
-    """What a field of a settings class says about itself."""
+    """The declaration of a field of a settings class."""
 
     key: str | None
     env: str | None
@@ -60,9 +61,9 @@ def setting(
     duration: bool = False,
     **limits: Any,
 ) -> Any:
-    """A setting. `key` is its name in files where it is not the attribute's; a `duration` is in seconds inside.
+    """A setting. `key` is its name in files if it is not the attribute's; a `duration` is in seconds inside.
 
-    Without a default it has to be set. Limits are those of `httpkit.messages.fields.Rule`.
+    Without a default it has to be set. Its limits are as in `httpkit.messages.fields.Rule`.
     """
     about = Setting(key=key, env=env, help=help, secret=secret, duration=duration, rule=Rule(**limits))
     return attrs.field(default=default, metadata={_KEY: about})
@@ -76,7 +77,7 @@ def settings(cls: type[C]) -> type[C]:
 
 @attrs.frozen
 class SettingValue:
-    """A setting as it is shown: its key, its value without secrets, where it came from, its variable, what it is for."""
+    """A setting as it is shown: its key, its value without secrets, its source, its variable, its description."""
 
     key: str
     value: Any
@@ -87,7 +88,7 @@ class SettingValue:
 
 @attrs.frozen
 class SettingInfo:
-    """What a setting is for, its variable in the environment, its default as a user writes it, and a word for its values."""
+    """The description of a setting, its variable in the environment, its default as a user writes it, a word for its values."""
 
     help: str
     env: str
@@ -96,7 +97,7 @@ class SettingInfo:
 
 
 def describe(cls: type[Any], name: str, *, prefix: str) -> SettingInfo:
-    """What is to be said of a setting in the help of a command; it has a default."""
+    """Return the description of a setting for the help of a command; it has a default."""
     field = next(field for field in _fields(cls, prefix) if field.name == name)
     value = field.shown(getattr(cls(), name))
     default = "none" if value in (None, ()) else str(value).lower() if isinstance(value, bool) else str(value)
@@ -170,7 +171,7 @@ class _Field:
         return self._type is Path or Path in get_args(self._type)
 
     def check(self, value: Any) -> Any:
-        """The value, where it is within its limits."""
+        """The value, if it is within its limits."""
         if (found := self.about.rule.broken(value)) is not None:
             raise Wrong(found)
         return value
@@ -200,8 +201,8 @@ def load(
 ) -> LoadedSettings[C]:
     """The settings of this process.
 
-    `flags` by attribute name; None means that it was not given. A `file` that does not exist is an error: whoever looks for one
-    in several places passes what it found. Raises SettingsError with all errors.
+    `flags` by attribute name; None means that it was not given. A `file` that does not exist is an error, so a caller that looks
+    in several places passes the file that it found. Raises SettingsError with all errors.
     """
     fields = _fields(cls, prefix)
     errors: list[str] = []
@@ -228,7 +229,7 @@ class _BadValue(Exception):
 def _find(
     field: _Field, flags: Mapping[str, Any], env: Mapping[str, str], in_file: Mapping[str, Any], file: Path | None
 ) -> tuple[str, Any]:
-    """Where a setting comes from, and its value (NOTHING for the class's own default)."""
+    """Source of a setting, and its value (NOTHING for the class's own default)."""
     if flags.get(field.name) is not None:
         return _made(field, "flag", f"--{field.name.replace('_', '-')}", field.from_value, flags[field.name])
     if field.env in env:
@@ -276,3 +277,36 @@ def _flatten(content: Mapping[Any, Any], prefix: str = "") -> Iterator[tuple[str
             yield from _flatten(value, f"{key}.")
         elif value is not None:
             yield key, value
+
+
+@attrs.frozen
+class SettingsSource(Generic[C]):
+    """The settings of one program: their class, the prefix of their variables, the name of the file with them.
+
+    The file is looked for in the working directory, then in the home directory. `spellings` are other names of variables.
+    """
+
+    cls: type[C]
+    prefix: str
+    file: str
+    spellings: Mapping[str, str] = attrs.field(factory=dict)
+
+    def load(self, flags: Mapping[str, Any] | None = None, *, file: Path | None = None) -> LoadedSettings[C]:
+        """The settings of this process: `flags` by name (None: not given), environment, `file` or the one found, defaults.
+
+        Raises SettingsError, which names every value that cannot be right and its origin.
+        """
+        env = {self.spellings[name]: value for name, value in os.environ.items() if name in self.spellings} | dict(os.environ)
+        return load(self.cls, prefix=self.prefix, flags=flags or {}, env=env, file=file or self._found())
+
+    def describe(self, name: str) -> SettingInfo:
+        """The text, variable and default of a setting, for the help of a command."""
+        return describe(self.cls, name, prefix=self.prefix)
+
+    @property
+    def types(self) -> Mapping[str, Any]:
+        """The types of the settings that commands may have flags for, by name: all but the secrets."""
+        return {f.name: f.attribute.type for f in _fields(self.cls, self.prefix) if not f.about.secret}
+
+    def _found(self) -> Path | None:
+        return next((place for place in (Path(self.file), Path.home() / self.file) if place.is_file()), None)

@@ -15,7 +15,7 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 def run(work: Coroutine[Any, Any, int], *, timeout: float | None, busy: bool = False) -> int:
-    """Run the coroutine to its end and give its exit code; `busy`: as what has much to do is run.
+    """Run the coroutine to its end and return its exit code; `busy`: with the settings for work that reads much.
 
     Raises Stopped when SIGINT or SIGTERM came, OutOfTime after `timeout` seconds (None: no limit).
     """

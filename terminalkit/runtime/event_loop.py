@@ -32,7 +32,7 @@ def run_busy(main: Coroutine[Any, Any, T]) -> T:
 def _give_memory_back() -> None:
     """Have glibc give large pieces of memory back when they are free, and all threads share two heaps.
 
-    Otherwise each thread keeps a heap of its own as large as it ever was, and pieces up to 32 MiB stay in it once one of that
+    Otherwise each thread keeps a heap as large as it ever was, and pieces up to 32 MiB stay in it once one of that
     size was freed.
     """
     with suppress(OSError, AttributeError):  # another C library: it has its own ways

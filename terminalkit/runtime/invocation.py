@@ -17,10 +17,10 @@ from terminalkit.output import Output, OutputClosed
 
 @attrs.define
 class Invocation:
-    """What is known of the run. Commands fill it in, so that whatever ends them is reported as they would.
+    """The state of the run. Commands fill it in, so that every end of a command is reported in its words.
 
-    `what`: the command, as the user named it; `not_found`: what to do where the thing asked for is not there; `goes_on` and
-    `goes_on_hint`: what the command leaves behind when it is interrupted, and how to come back to it.
+    `what`: the command in the words of the user. `not_found`: advice if the thing that was asked for is not found. `goes_on` and
+    `goes_on_hint`: the work that continues after the command is interrupted, and the way back to it.
     """
 
     output: Output
@@ -31,7 +31,7 @@ class Invocation:
     goes_on_hint: str | None = None
 
     def end(self, command: Callable[[], int]) -> int:
-        """Run the command and give the exit code. What it raises is reported, never raised."""
+        """Run the command and return the exit code. Its errors are reported, never raised."""
         try:
             code = command()
             sys.stdout.flush()
@@ -49,7 +49,7 @@ class Invocation:
         failure = self.explainer.explain(error, self.what, not_found=self.not_found)
         if failure is None:
             text = f"internal error, a defect of the program: {error!r}"
-            failure = Failure(self.what, text, hint="--verbose shows where it happened")
+            failure = Failure(self.what, text, hint="--verbose shows the traceback")
         elif self.goes_on is not None and failure.exit_code in {ExitCode.INTERRUPTED, ExitCode.TERMINATED, ExitCode.TIMEOUT}:
             failure = Failure(self.what, f"{failure.why}; {self.goes_on}", exit_code=failure.exit_code, hint=self.goes_on_hint)
         self.output.trace("".join(traceback.format_exception(error)))

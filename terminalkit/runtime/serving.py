@@ -1,4 +1,4 @@
-"""Programs that serve, run from a command line: their log, their end, and how they say where they listen."""
+"""Programs that serve, run from a command line: their log, their end, and the message with their address."""
 
 from __future__ import annotations
 
@@ -17,36 +17,47 @@ if TYPE_CHECKING:
     from httpkit.server.serving import ListenAddress
 
 ready_option = click.option(
-    "--ready-fd", type=click.IntRange(min=1), help="Write the address to this open file, too, and close it, when ready."
+    "--ready-fd", type=click.IntRange(min=1), help="Also write the address to this open file when ready, and close it."
 )
-"""Gives a command the number of an open file, `ready_fd`, for `announce`; None where it is not named."""
+"""Gives a command the number of an open file, `ready_fd`, for `announce`; None if it is not named."""
+
+
+PRIVATE = 0o077
+"""The umask of programs that keep data: nothing for the group, nothing for others."""
 
 
 class Logged(Protocol):
-    """The settings that say how a program logs."""
+    """The settings of a program's log."""
 
     @property
-    def log_level(self) -> Literal["debug", "info", "warning", "error"]: ...
+    def log_level(self) -> Literal["debug", "info", "warn", "warning", "error"]: ...
     @property
     def log_format(self) -> Literal["auto", "json", "text"]: ...
 
 
 def run_program(program: Coroutine[Any, Any, None], settings: Logged) -> int:
-    """Run a program that serves, with its log on standard error, until it has ended in order."""
+    """Run a program that serves, with its log on standard error, until it has ended in order.
+
+    Files that it writes are readable by its own user only, with any umask.
+    """
     from terminalkit import logs  # noqa: PLC0415 - as above
     from terminalkit.runtime.event_loop import run_busy  # noqa: PLC0415 - help and completion do without it
 
     style = settings.log_format
     logs.configure(level=settings.log_level, style=("text" if sys.stderr.isatty() else "json") if style == "auto" else style)
-    run_busy(program)
+    before = os.umask(PRIVATE)
+    try:
+        run_busy(program)
+    finally:
+        os.umask(before)
     return ExitCode.OK
 
 
 def announce(output: Output, ready_fd: int | None) -> Callable[[ListenAddress], None]:
-    """Says where a server listens: on standard output, and to an open file, which it closes, where one is given."""
+    """Print the address of a server: on standard output, and to an open file, which it closes, if one is given."""
 
     def on_ready(address: ListenAddress) -> None:
-        # What a program has when it is ready it keeps: the collector need not look at it again and again.
+        # A program that is ready keeps its objects: the garbage collector does not need to look at them repeatedly.
         gc.collect()
         gc.freeze()
         output.line(f"listening on {address.url}")

@@ -32,7 +32,7 @@ BIN = Path(sys.executable).parent
 
 @attrs.frozen
 class Part:
-    """What is to be run: a command, and the environment that it is given."""
+    """A part to run: a command and its environment."""
 
     command: list[str]
     environment: dict[str, str]
@@ -79,7 +79,7 @@ class Installed:
 
 
 def units(installed: Installed) -> dict[str, Part]:
-    """What the units say, in the order in which they are started."""
+    """Return the parts of the units, in the order of their start."""
     found = {}
     for name in ("nats-server", "gctd", "gctd-worker", "pantry", "graphql-fn"):
         service = unit(SYSTEMD / f"{name}.service")["Service"]
@@ -96,7 +96,7 @@ def unit(file: Path) -> configparser.ConfigParser:
 
 
 def containers(installed: Installed) -> dict[str, Part]:
-    """What the containers say, in the order in which they are started; a program is where the image has it on its PATH."""
+    """Return the parts of the containers, in the order of their start. A program is found on the PATH of the image."""
     services: dict[str, dict[str, Any]] = yaml.safe_load((CONTAINERS / "compose.yaml").read_text())["services"]
     found = {}
     for name, service in services.items():
@@ -111,7 +111,7 @@ def containers(installed: Installed) -> dict[str, Part]:
 
 @asynccontextmanager
 async def started(part: Part, log: Path) -> AsyncIterator[asyncio.subprocess.Process]:
-    """The command in an environment that has, beside PATH and HOME, only what the files say."""
+    """Run the command in an environment that has PATH, HOME and the variables of the files only."""
     environment = {"PATH": f"{BIN}:{os.environ['PATH']}", "HOME": str(log.parent), **part.environment}
     with log.open("wb") as output:
         process = await asyncio.create_subprocess_exec(
@@ -176,7 +176,7 @@ async def test_the_commands_with_their_environment_are_a_system(tmp_path: Path, 
 
 
 def test_the_units_are_as_systemd_wants_them(tmp_path: Path) -> None:
-    """Known sections and keys everywhere; where there is a systemd, it says so itself. What ends is started again, for ever."""
+    """All sections and keys are known. If systemd is installed, it checks the units. A service that ends is always restarted."""
     service = {
         *("User", "EnvironmentFile", "ExecStart", "ExecReload", "StateDirectory", "StateDirectoryMode", "LimitNOFILE"),
         *("Restart", "RestartSec", "RestartPreventExitStatus", "TimeoutStopSec"),
@@ -206,7 +206,7 @@ def test_the_units_are_as_systemd_wants_them(tmp_path: Path) -> None:
 
 
 def test_the_image_is_made_by_the_set_up_that_the_tests_use() -> None:
-    """Its last command sets this checkout up, which is: nothing is left to do. What it runs, and what it leaves out, is there."""
+    """Its last command sets this checkout up, which is done already, so it does nothing. Its programs and exclusions exist."""
     lines = [line.split() for line in (CONTAINERS / "Containerfile").read_text().splitlines() if not line.startswith("#")]
     [set_up] = [words[1:] for words in lines if words[:2] == ["RUN", "python"]]
     done = subprocess.run([sys.executable, *set_up[1:]], cwd=ROOT, capture_output=True, text=True, timeout=100, check=False)

@@ -1,4 +1,4 @@
-"""What the executor of commands promises: decided on the newest state, stored once, answered each on its own."""
+"""Promises of the executor of commands: decided on the newest state, stored once, answered separately."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from eventlog import (
     Commit,
     Conflict,
     Context,
+    Decider,
     KeyReused,
     NewCommit,
     NewEvent,
@@ -25,6 +26,7 @@ from eventlog import (
 )
 from eventlog.commands import MOST_IN_ONE_COMMIT, Commands, CommandStep, Outcome
 from eventlog.testing.memory import MemoryLog
+from eventlog.testing.scenario import given
 from tests.support.log.counter import COUNTER, REGISTRY, Add, Added, Counter, Short
 
 AT = datetime(2026, 11, 20, 12, tzinfo=UTC)
@@ -39,7 +41,7 @@ class Use:
 
 
 class KeysInTheLog:
-    """Finds keys by reading the log: what a read model that is never behind would say."""
+    """Finds keys by reading the log, like a read model that is never behind."""
 
     def __init__(self, log: MemoryLog) -> None:
         self._log = log
@@ -352,11 +354,46 @@ class TestTogether:
         context = Context(key="k", fingerprint="f")
         first = await commands.execute_together(self.move(3), context)
         await add(commands, 1, id_="three")
-        again = await commands.execute_together([*self.move(3), CommandStep(COUNTER, "four", Add(amount=1), new=True)], context)
+        again = await commands.execute_together([*self.move(3), CommandStep(COUNTER, "four", Add(amount=1))], context)
         assert [outcome.replayed for outcome in again] == [True, True]
         assert [outcome.state for outcome in again] == [outcome.state for outcome in first]
 
     async def test_a_new_aggregate_that_exists_is_loaded_and_judged(self, commands: Commands) -> None:
         await add(commands, 5)
-        (outcome,) = await commands.execute_together([CommandStep(COUNTER, "one", Add(amount=1), new=True)])
+        (outcome,) = await commands.execute_together([CommandStep(COUNTER, "one", Add(amount=1))])
         assert outcome.state.total == 6
+
+
+class TestInitialState:
+    """A decider with an initial state never gets None, whichever way a command comes."""
+
+    @staticmethod
+    def decide(command: Add, state: Counter) -> Sequence[Added]:
+        return [Added(amount=command.amount, total=state.total + command.amount)] if command.amount else []
+
+    @staticmethod
+    def evolve(state: Counter, event: Added) -> Counter:
+        return Counter(total=event.total, changes=state.changes + 1)
+
+    decider: Decider[Counter, Add, Added] = Decider("test.counter", decide, evolve, initial=Counter(total=7))
+
+    async def test_the_first_command_is_decided_on_it(self, commands: Commands, log: Slow) -> None:
+        nothing = await commands.execute(self.decider, "one", Add(amount=0))
+        assert (nothing.state, nothing.sequence) == (Counter(total=7), 0)
+        outcome = await commands.execute(self.decider, "one", Add(amount=2), Context(key="k"))
+        assert outcome.state == Counter(total=9, changes=1)
+        assert (await commands.execute(self.decider, "one", Add(amount=2), Context(key="k"))).state == outcome.state
+
+    async def test_and_so_are_commands_on_several_aggregates(self, commands: Commands, log: Slow) -> None:
+        steps = [CommandStep(self.decider, "one", Add(amount=1)), CommandStep(self.decider, "two", Add(amount=2))]
+        assert [outcome.state.total for outcome in await commands.execute_together(steps)] == [8, 9]
+
+    def test_it_is_what_no_events_lead_to(self) -> None:
+        assert self.decider.fold(()) == Counter(total=7)
+        assert given(self.decider).when(Add(amount=1)).then(Added(amount=1, total=8)) == Counter(total=8, changes=1)
+
+
+async def test_two_steps_on_one_aggregate_are_refused_at_once(commands: Commands, log: Slow) -> None:
+    with pytest.raises(ValueError, match="two steps are on one aggregate"):
+        await commands.execute_together([CommandStep(COUNTER, "one", Add(amount=1)), CommandStep(COUNTER, "one", Add(amount=2))])
+    assert log.appends == 0

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
+import attrs
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eventlog import Commit, Context, NewCommit, NewEvent
+from eventlog import Commit, Context, NewCommit, NewEvent, Registry, UndecodableCommit
 from tests.support.readside import ledger
 
 events = st.one_of(
@@ -39,3 +40,19 @@ def test_what_is_no_commit_may_have_anything(body: bytes) -> None:
     commit = Commit(1, "ledger.account.a", body, ledger.REGISTRY)
     assert commit.may_have_keys
     assert commit.may_have("Opened")
+
+
+def test_versions_that_only_lack_fields_with_defaults_are_read_as_they_are() -> None:
+    registry = Registry()
+
+    @registry.event("Moved", version=3, reads=[1, 2])
+    @attrs.frozen
+    class Moved:
+        cents: int
+        note: str = ""
+
+    assert registry.decode("Moved", 1, b'{"cents":5}') == Moved(5)
+    with pytest.raises(UndecodableCommit, match="newer"):
+        registry.decode("Moved", 4, b'{"cents":5}')
+    with pytest.raises(ValueError, match="versions before 2"):
+        registry.event("Other", version=2, reads=[2])(attrs.make_class("Other", []))

@@ -1,4 +1,4 @@
-"""The given/when/then kit: what it accepts, and each kind of decider that it has to catch."""
+"""The given/when/then kit: accepted deciders, and each kind of decider that it has to catch."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ def test_an_evolve_that_is_not_the_same_twice_is_caught() -> None:
 
 
 def test_what_does_not_survive_being_stored_is_caught() -> None:
-    """A tuple comes back as a list: of a history, of what is decided, in the state."""
+    """A tuple comes back as a list, in the history, in the decided events and in the state."""
     with pytest.raises(AssertionError, match=r"comes back as Labelled\(text=\['a'\]\)"):
         given(JAR, Labelled(("a",)), registry=REGISTRY).when(Fill(1)).then(Filled(1))
     lossy: Decider[Jar, Fill, Any] = Decider(CATEGORY, decide, lambda state, event: Jar(evolve(state, event).amount, ("a",)))

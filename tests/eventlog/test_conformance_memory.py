@@ -35,7 +35,7 @@ async def test_a_lost_answer_can_be_played(log: MemoryLog) -> None:
 
 
 async def test_a_refusal_can_be_played(log: MemoryLog) -> None:
-    """Not stored, with whatever error: once."""
+    """The append is not stored. It raises the given error once."""
     log.refuse_next(Unavailable("away"))
     with pytest.raises(Unavailable, match="away"):
         await log.append_together([deposit("a"), deposit("b")])
@@ -71,7 +71,7 @@ async def test_slowness_beyond_the_deadline_is_told_apart(log: MemoryLog) -> Non
 
 
 async def test_a_log_created_anew_is_noticed_by_its_readers(log: MemoryLog) -> None:
-    """Its incarnation is another one, and who follows it stops."""
+    """Its incarnation differs, and its followers stop."""
     await log.append(deposit("a"))
     before = await log.head()
     reading = asyncio.create_task(first_of(log.follow(after=0), 2))

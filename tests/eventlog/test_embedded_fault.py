@@ -17,6 +17,7 @@ import pytest
 
 from eventlog.embedded.nats import DataDirectoryInUse, EmbeddedServer, ServerFailed
 from eventlog.embedded.ports import free_port
+from tests.support.log.damage import flip
 from tests.support.log.nats import plain_client
 from tests.support.waiting import wait_until
 
@@ -69,7 +70,7 @@ async def test_started_means_that_jetstream_answers_with_one_mebibyte_messages(n
 
 
 async def test_every_message_is_synced_before_it_is_acknowledged_by_configuration(nats_server: EmbeddedServer) -> None:
-    """Whether the server does sync, only strace or a power cut tells; that it is told to, the file it was started with tells."""
+    """Only strace or a power cut shows whether the server syncs. The configuration shows that it has to."""
     _, _, configuration = psutil.Process(nats_server.pid).cmdline()
     jetstream = json.loads(await asyncio.to_thread(Path(configuration).read_text))["jetstream"]
     assert jetstream["sync_interval"] == "always"
@@ -83,12 +84,11 @@ async def test_the_storage_limit_is_never_above_what_the_disk_has(tmp_path: Path
 
 
 async def test_it_listens_on_loopback_only_in_a_session_of_its_own(tmp_path: Path) -> None:
-    async with EmbeddedServer(tmp_path, http_port=0) as server:
+    async with EmbeddedServer(tmp_path) as server:
         process = psutil.Process(server.pid)
         addresses = {c.laddr.ip for c in process.net_connections("tcp") if c.status == psutil.CONN_LISTEN}
         assert addresses == {"127.0.0.1"}
         assert os.getsid(server.pid) == server.pid
-        assert server.monitoring_url is not None
         reader, writer = await asyncio.open_connection("127.0.0.1", int(server.monitoring_url.rpartition(":")[2]))
         writer.write(b"GET /healthz HTTP/1.0\r\n\r\n")
         assert b'"status":"ok"' in await reader.read()
@@ -124,7 +124,9 @@ async def test_a_free_port_that_another_program_takes_is_no_failure(tmp_path: Pa
     """It looks for another one; a port that was asked for is the caller's."""
     with socket.create_server(("127.0.0.1", free_port())) as faster:
         taken, other = faster.getsockname()[1], free_port()
-        monkeypatch.setattr("eventlog.embedded.nats.free_port", iter([taken, other]).__next__)
+        monkeypatch.setattr(
+            "eventlog.embedded.nats.free_port", iter([taken, free_port(), other, *(free_port() for _ in range(4))]).__next__
+        )
         async with EmbeddedServer(tmp_path / "any") as server:
             assert server.url == f"nats://127.0.0.1:{other}"
         with pytest.raises(ServerFailed, match="address already in use"):
@@ -203,3 +205,35 @@ async def test_a_data_directory_that_cannot_be_used_is_refused(tmp_path: Path) -
     (tmp_path / "file").write_text("")
     with pytest.raises(ServerFailed, match="file"):
         await EmbeddedServer(tmp_path / "file" / "data").start()
+
+
+async def test_after_a_kill_the_last_blocks_are_copied_aside_before_the_server_can_cut_them(tmp_path: Path) -> None:
+    """A flipped bit and a kill: the server cuts the stream at the start; the copy has the records behind it."""
+    async with EmbeddedServer(tmp_path / "nats") as server:
+        async with plain_client(server.url) as client:
+            await client.jetstream().add_stream(name="S", subjects=["s.*"])
+            for number in range(1, 31):
+                await client.jetstream().publish(f"s.{number}", b"record %d." % number)
+        await server.kill()
+        flip(tmp_path / "nats", "S", b"record 8.")
+        await server.start()
+        async with plain_client(server.url) as client:
+            left = (await client.jetstream().stream_info("S")).state.messages
+        assert left < 30, "the server cuts"
+        [copy] = (tmp_path / "nats" / "before-recovery").glob("*/S/*.blk")
+        content = copy.read_bytes()
+        assert all(b"record %d." % number in content for number in range(9, 31))
+        for _ in range(3):
+            await server.kill()
+            await server.start()
+        assert len(list((tmp_path / "nats" / "before-recovery").iterdir())) == 2
+
+
+async def test_after_a_stop_in_good_order_nothing_is_copied(tmp_path: Path) -> None:
+    async with EmbeddedServer(tmp_path / "nats") as server:
+        async with plain_client(server.url) as client:
+            await client.jetstream().add_stream(name="S", subjects=["s"])
+            await client.jetstream().publish("s", b"one")
+        await server.restart()
+    async with EmbeddedServer(tmp_path / "nats"):
+        assert not (tmp_path / "nats" / "before-recovery").exists()

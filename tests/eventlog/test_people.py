@@ -168,7 +168,7 @@ def test_a_state_has_no_personal_fields_and_an_event_has_those_of_one_person() -
 
 
 class KeyringConformance:
-    """What every keyring promises."""
+    """The promises of every keyring."""
 
     async def test_all_who_ask_at_once_get_the_same_key_and_others_another(self, keyring: Keyring) -> None:
         keys = await asyncio.gather(*(keyring.key_of("anna") for _ in range(8)))

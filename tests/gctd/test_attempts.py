@@ -40,7 +40,7 @@ def stage(name: str, seconds: float) -> t.TaskStageReached:
 
 
 def attempts(*events: t.TaskEvent) -> Sequence[AttemptView]:
-    """What is read after these events."""
+    """Return the attempts as they are read after these events."""
     state = t.TASK.fold([QUEUED, *events])
     assert state is not None
     return attempts_of(TaskView.of_state(state, 1).attempts)

@@ -1,4 +1,4 @@
-"""The operator's credentials: what is taken from the file, what is refused, and where it goes."""
+"""The operator's credentials: accepted and refused entries of the file, and their use."""
 
 from __future__ import annotations
 

@@ -17,10 +17,12 @@ from markdown_it import MarkdownIt
 from pydantic_sarif.model import StaticAnalysisResultsFormatSarifVersion210JsonSchema as Sarif
 
 from gctd.domain.analysis import Metadata, PackageProblem, Summary
-from gctd.engines.comparison import compare
-from gctd.engines.gate import CheckName, GateFacts, GateLimits, judge
+from gctd.domain.verdict import Result, Rules
+from gctd.engines.changes.comparison import compare
+from gctd.engines.changes.gate import CheckName, GateFacts, judge
 from gctd.engines.report import Counts, FunctionEntry, Report, ReportWarning
 from gctd.engines.score import crap, summarize, worst_first
+from gctd.engines.state import State
 from gctd.exports.badge import BAD, FAIR, GOOD, NEUTRAL, PLAIN, POOR, Badge, BadgeFigures, Metric, badge, grade
 from gctd.exports.coverage import statements_covered
 from gctd.exports.functions import functions_csv
@@ -34,7 +36,13 @@ COMMIT = "0123456789abcdef0123456789abcdef01234567"
 
 
 def entry(
-    name: str = "Parse", cyclomatic: int = 9, coverage: float | None = 0.0, *, file: str = "lib/a.go", line: int = 3
+    name: str = "Parse",
+    cyclomatic: int = 9,
+    coverage: float | None = 0.0,
+    *,
+    file: str = "lib/a.go",
+    line: int = 3,
+    state: State | None = None,
 ) -> FunctionEntry:
     receiver, _, bare = name.rpartition(".")
     return FunctionEntry(
@@ -49,6 +57,7 @@ def entry(
         coverage=coverage,
         stmt_coverage=coverage,
         crap=crap(cyclomatic, coverage or 0.0),
+        state=State.MEASURED if state is None else state,
     )
 
 
@@ -98,6 +107,11 @@ def analysis(of: Report, **more: Any) -> AnalysisView:
             "rescored_from": None,
             "measured": 9,
             "sandbox": "none",
+            "known": None,
+            "states": None,
+            "platform": "linux/amd64",
+            "source": "tests",
+            "baseline": False,
             **more,
         }
     )
@@ -223,20 +237,20 @@ def test_a_comment_says_what_changed_with_links_to_the_commit() -> None:
 
 
 def test_a_comment_has_the_verdict_of_the_gate() -> None:
-    limits = GateLimits(threshold=30.0, max_average=100.0, min_coverage=50.0)
+    limits = Rules(threshold=30.0, max_average=100.0, min_coverage=50.0)
     changes = compare(BEFORE.entries, REPORT.entries, threshold=30.0)
     facts = GateFacts(entries=REPORT.entries, exceeded=5, average=50.0, coverage=None, uncovered=1, changes=changes)
     text = comment(limits=limits, verdict=judge(limits, facts)).markdown()
     assert "❌ CRAP of `svc/api` at `0123456789ab`" in text
-    assert "**The gate is not passed: 3 of 4 checks failed.**" in text
+    assert "**The gate is not passed: 2 of 4 checks failed.**" in text
     assert "| ✅ | average CRAP value | 50 | 100 |" in text
-    assert "| ❌ | covered statements, at least | not known | 50 |" in text
-    assert "| ❌ | new functions over 30 | 3 | 0 |" in text
+    assert "| n/a | covered statements, at least | not known | 50 |" in text
+    assert "| ❌ | new risky functions (CRAP over 30) | 3 | 0 |" in text
 
 
 def test_a_comment_without_an_analysis_before_says_so() -> None:
     text = comment(before=None, changes=None, breaks=()).markdown()
-    assert "no analysis before this one" in text
+    assert "no analysis of another commit" in text
     assert "| Over 30 | 5 |" in text
 
 
@@ -274,14 +288,14 @@ CHANGES = compare(BEFORE.entries, REPORT.entries, threshold=30.0)
 )
 def test_each_limit_of_the_gate_is_kept_at_its_bound_and_broken_behind_it(limits: dict[str, Any], failed: set[str]) -> None:
     facts = GateFacts(entries=REPORT.entries, exceeded=5, average=50.0, coverage=60.0, uncovered=1, changes=CHANGES)
-    verdict = judge(GateLimits(threshold=30.0, **limits), facts)
+    verdict = judge(Rules(threshold=30.0, **limits), facts)
     assert {check.name for check in verdict.checks if not check.passed} == failed
     assert verdict.passed == (not failed)
 
 
 def test_the_gate_names_the_functions_behind_a_failure_the_worst_first() -> None:
     facts = GateFacts(entries=REPORT.entries, exceeded=5, average=50.0, coverage=None, uncovered=0, changes=CHANGES)
-    verdict = judge(GateLimits(threshold=30.0, max_crap=80.0), facts)
+    verdict = judge(Rules(threshold=30.0, max_crap=80.0), facts)
     assert [(one.after.function, one.before is None, one.checks) for one in verdict.offenders] == [
         ("Unknown", True, (CheckName.MAX_CRAP, CheckName.MAX_NEW)),
         ("Store.Put", False, (CheckName.MAX_CRAP, CheckName.MAX_WORSE)),
@@ -302,7 +316,7 @@ def test_only_risky_functions_count_as_worse_where_that_is_asked_for() -> None:
     )
 
     def worse(**limits: Any) -> list[str]:
-        return [one.after.function for one in judge(GateLimits(threshold=30.0, **limits), facts).offenders]
+        return [one.after.function for one in judge(Rules(threshold=30.0, **limits), facts).offenders]
 
     assert worse() == ["B", "A"]
     assert worse(worse="risky") == ["B"]
@@ -310,8 +324,8 @@ def test_only_risky_functions_count_as_worse_where_that_is_asked_for() -> None:
 
 def test_without_an_analysis_before_nothing_is_new() -> None:
     facts = GateFacts(entries=REPORT.entries, exceeded=5, average=50.0, coverage=None, uncovered=0, changes=None)
-    verdict = judge(GateLimits(threshold=30.0), facts)
-    assert (verdict.passed, [check.passed for check in verdict.checks]) == (True, [None, None])
+    verdict = judge(Rules(threshold=30.0), facts)
+    assert (verdict.result, [check.passed for check in verdict.checks]) == (Result.UNKNOWN, [None, None])
 
 
 # Badges
@@ -370,7 +384,7 @@ def test_white_text_can_be_read_on_each_colour(colour: str) -> None:
     assert 1.05 / (0.2126 * red + 0.7152 * green + 0.0722 * blue + 0.05) >= 4.5
 
 
-# What they are made with
+# The inputs of exports
 
 
 def test_coverage_is_that_of_all_statements_once_each() -> None:

@@ -21,7 +21,7 @@ KNOWN = [
 
 
 def differences(registry: Registry, name: str, version: int, stored: bytes) -> str | None:
-    """What is wrong between a stored sample of the newest version and the code, if anything."""
+    """Return the difference between a stored sample of the newest version and the code, if any."""
     try:
         value = registry.decode(name, version, stored)
     except UndecodableCommit as error:

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from tests.graphql_fn.queries import GREETING
+from tests.support.pace import slowness
 from tests.support.waiting import wait_until
 from tests.support.web.graphql import Gateway, gateway
 
@@ -113,7 +114,7 @@ async def test_a_query_that_asks_for_too_much_is_refused_whatever_the_client_tak
 
 
 async def test_other_requests_are_answered_in_time_while_some_ask_for_too_much(served: Gateway) -> None:
-    """The figures of a machine at rest are in scripts/bench/graphql.py; the bounds here are for one that has other work."""
+    """The bounds are for a machine with little other work; `scripts/bench/hello.py` has the figures of an idle one."""
     refused: list[tuple[int, float]] = []
     stop = asyncio.Event()
 
@@ -137,9 +138,10 @@ async def test_other_requests_are_answered_in_time_while_some_ask_for_too_much(s
         await attack
     assert len(refused) >= 3
     assert {status for status, _ in refused} == {400, 413}
-    assert sorted(seconds for _, seconds in refused)[len(refused) // 2] < 0.25
-    assert times[100] < 0.1
-    assert times[197] < 0.5
+    slower = slowness()
+    assert sorted(seconds for _, seconds in refused)[len(refused) // 2] < 0.25 * slower
+    assert times[100] < 0.1 * slower
+    assert times[197] < 0.5 * slower
 
 
 async def test_probes_answer_under_our_names_and_the_platforms(served: Gateway) -> None:

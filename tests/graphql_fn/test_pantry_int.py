@@ -26,7 +26,7 @@ PRODUCTS, MOVEMENTS, CATEGORIES = 1000, 4, 25
 
 @attrs.frozen
 class Pantry:
-    """The function, and what looks at its database."""
+    """The function, and the read replica of its database."""
 
     evaluator: Evaluator
     onlooker: ReadReplica
@@ -64,7 +64,7 @@ NESTED = """{ products(first: 1000) { edges { node {
 
 async def test_a_nested_query_over_a_thousand_products_takes_as_many_statements_as_it_has_levels(served: Pantry) -> None:
     data, statements = await served.statements(NESTED)
-    assert statements == 5  # the products; for all of them stock, categories and movements; for these, products
+    assert statements == 5  # the products, their stock, categories and movements, and the products of the movements
     nodes = [edge["node"] for edge in data["products"]["edges"]]
     assert [node["name"] for node in nodes] == [f"product {number:05}" for number in range(PRODUCTS)]
     for number, node in enumerate(nodes):
@@ -108,7 +108,7 @@ LISTS = {
     "of one": (f'query {{ product(ean13: "{code_of(7)}") {{ list: movements%s }} }}', "id"),
     "consumption": ("query { consumption%s }", "ean13"),
 }
-"""Lists, and what tells their items apart."""
+"""Lists, and the field that identifies their items."""
 
 
 @pytest.mark.parametrize(

@@ -29,7 +29,7 @@ RESUMED = f"""query($after: String, $before: String) {{
 
 
 async def answers(url: str) -> list[Any]:
-    """What the function says over a database: to all queries, and how many statements that took."""
+    """Return the answers of the function over a database to all queries, and the number of statements."""
     looking = pantry.onlooker(url, None, max_lag=30)
     async with looking.running():
         evaluator = Evaluator(pantry.function(looking))

@@ -46,7 +46,7 @@ class Recorder:
 
 
 def call_back(handle: Any, context: Any) -> tuple[Exception | None, Any]:
-    """What the callback was called with, which it was once."""
+    """Return the arguments of the callback, which is called once."""
     calls: list[tuple[Exception | None, Any]] = []
     handle(context, lambda failure, response: calls.append((failure, response)))
     [found] = calls
@@ -165,7 +165,7 @@ def test_the_folder_names_every_library_that_its_modules_import(tmp_path: Path) 
 
 
 class Broken(Exception):
-    """What the engine is made to raise."""
+    """The error that the engine raises in a test."""
 
 
 def broken() -> Evaluator:

@@ -1,4 +1,4 @@
-"""Subscriptions over Server-Sent Events, on a running pantry: graphql-sse's form, cuts, many subscribers, what is refused."""
+"""Subscriptions over Server-Sent Events, on a running pantry: graphql-sse's form, cuts, many subscribers, refusals."""
 
 from __future__ import annotations
 

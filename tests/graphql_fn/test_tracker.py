@@ -89,7 +89,7 @@ async def test_a_repository_leads_to_projects_analyses_and_the_functions_at_risk
     } } } }"""
     before = await running.statements()
     repo = (await running.ask(query, url=URL))["repo"]
-    assert await running.statements() - before == 2  # the repository; the latest of all projects, which is the history, too
+    assert await running.statements() - before == 2  # the repository, and the latest of all projects, which also is the history
     assert (repo["url"], repo["status"]) == (URL, "ready")
     projects = repo["projects"]["nodes"]
     assert [project["name"] for project in projects] == [".", "p1", "p2"]

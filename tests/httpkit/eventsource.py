@@ -1,4 +1,4 @@
-"""An EventSource, as WHATWG HTML section 9.2 has it: what counts as an event, what id a client comes back with."""
+"""An EventSource after WHATWG HTML section 9.2: the parsing of events, and the id with which a client reconnects."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class EventSource:
             elif field == "retry":
                 self.retry = int(value)
 
-    async def take(self, count: int, *, within: float = 5) -> list[Event]:
+    async def take(self, count: int, *, within: float = 60) -> list[Event]:
         """The next events."""
         found: list[Event] = []
         async with asyncio.timeout(within):
@@ -72,7 +72,7 @@ class EventSource:
                     break
         return found
 
-    async def rest(self, *, within: float = 5) -> list[Event]:
+    async def rest(self, *, within: float = 60) -> list[Event]:
         """All events until the server ends the stream."""
         async with asyncio.timeout(within):
             return [event async for event in self.events()]

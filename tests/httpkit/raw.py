@@ -26,14 +26,14 @@ class Reply:
 
 
 def parse(data: bytes) -> Reply:
-    """The first answer in what a server sent."""
+    """Return the first answer in the bytes of a server."""
     head, _, body = data.partition(b"\r\n\r\n")
     first, *lines = head.decode("latin-1").split("\r\n")
     pairs = (line.partition(":") for line in lines)
     return Reply(int(first.split()[1]), {name.lower(): value.strip() for name, _, value in pairs}, body)
 
 
-async def send(port: int, data: bytes, *, within: float = 5) -> bytes:
+async def send(port: int, data: bytes, *, within: float = 60) -> bytes:
     """Send bytes on a new connection; give what came back until the server closed it."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     try:
@@ -44,7 +44,7 @@ async def send(port: int, data: bytes, *, within: float = 5) -> bytes:
 
 
 async def ask(port: int, head: str, body: bytes = b"", *, host: str = "127.0.0.1") -> Reply:
-    """Send one request, on a connection of its own. `head`: the request line and header lines but Host and Content-Length."""
+    """Send one request, on a new connection. `head`: the request line and header lines but Host and Content-Length."""
     host_line = f"Host: {host}\r\n" if host else ""
     length = f"Content-Length: {len(body)}\r\n" if body else ""
     first, _, rest = head.partition("\n")
@@ -55,7 +55,7 @@ async def ask(port: int, head: str, body: bytes = b"", *, host: str = "127.0.0.1
 
 @asynccontextmanager
 async def deaf(port: int, request: bytes) -> AsyncIterator[socket.socket]:
-    """A client that sends a request and then reads nothing, with little room for what comes."""
+    """A client that sends a request and then reads nothing, with a small receive buffer."""
     sock = socket.socket()
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
     sock.setblocking(False)

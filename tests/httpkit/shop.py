@@ -1,4 +1,4 @@
-"""A small service on the edge, for its tests: things with names and amounts, and a stream of what happens to them."""
+"""A small service on the edge, for its tests: things with names and amounts, and a stream of their changes."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ class Patch:
 
 @message
 class Changes:
-    """What a patch was understood as."""
+    """The result of binding a patch."""
 
     name: str | None
     notes: str | None
@@ -217,7 +217,7 @@ async def add_up(request: Sum, _: Call[Shop]) -> Decimal:
 
 
 async def do(request: Do, call: Call[Shop]) -> Answer[str]:
-    """Whatever a test wants to see happen."""
+    """Do the action that a test names."""
     match request.what:
         case "boom":
             raise RuntimeError("secret: the password is hunter2")
@@ -242,12 +242,12 @@ async def do(request: Do, call: Call[Shop]) -> Answer[str]:
 
 
 async def events(_: Nothing, call: Call[Shop]) -> web.StreamResponse:
-    """What happens to things."""
+    """Stream the events of things."""
     return await call.services.hub.stream(call.http)
 
 
 async def only_news(_: Nothing, call: Call[Shop]) -> web.StreamResponse:
-    """What is new only."""
+    """Stream new events only."""
     return await call.services.hub.stream(call.http, only=frozenset({"news"}))
 
 

@@ -1,4 +1,4 @@
-"""What goes out: statuses, headers, entity tags, pages, positions in the log, and errors as problem documents."""
+"""Answers: statuses, headers, entity tags, pages, positions in the log, and errors as problem documents."""
 
 from __future__ import annotations
 

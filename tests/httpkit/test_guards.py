@@ -1,4 +1,4 @@
-"""Who may ask: hosts, origins, the token and the cookie that stands for it."""
+"""Guards of requests: hosts, origins, the token and the cookie in its place."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ async def test_the_token_opens_and_buys_a_cookie_that_opens_too() -> None:
 
 
 async def test_an_event_stream_opens_with_the_cookie_alone() -> None:
-    """An EventSource cannot send a header of its own."""
+    """An EventSource cannot set a header."""
     async with open_shop(guard=TOKEN) as shop:
         reply = await ask(shop.port, "POST /api/session\nAuthorization: Bearer t0p-secret")
         cookie = reply.headers["set-cookie"].partition(";")[0]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -12,6 +13,7 @@ from contextlib import AsyncExitStack, suppress
 
 import pytest
 import structlog.testing
+import uvloop
 
 from httpkit.edge import Edge
 from httpkit.server.serving import ListenAddress, ServerLimits
@@ -19,7 +21,8 @@ from httpkit.sse.hub import StreamSettings
 from tests.httpkit.loops import on_uvloop
 from tests.httpkit.raw import ask, deaf, parse, send
 from tests.httpkit.shop import open_shop
-from tests.httpkit.waiting import until, until_async
+from tests.support.pace import slowness, within
+from tests.support.waiting import wait_until
 
 QUICK = ServerLimits(idle=0.6, read=0.3, write=0.4, shutdown=1.0, lingering=0.2)
 HEAD = b"POST /things HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n"
@@ -27,15 +30,15 @@ HEAD = b"POST /things HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nC
 
 async def closed_after(port: int, *parts: bytes, pause: float = 0.1) -> float:
     """Seconds until the server closes a connection that gets these bytes, one part after the other."""
-    reader, writer = await asyncio.open_connection("127.0.0.1", port)
     started = time.monotonic()
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
     reading = asyncio.create_task(reader.read())
     for part in parts:
         if reading.done():
             break
         writer.write(part)
         await asyncio.sleep(pause)
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         with suppress(ConnectionResetError):
             await reading
     writer.close()
@@ -44,23 +47,47 @@ async def closed_after(port: int, *parts: bytes, pause: float = 0.1) -> float:
 
 @on_uvloop
 async def test_a_head_that_comes_slowly_is_cut_off_at_the_read_limit() -> None:
-    async with open_shop(limits=ServerLimits(idle=30, read=0.3)) as shop:
-        lines = [b"GET /things HTTP/1.1\r\n", *(b"X-%d: y\r\n" % number for number in range(20))]
-        assert 0.25 < await closed_after(shop.port, *lines, pause=0.05) < 1
+    """The head would take four seconds."""
+    async with open_shop(limits=ServerLimits(idle=60, read=0.3)) as shop:
+        lines = [b"GET /things HTTP/1.1\r\n", *(b"X-%d: y\r\n" % number for number in range(80))]
+        with within(1):
+            assert await closed_after(shop.port, *lines, pause=0.05) > 0.25
+
+
+@pytest.mark.parametrize("part", [b"G", b"GET /things HTT", b"GET /things HTTP/1.1\r\nHost: x\r\n"])
+@pytest.mark.parametrize("loop", ["uvloop", "asyncio"])
+def test_half_a_head_that_comes_with_the_connection_is_cut_off_at_the_read_limit(part: bytes, loop: str) -> None:
+    """The bytes are there before the server has begun to wait for them."""
+
+    async def half() -> None:
+        async with open_shop(limits=ServerLimits(idle=30, read=0.3)) as shop:
+            with socket.create_connection(("127.0.0.1", shop.port)) as client:
+                client.sendall(part)  # before this loop has accepted the connection
+                client.setblocking(False)
+                started = time.monotonic()
+                async with asyncio.timeout(20):
+                    with suppress(ConnectionResetError):
+                        assert await asyncio.get_running_loop().sock_recv(client, 1) == b""
+                assert 0.25 < time.monotonic() - started < 5
+
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop if loop == "uvloop" else None) as runner:
+        runner.run(half())
 
 
 @on_uvloop
 async def test_the_read_limit_holds_for_later_requests_of_a_connection_too() -> None:
     async with open_shop(limits=ServerLimits(idle=30, read=0.3)) as shop:
         first = b"GET /livez HTTP/1.1\r\nHost: x\r\n\r\n"
-        assert 0.35 < await closed_after(shop.port, first, b"GET /", b"things") < 1.5
+        with within(1.5):
+            assert await closed_after(shop.port, first, b"GET /", b"things") > 0.35
 
 
 @on_uvloop
 async def test_a_connection_that_says_nothing_is_closed_at_the_idle_limit() -> None:
     async with open_shop(limits=QUICK) as shop:
-        assert 0.5 < await closed_after(shop.port) < 2
-        assert 0.5 < await closed_after(shop.port, b"GET /livez HTTP/1.1\r\nHost: x\r\n\r\n") < 2
+        for sent in ((), (b"GET /livez HTTP/1.1\r\nHost: x\r\n\r\n",)):
+            with within(2):
+                assert await closed_after(shop.port, *sent) > 0.5
 
 
 @on_uvloop
@@ -99,7 +126,7 @@ async def test_a_body_that_does_not_come_is_408_and_the_connection_ends() -> Non
 
 @on_uvloop
 async def test_clients_that_do_not_finish_their_bodies_do_not_hold_up_the_end() -> None:
-    """Neither those whose time is not up yet nor those that were answered 408 and go on sending."""
+    """Neither clients within their time, nor clients that continue to send after the answer 408."""
     async with AsyncExitStack() as serving, AsyncExitStack() as clients:
         shop = await serving.enter_async_context(open_shop(limits=ServerLimits(shutdown=0.5, lingering=0.2), body_deadline=0.3))
         answered = []
@@ -113,9 +140,8 @@ async def test_clients_that_do_not_finish_their_bodies_do_not_hold_up_the_end() 
             _, writer = await asyncio.open_connection("127.0.0.1", shop.port)
             clients.callback(writer.close)
             writer.write(HEAD + b"{")
-        started = time.monotonic()
-        await serving.aclose()
-        assert time.monotonic() - started < 2
+        with within(2):
+            await serving.aclose()
 
 
 @on_uvloop
@@ -127,11 +153,11 @@ async def test_requests_that_are_sent_without_reading_the_answers_are_not_taken_
         async def flood() -> None:
             for _ in range(5000):
                 writer.write(many)
-                async with asyncio.timeout(0.5):
-                    await writer.drain()
+                await writer.drain()
 
-        with pytest.raises((TimeoutError, ConnectionError)):
-            await flood()
+        async with asyncio.timeout(60):
+            with pytest.raises(ConnectionError):
+                await flood()
         writer.transport.abort()
         assert (await ask(shop.port, "GET /things")).status == 200
 
@@ -152,7 +178,7 @@ async def test_a_body_that_is_cut_off_leaves_nothing_behind_and_is_no_error() ->
             await writer.drain()
             writer.close()
             await writer.wait_closed()
-            await until(lambda: [line["status"] for line in logs if line["event"] == "request"] == [499])
+            await wait_until(lambda: [line["status"] for line in logs if line["event"] == "request"] == [499])
         assert "error" not in {line["log_level"] for line in logs}
         assert (await ask(shop.port, "GET /things")).status == 200
         assert shop.shop.made == 0
@@ -173,7 +199,7 @@ async def test_200_half_open_heads_and_50_slow_bodies_do_not_disturb_others() ->
             started = time.monotonic()
             assert (await ask(shop.port, "GET /things")).status == 200
             delays.append(time.monotonic() - started)
-        assert sorted(delays)[-2] < 0.25
+        assert sorted(delays)[-2] < 0.25 * slowness()
         async with asyncio.timeout(20):
             await asyncio.gather(*(reader.read() for reader in slow))
 
@@ -184,7 +210,7 @@ async def test_a_client_that_does_not_take_its_answer_is_cut_off_at_the_write_li
         request = b"POST /do/large HTTP/1.1\r\nHost: x\r\n\r\n"
         with structlog.testing.capture_logs() as logs:
             async with deaf(shop.port, request):
-                await until(lambda: "client does not read" in [line["event"] for line in logs], within=30)
+                await wait_until(lambda: "client does not read" in [line["event"] for line in logs])
         assert (await ask(shop.port, "GET /things")).status == 200
 
 
@@ -209,7 +235,7 @@ async def test_connections_beyond_the_limit_are_told_503() -> None:
         async def is_served() -> bool:
             return (await ask(shop.port, "GET /livez")).status == 200
 
-        await until_async(is_served)
+        await wait_until(is_served)
 
 
 @on_uvloop
@@ -221,7 +247,7 @@ async def test_requests_beyond_the_cap_are_503_while_probes_are_answered() -> No
         async def both_are_held() -> bool:
             return b"http_requests_in_flight 2.0" in (await ask(shop.port, "GET /metrics")).body
 
-        await until_async(both_are_held)
+        await wait_until(both_are_held)
         reply = await ask(shop.port, "GET /things")
         assert (reply.status, reply.headers["retry-after"]) == (503, "1")
         assert (await ask(shop.port, "GET /readyz")).status == 200
@@ -233,10 +259,9 @@ async def test_requests_beyond_the_cap_are_503_while_probes_are_answered() -> No
 @on_uvloop
 async def test_a_handler_that_takes_too_long_is_503() -> None:
     async with open_shop(time_limit=0.2) as shop:
-        started = time.monotonic()
-        reply = await ask(shop.port, "POST /do/sleep?seconds=30")
+        with within(10):
+            reply = await ask(shop.port, "POST /do/sleep?seconds=30")
         assert (reply.status, reply.json["type"]) == (503, "urn:problem:timed-out")
-        assert time.monotonic() - started < 10
 
 
 @pytest.mark.parametrize(
@@ -287,7 +312,7 @@ async def test_shutdown_answers_what_was_begun_and_takes_nothing_new() -> None:
                 return True
             return False
 
-        await until_async(is_closed)
+        await wait_until(is_closed)
         assert not closing.done()
         shop.shop.release.set()
         assert (await held).status == 200
@@ -300,9 +325,8 @@ async def test_shutdown_does_not_wait_longer_than_its_limit() -> None:
         shop = await stack.enter_async_context(open_shop(limits=ServerLimits(shutdown=0.3)))
         held = asyncio.create_task(ask(shop.port, "POST /do/hold"))
         await asyncio.wait_for(shop.shop.entered.wait(), 60)
-        started = time.monotonic()
-        await stack.aclose()
-        assert time.monotonic() - started < 8
+        with within(8):
+            await stack.aclose()
         with pytest.raises((OSError, IndexError)):
             await held
 

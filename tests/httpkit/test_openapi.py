@@ -1,4 +1,4 @@
-"""The document is a sound OpenAPI 3.1 document and says what the table says; what is served keeps to it."""
+"""The document is a sound OpenAPI 3.1 document and equals the table of routes. The answers of the service keep to it."""
 
 from __future__ import annotations
 

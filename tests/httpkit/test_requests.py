@@ -1,4 +1,4 @@
-"""What comes in is bound to typed requests; what cannot be right is refused, with every field named."""
+"""Requests are bound to typed classes. Invalid ones are refused, with every field named."""
 
 from __future__ import annotations
 

@@ -19,12 +19,12 @@ from httpkit.server.guard import Guard
 from httpkit.server.serving import serving
 from httpkit.sse.single import Streams
 from tests.httpkit.loops import on_uvloop
-from tests.httpkit.waiting import until
+from tests.support.waiting import wait_until
 
 
 @attrs.define
 class Place:
-    """A service whose stream counts, and says when it has ended."""
+    """A service whose stream counts, and counts its ends."""
 
     streams: Streams
     more: asyncio.Event = attrs.field(factory=asyncio.Event)
@@ -51,7 +51,7 @@ async def count_late(request: Nothing, call: Call[Place]) -> web.StreamResponse:
     transport = call.http.transport
     assert transport is not None
     call.services.asked.set()
-    await until(transport.is_closing)
+    await wait_until(transport.is_closing)
     return await count(request, call)
 
 
@@ -94,7 +94,7 @@ async def test_a_client_that_is_gone_is_noticed_at_once_and_makes_room() -> None
             async with ask() as second:
                 assert (second.status, "Retry-After" in second.headers) == (503, True)
             first.close()
-            await until(lambda: place.ended == 1)
+            await wait_until(lambda: place.ended == 1)
         async with ask() as third:
             assert third.status == 200
             third.close()
@@ -107,7 +107,7 @@ async def test_a_client_that_goes_as_its_stream_opens_is_no_error() -> None:
             asking = asyncio.ensure_future(ask("/count-late").__aenter__())
             await place.asked.wait()
             asking.cancel()
-            await until(lambda: [line["status"] for line in logs if line["event"] == "request"] == [499])
+            await wait_until(lambda: [line["status"] for line in logs if line["event"] == "request"] == [499])
         assert "error" not in {line["log_level"] for line in logs}
         assert place.streams.open == 0
 

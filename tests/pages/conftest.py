@@ -9,6 +9,8 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import Browser
 
+from gctd.domain.analysis import PackageProblem
+from tests.support.tracker.made_project import Project
 from tests.support.tracker.made_up import MadeUp
 from tests.support.tracker.system import TrackerSystem, tracker_system
 from tests.support.web.browser import Visitor, chromium, visitor
@@ -16,6 +18,26 @@ from tests.support.web.node import built_pages
 
 REPO = "https://example.com/owner/shop"
 FUNCTIONS = {"order.go:Order.Check": 132.0, "days.go:Days": 72.0, "pricing.go:Discount": 17.9, "order.go:Total": 4.0}
+
+
+FIRST = MadeUp(
+    commit_sha="1" * 40,
+    functions={},
+    measured={
+        "order/order.go:Order.Check": (11, 0.0),
+        "order/order.go:Total": (2, 100.0),
+        "pricing/price.go:Discount": (11, 61.5),
+        "pricing/price.go:Huge": (40, 100.0),
+        "main.go:main": (3, 50.0),
+    },
+    uncovered=(PackageProblem(path="example.com/shop/web", reason="build failed: undefined: x"),),
+)
+SECOND = attrs.evolve(
+    FIRST,
+    commit_sha="2" * 40,
+    go_version="go1.26.7",
+    measured={**FIRST.measured, "order/order.go:Order.Check": (11, 90.0), "main.go:Added": (9, 0.0)},
+)
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
@@ -69,4 +91,45 @@ async def dashboard(browser: Browser, tmp_path_factory: pytest.TempPathFactory) 
 async def user(dashboard: Dashboard) -> AsyncIterator[Visitor]:
     """Somebody who looks at the dashboard."""
     async with visitor(dashboard.browser, dashboard.system.url) as found:
+        yield found
+
+
+@attrs.frozen
+class Measured:
+    """A tracker with analyses whose functions lie in several packages, and the browser."""
+
+    system: TrackerSystem
+    browser: Browser
+    project: Project
+    """It has two analyses: of FIRST, and of SECOND with a coverage profile."""
+    single: Project
+    """It has one analysis, of FIRST."""
+
+    async def address(self, rest: str = "") -> str:
+        """A page of the project's analyses."""
+        return f"/analyses/{await self.project.id}{rest}"
+
+    async def repository(self) -> str:
+        """The page of the project's repository."""
+        repo = await self.system.get(f"/api/repos/status?url={self.project.url}")
+        return f"/repos/{repo['ID']}"
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def measured(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Measured]:
+    """Two repositories that were analysed, and a worker that is idle."""
+    directory = tmp_path_factory.mktemp("measured")
+    async with tracker_system(directory) as system:
+        await system.start_worker(1, FAKE_ANALYSES=str(directory / "analyses"))
+        project = await Project.registered(system, directory / "analyses", "shop")
+        await project.analyze(FIRST, attrs.evolve(SECOND, profile="mode: set\n"), ref="main")
+        single = await Project.registered(system, directory / "analyses", "single")
+        await single.analyze(FIRST)
+        yield Measured(system, browser, project, single)
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def reader(measured: Measured) -> AsyncIterator[Visitor]:
+    """A visitor of the measured system."""
+    async with visitor(measured.browser, measured.system.url) as found:
         yield found

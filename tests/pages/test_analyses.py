@@ -1,4 +1,4 @@
-"""The screens of analyses, history, event log and projections in a browser: what they show, by pointer and by keyboard."""
+"""The screens of analyses, history, event log and projections in a browser: their content, by pointer and by keyboard."""
 
 from __future__ import annotations
 
@@ -12,32 +12,13 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import Browser, Page, expect
 
-from gctd.domain.analysis import PackageProblem
+from tests.pages.conftest import FIRST, SECOND
 from tests.support.tracker.made_project import Project
-from tests.support.tracker.made_up import MadeUp
 from tests.support.tracker.system import tracker_system
 from tests.support.web.browser import Visitor, found_by_axe, visitor
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.network]
 
-FIRST = MadeUp(
-    commit_sha="1" * 40,
-    functions={},
-    measured={
-        "order/order.go:Order.Check": (11, 0.0),
-        "order/order.go:Total": (2, 100.0),
-        "pricing/price.go:Discount": (11, 61.5),
-        "pricing/price.go:Huge": (40, 100.0),
-        "main.go:main": (3, 50.0),
-    },
-    uncovered=(PackageProblem(path="example.com/shop/web", reason="build failed: undefined: x"),),
-)
-SECOND = attrs.evolve(
-    FIRST,
-    commit_sha="2" * 40,
-    go_version="go1.27.0",
-    measured={**FIRST.measured, "order/order.go:Order.Check": (11, 90.0), "main.go:Added": (9, 0.0)},
-)
 MANY = 50_000
 
 
@@ -59,7 +40,7 @@ async def shown(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> A
     async with tracker_system(directory) as system:
         await system.start_worker(1, FAKE_ANALYSES=str(directory / "analyses"))
         project = await Project.registered(system, directory / "analyses")
-        await project.analyze(FIRST, SECOND)
+        await project.analyze(FIRST, SECOND, ref="main")
         large = await Project.registered(system, directory / "analyses", "large-and-with-a-name-that-no-phone-is-wide-enough-for")
         measured = {f"p{number % 300}/f.go:F{number}": (1 + number % 40, float(number % 101)) for number in range(MANY)}
         await large.analyze(attrs.evolve(FIRST, measured=measured))
@@ -85,7 +66,7 @@ async def test_axe_finds_nothing_on_these_screens_and_the_console_is_silent(show
         for address, text in {
             "/analyses": "2222222222",
             await shown.address(): "functions that are worse",
-            await shown.address("/history"): "measured otherwise",
+            await shown.address("/history"): "measured differently",
             "/log": "TaskCompleted",
             "/log/1": "as WorkerStarted at 1 left it",
             "/projections": "Nothing is parked",
@@ -103,22 +84,22 @@ async def test_axe_finds_nothing_on_these_screens_and_the_console_is_silent(show
 
 async def test_an_analysis_names_the_worst_functions_and_what_would_help(shown: Shown, user: Visitor) -> None:
     page = await user.open("/analyses")
-    await page.locator(f'tr[data-key="{await shown.project.id}"]').get_by_role("link").click()
+    await page.locator(f'tr[data-key="{await shown.project.id}"]').locator("[data-row]").click()
     await expect(page).to_have_url(re.compile(await shown.address() + "$"))
-    await expect(page.get_by_role("list", name="Figures")).to_contain_text("2 over 30")
+    await expect(page.get_by_role("list", name="Figures")).to_contain_text("2 risky functions")
     rows = page.get_by_role("table", name="Functions", exact=True).locator("tbody tr[data-key]")
-    await expect(rows.nth(0)).to_contain_text(re.compile(r"Added.*90\.00.*36\.3 % covered.*main\.go:6"))
-    await expect(rows.nth(1)).to_contain_text(re.compile(r"Huge.*40\.00.*divide it"))
+    await expect(rows.nth(0)).to_contain_text(re.compile(r"Added.*90\.00.*cover 36\.3 %.*main\.go:6"))
+    await expect(rows.nth(1)).to_contain_text(re.compile(r"Huge.*40\.00.*split it"))
     coverage = page.get_by_role("region", name="Coverage", exact=True)
     await expect(coverage).to_contain_text("build failed: undefined: x")
     gate = page.get_by_role("region", name="Gate")
-    await expect(gate).to_contain_text("1 new functions over 30, at most 0")
+    await expect(gate).to_contain_text("1 new risky functions (CRAP over 30), the limit is 0")
     await expect(gate).to_contain_text("not passed")
 
 
 async def test_packages_the_frame_and_words_choose_the_functions_and_stay_in_the_address(shown: Shown, user: Visitor) -> None:
     page = await user.open(await shown.address())
-    tile = page.get_by_role("button", name=re.compile("^pricing: pricing, highest CRAP 40.00"))
+    tile = page.get_by_role("link", name=re.compile("^pricing, 1 of 2 functions risky, highest CRAP 40.00"))
     await tile.focus()
     await page.keyboard.press("Enter")
     await expect(page).to_have_url(re.compile("in=pricing"))
@@ -169,9 +150,9 @@ async def test_fifty_thousand_functions_are_scrolled_with_few_rows_in_the_docume
 
 async def test_the_history_is_drawn_with_its_breaks_and_any_two_analyses_are_compared(shown: Shown, user: Visitor) -> None:
     page = await user.open(await shown.address("/history"))
-    chart = page.get_by_role("img", name=re.compile("Average CRAP over 2 analyses, .* measured otherwise from 1 of them on"))
+    chart = page.get_by_role("group", name=re.compile("Average CRAP over 2 analyses, .* measured differently from 1 of them on"))
     await expect(chart.locator("canvas")).to_be_visible()
-    await expect(page.get_by_role("table", name="Analyses of the project")).to_contain_text("go_version go1.26.6 → go1.27.0")
+    await expect(page.get_by_role("table", name="Analyses of the project")).to_contain_text("go_version go1.26.6 → go1.26.7")
     await expect(names(page, "Functions that changed")).to_have_text(["Order.Check", "Added"])
     await page.get_by_role("button", name="fixed 1").click()
     await expect(names(page, "Functions that changed")).to_have_text(["Order.Check"])
@@ -203,7 +184,7 @@ async def test_events_are_found_and_the_state_at_any_sequence_is_shown(shown: Sh
         await drawer.get_by_role("button", name="before").click()
         await expect(state).to_contain_text(f'"status": "{status}"')
     await drawer.get_by_role("button", name="before").click()
-    await expect(drawer.get_by_text("It was not there yet")).to_be_visible()
+    await expect(drawer.get_by_text("The aggregate did not exist yet")).to_be_visible()
     await page.keyboard.press("Escape")
     await expect(drawer).to_have_count(0)
     await expect(page).to_have_url(re.compile(r"/log\?of=gctd\.task\.task-\d+&type="))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import AsyncIterator
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,7 +14,8 @@ from playwright.async_api import Browser, Page, expect
 
 from pantry.domain.ean13 import check_digit
 from tests.support.pantry.system import FLOUR, MILK, PantrySystem, Server, pantry_system
-from tests.support.web.browser import Visitor, found_by_axe, visitor
+from tests.support.waiting import wait_until
+from tests.support.web.browser import Visitor, found_by_axe, killed_chromium, visitor
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.network]
 
@@ -25,7 +28,7 @@ def code(number: int) -> str:
     return f"{first}{check_digit(first)}"
 
 
-TEA, JAM, SALT, RICE, OATS, BEANS, PEAS = (code(number) for number in range(7))
+TEA, JAM, SALT, RICE, OATS, BEANS, PEAS, CORN, NUTS, DILL = (code(number) for number in range(10))
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
@@ -57,19 +60,19 @@ def product(page: Page, name: str) -> Any:
 
 
 async def stocked(server: Server, ean13: str, name: str, stock: float) -> None:
-    """A product that there is so much of."""
+    """Create a product with the given stock."""
     await server.create(ean13, name=name, unit="piece", min_stock=1)
     await server.moved("in", stock, ean13)
 
 
 async def scan(page: Page, digits: str) -> None:
-    """What a scanner does: it types where one is."""
+    """Scan a code as a scanner does: type it at the focus."""
     await page.keyboard.type(digits)
     await page.keyboard.press("Enter")
 
 
 async def only_said_of_itself(cook: Visitor, *texts: str) -> None:
-    """What the browser itself says of a refusal or a lost connection is all that it said."""
+    """Check that the browser only reported a refusal or a lost connection."""
     assert [text for text in cook.complaints if not any(each in text for each in texts)] == []
     cook.complaints.clear()
 
@@ -176,7 +179,9 @@ async def test_what_is_booked_and_undone_by_keyboard_and_what_is_refused_in_the_
     await page.keyboard.press("o")
     refusal = "insufficient stock: available 10.300, requested 99.000"
     await expect(page.get_by_role("alert").get_by_text(refusal)).to_be_visible()
+    await expect(page.get_by_role("button", name="Undo", exact=True)).to_have_count(0)
     await only_said_of_itself(cook, "status of 422")
+    await page.get_by_role("button", name="Dismiss Rice: 99 piece out").click()
     await page.get_by_label("Quantity").fill("0,3")
     await page.keyboard.press("Tab")
     await page.keyboard.press("Tab")
@@ -263,18 +268,136 @@ async def test_a_killed_server_is_seen_and_no_booking_is_lost_or_made_twice(kitc
         await kitchen.one.kill()
         await expect(page.locator('[data-live="stale"]')).to_contain_text("stale since")
         await panel.get_by_role("button", name="Out", exact=True).click()
-        booking = page.locator(".message")  # what could not be read says "Try again", too
-        await expect(booking.get_by_role("alert").get_by_text("Not known whether this was done")).to_be_visible()
+        await expect(page.get_by_role("region", name="Waiting changes")).to_contain_text("Peas: 1 piece out")
         await kitchen.one.start()
+        await expect(page.get_by_text("Peas: 1 piece out, 9 piece there now")).to_be_visible()
+        await expect(page.get_by_role("region", name="Waiting changes")).to_have_count(0)
         await kitchen.one.moved("out", 2, PEAS)
-        await booking.get_by_role("button", name="Try again").click()
-        await expect(page.get_by_text("Peas: 1 piece out, 7 piece there now")).to_be_visible()
         await expect(page.locator('[data-live="live"]')).to_be_visible()
         await expect(panel.get_by_text("7 piece", exact=True)).to_be_visible()
         await expect(panel.locator("li")).to_have_count(3)
         await kitchen.one.moved("in", 5, PEAS)
         await expect(panel.get_by_text("12 piece", exact=True)).to_be_visible()
         await only_said_of_itself(cook, "ERR_CONNECTION", "ERR_INCOMPLETE", "ERR_EMPTY")
+
+
+async def test_bookings_without_a_network_are_sent_in_order_and_refusals_are_listed_one_by_one(
+    kitchen: PantrySystem, browser: Browser
+) -> None:
+    await stocked(kitchen.one, CORN, "Corn", 2)
+    async with visitor(browser, kitchen.one.url) as cook:
+        page = await cook.open(f"/?product={CORN}&scan=out")
+        await expect(product(page, "Corn")).to_be_visible()
+        await cook.context.set_offline(True)
+        for _ in range(3):
+            await scan(page, CORN)
+        await scan(page, code(997))
+        waiting = page.get_by_role("region", name="Waiting changes")
+        await expect(waiting.get_by_role("listitem")).to_have_count(4)
+        assert await found_by_axe(page) == []
+        await waiting.get_by_role("button", name=f"Take back {code(997)}").click()
+        await scan(page, code(996))
+        await expect(waiting.get_by_role("listitem")).to_have_count(4)
+        await cook.context.set_offline(False)
+        refused = page.get_by_role("region", name="Refused changes").get_by_role("listitem")
+        await expect(refused).to_have_count(2)
+        await expect(refused.nth(0)).to_contain_text("Corn: 1 piece out")
+        await expect(refused.nth(0)).to_contain_text("insufficient stock: available 0.000, requested 1.000")
+        await expect(refused.nth(1)).to_contain_text(code(996))
+        await expect(waiting).to_have_count(0)
+        assert await found_by_axe(page) == []
+        assert await kitchen.one.stock(CORN) == 0
+        await page.reload()
+        await expect(refused).to_have_count(2)
+        for each in ("Corn: 1 piece out", code(996)):
+            await page.get_by_role("button", name=f"Dismiss {each}").click()
+        await expect(refused).to_have_count(0)
+        await only_said_of_itself(cook, "ERR_INTERNET_DISCONNECTED", "status of 4", "ERR_NETWORK")
+
+
+@pytest.mark.fault
+@pytest.mark.timeout(300)
+async def test_two_phones_without_a_network_whose_browsers_are_killed_book_each_scan_once(
+    kitchen: PantrySystem, tmp_path: Path
+) -> None:
+    await stocked(kitchen.one, NUTS, "Nuts", 15)
+    phones = [tmp_path / "one", tmp_path / "two"]
+    for phone in phones:
+        async with killed_chromium(phone) as context:
+            page = await context.new_page()
+            await page.goto(f"{kitchen.one.url}/?product={NUTS}&scan=out")
+            await expect(product(page, "Nuts")).to_be_visible()
+            await context.set_offline(True)
+            for _ in range(10):
+                await scan(page, NUTS)
+            await expect(page.get_by_role("region", name="Waiting changes").get_by_role("listitem")).to_have_count(10)
+    refusals = 0
+    for phone in phones:
+        async with killed_chromium(phone) as context:
+            page = await context.new_page()
+            await page.goto(kitchen.one.url)
+            await expect(page.locator('[data-live="live"]')).to_be_visible()
+            await wait_until(partial(_is_settled, page), timeout=60)
+            found = page.get_by_role("region", name="Refused changes").get_by_role("listitem")
+            assert all("insufficient stock" in text for text in await found.all_inner_texts())
+            refusals += await found.count()
+    assert (await kitchen.one.stock(NUTS), refusals) == (0, 5)
+    movements = await kitchen.one.get(f"/products/{NUTS}/movements?limit=100")
+    assert [movement["type"] for movement in movements].count("out") == 15
+
+
+async def _is_settled(page: Page) -> bool:
+    """Whether no change of the browser's database waits."""
+    left: int = await page.evaluate(
+        """() => new Promise((done) => {
+          const opened = indexedDB.open("pantry");
+          opened.onsuccess = () => {
+            const all = opened.result.transaction("changes").objectStore("changes").getAll();
+            all.onsuccess = () => { opened.result.close(); done(all.result.filter(({ refusal }) => refusal === null).length); };
+          };
+        })"""
+    )
+    return left == 0
+
+
+@pytest.mark.parametrize(
+    ("typed", "stands_for"),
+    [
+        ("96385074", "0000096385074"),
+        ("]E496385074", "0000096385074"),
+        ("04252614", "0042100005264"),
+        ("]E04006381333931", "4006381333931"),
+        ("04006381333931", "4006381333931"),
+        ("036000291452", "0036000291452"),
+    ],
+    ids=["EAN-8", "EAN-8 with an AIM identifier", "UPC-E", "EAN-13 with an AIM identifier", "GTIN-14", "UPC-A"],
+)
+async def test_short_codes_and_identifiers_of_scanners_are_understood(cook: Visitor, typed: str, stands_for: str) -> None:
+    page = await cook.open()
+    await expect(page.get_by_text("Milk")).to_be_visible()
+    await scan(page, typed)
+    await expect(page).to_have_url(re.compile(f"product={stands_for}"))
+    await expect(page.get_by_role("alert").get_by_text("is not a barcode")).to_have_count(0)
+
+
+async def test_a_new_code_that_comes_in_is_created_and_booked_and_a_half_filled_form_is_kept(
+    kitchen: PantrySystem, cook: Visitor
+) -> None:
+    page = await cook.open("/?scan=in")
+    await expect(page.get_by_text("Milk")).to_be_visible()
+    await scan(page, DILL)
+    panel = product(page, "New product")
+    await panel.get_by_label("Name").fill("Dill")
+    await scan(page, FLOUR)
+    await expect(product(page, "Flour")).to_be_visible()
+    await scan(page, DILL)
+    await expect(panel.get_by_label("Name")).to_have_value("Dill")
+    await panel.get_by_label("Unit").fill("pot")
+    await panel.get_by_role("button", name="Create").click()
+    await expect(product(page, "Dill").get_by_text("1 pot", exact=True)).to_be_visible()
+    assert await kitchen.one.stock(DILL) == 1
+    await page.get_by_role("button", name="Undo", exact=True).click()
+    await expect(product(page, "Dill").get_by_text("0 pot", exact=True)).to_be_visible()
 
 
 async def test_the_page_asks_for_the_token_and_goes_on_with_it(browser: Browser, tmp_path: Any) -> None:

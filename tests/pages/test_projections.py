@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
@@ -26,7 +27,15 @@ SIDEWAYS = "Math.max(document.documentElement.scrollWidth, document.querySelecto
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def parked(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[TrackerSystem]:
-    """A tracker with a commit in its log that nobody can read, and others behind it."""
+    """A tracker with an unreadable commit in its log, and others behind it."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("eventlog.admin.scrub._FIRST_AFTER", 0.5)
+        async with made(tmp_path_factory) as system:
+            yield system
+
+
+@asynccontextmanager
+async def made(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[TrackerSystem]:
     async with tracker_system(tmp_path_factory.mktemp("projections")) as system:
         async with plain_client(system.nats.url) as client:
             await client.jetstream().publish("gctd.task.task-1", b"this is no commit")
@@ -35,7 +44,7 @@ async def parked(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> 
 
 
 async def accessible(page: Page) -> None:
-    """Nothing is found by axe, wide and narrow."""
+    """Check that axe finds no problem, wide and narrow."""
     assert await found_by_axe(page) == []
     await page.set_viewport_size({"width": 320, "height": 640})
     assert await found_by_axe(page) == []
@@ -61,6 +70,18 @@ async def test_a_parked_aggregate_is_shown_with_why_and_leads_to_its_event(
     assert (status, "cannot be read" in answer["detail"]) == (409, True)
 
 
+async def test_the_findings_of_the_last_pass_over_the_log_are_shown(parked: TrackerSystem, browser: Browser) -> None:
+    """With the time of the pass, and the command that shows a remedy."""
+    async with visitor(browser, parked.url) as user:
+        page = await user.open("/projections")
+        found = page.get_by_role("region", name="Records of the log")
+        await expect(found).to_contain_text("1 record damaged", timeout=30_000)
+        await expect(found).to_contain_text("sequence 1, gctd.task.task-1: it was stored without a guard")
+        await expect(found).to_contain_text("Last complete pass")
+        await expect(found).to_contain_text("projections repair")
+        await accessible(page)
+
+
 async def test_a_rebuild_is_followed_until_its_copy_is_ready(parked: TrackerSystem, browser: Browser) -> None:
     async with visitor(browser, parked.url) as user, parked.log() as log:
         page = await user.open("/projections")
@@ -69,7 +90,7 @@ async def test_a_rebuild_is_followed_until_its_copy_is_ready(parked: TrackerSyst
         async with copies_at(f"sqlite:{parked.database}").store(CopyPart.NEW) as copy:
             await Migrations(copy, MODEL).up()
             await Projector(log, copy, MODEL).run(until=1)
-            bar = copies.get_by_role("progressbar", name="The copy being made anew has reached")
+            bar = copies.get_by_role("progressbar", name="The copy being rebuilt has reached")
             await expect(copies).to_contain_text("not ready yet")
             await expect(bar).to_have_attribute("aria-valuenow", str(100 // (await log.head()).last))
             await accessible(page)

@@ -1,8 +1,10 @@
-"""The dashboard in a browser, on a running system: each screen, what one does on it, by keyboard, both colours, on a phone."""
+"""The dashboard in a browser, on a running system: each screen and its actions, by keyboard, in both colours, on a phone."""
 
 from __future__ import annotations
 
+import asyncio
 import re
+import sys
 from typing import Any
 
 import pytest
@@ -54,10 +56,10 @@ async def keys(page: Page, *pressed: str) -> None:
 LONG_UNDO = (
     "const set = setTimeout; window.setTimeout = (act, after, ...rest) => set(act, after === 6000 ? 120000 : after, ...rest)"
 )
-"""What can be undone for six seconds can be for two minutes: a machine under load is slow."""
+"""The six seconds for an undo become two minutes, because a machine under load is slow."""
 
 
-# What holds for every screen
+# Promises of every screen
 
 
 async def test_each_screen_is_looked_at(dashboard: Dashboard) -> None:
@@ -80,6 +82,10 @@ async def test_axe_finds_nothing_on_any_screen_and_the_console_is_silent(dashboa
         await keys(page, "?")
         await expect(page.get_by_role("dialog", name="Keys")).to_be_visible()
         assert await found_by_axe(page) == []
+        file = await page.get_by_role("link", name="Licences of bundled packages").get_attribute("href")
+        notices = await page.request.get(f"{dashboard.system.url}{file}")
+        assert (notices.status, notices.headers["content-type"]) == (200, "text/plain; charset=utf-8")
+        assert "Copyright (c) 2022 Leon Sorokin" in await notices.text()
 
 
 async def test_a_phone_shows_each_screen_without_scrolling_sideways(dashboard: Dashboard) -> None:
@@ -118,7 +124,7 @@ async def test_filter_and_open_task_are_in_the_address_and_back_works(dashboard:
     await expect(page.locator("tbody tr[data-key]")).to_have_count(1)
     await page.reload()
     await expect(page.locator("tbody tr[data-key]")).to_have_count(1)
-    await page.get_by_role("link", name="shop · p2").click()
+    await page.get_by_role("link", name="completed: open the task").click()
     await expect(page.get_by_role("dialog", name="shop · p2")).to_contain_text("Worst functions")
     await expect(page).to_have_url(re.compile(r"/tasks/task-\d+\?q="))
     await page.go_back()
@@ -164,13 +170,13 @@ async def test_all_of_a_task_by_keyboard_alone(dashboard: Dashboard, user: Visit
     await page.keyboard.type(task)
     await expect(page.locator("tbody tr[data-key]")).to_have_count(1)
     await keys(page, "Escape", "j")
-    await expect(row(page, task).get_by_role("link")).to_be_focused()
+    await expect(row(page, task).locator("[data-row]")).to_be_focused()
     await keys(page, "Enter")
     drawer = page.get_by_role("dialog", name="shop · p2")
     await expect(drawer).to_contain_text(task)
     await keys(page, "Escape")
     await expect(drawer).to_have_count(0)
-    await expect(row(page, task).get_by_role("link")).to_be_focused()
+    await expect(row(page, task).locator("[data-row]")).to_be_focused()
     await keys(page, "x")
     await expect(page.get_by_text("1 task selected")).to_be_visible()
     await keys(page, "c")
@@ -236,10 +242,18 @@ async def test_hide_all_leaves_what_comes_later_and_can_be_undone(dashboard: Das
     earlier = await dashboard.queued()
     await expect(row(page, earlier)).to_be_visible()
     await page.get_by_role("button", name="Hide all").click()
+    question = page.get_by_role("dialog", name=re.compile(r"Hide \d+ tasks\?"))
+    await expect(question).to_contain_text("everybody")
+    await question.get_by_role("button", name="Keep").click()
+    await expect(row(page, earlier)).to_be_visible()
+    await page.get_by_role("button", name="Hide all").click()
+    await question.get_by_role("button", name=re.compile("Hide")).click()
     await expect(row(page, earlier)).to_have_count(0)
     await page.get_by_role("button", name="Undo").click()
     await expect(row(page, earlier)).to_be_visible()
     await page.get_by_role("button", name="Hide all").click()
+    await question.get_by_role("button", name=re.compile("Hide")).click()
+    await expect(question).to_have_count(0)
     later = await dashboard.queued()
     await expect(row(page, later)).to_be_visible()
     await page.close()  # what can still be undone is done then
@@ -271,8 +285,8 @@ async def test_a_worker_is_paused_and_goes_on(dashboard: Dashboard, user: Visito
     page = await user.open("/workers")
     card = page.locator('[data-worker="worker-1"]')
     await expect(card).to_contain_text("paused")
-    await expect(card).to_contain_text(re.compile(r"Heard of(just now|\d+ s ago)"))
-    await card.get_by_role("button", name="Let go on worker-1").click()
+    await expect(card).to_contain_text(re.compile(r"Heartbeat(just now|\d+ s ago)"))
+    await card.get_by_role("button", name="Resume worker-1").click()
     await dashboard.system.until_worker("worker-1", "idle")
     await expect(card).to_contain_text(re.compile("idle|busy"))
     await card.get_by_role("button", name="Pause worker-1").click()
@@ -282,30 +296,31 @@ async def test_a_worker_is_paused_and_goes_on(dashboard: Dashboard, user: Visito
 
 async def test_a_repository_is_registered_once_its_address_can_be_right(dashboard: Dashboard, user: Visitor) -> None:
     page = await user.open("/repos")
-    await expect(page.get_by_label("Register a repository")).to_be_visible()
+    await expect(page.get_by_label("Add a repository")).to_be_visible()
     await keys(page, "a")
     for typed, said in (
         ("http://example.com/owner/new", "use https"),
         ("https://me:secret@example.com/owner/new", "credentials"),
         ("https://example.com", "path of the repository is missing"),
     ):
-        await page.get_by_label("Register a repository").fill(typed)
+        await page.get_by_label("Add a repository").fill(typed)
         await keys(page, "Enter")
         await expect(page.get_by_text(said)).to_be_visible()
-    await page.get_by_label("Register a repository").fill("example.com/owner/new.git")
+    await page.get_by_label("Add a repository").fill("example.com/owner/new.git")
     await expect(page.get_by_text("Will be known as https://example.com/owner/new")).to_be_visible()
     await keys(page, "Enter")
-    drawer = page.get_by_role("dialog", name="example.com/owner/new")
-    await expect(drawer).to_contain_text("registering")
     await expect(page).to_have_url(re.compile("/repos/[0-9a-f]{32}"))
+    await expect(page.get_by_role("heading", name="example.com/owner/new")).to_be_visible()
+    await expect(page.get_by_text("registering")).to_be_visible()
 
 
 async def test_settings_say_what_holds_and_where_it_is_set_and_what_cannot_be(dashboard: Dashboard, user: Visitor) -> None:
     page = await user.open("/repos?project=p1")
     await page.get_by_role("link", name="owner/shop").click()
-    drawer = page.get_by_role("dialog", name="owner/shop")
+    drawer = page.get_by_role("main")
+    await drawer.get_by_role("button", name="Settings of p1").click()
     await expect(drawer.get_by_text("example.com/p2")).to_be_visible()
-    timeout = drawer.get_by_label("Longest attempt")
+    timeout = drawer.get_by_label("Time limit of an attempt")
     await timeout.first.fill("never")
     await drawer.get_by_role("button", name="Save").first.click()
     await expect(timeout.first).to_have_attribute("aria-invalid", "true")
@@ -314,14 +329,41 @@ async def test_settings_say_what_holds_and_where_it_is_set_and_what_cannot_be(da
     user.complaints.clear()
     await timeout.first.fill("7m")
     await drawer.get_by_role("button", name="Save").first.click()
-    await expect(drawer.get_by_text("holds: 7m, set here")).to_be_visible()
+    await expect(drawer.get_by_text("in effect: 7m (set here)")).to_be_visible()
     config = await dashboard.system.get(f"/api/repo-config?url={REPO}&subdir=p1")
     assert (config["effective"]["timeout"], config["origin"]["timeout"]) == ("7m", "project")
     await drawer.get_by_label("Ref").last.fill("next")
-    await drawer.get_by_role("button", name="Save").last.click()
+    async with page.expect_response(lambda answer: answer.request.method != "GET" and "config" in answer.url):
+        await drawer.get_by_role("button", name="Save").last.click()
     await drawer.get_by_role("button", name="Settings of p1").click()
     await drawer.get_by_role("button", name="Settings of p2").click()
-    await expect(drawer.get_by_text("holds: next, from the repository")).to_be_visible()
+    await expect(drawer.get_by_text("in effect: next (from the repository)")).to_be_visible()
+
+
+async def test_a_personal_token_signs_in_and_the_head_signs_out(dashboard: Dashboard, tmp_path: Any) -> None:
+    async with (
+        tracker_system(tmp_path, GCTD_REQUIRE_TOKENS="true") as system,
+        visitor(dashboard.browser, system.url) as user,
+    ):
+        command = (sys.executable, "-m", "gctd", "token", "create", "anna", "--scope", "write")
+        process = await asyncio.create_subprocess_exec(*command, env=system.environment, stdout=asyncio.subprocess.PIPE)
+        token = (await process.communicate())[0].decode().strip()
+        page = await user.context.new_page()
+        await page.goto(f"{system.url}/log")
+        await page.get_by_label("Token").fill(token)
+        await keys(page, "Enter")
+        issued = page.get_by_role("row").filter(has_text="TokenIssued")
+        await expect(issued).to_be_visible()
+        opened = page.get_by_role("row").filter(has_text="SessionOpened")
+        await expect(opened.get_by_title(re.compile("^token:.*:anna$"))).to_have_text("anna")
+        cookies = {cookie["name"]: cookie for cookie in await user.context.cookies()}
+        assert (cookies["gctd_session"]["httpOnly"], cookies["gctd_session"]["sameSite"]) == (True, "Strict")
+        await page.get_by_role("button", name="Sign out").click()
+        await expect(page.get_by_label("Token", exact=True)).to_be_visible()
+        assert not await user.context.cookies()
+        refused = [text for text in user.complaints if "401" in text]
+        assert refused == user.complaints, "what the browser itself says of a refusal, and nothing else"
+        user.complaints.clear()
 
 
 async def test_the_page_asks_for_the_token_and_goes_on_with_it(dashboard: Dashboard, tmp_path: Any) -> None:

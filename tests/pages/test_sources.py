@@ -1,4 +1,4 @@
-"""The sources of the pages: types hold, what is served of them is small, nothing of them comes from elsewhere."""
+"""The sources of the pages: types hold, the served files are small, and no file is loaded from another host."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def _built() -> None:
 
 
 class Assets(HTMLParser):
-    """What a page asks for by itself."""
+    """The files that a page loads by itself."""
 
     def __init__(self, page: Path) -> None:
         super().__init__()
@@ -42,7 +42,7 @@ class Assets(HTMLParser):
 
 
 def imported(name: str) -> set[str]:
-    """A script and what it imports before it runs."""
+    """Return a script and the scripts that it imports before it runs."""
     found, left = set[str](), [name]
     while left:
         script = left.pop()
@@ -51,6 +51,23 @@ def imported(name: str) -> set[str]:
             text = (DASHBOARD / script).read_text(encoding="utf-8")
             left += [f"static/{other}" for other in re.findall(r'(?:import|from) *"\./([^"]+\.js)"', text)]
     return found
+
+
+def imported_packages(entry: Path) -> set[str]:
+    """Return the npm packages of a page: the imports of its entry file, directly or through other files of `ui/`."""
+    seen, left, names = set[Path](), [entry], set[str]()
+    while left:
+        file = left.pop()
+        if file in seen:
+            continue
+        seen.add(file)
+        values = re.sub(r"^import type .*$", "", file.read_text(encoding="utf-8"), flags=re.MULTILINE)
+        for name in re.findall(r'(?:from |import\(|import )"([^"]+)"', values):
+            if name.startswith("."):
+                left += [each for suffix in (".ts", ".tsx") if (each := (file.parent / f"{name}{suffix}").resolve()).exists()]
+            else:
+                names.add("/".join(name.split("/")[: 2 if name.startswith("@") else 1]))
+    return names
 
 
 @pytest.mark.network
@@ -98,6 +115,19 @@ def test_the_lock_file_names_no_address_and_every_digest() -> None:
     packages = json.loads((UI / "package-lock.json").read_text(encoding="utf-8"))["packages"]
     assert "resolved" not in json.dumps(packages)
     assert all("integrity" in package for name, package in packages.items() if name)
+
+
+@pytest.mark.network
+@pytest.mark.parametrize(
+    ("sources", "built", "least"), [("gctd", DASHBOARD, {"preact", "d3-hierarchy", "uplot"}), ("pantry", KITCHEN, {"preact"})]
+)
+def test_each_page_has_the_whole_license_of_each_bundled_package(sources: str, built: Path, least: set[str]) -> None:
+    notices = "".join((built / "licenses.txt").read_text(encoding="utf-8").split())
+    packages = imported_packages(UI / sources / "main.tsx")
+    assert packages >= least
+    for package in packages:
+        [text] = [file.read_text(encoding="utf-8") for file in (UI / "node_modules" / package).glob("LICEN[CS]E*")]
+        assert "".join(text.split()) in notices, package
 
 
 @pytest.mark.network

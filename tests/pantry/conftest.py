@@ -1,4 +1,4 @@
-"""One running pantry for a module; each test has a product of its own."""
+"""One running pantry for a module. Each test has a separate product."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def server(running: PantrySystem) -> Server:
 
 @pytest.fixture
 def new_code() -> Callable[[], str]:
-    """Gives codes that nobody has used."""
+    """Return a function that gives unused codes."""
 
     def make() -> str:
         first = f"{200000000000 + next(_NUMBERS)}"
@@ -40,5 +40,5 @@ def new_code() -> Callable[[], str]:
 
 @pytest.fixture
 def code(new_code: Callable[[], str]) -> str:
-    """A code that nobody has used."""
+    """An unused code."""
     return new_code()

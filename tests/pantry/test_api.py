@@ -1,8 +1,9 @@
-"""The pantry's API on a running server: the specification's statuses, fields and rules, and what goes beyond it."""
+"""The pantry's API on a running server: statuses, fields and rules."""
 
 from __future__ import annotations
 
 import asyncio
+import base64
 import csv
 import io
 import itertools
@@ -21,12 +22,12 @@ _NAMES = itertools.count(1)
 
 
 def name() -> str:
-    """A name for a category that nobody has used."""
+    """Return an unused name for a category."""
     return f"category {next(_NAMES)}"
 
 
 def problem(answer: Any, status: int, text: str = "") -> None:
-    """An error as every one is: a problem document with the specification's key."""
+    """An error as every one is: a problem document with the key `error`."""
     assert answer.status == status, answer
     assert answer.headers["Content-Type"].startswith("application/problem+json")
     assert answer.body["error"] == answer.body["detail"]
@@ -201,7 +202,7 @@ async def test_a_movement_is_answered_as_it_is_read(server: Server, code: str) -
     problem(await server.ask("GET", f"{API}/movements/{code}"), 404)
 
 
-async def test_what_cannot_be_booked_is_refused_in_the_words_of_the_specification(server: Server, code: str) -> None:
+async def test_a_movement_that_cannot_be_booked_is_refused_with_its_text(server: Server, code: str) -> None:
     problem(await server.move("out", 1, code), 404, code)
     await server.create(code)
     await server.moved("in", 10.3, code)
@@ -333,7 +334,7 @@ async def test_what_changed_nothing_changes_nothing_when_it_is_repeated(server: 
     assert (await server.get(f"/products/{code}"))["active"] is False
 
 
-# Beyond the specification
+# Further features
 
 
 async def test_a_movement_is_undone_once(server: Server, code: str) -> None:
@@ -457,6 +458,46 @@ async def test_what_was_used_and_what_to_buy(server: Server, code: str) -> None:
     assert report["total_products"] == len(report["items"])
 
 
+async def test_undoing_an_undo_restores_the_movement_in_every_report(server: Server, code: str) -> None:
+    await server.create(code, min_stock=7)
+    await server.moved("in", 10, code)
+    last = await server.moved("out", 4, code)
+    for effective in (False, True, False, True):
+        last = (await server.post(f"/movements/{last['id']}/undo")).body
+        [item] = await server.get(f"/reports/consumption?ean13={code}")
+        assert (item["in"], item["out"], item["current_stock"]) == ((10, 4, 6) if effective else (10, 0, 10))
+        assert (item["days_left"] is not None) == effective
+
+
+async def test_a_shopping_list_has_only_what_is_needed(server: Server, code: str) -> None:
+    await server.create(code, min_stock=0)
+    assert code not in {item["ean13"] for item in await server.get("/reports/shopping-list")}
+    await server.moved("in", 3, code)
+    await server.moved("out", 3, code)
+    assert [item["suggested"] for item in await server.get("/reports/shopping-list") if item["ean13"] == code] == [3]
+
+
+@pytest.mark.parametrize("parameter", ["as_of", "from", "to"])
+@pytest.mark.parametrize("time", ["0001-01-01T00:00:00%2B14:00", "9999-12-31T23:59:59-12:00"])
+async def test_a_time_beyond_the_calendar_is_refused(server: Server, code: str, parameter: str, time: str) -> None:
+    paths = ("/products", "/reports/stock") if parameter == "as_of" else ("/movements", "/reports/consumption")
+    for path in paths:
+        problem(await server.ask("GET", f"{API}{path}?{parameter}={time}"), 400, parameter)
+
+
+async def test_a_period_may_begin_at_the_first_day_of_the_calendar_and_must_not_end_before_it_begins(server: Server) -> None:
+    for path in ("/movements", "/reports/consumption"):
+        assert (await server.ask("GET", f"{API}{path}?to=0001-01-02T00:00:00Z")).status == 200
+        turned = f"{API}{path}?from=2026-02-01T00:00:00Z&to=2026-01-01T00:00:00Z"
+        problem(await server.ask("GET", turned), 400, "must not be after")
+
+
+@pytest.mark.parametrize("key", [["x", 1, 1], ["2026-01-01T00:00:00Z", 2**63, 1], ["0001-01-01T00:00:00+14:00", 1, 1]])
+async def test_a_made_up_cursor_is_refused(server: Server, key: list[Any]) -> None:
+    cursor = base64.urlsafe_b64encode(json.dumps(key).encode()).rstrip(b"=").decode()
+    problem(await server.ask("GET", f"{API}/movements?cursor={cursor}"), 400, "cursor")
+
+
 async def test_what_nobody_serves(server: Server) -> None:
     patched = await server.ask("PATCH", "/ping")
     problem(patched, 405)
@@ -464,6 +505,6 @@ async def test_what_nobody_serves(server: Server) -> None:
     problem(await server.ask("GET", f"{API}/nothing"), 404)
     problem(await server.ask("DELETE", f"{API}/categories/none"), 405)
     alive = await server.ask("GET", "/ping")
-    assert (alive.status, alive.body["status"]) == (200, "ok")
+    assert (alive.status, alive.body) == (200, {"status": "healthy", "service": "pantry"})
     metrics = (await server.ask("GET", "/metrics")).body
     assert "projection_position" in metrics

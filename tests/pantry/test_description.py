@@ -22,7 +22,7 @@ checks.positive_data_acceptance.expected-statuses = ["2xx", 404, 409, 422]
 include-name = "POST /api/v1/movements:batch"
 checks.positive_data_acceptance.expected-statuses = ["2xx", 400]
 """
-"""What no schema can say: whether the stock allows a movement, and that CSV begins with a line of names."""
+"""Rules without a schema: whether the stock allows a movement, and that CSV begins with a line of names."""
 
 
 async def test_the_document_is_sound_and_each_operation_says_what_it_does_and_how_it_fails(server: Server) -> None:
@@ -36,6 +36,7 @@ async def test_the_document_is_sound_and_each_operation_says_what_it_does_and_ho
             assert {"400", "500", "503"} <= operation["responses"].keys(), where
 
 
+@pytest.mark.timeout(1200)
 async def test_schemathesis_finds_nothing(server: Server, tmp_path: Path) -> None:
     """`use_after_free` is left out: a product that was deleted is not gone, it is inactive, as specified."""
     category = (await server.post("/categories", {"name": "known"})).body["id"]

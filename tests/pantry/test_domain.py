@@ -1,4 +1,4 @@
-"""The rules of the ledger, given a history, when a command comes, then these events (specification, sections 2 to 4)."""
+"""The rules of the ledger, given a history, when a command comes, then these events."""
 
 from __future__ import annotations
 
@@ -149,7 +149,7 @@ def test_nothing_goes_out_that_is_not_there() -> None:
     history.when(move(OUT, 10_300)).then(moved(OUT, 10_300, 0))
 
 
-def test_the_rules_are_judged_in_the_order_of_the_specification() -> None:
+def test_the_rules_are_judged_in_the_documented_order() -> None:
     given(PRODUCT).when(move(OUT, 0)).then_refused(BadInput, match="^quantity: stock level must be greater than 0")
     given(PRODUCT).when(move(OUT, 1)).then_refused(NotFound, match=EAN)
     given(PRODUCT, CREATED).when(move(OUT, 1)).then_refused(InsufficientStock)
@@ -281,7 +281,7 @@ def test_names_that_look_the_same_are_the_same() -> None:
 # Values
 
 
-def test_the_check_digit_is_that_of_the_specification() -> None:
+def test_the_check_digit_is_that_of_a_real_code() -> None:
     assert ean13.problem(EAN) is None
     assert ean13.problem("400638133393") == "EAN-13 must have exactly 13 digits, got 12"
     assert ean13.problem("400638133393a") == "EAN-13 must contain only digits"

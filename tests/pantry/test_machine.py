@@ -48,7 +48,7 @@ class Product:
 
 
 class Machine(RuleBasedStateMachine):
-    """The steps. Each example has codes and names of its own on the one server."""
+    """The steps. Each example has unique codes and names on the one server."""
 
     server: Server
     runner: asyncio.Runner
@@ -70,7 +70,7 @@ class Machine(RuleBasedStateMachine):
         return self.runner.run(work)
 
     def post(self, path: str, document: Any) -> Answer:
-        """A POST under a key of its own."""
+        """Send a POST under a new key."""
         key = next(self.keys)
         answer = self.run(self.server.post(path, document, **{"Idempotency-Key": key}))
         self.last = (path, document, key, answer)
@@ -189,7 +189,7 @@ class Machine(RuleBasedStateMachine):
     @precondition(lambda self: self.last is not None and self.last[3].status < 300)
     @rule()
     def repeat(self) -> None:
-        """What took effect takes effect once."""
+        """An effect takes place once."""
         assert self.last is not None
         path, document, key, answer = self.last
         again = self.run(self.server.post(path, document, **{"Idempotency-Key": key}))
@@ -199,7 +199,7 @@ class Machine(RuleBasedStateMachine):
     @rule(rebuild=st.booleans())
     def restart(self, rebuild: bool) -> None:
         """kill -9 and a new start, with or without the read model."""
-        if type(self).restarts == RESTARTS:  # no precondition: what is drawn must not depend on earlier examples
+        if type(self).restarts == RESTARTS:  # no precondition: the drawn examples must not depend on earlier ones
             return
         type(self).restarts += 1
         self.run(self.server.kill())

@@ -18,12 +18,12 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 TOKEN = "a token of the kitchen"
 PLAIN = Pages("pantry.http", "page", prefix="/plain/").by_path
-"""What is served where the kitchen's page was not built."""
+"""The page that is served if the kitchen's page was not built."""
 KINDS = {"js": "javascript", "css": "text/css"}
 
 
 def inline(text: str) -> list[str]:
-    """What a strict policy would not let happen."""
+    """Return the parts of a page that a strict policy would block."""
     return re.findall(r"<style|<[^>]*\sstyle=|<[^>]*\son\w+=\"|<script(?![^>]*\ssrc=\")|eval\(", text)
 
 

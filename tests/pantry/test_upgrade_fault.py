@@ -41,7 +41,7 @@ async def read_all_the_time(server: Server) -> AsyncIterator[None]:
 
 
 async def reason(server: Server) -> str:
-    """Why it is not ready; empty where it is, or does not answer."""
+    """Why it is not ready; empty if it is, or does not answer."""
     answer = await server.ask("GET", "/readyz")
     return answer.body["reason"] if answer.status == HTTPStatus.SERVICE_UNAVAILABLE else ""
 
@@ -51,13 +51,13 @@ async def is_half_way(server: Server) -> bool:
 
 
 async def shows_nothing_yet(server: Server) -> None:
-    """It lives, says how far it is, and refuses what it cannot answer."""
+    """Check that it lives, reports its progress, and refuses requests that it cannot answer."""
     await wait_until(lambda: is_half_way(server))
     assert (await server.ask("GET", "/livez")).status == HTTPStatus.OK
     for path in READS:
         answer = await server.ask("GET", API + path)
         assert (answer.status, answer.headers["Retry-After"]) == (HTTPStatus.SERVICE_UNAVAILABLE, "1")
-        assert "the tables are those of another version of the program" in answer.body["error"]
+        assert "the tables belong to another version of the program" in answer.body["error"]
 
 
 async def filled(server: Server) -> None:
@@ -68,7 +68,7 @@ async def filled(server: Server) -> None:
 
 
 async def test_a_newer_one_beside_an_older_one_on_a_shared_database(tmp_path: Path, postgres_url: str) -> None:
-    """The older one answers all the while; the newer one, killed half way, goes on, and shows everything when the other ends."""
+    """The older one always answers. The newer one, killed half way, continues, and shows everything when the other ends."""
     gate = tmp_path / "gate"
     async with pantry_system(tmp_path, servers=2, PANTRY_DATABASE_URL=postgres_url, NEWER_GATE=str(gate)) as system:
         older, newer = system.servers
@@ -95,7 +95,7 @@ async def test_a_newer_one_beside_an_older_one_on_a_shared_database(tmp_path: Pa
 
 
 async def test_a_newer_one_on_a_file_of_its_own(tmp_path: Path) -> None:
-    """It goes on where it was killed, and shows everything when the tables are there; the older one can go back to its own."""
+    """It continues at the point of the kill, and shows everything when its tables are complete. The older one can go back."""
     gate = tmp_path / "gate"
     async with pantry_system(tmp_path, NEWER_GATE=str(gate)) as system:
         server = system.one
@@ -120,7 +120,7 @@ async def _waits(server: Server) -> bool:
 
 
 async def is_as_a_fold(server: Server, database: str) -> None:
-    """The tables of the stopped server are those of the newer version, and the old ones are kept."""
+    """Check that the stopped server has the tables of the newer version, and that the old ones are kept."""
     assert await copies_at(database).there() == ["old"]
     async with log_of(server.nats) as log:
         head = await log.head()

@@ -1,4 +1,4 @@
-"""What a user can call, set, ask or watch is in the documentation, and what the documentation links to is there."""
+"""Every call, setting, query and metric of a user is in the documentation, and the targets of its links exist."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.registry import Collector
 
 from eventlog import Position
+from eventlog.broker.write_health import WriteHealth
 from eventlog.jetstream.transport.connection import Counters
 from eventlog.support.histogram import Timings
 from gctd.cli.root import PROGRAM as GCTD
@@ -21,7 +22,7 @@ from gctd.http.api import TABLE
 from gctd.http.figures import Figures
 from gctd.http.tasks.outcomes import Outcomes
 from gctd.readmodel import MODEL
-from gctd.settings import Settings, describe
+from gctd.settings import SETTINGS, Settings
 from graphql_fn.cli.root import PROGRAM as GRAPHQL
 from graphql_fn.core.evaluator import Evaluator
 from graphql_fn.core.hello import HELLO
@@ -29,8 +30,8 @@ from graphql_fn.http.gateway import TABLE as GRAPHQL_TABLE
 from graphql_fn.http.gateway import Gateway
 from graphql_fn.http.gateway import pages as graphql_pages
 from graphql_fn.serve import ReadModelFigures
+from graphql_fn.settings import SETTINGS as GRAPHQL_SETTINGS
 from graphql_fn.settings import Settings as GraphqlSettings
-from graphql_fn.settings import describe as describe_graphql
 from httpkit.edge import Edge
 from httpkit.messages.decoding import attributes_of
 from httpkit.server.guard import Guard
@@ -40,8 +41,10 @@ from projections.cli.root import PROGRAM as PROJECTIONS
 from servicekit.readside import ReadSide
 from terminalkit.exits import ExitCode
 from tests.support import ROOT
+from tests.support.prose.ratchet import files
+from tests.support.prose.texts import texts_of
 
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
 
 def text(*names: str) -> str:
@@ -49,7 +52,7 @@ def text(*names: str) -> str:
 
 
 def missing(words: Iterable[str], where: str) -> list[str]:
-    """Those of the words that stand nowhere in the text as a whole."""
+    """Return the words that are not in the text as a whole."""
     return [word for word in words if not re.search(rf"(?<![\w/]){re.escape(word)}(?![\w/{{]|-\w)", where)]
 
 
@@ -70,19 +73,19 @@ def commands(command: click.Command, name: str) -> Iterator[str]:
 def test_every_command_is_shown() -> None:
     names = [*commands(GCTD.group, "gctd"), *commands(PROJECTIONS.group, "projections")]
     assert len(names) >= 25
-    assert missing(names, text("README.md", "docs/operation.md")) == []
-    assert missing(commands(PANTRY.group, "pantry"), text("docs/pantry.md")) == []
+    assert missing(names, text("docs/reference/cli.md", "docs/guides/operation.md")) == []
+    assert missing(commands(PANTRY.group, "pantry"), text("docs/guides/pantry.md")) == []
 
 
 def test_every_exit_code_is_explained() -> None:
-    table = "\n".join(line for line in text("README.md").splitlines() if re.match(r"\| \d", line))
+    table = "\n".join(line for line in text("docs/reference/cli.md").splitlines() if re.match(r"\| \d", line))
     assert missing([str(int(code)) for code in ExitCode], table) == []
 
 
 @pytest.mark.parametrize("name", [field.name for field in attributes_of(Settings)])
 def test_every_setting_is_explained_with_its_variable_and_its_default(name: str) -> None:
-    about = describe(name)
-    page = text("docs/configuration.md")
+    about = SETTINGS.describe(name)
+    page = text("docs/reference/configuration.md")
     row = next((line for line in page.splitlines() if line.startswith(f"| `{name}` | `{about.env}` |")), None)
     assert row is not None
     default = row.split("|")[3].strip()
@@ -94,9 +97,9 @@ def test_every_setting_is_explained_with_its_variable_and_its_default(name: str)
 
 @pytest.mark.parametrize("name", [field.name for field in attributes_of(GraphqlSettings)])
 def test_every_setting_of_the_gateway_is_explained(name: str) -> None:
-    about = describe_graphql(name)
+    about = GRAPHQL_SETTINGS.describe(name)
     default = "none" if about.default == "none" else f"`{about.default}`"
-    assert f"| `{name}` | `{about.env}` | {default} |" in text("docs/graphql.md")
+    assert f"| `{name}` | `{about.env}` | {default} |" in text("docs/guides/graphql.md")
 
 
 def test_every_command_route_and_metric_of_the_function_is_shown() -> None:
@@ -105,7 +108,7 @@ def test_every_command_route_and_metric_of_the_function_is_shown() -> None:
     registry.register(ReadModelFigures(()))
     metrics = [f"{metric.name}_total" if metric.type == "counter" else metric.name for metric in registry.collect()]
     routes = [f"{route.method} {route.path}" for route in GRAPHQL_TABLE]
-    assert missing([*commands(GRAPHQL.group, "graphql-fn"), *routes, *metrics], text("docs/graphql.md")) == []
+    assert missing([*commands(GRAPHQL.group, "graphql-fn"), *routes, *metrics], text("docs/guides/graphql.md")) == []
 
 
 def test_every_route_is_shown() -> None:
@@ -113,11 +116,11 @@ def test_every_route_is_shown() -> None:
     routes = [*TABLE, *edge.guard.routes(edge.session_path)]
     names = [f"{route.method} {route.path}" for route in routes]
     probes = [f"GET {path}" for path in ("/", "/livez", "/health", "/readyz", edge.metrics_path, edge.openapi_path)]
-    assert missing([*names, *probes], text("docs/api.md")) == []
+    assert missing([*names, *probes], text("docs/reference/api.md")) == []
 
 
 def test_every_route_has_an_example() -> None:
-    shell = "\n".join(re.findall(r"```sh\n(.*?)```", text("docs/api.md"), re.DOTALL))
+    shell = "\n".join(re.findall(r"```sh\n(.*?)```", text("docs/reference/api.md"), re.DOTALL))
     lines = [line for line in re.sub(r"\\\n", " ", shell).splitlines() if "curl" in line]
 
     def is_of(method: str, path: str, line: str) -> bool:
@@ -133,11 +136,11 @@ def test_every_route_has_an_example() -> None:
 
 def test_every_event_of_the_stream_is_explained() -> None:
     [stream] = [route for route in TABLE if route.path == "/api/sse"]
-    assert missing([f"| `{name}` |" for name in stream.events or ()], text("docs/api.md")) == []
+    assert missing([f"| `{name}` |" for name in stream.events or ()], text("docs/reference/api.md")) == []
 
 
 def test_every_metric_of_the_service_is_explained() -> None:
-    page = text("docs/operation.md")
+    page = text("docs/guides/operation.md")
     registry = Edge(title="", version="").metrics.registry
     for collector in _collectors():
         registry.register(collector)
@@ -152,7 +155,7 @@ def test_links_and_pictures_lead_somewhere() -> None:
     ]
     local = [(page, link) for page, link in found if "://" not in link]
     assert len(local) >= 10
-    assert [f"{page.name}: {link}" for page, link in local if not (page.parent / link).exists()] == []
+    assert [f"{page.relative_to(ROOT)}: {link}" for page, link in local if not (page.parent / link).exists()] == []
 
 
 def test_files_that_are_named_are_there() -> None:
@@ -162,6 +165,19 @@ def test_files_that_are_named_are_there() -> None:
     named = [(page, span) for page, span in spans if re.fullmatch(rf"({tops})/[\w./-]*", span)]
     assert len(named) >= 30
     assert [f"{page.name}: {span}" for page, span in named if not (ROOT / span).exists()] == []
+
+
+def test_no_text_refers_to_a_document_that_is_not_in_the_repository() -> None:
+    """Neither by chapter nor at all: a text says the rule itself, or names a page of `docs/`."""
+    elsewhere = re.compile(r"\bDESIGN\b|\b(?:the|The)\s+specifications?\b|\bspecifications?,\s+sections?\b|\([Ss]pecification\b")
+    found = [
+        f"{file.relative_to(ROOT)}:{text.line}: {match[0]}"
+        for file in files()
+        if file != Path(__file__)
+        for text in texts_of(file)
+        for match in elsewhere.finditer(text.text)
+    ]
+    assert found == []
 
 
 @pytest.mark.parametrize(
@@ -186,14 +202,16 @@ async def _no_replay(after: Position, until: int) -> AsyncGenerator[Sequence[Fra
 
 
 def _collectors() -> Sequence[Collector]:
-    """Those of a control plane that has just begun."""
+    """Return the collectors of a control plane that has just begun."""
     parts: Any = SimpleNamespace(
         connected=True,
         counters=Counters(),
         timings=Timings(),
+        writes=WriteHealth(),
         failed=0,
         group=SimpleNamespace(shared=0),
         replay=_no_replay,
+        head=_no_replay,
         dispatched=0,
     )
     side = ReadSide(connection=parts, log=parts, store=parts, model=MODEL, frames=parts, max_lag=1)

@@ -1,4 +1,4 @@
-"""Imports go down, never up or sideways; a domain is pure; each library is its own layer's business (docs/architecture.md)."""
+"""Imports go down, never up or sideways, a domain is pure, a library belongs to one layer (docs/explanation/architecture.md)."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_every_library_that_is_imported_is_a_declared_requirement() -> None:
     programs = {
         str(file): file.read_text(encoding="utf-8") for top in ("tests", "scripts") for file in (ROOT / top).rglob("*.py")
     }
-    ours = {Path(name).stem for name in programs} | {"tests"}
+    ours = {part for name in programs for part in (Path(name).stem, Path(name).parent.name)} | {"tests"}
     used_by_developers = foreign_imports(kits | programs) - ours
     assert "pytest" in used_by_developers
     assert (
@@ -105,7 +105,7 @@ _NOT_INSTALLED = {"strawberry": ["strawberry-graphql"]}
 
 
 def _undeclared(imported: Iterable[str], *options: str) -> set[str]:
-    """Those of the imported libraries whose distribution is in none of these lists of setup.cfg."""
+    """Return the imported libraries whose distribution is missing in these lists of setup.cfg."""
     setup = configparser.ConfigParser()
     setup.read(ROOT / "setup.cfg", encoding="utf-8")
     lines = (line for option in options for line in setup[option.rpartition(".")[0]][option.rpartition(".")[2]].split())

@@ -19,12 +19,27 @@ import pytest
 import pytest_asyncio
 
 from gctd.domain.analysis import Analysis, Measurement, analysis_id
+from gctd.domain.delivery import Delivery, DeliveryStatus
 from gctd.domain.repo import Repo, RepoStatus
 from gctd.domain.task import Task, TaskStatus
+from gctd.domain.verdict import Result, Verdict
 from gctd.domain.worker import Worker
 from gctd.readmodel.graph import TrackerGraph
 from gctd.readmodel.queries import TrackerQueries
-from gctd.readmodel.tables import ANALYSES, REPOS, TASKS, WORKERS, analysis_row, repo_row, task_row, worker_row
+from gctd.readmodel.tables import (
+    ANALYSES,
+    DELIVERIES,
+    REPOS,
+    TASKS,
+    VERDICTS,
+    WORKERS,
+    analysis_row,
+    delivery_row,
+    repo_row,
+    task_row,
+    verdict_row,
+    worker_row,
+)
 from pantry.domain.category import Category
 from pantry.domain.person import Person
 from pantry.domain.product import Details, MovementRecorded, MovementType, Product
@@ -64,7 +79,7 @@ def at(seconds: float) -> datetime:
 
 def tracker_rows() -> Iterator[Put]:
     """Repositories, tasks in every status, analyses with their rescorings, workers."""
-    for number, status in enumerate(RepoStatus):
+    for number, status in enumerate(status for status in RepoStatus if status is not RepoStatus.REMOVED):
         url = f"https://example.com/{'Ba'[number % 2]}{number}"
         repo = attrs.evolve(sample(Repo), id=f"r{number}", url=url, status=status, requested=at(number // 2))
         yield Put(REPOS, repo_row(repo, number + 1))
@@ -77,6 +92,7 @@ def tracker_rows() -> Iterator[Put]:
             id=analysis_id(repo, project),
             commit_sha=f"{'ab'[number % 2]}{number % 5}" * 20,
             analyzed_at=at(number),
+            reused_from=None,
         )
         task = attrs.evolve(
             sample(Task),
@@ -84,8 +100,10 @@ def tracker_rows() -> Iterator[Put]:
             repo_id=repo,
             repo_url=f"https://example.com/{repo}",
             project=project,
+            commit_sha=analysis.commit_sha,
             status=list(TaskStatus)[number % len(TaskStatus)],
             seen=number % 4 == 1,
+            baseline=False,
             hidden=number % 7 == 1,
             waiting_since=at(number % 5),
             created_at=at(number // 3 + 0.000001 * number),
@@ -96,6 +114,13 @@ def tracker_rows() -> Iterator[Put]:
         )
         yield Put(TASKS, task_row(task, sequence))
         yield Put(ANALYSES, analysis_row(task, analysis, sequence))
+    for number in range(4):
+        result = Result.UNKNOWN if number % 2 else Result.PASSED
+        verdict = attrs.evolve(sample(Verdict), id=f"v{number}", repo_id=f"r{number}", result=result, asked_at=at(number))
+        yield Put(VERDICTS, verdict_row(verdict, 55 + number))
+    for number, step in enumerate(DeliveryStatus):
+        delivery = attrs.evolve(sample(Delivery), id=f"d{number}", status=step, received_at=at(9 - number))
+        yield Put(DELIVERIES, delivery_row(delivery, 70 + number))
     for number in range(3):
         yield Put(WORKERS, worker_row(attrs.evolve(sample(Worker), id=f"w{2 - number}", running=number == 1), 60 + number))
 
@@ -131,7 +156,7 @@ def pantry_rows() -> Iterator[Put]:
 
 @attrs.frozen
 class Case:
-    """Queries of a read model, the rows that they are asked on, and what may be asked with for an argument of a name or type."""
+    """Queries of a read model, the rows of their tables, and the values for an argument of a name or type."""
 
     model: str
     queries: Callable[[Store], Any]
@@ -170,6 +195,9 @@ CASES = (
             "analysis_id": (analysis_id("r1", "part-1"), analysis_id("r0", "part-0")),
             "prefix": ("b", "a0"),
             "project": ("part-1",),
+            "commit_sha": ("b3" * 20, "a0" * 20),
+            "ref": (sample(Task).ref,),
+            "verdict_id": ("v1", "v9"),
             "status": ("running", "completed"),
             "repos_by_url.after": (("", ""), ("https://example.com/B0", "r0")),
             "latest_analyses.after": (("", ""), ("https://example.com/r1", "part-0")),
@@ -238,7 +266,7 @@ def queries_of(case: Case) -> Sequence[str]:
 
 
 def asked(case: Case, method: str) -> Iterator[dict[str, Any]]:
-    """Arguments for a query: what must be given, with none, each, and two of those that may be, and each value once or more."""
+    """Yield arguments for a query: the required ones, with none, each and two of the optional ones. Each value occurs."""
     function = getattr(case.queries, method)
     kinds = typing.get_type_hints(function)
     parameters = [parameter for name, parameter in inspect.signature(function).parameters.items() if name != "self"]
@@ -307,7 +335,7 @@ def test_every_read_model_is_asked_by_all_its_queries() -> None:
     assert {case.model for case in CASES} == set(models.names())
     asking = set()
     for name in models.names():
-        package = models.place_of(name).partition(":")[0]
+        package = models.place_of(models.load(name)).partition(":")[0]
         for module in pkgutil.iter_modules([str(ROOT / package.replace(".", "/"))]):
             for member in vars(import_module(f"{package}.{module.name}")).values():
                 ours = inspect.isclass(member) and member.__module__.startswith(f"{package}.")

@@ -1,7 +1,7 @@
-"""A service for tests of the supervisor: answers /readyz, says who it is, and misbehaves on request.
+"""A service for tests of the supervisor: it answers /readyz with its name, and misbehaves on request.
 
-Arguments: port, and what to do besides: `fail` ends at once with status 3, `stubborn` ignores SIGTERM, `slow` takes 1 s to end,
-`busy` is ready after 10 s and says how far it is meanwhile, `stuck` never is, and says the same all the while.
+Arguments: port, and a kind of behaviour: `fail` ends at once with status 3, `stubborn` ignores SIGTERM, `slow` takes 1 s to end,
+`busy` is ready after 10 s and reports its progress until then, `stuck` is never ready, and its report never changes.
 """
 
 from __future__ import annotations

@@ -9,10 +9,10 @@ import asyncio
 import sys
 from pathlib import Path
 
-from console import Console
-from service import Ready, Service
+from launcher.console import Console
+from launcher.service import Ready, Service
+from launcher.system import System
 from supervisor import ReadyFile, run
-from system import System
 
 from eventlog.embedded.nats import EmbeddedServer
 from eventlog.embedded.ports import free_port
@@ -32,13 +32,13 @@ def standin(name: str, behaviour: str) -> Service:
 if __name__ == "__main__":
     directory, ready_file, *behaviours = sys.argv[1:]
     services = [standin(f"service-{number}", behaviour) for number, behaviour in enumerate(behaviours, start=1)]
-    nats_port = free_port()
+    nats_port, http_port = free_port(), free_port()
     system = System(
         directory=Path(directory),
         postgres=None,
-        brokers=(EmbeddedServer(Path(directory) / "nats", port=nats_port, name="nats-server"),),
+        brokers=(EmbeddedServer(Path(directory) / "nats", port=nats_port, http_port=http_port, name="nats-server"),),
         stages=tuple((service,) for service in services),
-        addresses={"nats": f"nats://127.0.0.1:{nats_port}"},
+        addresses={"nats": f"nats://127.0.0.1:{nats_port}", "monitoring": f"http://127.0.0.1:{http_port}"},
         environment={"SOME_SETTING": "its value"},
         welcome="all is there",
     )

@@ -1,4 +1,4 @@
-"""The set-up of a checkout: each step once, again when its sources change, and errors that say what to do."""
+"""The set-up of a checkout: each step runs once, and once more when its sources change. Errors name the remedy."""
 
 from __future__ import annotations
 

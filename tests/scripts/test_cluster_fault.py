@@ -15,7 +15,7 @@ from tests.support.waiting import wait_until
 pytestmark = pytest.mark.fault
 
 PARTS = {*SERVERS, "postgres", "serve-1", "serve-2", "pantry-1", "pantry-2", "worker-1", "worker-2"}
-STREAMS = {"GCTD", "PANTRY", "PANTRY_KEYS", "crap_jobs_scan", "gctd_logs", "KV_gctd-workers", "OBJ_gctd-blobs"}
+STREAMS = {"GCTD", "PANTRY", "PANTRY_KEYS", "crap_jobs_scan", "crap_jobs_lanes", "gctd_logs", "KV_gctd-workers", "OBJ_gctd-blobs"}
 
 
 @pytest.mark.timeout(240)

@@ -12,8 +12,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from console import Console
-from service import Process
+from launcher.console import Console
+from launcher.service import Process
 
 from tests.scripts.standins import standin
 from tests.support import ROOT
@@ -113,7 +113,7 @@ async def test_a_service_that_does_not_start_ends_all_with_the_end_of_its_log(tm
 
 async def test_a_service_that_says_how_far_it_is_is_given_its_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It may have tables to make first; one that says nothing new is given up."""
-    monkeypatch.setattr("service.START_TIMEOUT", 8.0)
+    monkeypatch.setattr("launcher.service.START_TIMEOUT", 8.0)
     busy = Process(standin("busy", "busy"), tmp_path, Console(verbose=False))
     stuck = Process(standin("stuck", "stuck"), tmp_path, Console(verbose=False))
     try:

@@ -33,6 +33,17 @@ def _system(directory: Path, *options: str) -> Iterator[Supervised]:
         yield running
 
 
+def _check_it_is_private(data: Path) -> None:
+    """Another user of the machine can read nothing below the data directory, and needs a password at the broker."""
+    assert data.stat().st_mode & 0o777 == 0o700
+    files = [path for path in data.rglob("*") if path.is_file() and not path.is_relative_to(data / "cache")]
+    assert {"gctd.db", "pantry.db", "credentials.json", "env", "nats-server.conf"} <= {path.name for path in files}
+    assert [path for path in files if path.stat().st_mode & 0o077] == []
+    passwords = json.loads((data / "credentials.json").read_text()).values()
+    logs = "".join(path.read_text() for path in files if path.suffix == ".log")
+    assert not any(password in logs for password in passwords)
+
+
 def _gctd(ready: Mapping[str, Any], *arguments: str) -> Any:
     command = [sys.executable, "-m", "gctd", *arguments, "--json"]
     done = subprocess.run(command, env={**os.environ, **ready["env"]}, cwd="/", capture_output=True, check=True, timeout=30)
@@ -51,6 +62,7 @@ async def test_the_ready_file_is_all_that_the_command_line_needs(tmp_path: Path)
             "worker-1": "idle",
             "worker-2": "idle",
         }
+        _check_it_is_private(tmp_path / "data")
         children = list(running.descendants().values())
         assert await running.end(signal.SIGINT) == 130
         assert alive(children) == []
@@ -82,7 +94,7 @@ async def test_what_is_killed_comes_back_at_the_same_address(tmp_path: Path, par
 
 
 async def test_the_tables_may_be_in_a_postgres_that_belongs_to_the_system() -> None:
-    """It comes back when it is killed, ends with the system, also when that is killed, and the next start goes on with it."""
+    """It is restarted after a kill, ends with the system, also after a kill of the system, and serves the next start."""
     directory = Path(tempfile.mkdtemp(prefix="system-"))
     os.chmod(directory, 0o755)  # noqa: PTH101 - Postgres does not run as root: then somebody else has to get there
     try:

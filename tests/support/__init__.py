@@ -1,4 +1,4 @@
-"""What tests share; `ROOT` is the checkout."""
+"""Shared parts of the tests; `ROOT` is the checkout."""
 
 from pathlib import Path
 

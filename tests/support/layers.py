@@ -1,6 +1,6 @@
-"""The import rules of the code base (docs/architecture.md), checked by reading the modules, not by importing them.
+"""The import rules of the code base (docs/explanation/architecture.md), checked by reading the modules, not by importing them.
 
-A pattern is a module's name, `name.*` for it and everything below it, or `*.name.*` for that of every package.
+A pattern is a module's name, `name.*` for it and everything below it, or `*.name.*` for this in every package.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ import attrs
 SERVICES = ("graphql_fn", "gctd", "pantry")
 CORE = ("servicekit", "projections", "terminalkit", "httpkit", "eventlog")
 """From the top down: a package imports only those behind it."""
-PACKAGES = (*SERVICES, *CORE)
+EXAMPLES = "examples"
+PACKAGES = (EXAMPLES, *SERVICES, *CORE)
 
 _VALUES = ("eventlog", "eventlog.commit", "eventlog.decider", "eventlog.errors", "eventlog.privacy.fields", "eventlog.registry")
 _READMODELS = tuple(f"{service}.{part}.*" for service in ("gctd", "pantry") for part in ("domain", "readmodel"))
@@ -34,6 +35,8 @@ class Layer:
 
 
 LAYERS = (  # the first that matches counts
+    Layer(f"{EXAMPLES}.*", CORE),  # public names only: the packages themselves, not their modules
+    Layer("servicekit.program", _CORE),  # a service's program has the commands of `projections`
     Layer("projections.cli.*", _CORE[1:]),
     *(Layer(f"{package}.*", _CORE[place + 1 :], ("projections.cli.*",)) for place, package in enumerate(CORE)),
     Layer("graphql_fn.core.*", ()),  # this and the next are deployed without the rest
@@ -55,9 +58,12 @@ LAYERS = (  # the first that matches counts
 
 RESERVED = {
     "nats": ("eventlog.*",),
-    "aiohttp": ("httpkit.*", "servicekit.*", "terminalkit.client.*", "*.http.*", "*.client.*", "*.cli.*", "gctd.scan.hosts.*"),
+    "aiohttp": (
+        *("httpkit.*", "servicekit.*", "terminalkit.client.*", "*.http.*", "*.client.*", "*.cli.*"),
+        *("gctd.scan.hosts.*", "gctd.forges.api"),
+    ),
     "aiohttp_sse": ("httpkit.*", "*.http.*"),
-    "click": ("terminalkit.*", "*.cli.*"),
+    "click": ("terminalkit.*", "*.cli.*", "servicekit.program"),
     "rich": ("terminalkit.*", "*.cli.*"),
     "asyncpg": ("projections.stores.*",),
     "sqlite3": ("projections.*",),
@@ -71,7 +77,7 @@ PURE_LIBRARIES = re.compile(
     r"__future__|abc|attrs|base64|bisect|collections|collections\.abc|dataclasses|datetime|decimal|enum|fractions|functools|hashlib"
     r"|heapq|http|ipaddress|itertools|json|math|operator|posixpath|re|re2|string|textwrap|types|typing|unicodedata|urllib\.parse"
 )
-"""What a domain may import that is not ours: nothing with I/O, clock or random in it, but for the calls below."""
+"""Libraries that a domain may import: without I/O, clock or random, but for the calls below."""
 
 IMPURE_CALLS = frozenset({"now", "utcnow", "today", "fromtimestamp", "open", "print", "input", "exec", "eval", "__import__"})
 """Calls, by their last name, that a domain must not make: the clock and the time zone behind `datetime`, and built-in I/O."""
@@ -87,7 +93,7 @@ def read_modules(root: Path) -> dict[str, str]:
 
 
 def violations(modules: Mapping[str, str]) -> list[str]:
-    """What breaks the rules in these modules (source by name), one line for each place: `module:line: what`."""
+    """Return the violations in these modules (source by name), one line for each place: `module:line: what`."""
     found: list[str] = []
     for name, source in modules.items():
         layer = next((layer for layer in LAYERS if _matches(name, (layer.modules,))), None)

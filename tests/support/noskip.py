@@ -1,6 +1,6 @@
 """A pytest plugin (`-p tests.support.noskip`) under which a run that skips anything, or expects a failure, has failed.
 
-For CI: a test that nobody runs promises nothing.
+For CI: a test that does not run promises nothing.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class _Watch:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
-        if report.skipped:  # of what its processes collect, pytest-xdist is told failures alone
+        if report.skipped:  # pytest-xdist reports only failures of the collection in its processes
             report.outcome = "failed"
             report.longrepr = f"not allowed here: {report.nodeid} was skipped"
 

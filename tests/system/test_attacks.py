@@ -1,4 +1,4 @@
-"""Attacks by address, ref, project and option on a running system: each is refused, nothing runs, nobody inside is asked."""
+"""Attacks by address, ref, project and option on a running system: each is refused without a program or an internal request."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ OPTIONS: list[tuple[str, Any]] = [
 
 @attrs.frozen
 class Inside:
-    """Servers that nobody may ask: on another loopback address, and on an address of this machine's own where it has one."""
+    """Servers that must not get requests: on another loopback address, and on an address of this machine's own if it has one."""
 
     loopback: socket.socket
     own: socket.socket

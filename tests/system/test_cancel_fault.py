@@ -1,9 +1,8 @@
-"""What a scan has started ends with it: cancelled, deleted, or over its time, whatever session its processes are in."""
+"""The processes of a scan end with it: cancelled, deleted, or over its time, in any session."""
 
 from __future__ import annotations
 
 import asyncio
-import time
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +18,7 @@ pytestmark = pytest.mark.fault
 
 
 async def test_nothing_of_a_scan_is_alive_5_s_after_its_end(tmp_path: Path) -> None:
-    """The test starts `sleep` in its own group, in a session of its own, and in one whose parent is gone."""
+    """The test starts `sleep` in its own group, in a new session, and in a session whose parent is gone."""
     marker = unused_sleep()
     repo = make(tmp_path / "source", files=sleeping(marker))
     async with tracker_system(tmp_path, GCTD_MAX_ATTEMPTS="1") as system:
@@ -50,7 +49,7 @@ async def test_nothing_of_a_scan_is_alive_5_s_after_its_end(tmp_path: Path) -> N
             assert said in log
 
         await system.post("/api/repo-config", {"url": repo.url, "timeout": "2s"})
-        (short,) = await system.post("/api/repos/analyze", {"repo_url": repo.url})
+        (short,) = await system.post("/api/repos/analyze", {"repo_url": repo.url, "again": True})
         await system.until_task(short["id"], "failed")
         await _gone(system, marker)
 
@@ -69,6 +68,4 @@ async def _gone(system: TrackerSystem, marker: str) -> None:
     def nothing_left() -> Any:
         return not alive(marker) and not any(path.is_dir() for path in jobs.iterdir())
 
-    began = time.monotonic()
     await wait_until(lambda: asyncio.to_thread(nothing_left), timeout=5, every=0.05)
-    assert time.monotonic() - began < 5

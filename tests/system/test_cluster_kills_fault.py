@@ -1,4 +1,4 @@
-"""A cluster under load while each kind of its parts is killed once: nothing lost, nothing twice, everybody goes on."""
+"""A cluster under load while each kind of its parts is killed once: no loss, no repetition, and every part continues."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.fault
 
 @pytest.mark.timeout(600)
 async def test_kill_9_of_any_part_loses_nothing_and_applies_nothing_twice() -> None:
-    """Clients ask the other server of a kind, under the same key. `scripts/bench/cluster.py` measures how long they wait."""
+    """Clients ask the other server of a kind, with the same key. `scripts/bench/cluster/cluster.py` measures their wait."""
     with cluster_directory() as directory:
         async with clustered(directory, "--allow-local", GCTD_PRESENCE_TTL="3s") as cluster:
             async with loaded(cluster, directory, repositories=30, pause=0.05) as load:

@@ -1,4 +1,4 @@
-"""Engines through a worker: a project's flags reach them, go-crap is run where it is installed, what has no coverage is told."""
+"""Engines through a worker: a project's flags reach them, go-crap is run if it is installed, and missing coverage is reported."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import pytest
 from tests.support.tracker import go_repo as gorepo
 from tests.support.tracker.gocrap import install
 from tests.support.tracker.system import REAL_WORKER, TrackerSystem, tracker_system
+from tests.support.waiting import wait_until
 
 FILES = {
     "go.mod": gorepo.module("example.com/mixed"),
@@ -24,7 +25,7 @@ FILES = {
 
 
 async def analysed(system: TrackerSystem, url: str, engine: str) -> tuple[Any, Any]:
-    """The task that analyses the only project with an engine, ended, and its result, None where it failed."""
+    """The task that analyses the only project with an engine, ended, and its result, None if it failed."""
     (task,) = await system.post("/api/repos/analyze", {"repo_url": url, "engine": engine})
     task = await system.until_task(task["id"], "completed", "failed", timeout=200)
     return task, await system.get(f"/api/tasks/{task['id']}/result") if task["status"] == "completed" else None
@@ -80,11 +81,15 @@ async def test_each_engine_scores_by_the_flags_of_the_project_and_says_what_has_
         assert await worker.stop() == 0
 
 
-async def test_a_worker_without_go_crap_says_so_at_once(tmp_path: Path) -> None:
+async def test_a_task_for_go_crap_waits_and_says_so_if_no_worker_has_it(tmp_path: Path) -> None:
     repo = gorepo.make(tmp_path / "source")
     async with tracker_system(tmp_path) as system:
         await system.start_worker(1, program=REAL_WORKER, PATH=only_go_and_git(tmp_path / "bin"))
         await system.register(repo.url)
-        task, _ = await analysed(system, repo.url, "go-crap")
-        assert (task["status"], task["attempt"]) == ("failed", 1)
-        assert "go-crap is not on this worker's PATH" in task["reason"]
+        (task,) = await system.post("/api/repos/analyze", {"repo_url": repo.url, "engine": "go-crap"})
+
+        async def waiting() -> bool:
+            found = await system.get(f"/api/tasks/{task['id']}")
+            return (found["status"], found["reason"]) == ("queued", "no worker has the engine go-crap")
+
+        await wait_until(waiting, timeout=30)

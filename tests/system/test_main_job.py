@@ -94,7 +94,7 @@ async def test_from_an_address_to_scores(tmp_path: Path) -> None:
 
 
 def check_result(result: dict[str, Any], commit: str) -> None:
-    """The fields of the specification, and scores that can be worked out by hand."""
+    """The documented fields, and scores that can be worked out by hand."""
     info = result["repo_info"]
     assert info["commit_sha"] == commit
     assert info["metadata"] == {"stars": 0, "forks": 0, "language": "Go", "license": "BSD-3-Clause"}

@@ -1,4 +1,4 @@
-"""The six states of a task and the moves between them, by what leads to them on the running system."""
+"""The six states of a task and the moves between them, by their causes on the running system."""
 
 from __future__ import annotations
 

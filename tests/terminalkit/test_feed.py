@@ -155,7 +155,7 @@ async def test_a_client_that_is_cut_off_ten_times_sees_every_event_once_and_in_o
                     if len(seen) == 33:
                         break
         assert seen == [str(number) for number in range(1, 34)]
-        # What had arrived when the connection broke may not have been read: then it is asked for again.
+        # Events that arrived before the break may not have been read. Then they are requested once more.
         assert len(api.resumed_from) >= 11
         assert api.resumed_from[0] is None
         resumed = [int(id_ or 0) for id_ in api.resumed_from]

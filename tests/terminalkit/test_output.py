@@ -1,4 +1,4 @@
-"""Values as text, colour, and JSON: what reaches a terminal is safe, what reaches a program is whole."""
+"""Values as text, colour, and JSON: text for a terminal is safe, and JSON for a program is whole."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A program made with the kit: what it gets from it without a line of its own."""
+"""A program made with the kit: the features that it gets without code."""
 
 from __future__ import annotations
 
@@ -7,9 +7,7 @@ import signal
 import sys
 from collections.abc import Callable, Iterator
 from http import HTTPStatus
-from pathlib import Path
 from types import ModuleType
-from typing import Any
 
 import click
 import pytest
@@ -17,9 +15,8 @@ import pytest
 from terminalkit.client.errors import Unavailable
 from terminalkit.command import command
 from terminalkit.completion import completes, completion_command
-from terminalkit.config import loading as layers
 from terminalkit.config.flags import SettingFlags, SettingSources
-from terminalkit.config.loading import setting, settings
+from terminalkit.config.loading import SettingsSource, setting, settings
 from terminalkit.exits import MEANINGS, ExitCode, code_of
 from terminalkit.output import Column
 from terminalkit.program import Command, Program
@@ -32,22 +29,13 @@ Run = Callable[..., Result]
 
 @settings
 class Settings:
-    """What can be set."""
+    """The settings of the program."""
 
     port: int = setting(default=80, ge=1, help="Port to listen on.")
     wait: float = setting(default=5.0, duration=True, help="How long to wait.")
 
 
-def _load(flags: Any, file: Path | None) -> Settings:
-    return layers.load(Settings, prefix="SHOP", flags=flags, env={}, file=file).values
-
-
-FLAGS = SettingFlags(
-    load=_load,
-    describe=lambda name: layers.describe(Settings, name, prefix="SHOP"),
-    file=".shop.yaml",
-    numbers=frozenset({"port"}),
-)
+FLAGS = SettingFlags.of(SettingsSource(Settings, "SHOP", ".shop.yaml"))
 
 PROGRAM = Program(
     name="shop-till",
@@ -110,7 +98,7 @@ async def list_(invocation: Invocation, *, fault: str | None) -> int:
 @click.command("serve-till")
 @FLAGS.options("port", "wait")
 def serve_till(*, sources: SettingSources[Settings]) -> None:
-    click.echo(sources.load())
+    click.echo(sources.load().values)
 
 
 async def _values() -> list[str]:
@@ -159,7 +147,7 @@ def test_data_is_a_document_or_lines(run: Run) -> None:
             "defect",
             1,
             "list: internal error, a defect of the program: ZeroDivisionError('oh')",
-            "--verbose shows where it happened",
+            "--verbose shows the traceback",
         ),
     ],
 )

@@ -1,4 +1,4 @@
-"""Configuration: flag over environment over file over default; what is wrong is said with its source; secrets stay secret."""
+"""Configuration: flag over environment over file over default. Errors name the source of the value, and secrets stay secret."""
 
 from __future__ import annotations
 

@@ -1,16 +1,18 @@
 import { render } from "preact";
-import "../kit/base.css";
-import "../kit/parts.css";
-import { startTheme } from "../kit/theme";
-import { startActivity } from "./activity";
-import { stream } from "./live";
-import { startRepos } from "./repos";
+import "../kit/page/base.css";
+import "../kit/parts/parts.css";
+import { startTheme } from "../kit/page/theme";
+import { nameService } from "../kit/page/title";
+import { startActivity } from "./data/activity";
+import { stream } from "./data/live";
+import { startRepos } from "./data/repos";
 import "./screens.css";
 import { Shell } from "./shell";
-import { startTasks } from "./tasks";
-import { startWorkers } from "./workers";
+import { startTasks } from "./data/tasks";
+import { startWorkers } from "./data/workers";
 
 startTheme();
+nameService("gctd");
 startTasks();
 startRepos();
 startWorkers();

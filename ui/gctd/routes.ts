@@ -1,15 +1,19 @@
-// The screens. Each is a file of its own, read when it is first opened; the server answers with the page at each of the patterns
-// (`SCREENS` in gctd/http/api.py).
+// The screens. Each is a separate file, read when it is first opened; the server answers with the page at each of the patterns
+// (`SCREENS` of the API's route table).
 
 import type { FunctionComponent } from "preact";
-import type { Params } from "../kit/router";
+import type { Params } from "../kit/page/router";
 
 export interface Screen {
-  /** Addresses; the first is the one that the navigation leads to. */
+  /** Addresses; the navigation links to the first. */
   patterns: readonly string[];
   title: string;
   /** In the navigation, and the key after `g` that leads there; without one it is reached from other screens only. */
   key?: string;
+  /** One of the screens for operators; they share an entry of the navigation. */
+  isOperation?: boolean;
+  /** The entry of the navigation that a screen without a key belongs to, by title. */
+  under?: string;
   load: () => Promise<{ default: FunctionComponent<ScreenProps> }>;
 }
 
@@ -19,11 +23,13 @@ export interface ScreenProps {
 
 export const SCREENS: readonly Screen[] = [
   { patterns: ["/"], title: "Overview", key: "o", load: () => import("./screens/overview") },
-  { patterns: ["/tasks", "/tasks/:id"], title: "Tasks", key: "t", load: () => import("./screens/tasks") },
-  { patterns: ["/analyses", "/analyses/:id"], title: "Analyses", key: "a", load: () => import("./screens/analyses") },
-  { patterns: ["/analyses/:id/history"], title: "History", load: () => import("./screens/history") },
-  { patterns: ["/workers"], title: "Workers", key: "w", load: () => import("./screens/workers") },
-  { patterns: ["/repos", "/repos/:id"], title: "Repositories", key: "r", load: () => import("./screens/repos") },
-  { patterns: ["/log", "/log/:position"], title: "Event log", key: "e", load: () => import("./screens/log") },
-  { patterns: ["/projections"], title: "Projections", key: "j", load: () => import("./screens/projections") },
+  { patterns: ["/repos"], title: "Repositories", key: "r", load: () => import("./screens/repos") },
+  { patterns: ["/repos/:id"], title: "Repository", under: "Repositories", load: () => import("./screens/repo") },
+  { patterns: ["/analyses"], title: "Analyses", key: "a", load: () => import("./screens/analyses") },
+  { patterns: ["/analyses/:id"], title: "Analysis", under: "Analyses", load: () => import("./screens/analysis") },
+  { patterns: ["/analyses/:id/history"], title: "History", under: "Analyses", load: () => import("./screens/history") },
+  { patterns: ["/tasks", "/tasks/:id"], title: "Tasks", key: "t", isOperation: true, load: () => import("./screens/tasks") },
+  { patterns: ["/workers"], title: "Workers", key: "w", isOperation: true, load: () => import("./screens/workers") },
+  { patterns: ["/log", "/log/:position"], title: "Event log", key: "e", isOperation: true, load: () => import("./screens/log") },
+  { patterns: ["/projections"], title: "Projections", key: "j", isOperation: true, load: () => import("./screens/projections") },
 ];

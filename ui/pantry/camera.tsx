@@ -44,7 +44,7 @@ export function Camera({ onCode, onProblem, close }: Props) {
   );
 }
 
-/** The first code that is seen; null where it is stopped before. */
+/** The first code that is seen; null if it is stopped before. */
 async function read(video: HTMLVideoElement | null, stop: AbortSignal): Promise<string | null> {
   const Detector = globalThis.BarcodeDetector;
   if (!video || !Detector) return null;

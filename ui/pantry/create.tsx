@@ -1,22 +1,41 @@
-// A code that nothing is known of: what it stands for.
+// An unknown code: the form for its product.
 
 import { useState } from "preact/hooks";
-import { create, open } from "./actions";
+import { useQuery } from "../kit/page/router";
+import { book, create, open } from "./actions";
 import { quantityOf } from "./codes";
 
-/** Limits of the specification (pantry/domain/product.py). */
+/** The limits of pantry/domain/product.py. */
 const NAME_LENGTH = 200;
 const UNIT_LENGTH = 30;
 
 const UNITS = ["piece", "kg", "g", "l", "pack"];
 
+interface Draft {
+  name: string;
+  unit: string;
+  least: string;
+  first: string;
+}
+
+/** Half-filled forms by their codes: another scan does not throw them away. */
+const drafts = new Map<string, Draft>();
+
 export function Create({ ean13 }: { ean13: string }) {
-  const [least, setLeast] = useState("1");
-  const isSound = !Number.isNaN(quantityOf(least));
+  const [scan] = useQuery("scan");
+  const [draft, setDraft] = useState<Draft>(drafts.get(ean13) ?? { name: "", unit: "", least: "1", first: scan === "in" ? "1" : "0" });
+  const { name, unit, least, first } = draft;
+  const set = (part: Partial<Draft>) => {
+    drafts.set(ean13, { ...draft, ...part });
+    setDraft({ ...draft, ...part });
+  };
+  const isSound = !Number.isNaN(quantityOf(least)) && !Number.isNaN(quantityOf(first));
   const submit = (event: SubmitEvent) => {
     event.preventDefault();
-    const form = new FormData(event.currentTarget as HTMLFormElement);
-    if (isSound) create(ean13, { name: String(form.get("name")).trim(), unit: String(form.get("unit")).trim(), min_stock: quantityOf(least) });
+    if (!isSound) return;
+    create(ean13, { name: name.trim(), unit: unit.trim(), min_stock: quantityOf(least) });
+    if (quantityOf(first) > 0) book(ean13, "in", quantityOf(first), { name: name.trim(), unit: unit.trim() });
+    drafts.delete(ean13);
   };
   return (
     <form class="create" onSubmit={submit}>
@@ -24,9 +43,27 @@ export function Create({ ean13 }: { ean13: string }) {
         Nothing is known of <code>{ean13}</code> yet.
       </p>
       <label for="new-name">Name</label>
-      <input id="new-name" name="name" maxLength={NAME_LENGTH} required pattern=".*\S.*" autocomplete="off" />
+      <input
+        id="new-name"
+        maxLength={NAME_LENGTH}
+        required
+        pattern=".*\S.*"
+        autocomplete="off"
+        value={name}
+        onInput={(event) => set({ name: event.currentTarget.value })}
+      />
       <label for="new-unit">Unit</label>
-      <input id="new-unit" name="unit" maxLength={UNIT_LENGTH} required pattern=".*\S.*" list="units" autocapitalize="none" autocomplete="off" />
+      <input
+        id="new-unit"
+        maxLength={UNIT_LENGTH}
+        required
+        pattern=".*\S.*"
+        list="units"
+        autocapitalize="none"
+        autocomplete="off"
+        value={unit}
+        onInput={(event) => set({ unit: event.currentTarget.value })}
+      />
       <datalist id="units">
         {UNITS.map((unit) => (
           <option key={unit} value={unit} />
@@ -38,12 +75,22 @@ export function Create({ ean13 }: { ean13: string }) {
         inputmode="decimal"
         autocomplete="off"
         value={least}
-        aria-invalid={!isSound}
+        aria-invalid={Number.isNaN(quantityOf(least))}
         aria-describedby="new-least-problem"
-        onInput={(event) => setLeast(event.currentTarget.value)}
+        onInput={(event) => set({ least: event.currentTarget.value })}
+      />
+      <label for="new-first">Comes in now</label>
+      <input
+        id="new-first"
+        inputmode="decimal"
+        autocomplete="off"
+        value={first}
+        aria-invalid={Number.isNaN(quantityOf(first))}
+        aria-describedby="new-least-problem"
+        onInput={(event) => set({ first: event.currentTarget.value })}
       />
       <p id="new-least-problem" class="bad" role="alert">
-        {isSound ? "" : "This is a number with at most three decimal places."}
+        {isSound ? "" : "Both are numbers with at most three decimal places."}
       </p>
       <div class="line">
         <button type="submit" class="primary big" disabled={!isSound}>

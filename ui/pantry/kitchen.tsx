@@ -1,21 +1,22 @@
-// The kitchen: find or scan a product, see what is there and what is low, book in and out, undo.
+// The kitchen: find or scan a product, see its stock and low stock, book in and out, undo.
 
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
-import { ErrorBoundary } from "../kit/boundary";
-import { useCell } from "../kit/cell";
-import { Frame } from "../kit/frame";
-import { useKeys } from "../kit/keys";
-import { place, useQuery } from "../kit/router";
-import { useMedia } from "../kit/table";
+import { ErrorBoundary } from "../kit/page/boundary";
+import { useCell } from "../kit/data/cell";
+import { Frame } from "../kit/page/frame";
+import { useKeys } from "../kit/page/keys";
+import { place, useQuery } from "../kit/page/router";
+import { useMedia } from "../kit/parts/table";
 import { booked, open, scanned, undo, type Mode } from "./actions";
 import { Camera, hasCamera } from "./camera";
-import { complain, said } from "./changes";
 import { codeOf } from "./codes";
 import { List, matching } from "./list";
 import { API, stream } from "./live";
+import { complain, message } from "./messages";
 import { ProductPanel } from "./product";
 import { products } from "./products";
 import { useScanner } from "./scanner";
+import { Waiting } from "./waiting";
 
 const NARROW = "(max-width: 900px)";
 const MODES: Readonly<Record<Mode, string>> = { show: "is shown", out: "goes out", in: "comes in" };
@@ -56,7 +57,10 @@ function Page() {
   return (
     <div class={`page full kitchen${ean13 ? " has-product" : ""}`}>
       <Find typed={typed} setTyped={setTyped} mode={mode} setMode={setMode} field={search} />
-      <Message undoable={undoable} />
+      <div>
+        <Result undoable={undoable} />
+        <Waiting />
+      </div>
       <div class="both">
         <List typed={typed} chosen={ean13} />
         {ean13 && <ProductPanel key={ean13} ean13={ean13} />}
@@ -100,7 +104,7 @@ function Find({ typed, setTyped, mode, setMode, field }: FindProps) {
           onInput={(event) => setTyped(event.currentTarget.value)}
           onKeyDown={(event) => {
             if (event.key !== "Escape") return;
-            event.preventDefault(); // which would close the product, too
+            event.preventDefault(); // which would also close the product
             setTyped("");
             event.currentTarget.blur();
           }}
@@ -124,8 +128,8 @@ function Find({ typed, setTyped, mode, setMode, field }: FindProps) {
   );
 }
 
-function Message({ undoable }: { undoable: string | undefined }) {
-  const now = useCell(said);
+function Result({ undoable }: { undoable: string | undefined }) {
+  const now = useCell(message);
   return (
     <div class="message">
       <p role="status" class="good">
@@ -134,12 +138,7 @@ function Message({ undoable }: { undoable: string | undefined }) {
       <p role="alert" class="bad">
         {now?.bad ? now.text : ""}
       </p>
-      {now?.again && (
-        <button type="button" onClick={now.again}>
-          Try again
-        </button>
-      )}
-      {undoable && !now?.again && (
+      {undoable && !now?.bad && (
         <button type="button" title="Undo what was booked last (u)" onClick={() => undo(undoable)}>
           Undo
         </button>

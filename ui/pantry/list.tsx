@@ -1,12 +1,12 @@
-// What is kept: how much of it is there, and what is low.
+// The list of products, with their stock and low stock.
 
 import { useMemo, useState } from "preact/hooks";
-import { useCell } from "../kit/cell";
-import { useHeld } from "../kit/held";
-import { Pill } from "../kit/pill";
-import { Link, useQuery, withQuery } from "../kit/router";
-import { Empty, ErrorPanel, Skeleton } from "../kit/states";
-import { parseSort, sorted, sortText, Table, type Column } from "../kit/table";
+import { useCell } from "../kit/data/cell";
+import { useHeld } from "../kit/data/held";
+import { Pill } from "../kit/parts/pill";
+import { Link, useQuery, withQuery } from "../kit/page/router";
+import { Empty, ErrorPanel, Skeleton } from "../kit/parts/states";
+import { parseSort, sorted, sortText, Table, type Column } from "../kit/parts/table";
 import { amount } from "./codes";
 import { isLow, products, refresh, type Known, type Products } from "./products";
 
@@ -41,7 +41,7 @@ const COLUMNS: readonly Column<Known>[] = [
 
 const keyOf = ({ product }: Known): string => product.ean13;
 
-/** Those that are kept and match what was typed: a part of the name, or the beginning of the code. */
+/** The active products that match a typed text: a part of the name, or the beginning of the code. */
 export function matching({ byCode, order }: Products, typed: string, lowOnly: boolean): Known[] {
   const wanted = typed.trim().toLowerCase();
   const found: Known[] = [];

@@ -1,6 +1,6 @@
 // The pantry's events in this browser. Addresses are relative: a proxy may have the page below a path.
 
-import { Stream } from "../kit/live";
+import { Stream } from "../kit/data/live";
 
 export const API = "api/v1";
 

@@ -1,13 +1,13 @@
-// One product: its stock, booking in and out, what was booked lately; or what is asked of one that is not known yet.
+// One product: its stock, booking in and out, its latest bookings; or the form for an unknown one.
 
 import { useEffect, useRef, useState } from "preact/hooks";
-import { useCell } from "../kit/cell";
-import { read } from "../kit/http";
-import { useKeys } from "../kit/keys";
-import { useLoad } from "../kit/load";
-import { Pill } from "../kit/pill";
-import { ErrorPanel, Skeleton } from "../kit/states";
-import { Ago } from "../kit/time";
+import { useCell } from "../kit/data/cell";
+import { read } from "../kit/data/http";
+import { useKeys } from "../kit/page/keys";
+import { useLoad } from "../kit/data/load";
+import { Pill } from "../kit/parts/pill";
+import { ErrorPanel, Skeleton } from "../kit/parts/states";
+import { Ago } from "../kit/parts/time";
 import { activate, book, open, undo } from "./actions";
 import { amount, isSound, quantityOf } from "./codes";
 import { Create } from "./create";
@@ -98,7 +98,7 @@ function Booking({ product }: { product: Product }) {
   ]);
   const press = (event: KeyboardEvent) => {
     if (event.key !== "Escape") return;
-    event.preventDefault(); // which would close the product, too
+    event.preventDefault(); // which would also close the product
     (event.currentTarget as HTMLElement).blur();
   };
   return (
@@ -136,8 +136,9 @@ function Booking({ product }: { product: Product }) {
   );
 }
 
-/** The latest movements, read again whenever the product has changed. */
-function Lately({ product: { ean13, unit }, position }: { product: Product; position: string }) {
+/** The latest movements, reloaded whenever the product has changed. */
+function Lately({ product, position }: { product: Product; position: string }) {
+  const { ean13, unit } = product;
   const { value, error, reload } = useLoad((signal) => read<Movement[]>(`${API}/products/${ean13}/movements?limit=${LATELY}`, signal), [ean13]);
   const seen = useRef(position);
   useEffect(() => {
@@ -161,7 +162,7 @@ function Lately({ product: { ean13, unit }, position }: { product: Product; posi
               </span>
             </span>
             {!movement.reversed_by && !movement.reverses && (
-              <button type="button" aria-label={`Undo ${movement.type} ${amount(movement.quantity)} ${unit}`} onClick={() => undo(movement.id)}>
+              <button type="button" aria-label={`Undo ${movement.type} ${amount(movement.quantity)} ${unit}`} onClick={() => undo(movement.id, `${product.name}: ${amount(movement.quantity)} ${unit} ${movement.type}`)}>
                 Undo
               </button>
             )}

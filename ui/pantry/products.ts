@@ -1,10 +1,10 @@
-// The products as they are known here: read once, kept up by the events. What is newer in the log wins, in whatever order it comes.
+// The products as they are known here: read once, kept up to date by the events. The newer value in the log wins, in any order.
 
-import { Cell } from "../kit/cell";
-import { ask } from "../kit/http";
-import type { Live } from "../kit/live";
-import { compare } from "../kit/positions";
-import { rereading } from "../kit/reread";
+import { Cell } from "../kit/data/cell";
+import { ask } from "../kit/data/http";
+import type { Live } from "../kit/data/live";
+import { compare } from "../kit/data/positions";
+import { rereading } from "../kit/data/reread";
 import { API, stream } from "./live";
 import type { Product } from "./types";
 
@@ -12,13 +12,13 @@ export interface Known {
   product: Product;
   /** The position of the log that the product is known from. */
   position: string;
-  /** When it changed before somebody's eyes, in milliseconds; 0 where it did not. */
+  /** When it changed before somebody's eyes, in milliseconds; 0 if it did not. */
   changed: number;
 }
 
 export interface Products {
   byCode: ReadonlyMap<string, Known>;
-  /** Codes of those that are kept, what is low first, then by name. */
+  /** Codes of active products, low ones first, then by name. */
   order: readonly string[];
   read: boolean;
   error: unknown;
@@ -78,7 +78,7 @@ function put(found: Partial<Product> & { ean13: string }, position: string, chan
 function apply(events: readonly Live[]): void {
   for (const { id, name, data } of events) {
     const { movement, is_low_stock, ...said } = data as Partial<Product> & { ean13: string; movement?: unknown; is_low_stock?: boolean };
-    if (name === "stock" && !byCode.has(said.ean13)) void look(said.ean13).catch(() => {}); // not kept any more: nobody sees it
+    if (name === "stock" && !byCode.has(said.ean13)) void look(said.ean13).catch(() => {}); // not active any more: it is not shown
     else put(said, id, Date.now());
   }
   publish({});

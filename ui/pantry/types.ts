@@ -1,4 +1,4 @@
-// What the pantry's API answers with (pantry/http/bodies.py).
+// The pantry API's answers (pantry/http/bodies.py).
 
 export interface Product {
   ean13: string;

@@ -1,4 +1,4 @@
-"""nats-py's client, with what an event log needs and it has not: writing many messages at once, and surviving a late pong."""
+"""nats-py's client, with additions for an event log: writing many messages at once, and surviving a late pong."""
 
 from __future__ import annotations
 
@@ -37,6 +37,11 @@ class NatsClient(TapClient):
     `write` is a subclass's right: nats-py offers to publish one message at a time, each with its headers checked by regular
     expressions, which costs more than the server needs to store it in a batch.
     """
+
+    @property
+    def server_id(self) -> str:
+        """The id of the server it is connected to: another one after each start of the server."""
+        return str(self._server_info.get("server_id", ""))
 
     async def write(self, frames: Sequence[bytes]) -> None:
         """Hand frames to the connection, in one piece: nothing else goes between them, and the caller does not wait."""

@@ -1,7 +1,7 @@
-"""The connection to NATS: kept up for ever, watched, replaced when it is dead and does not know it, and honest about its state.
+"""The connection to NATS: kept up for ever, watched, replaced when it is dead without noticing, and honest about its state.
 
-The settings and the watchdog answer measured faults of nats-py: an exception in any callback ends its read loop while it goes on
-calling itself connected, default pings notice a paused server after minutes, attempts to reconnect run out.
+The settings and the watchdog answer measured faults of nats-py: an exception in any callback ends its read loop while it still
+reports that it is connected, default pings notice a paused server after minutes, attempts to reconnect run out.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ log = structlog.get_logger(__name__)
 CONNECT_TIMEOUT = 10.0
 REQUEST_TIMEOUT = 2.0
 RECONNECT_GRACE = 5.0
-"""Seconds that a client may reconnect by itself before the watchdog tries a new one beside it."""
+"""Seconds that a client may reconnect by itself before the watchdog tries a second one."""
 
 _CLOSE_TIMEOUT = 5.0
 
 
 @attrs.define
 class Counters:
-    """What happened to a connection since it was opened, for metrics."""
+    """Counts of events of a connection since it was opened, for metrics."""
 
     reconnects: int = 0
     """How often nats-py connected again by itself."""
@@ -52,7 +52,7 @@ class Connection:
         self.options = options
         self.counters = Counters()
         self.generation = 0
-        """Grows with each replaced client: who keeps subscriptions compares it, and makes them anew on the new `client`."""
+        """Grows with each replaced client: an owner of subscriptions compares it, and subscribes on the new `client`."""
         self._client = NatsClient()
         self._inbox = ReplyRouter(self._client)
         self._up = asyncio.Event()
@@ -71,15 +71,15 @@ class Connection:
         ping_interval: float = 2.0,
         credentials: Path | None = None,
         tls: SSLContext | None = None,
-        timeout: float = CONNECT_TIMEOUT,  # noqa: ASYNC109 - asyncio.timeout around it could not say why
+        timeout: float = CONNECT_TIMEOUT,  # noqa: ASYNC109 - asyncio.timeout around it could not give the reason
         check_every: float = CHECK_EVERY,
         check_timeout: float = CHECK_TIMEOUT,
     ) -> AsyncIterator[Connection]:
         """Connect within `timeout` seconds and stay connected until the end of the block.
 
-        `servers` are addresses: one, several, or several with commas between; `name` is what the server shows of this client.
+        `servers` are addresses: one, several, or several with commas between; `name` is the name of this client on the server.
         A ping goes out every `ping_interval` seconds (2 on one machine, 5 to a cluster), two without an answer end the
-        connection and it is made anew, for ever. Raises Unavailable.
+        connection and it is opened again, for ever. Raises Unavailable.
         """
         listed = servers.split(",") if isinstance(servers, str) else servers
         options = ConnectionOptions(
@@ -108,7 +108,7 @@ class Connection:
 
     @property
     def connected(self) -> bool:
-        """Whether the server answered a short while ago and nothing is known against it since."""
+        """Whether the server answered a short while ago, without a fault since."""
         age = time.monotonic() - self._answered
         return self._client.is_connected and age <= self.options.check_every + self.options.check_timeout + 1
 
@@ -122,7 +122,7 @@ class Connection:
         if not await self._answers(self._client, timeout):
             raise Unavailable(f"NATS at {self.options.addresses} does not answer{self._reason()}")
 
-    async def up(self, timeout: float) -> None:  # noqa: ASYNC109 - asyncio.timeout around it could not say why
+    async def up(self, timeout: float) -> None:  # noqa: ASYNC109 - asyncio.timeout around it could not give the reason
         """Wait until there is a connection. Raises Unavailable after `timeout` seconds."""
         try:
             async with asyncio.timeout(timeout):
@@ -138,30 +138,30 @@ class Connection:
         payload: bytes = b"",
         *,
         headers: bytes = b"",
-        timeout: float = REQUEST_TIMEOUT,  # noqa: ASYNC109 - ends with an error of its own
+        timeout: float = REQUEST_TIMEOUT,  # noqa: ASYNC109 - ends with a special error
     ) -> NatsReply:
         """The reply to a message; `headers` are lines as on the wire.
 
-        Raises Unavailable (not sent, or nobody there who takes it) and OutcomeUnknown (sent, and no reply came).
+        Raises Unavailable (not sent, or no listener takes it) and OutcomeUnknown (sent, and no reply came).
         """
         return await self._inbox.send_batch(((subject, headers, payload),), timeout)
 
     async def ask(self, subject: str, payload: bytes = b"", *, timeout: float = REQUEST_TIMEOUT) -> NatsReply:  # noqa: ASYNC109 - as in `request`
-        """As `request`, for what does no harm when it is done twice: it is sent again while no reply comes.
+        """As `request`, for a request that may be repeated: it is sent again while no reply comes.
 
-        So what a leader took to its grave costs no more than half a second once there is another.
+        So a request to a leader that died costs no more than half a second once there is another.
         """
         return await self._inbox.ask(subject, payload, timeout)
 
     async def send_batch(self, messages: Sequence[tuple[str, bytes, bytes]], timeout: float) -> NatsReply:  # noqa: ASYNC109 - as in `request`
         """Send messages (subject, header lines, payload) in one piece; the reply to the last. Errors as in `request`.
 
-        Of several the first asks for a reply too; where that has content it is the result: it says why there is no other.
+        Of several the first asks for a reply too; if that has content it is the result: the reason why there is no other.
         """
         return await self._inbox.send_batch(messages, timeout)
 
     def request_many(self, subject: str, payload: bytes, *, timeout: float = REQUEST_TIMEOUT) -> AsyncIterator[NatsReply]:
-        """The replies to a message, each within `timeout` seconds; the caller knows which is the last. Errors as in `request`."""
+        """The replies to a message, each within `timeout` seconds. The caller recognizes the last. Errors as in `request`."""
         return self._inbox.request_many(subject, payload, timeout)
 
     # Making and ending clients
@@ -219,10 +219,10 @@ class Connection:
         task.add_done_callback(done)
         return task
 
-    # What nats-py reports
+    # Callbacks of nats-py
 
     def _safe(self, callback: Callable[..., None]) -> Callable[..., Awaitable[None]]:
-        """A callback for nats-py, which stops working without a word where one raises."""
+        """A callback for nats-py, which stops working without a word if one raises."""
 
         async def call(*args: Any) -> None:
             try:
@@ -294,7 +294,7 @@ class Connection:
         return True
 
     async def _replace(self) -> None:
-        """Put a new client in the place of one that does not answer; nothing changes where none can be made."""
+        """Put a new client in the place of one that does not answer; nothing changes if none can be made."""
         fresh = await self._connect(self.options.check_timeout)
         (old, inbox), (self._client, self._inbox) = (self._client, self._inbox), fresh
         self.generation += 1

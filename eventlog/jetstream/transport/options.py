@@ -17,9 +17,9 @@ CHECK_TIMEOUT = 2.0
 
 @attrs.frozen(kw_only=True)
 class ConnectionOptions:
-    """How to connect: names and addresses, intervals in seconds, and what proves who we are.
+    """How to connect: names and addresses, intervals in seconds, and credentials.
 
-    `credentials` is a file as `nsc` writes it; user and password or a token stand in the address (`nats://user:secret@host`).
+    `credentials` is a file as `nsc` writes it; user and password or a token are in the address (`nats://user:secret@host`).
     """
 
     servers: tuple[str, ...] = attrs.field(validator=attrs.validators.min_len(1))
@@ -36,7 +36,7 @@ class ConnectionOptions:
         return ", ".join(_without_secret(server) for server in self.servers)
 
     def for_nats(self) -> dict[str, Any]:
-        """What nats-py's `connect` is given, callbacks apart."""
+        """The arguments of nats-py's `connect`, without callbacks."""
         given: dict[str, Any] = {
             "servers": list(self.servers),
             "name": self.name,

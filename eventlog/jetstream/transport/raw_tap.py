@@ -2,7 +2,7 @@
 
 nats-py parses the headers of each message, makes an object of it and hands it to a task of the subscription, by way of a
 queue. For a replay that is the greater part of the work: a tap gets the same bytes more than twice as fast
-(scripts/bench/replay_bare.py).
+(scripts/bench/log/replay_bare.py).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _END = len(b"\r\n")
 
 
 class _TapParser(Parser):
-    """nats-py's parser, but what has come whole for a tap is handed over where it stands: it moves each message three times."""
+    """nats-py's parser, but a whole message for a tap is handed over in place: the parser moves each message three times."""
 
     def __init__(self, client: nats.aio.client.Client, takers: Mapping[int, Taker]) -> None:
         super().__init__(client)
@@ -49,9 +49,9 @@ class _TapParser(Parser):
                 await super().parse()
 
     def _take(self, whole: bytes) -> int:
-        """Hand over the messages for taps that it begins with, and tell how many bytes they have.
+        """Hand over the messages for taps that it begins with, and return how many bytes they have.
 
-        `_wanted` are the bytes of the next one, where that is for a tap too and not whole yet.
+        `_wanted` are the bytes of the next one, if that is for a tap too and not whole yet.
         """
         at, self._wanted = 0, 0
         while (line := whole.find(b"\r\n", at)) > 0:
@@ -65,7 +65,7 @@ class _TapParser(Parser):
                 taker, end = self._takers.get(int(words[2])), begin + int(words[-1])
                 body = begin + int(words[-2]) if headed else begin
             except (ValueError, IndexError):
-                break  # nats-py's own way says what is wrong with it
+                break  # nats-py's own parser reports the fault
             if taker is None or len(words) < 4 + headed:
                 break
             if end + _END > len(whole):
@@ -121,7 +121,7 @@ class TapClient(nats.aio.client.Client):
 def _hand_over(taker: Taker, subject: bytes, reply: bytes, data: bytes, headers: bytes | None) -> None:
     try:
         taker(subject, reply, data, headers)
-    except Exception:  # what is raised here would end nats-py's reading, and it would not say so
+    except Exception:  # an exception would end nats-py's reading, without a message
         log.exception("a tap failed", subject=subject.decode(errors="replace"))
 
 

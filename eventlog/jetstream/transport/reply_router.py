@@ -20,7 +20,7 @@ from eventlog.jetstream.transport.client import NatsClient, frame
 T = TypeVar("T")
 
 ASK_AGAIN = 0.5
-"""Seconds after which a question is asked again: what was sent to a leader that died is lost, and nobody says so."""
+"""Seconds after which a request is repeated: a request to a leader that died is lost without an error."""
 
 MOST_PENDING = 8 * 1024**2
 """Bytes that may wait to be written before requests are refused: above it nats-py would block, and not be cancellable."""
@@ -35,14 +35,14 @@ class Silence(OutcomeUnknown):
 
 @attrs.frozen
 class NatsReply:
-    """What came back: the payload, and the header block as it was on the wire (None: none)."""
+    """A reply: the payload, and the header block as it was on the wire (None: none)."""
 
     data: bytes
     head: bytes | None = None
 
     @property
     def status(self) -> str | None:
-        """The status of a reply that is no message (`NATS/1.0 404 Message Not Found`), None for a message."""
+        """The status of a reply without a message (`NATS/1.0 404 Message Not Found`), None for a message."""
         if self.head is None or not self.head.startswith(_STATUS_LINE):
             return None
         return self.head[len(_STATUS_LINE) : len(_STATUS_LINE) + 3].decode()
@@ -53,7 +53,7 @@ class NatsReply:
         return "" if self.head is None else self.head.partition(b"\r\n")[0].decode(errors="replace")
 
     def header(self, name: bytes) -> str:
-        """The value of a header. Raises KeyError where it is missing."""
+        """The value of a header. Raises KeyError if it is missing."""
         _, found, rest = (self.head or b"").partition(b"\r\n%b:" % name)
         if not found:
             raise KeyError(name)
@@ -80,13 +80,13 @@ class ReplyRouter:
 
     def _on_reply(self, subject: bytes, _: bytes, data: bytes, head: bytes | None) -> None:
         settle = self._waiting.get(subject[len(self._prefix) :])
-        if settle is not None:  # else nobody waits any more
+        if settle is not None:  # else no caller waits any more
             settle(NatsReply(data, head))
 
-    async def send_batch(self, messages: Sequence[tuple[str, bytes, bytes]], timeout: float) -> NatsReply:  # noqa: ASYNC109 - ends with an error of its own
+    async def send_batch(self, messages: Sequence[tuple[str, bytes, bytes]], timeout: float) -> NatsReply:  # noqa: ASYNC109 - ends with a special error
         """Send messages (subject, header lines, payload) in one piece; the reply to the last one.
 
-        Of several the first asks for a reply too, and where that is not empty it is the result: it says why there is no other.
+        Of several the first asks for a reply too. If that is not empty it is the result: the reason why there is no other.
         Errors as in `request`.
         """
         result: asyncio.Future[NatsReply] = asyncio.get_running_loop().create_future()
@@ -115,7 +115,7 @@ class ReplyRouter:
             self._waiting.pop(first, None)
         return _taken(messages[-1][0], reply)
 
-    async def ask(self, subject: str, payload: bytes, timeout: float) -> NatsReply:  # noqa: ASYNC109 - ends with an error of its own
+    async def ask(self, subject: str, payload: bytes, timeout: float) -> NatsReply:  # noqa: ASYNC109 - ends with a special error
         """The reply to a message that may come to the server twice: without one it is sent again, every ASK_AGAIN seconds."""
         loop = asyncio.get_running_loop()
         end = loop.time() + timeout
@@ -123,7 +123,7 @@ class ReplyRouter:
         try:
             while True:
                 result: asyncio.Future[NatsReply] = loop.create_future()
-                self._waiting[token] = partial(_settle, result)  # a late reply to what was sent before is as good
+                self._waiting[token] = partial(_settle, result)  # a late reply to an earlier try is as good
                 await self._write([frame(subject, inbox, b"", payload)])
                 left = end - loop.time()
                 try:
@@ -134,8 +134,8 @@ class ReplyRouter:
         finally:
             self._waiting.pop(token, None)
 
-    async def request_many(self, subject: str, payload: bytes, timeout: float) -> AsyncIterator[NatsReply]:  # noqa: ASYNC109 - ends with an error of its own
-        """The replies to a message, each within `timeout` seconds of the one before; the caller knows which is the last."""
+    async def request_many(self, subject: str, payload: bytes, timeout: float) -> AsyncIterator[NatsReply]:  # noqa: ASYNC109 - ends with a special error
+        """The replies to a message, each within `timeout` seconds of the one before. The caller recognizes the last."""
         replies: asyncio.Queue[NatsReply | OutcomeUnknown] = asyncio.Queue()
         inbox, token = self._token()
         self._waiting[token] = replies.put_nowait
@@ -175,14 +175,14 @@ def _settle(result: asyncio.Future[NatsReply], reply: NatsReply | OutcomeUnknown
 
 
 def _taken(subject: str, reply: NatsReply) -> NatsReply:
-    """The reply of somebody who took the message. Raises Unavailable where it says that there is nobody."""
+    """The reply of a listener that took the message. Raises Unavailable if the server reports that there is no listener."""
     if reply.status == _NO_RESPONDERS:
         raise Unavailable(f"nothing on NATS takes {subject}: no leader yet, or no such stream")
     return reply
 
 
 async def _within(timeout: float, result: asyncio.Future[T]) -> T:  # noqa: ASYNC109 - see below
-    """A timer of its own on the future: a third of the cost of asyncio.timeout, and this is the busiest place there is."""
+    """A separate timer on the future: a third of the cost of asyncio.timeout, and this is the busiest place there is."""
     timer = asyncio.get_running_loop().call_later(timeout, _expire, result, timeout)
     try:
         return await result

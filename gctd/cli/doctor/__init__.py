@@ -1,4 +1,4 @@
-"""What may be wrong with a tracker and the host it runs on, looked at from outside: also while nothing of it runs."""
+"""Checks of a tracker and of the host it runs on, from outside: they also work if no part of it runs."""
 
 from gctd.cli.doctor.finding import CheckStatus, Finding, examine
 from gctd.cli.doctor.host import host_checks

@@ -1,8 +1,6 @@
-"""`gctd doctor`: what is wrong, and what to do about it."""
+"""`gctd doctor`: the problems of a tracker, and their remedies."""
 
 from __future__ import annotations
-
-from typing import TYPE_CHECKING
 
 import click
 
@@ -13,10 +11,7 @@ from terminalkit.options import examples
 from terminalkit.output import Cell, Column, Painted
 from terminalkit.runtime.invocation import Invocation
 
-if TYPE_CHECKING:
-    from gctd.cli.doctor import Finding
-
-COLOURS = {"ok": "green", "warn": "yellow", "fail": "red"}
+COLOURS = {"ok": "green", "warn": "yellow", "fail": "red", "unknown": "magenta"}
 
 
 @click.command(
@@ -26,16 +21,16 @@ COLOURS = {"ok": "green", "warn": "yellow", "fail": "red"}
         "gctd doctor --json | jq '.[] | select(.status != \"ok\")'",
     )
 )
-@setting_options("url", "nats_url", "database_url", "cache_directory", "replicas")
+@setting_options("url", "nats_url", "monitoring_url", "database_url", "cache_directory", "replicas")
 @command(logs=True)
 async def doctor(invocation: Invocation, *, sources: Sources) -> int:
-    """Look at server, broker, tables, disks and the programs that workers run; say what to do where something is wrong.
+    """Check server, broker, tables, disks and the programs that workers run, and suggest remedies.
 
-    Works while nothing runs. The exit code is 1 where something fails; a warning is none.
+    Works while nothing runs. The exit code is 1 if something fails, and 0 for warnings and unknown findings.
     """
     from gctd.cli.doctor import CheckStatus, broker_at, examine, host_checks, system_checks  # noqa: PLC0415 - slow
 
-    settings = sources.load().settings
+    settings = sources.load().values
     async with broker_at(settings) as broker:
         found = await examine({**system_checks(settings, broker), **host_checks(settings)})
     if invocation.output.json:
@@ -50,7 +45,3 @@ async def doctor(invocation: Invocation, *, sources: Sources) -> int:
         invocation.output.table(columns, rows)
     failed = [name for name, one in found if one.verdict is CheckStatus.FAIL]
     return ExitCode.FAILURE if failed else ExitCode.OK
-
-
-def _row(name: str, one: Finding) -> list[Cell]:
-    return [name, Painted(one.verdict.value, COLOURS[one.verdict]), one.detail, one.fix]

@@ -1,4 +1,4 @@
-"""What a check finds."""
+"""Results of checks."""
 
 from __future__ import annotations
 
@@ -13,16 +13,18 @@ PATIENCE = 8.0
 
 
 class CheckStatus(StrEnum):
-    """How something is."""
+    """Result of a check."""
 
     OK = "ok"
     WARN = "warn"
     FAIL = "fail"
+    UNKNOWN = "unknown"
+    """The check could not be made."""
 
 
 @attrs.frozen
 class Finding:
-    """How something is, in words, and what to do about it where it is not well."""
+    """Result of a check in words, and the remedy if it found a problem."""
 
     verdict: CheckStatus
     detail: str
@@ -30,26 +32,31 @@ class Finding:
 
 
 Check = Callable[[], Awaitable[Finding | None]]
-"""Gives None where there is nothing to be known."""
+"""A check. It returns None if its subject does not exist, for example the disk of a database that is not a file."""
 
 
 def ok(detail: str) -> Finding:
-    """It is well."""
+    """Return the finding of a check without problems."""
     return Finding(CheckStatus.OK, detail)
 
 
 def warn(detail: str, fix: str) -> Finding:
-    """It works, but not as it might, or not for long."""
+    """Return the finding of a part that works, with a limitation or a risk."""
     return Finding(CheckStatus.WARN, detail, fix)
 
 
 def fail(detail: str, fix: str) -> Finding:
-    """It does not work."""
+    """Return the finding of a part that does not work."""
     return Finding(CheckStatus.FAIL, detail, fix)
 
 
+def unknown(detail: str, fix: str) -> Finding:
+    """Return the finding of a check that could not be made, for the reason in `detail`."""
+    return Finding(CheckStatus.UNKNOWN, detail, fix)
+
+
 async def examine(checks: Mapping[str, Check]) -> Sequence[tuple[str, Finding]]:
-    """What the checks find, by their names, in order; a check that raises or takes too long has found just that."""
+    """Return the findings of the checks by their names, in order. An error or a timeout of a check is a finding."""
     found = await asyncio.gather(*map(_run, checks.values()))
     return [(name, finding) for name, finding in zip(checks, found, strict=True) if finding is not None]
 

@@ -48,7 +48,7 @@ def host_checks(settings: Settings) -> Mapping[str, Check]:
 
 
 def _disk(directory: Path, comfortable: int, what: str) -> Finding:
-    """The space where a directory is, or will be made."""
+    """Check the space on the disk of a directory, which may not exist yet."""
     there = next(place for place in (directory.absolute(), *directory.absolute().parents) if place.exists())
     free = shutil.disk_usage(there).free
     detail = f"{free // _MIB} MiB free in {there}"
@@ -102,14 +102,14 @@ async def _sandbox(settings: Settings) -> Finding:
         except NoSandbox as error:
             return fail(str(error), fix)
     if found.kind != "none":
-        return ok(found.kind)
+        return ok(f"{found.kind}: {'; '.join(found.walls())}")
     if settings.sandbox == "off":
         return warn("switched off: tests of repositories run with the rights of the worker's user", "set sandbox to auto")
     return warn(f"none: tests of repositories run with the rights of the worker's user ({found.reason})", fix)
 
 
 async def _version(program: str, *arguments: str) -> str | None:
-    """The first line that a program says of itself, None where it is not there or does not work."""
+    """Return the first line of a program's version, None if it is missing or does not work."""
     path = shutil.which(program)
     if path is None:
         return None

@@ -54,11 +54,11 @@ repo.add_command(export_repo)
 async def add(session: Session, *, url: str, refresh: bool, no_wait: bool) -> int:
     """Register the repository at URL and wait until its Go projects are found.
 
-    For a known repository they are found again where they could not be found before, or with --refresh.
+    For a known repository the search is repeated if it failed before, or with --refresh.
     """
     began = datetime.now(UTC)
     known = await session.client.add_repo(url, refresh=refresh)
-    session.leaves_behind("the registration goes on", f"gctd repo show {known.url}")
+    session.leaves_behind("the registration continues", f"gctd repo show {known.url}")
     if not no_wait:
         known = await _found(session, known, began)
     if known.status == "error":
@@ -95,6 +95,26 @@ async def show(session: Session, *, url: str) -> int:
 
 
 @repo.command(
+    "rm",
+    epilog=examples(
+        "gctd repo rm https://github.com/owner/name",
+        "gctd repo rm https://github.com/owner/name --quiet",
+        "gctd repo rm https://github.com/owner/name --json",
+    ),
+)
+@click.argument("url", shell_complete=repo_urls)
+@client_command(not_found="gctd repo list")
+async def remove(session: Session, *, url: str) -> int:
+    """Remove the repository at URL with its settings, tasks and analyses.
+
+    Unfinished tasks are cancelled first. The event log keeps the history. The repository can be registered again.
+    """
+    await session.client.remove_repo(url)
+    session.output.note(f"removed {url}")
+    return ExitCode.OK
+
+
+@repo.command(
     "list",
     epilog=examples(
         "gctd repo list",
@@ -111,7 +131,7 @@ async def list_repos(session: Session) -> int:
         return ExitCode.OK
     show_analyses(session.output, analyses)
     if not analyses:
-        session.output.note("nothing is analysed yet; begin with: gctd repo add URL")
+        session.output.note("no analysis yet; start with: gctd repo add URL")
     return ExitCode.OK
 
 
@@ -125,25 +145,35 @@ async def list_repos(session: Session) -> int:
 )
 @click.argument("url", shell_complete=repo_urls)
 @click.option("--project", help="Analyse this project only: its path in the repository, `.` for the root.")
-@click.option("--ref", help="Branch, tag or commit to analyse, now and later.")
+@click.option("--ref", help="Branch, tag or commit to analyse now; `gctd repo config set` sets it for later.")
 @click.option("--engine", help="Analysis engine.  [default: the server's]")
+@click.option("--again", is_flag=True, help="Run the tests also if the commit was analysed before.")
 @top_option
 @no_wait_option
 @client_command(not_found="gctd repo show {url}")
 async def analyze(
-    session: Session, *, url: str, project: str | None, ref: str | None, engine: str | None, top: int, no_wait: bool
+    session: Session,
+    *,
+    url: str,
+    project: str | None,
+    ref: str | None,
+    engine: str | None,
+    again: bool,
+    top: int,
+    no_wait: bool,
 ) -> int:
     """Analyse the repository at URL: run its tests and score every function.
 
     Progress is shown while the tasks run, then the worst functions of all projects together and the figures of each. The exit
-    code is 1 where a task did not complete. Interrupted, the tasks go on.
+    code is 1 if a task did not complete. After an interrupt, the tasks continue. A commit that was analysed before with the same
+    settings and engine has its earlier analysis as the result, unless --again is given.
     """
-    tasks = await session.client.analyze(url, project=project, ref=ref, engine=engine)
+    tasks = await session.client.analyze(url, project=project, ref=ref, engine=engine, again=again)
     return await see_through(session, url, tasks, top=top, no_wait=no_wait)
 
 
 async def _found(session: Session, known: Repo, began: datetime) -> Repo:
-    """The repository once its projects are found, or could not be; progress meanwhile."""
+    """Return the repository after the search for its projects has ended. Progress is shown during the search."""
     last = known
     async with (
         progress(session.output) as display,

@@ -24,7 +24,7 @@ _subdir = click.option("--subdir", help="A project: its path in the repository. 
 def config() -> None:
     """Set, show and remove the settings of a repository or of one of its projects.
 
-    What a project does not set is taken from the root, and what the root does not set from the server.
+    A project inherits missing settings from the root, and the root from the server.
     """
 
 
@@ -41,14 +41,15 @@ def config() -> None:
 @click.option("--ref", help="Branch, tag or commit to analyse.")
 @click.option("--test-args", help="Flags for `go test`.")
 @click.option("--crap-arg", "crap_args", multiple=True, help="A flag of `go-crap scan`; once for each.")
-@click.option("--submodules/--no-submodules", default=None, help="Check out submodules, too.")
+@click.option("--submodules/--no-submodules", default=None, help="Check out submodules as well.")
 @click.option("--timeout", metavar="DURATION", help="Longest that an attempt may take.")
 @click.option("--git-timeout", metavar="DURATION", help="Longest that one command of git may take.")
 @click.option("--go-flags", help="Flags for every `go` command.")
+@click.option("--coverpkg/--no-coverpkg", default=None, help="Count the tests of each package for all packages (engine native).")
 @click.option("--unset", multiple=True, type=click.Choice(FIELDS), help="Remove this setting; once for each.")
 @client_command(not_found=NOT_FOUND, time_limit="--give-up-after")
 async def set_config(session: Session, *, url: str, subdir: str | None, unset: tuple[str, ...], **given: Any) -> int:
-    """Change settings of the repository at URL: those that are given, and no others.
+    """Change the given settings of the repository at URL.
 
     They hold for analyses that are scheduled from now on.
     """
@@ -73,7 +74,7 @@ async def set_config(session: Session, *, url: str, subdir: str | None, unset: t
 @_subdir
 @client_command(not_found=NOT_FOUND)
 async def get_config(session: Session, *, url: str, subdir: str | None) -> int:
-    """Show what holds for the repository at URL, or for a project of it, and where that is set."""
+    """Show the effective settings of the repository at URL, or of a project of it, and the origin of each."""
     _show(session.output, await session.client.config(url, subdir))
     return ExitCode.OK
 
@@ -90,7 +91,7 @@ async def get_config(session: Session, *, url: str, subdir: str | None) -> int:
 @_subdir
 @client_command(not_found=NOT_FOUND)
 async def remove_config(session: Session, *, url: str, subdir: str | None) -> int:
-    """Remove all settings of the repository at URL, or those of a project of it."""
+    """Remove all settings of the repository at URL, or of a project of it."""
     await session.client.remove_config(url, subdir)
     session.output.note(f"removed the settings of {subdir or 'the root'}")
     return ExitCode.OK
@@ -106,7 +107,7 @@ def _show(output: Output, settings: RepoConfig) -> None:
 
 
 def _text(value: object) -> str:
-    """A value as it is written on the command line."""
+    """Format a value as in the command line."""
     match value:
         case None:
             return ""

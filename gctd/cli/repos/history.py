@@ -10,7 +10,7 @@ from gctd.cli.completion import repo_urls
 from gctd.cli.report import SUMMARY, figures
 from gctd.cli.session import Session, client_command
 from gctd.cli.text import commit, score
-from gctd.client.projects import Break, Change, Diff, Point
+from gctd.client.projects import Break, Change, Diff, Kept, Point
 from gctd.domain.analysis import analysis_id
 from terminalkit.exits import ExitCode
 from terminalkit.options import examples
@@ -18,7 +18,7 @@ from terminalkit.output import Cell, Column, Output, Painted
 from terminalkit.text import moment
 
 LISTED = 50
-"""How many analyses or functions are shown, unless the user says otherwise."""
+"""Default limit of the shown analyses or functions."""
 
 STATUSES = ("new", "fixed", "worse", "better", "gone", "unchanged")
 
@@ -38,14 +38,13 @@ project_option = click.option("--project", help="The project: its path in the re
 @click.argument("url", shell_complete=repo_urls)
 @project_option
 @click.option(
-    "--limit", type=click.IntRange(min=0), default=LISTED, show_default=True, help="At most so many, the newest; 0 for all."
+    "--limit", type=click.IntRange(min=0), default=LISTED, show_default=True, help="Limit of the list, newest first; 0 for all."
 )
 @client_command(not_found="gctd repo show {url}")
 async def history(session: Session, *, url: str, project: str | None, limit: int) -> int:
     """Show the analyses of a project of the repository at URL, the newest first.
 
-    Where the Go version, the engine or the flags differ from the analysis before, that is said: a change of the figures may
-    come from there.
+    A note marks each change of the Go version, the engine or the flags, because it may change the figures.
     """
     id_ = await analyses_of(session, url, project)
     found = await session.client.history(id_, limit=limit + 1 if limit else None)
@@ -69,20 +68,30 @@ async def history(session: Session, *, url: str, project: str | None, limit: int
 )
 @click.argument("url", shell_complete=repo_urls)
 @project_option
-@click.option("--from", "from_", help="Task or commit to begin with.  [default: the analysis before the other]")
+@click.option("--base", help="Branch, tag or commit to begin with: with a branch the commit at which the other left it.")
+@click.option("--from", "from_", help="Task or commit to begin with.  [default: the commit analysed before on the same ref]")
 @click.option("--to", help="Task or commit to end with.  [default: the latest analysis]")
 @click.option(
-    "--limit", type=click.IntRange(min=0), help=f"At most so many functions; 0 for all.  [default: {LISTED}; all with --json]"
+    "--limit", type=click.IntRange(min=0), help=f"Limit of the listed functions; 0 for all.  [default: {LISTED}; all with --json]"
 )
 @client_command(not_found="gctd repo history {url}")
-async def diff(session: Session, *, url: str, project: str | None, from_: str | None, to: str | None, limit: int | None) -> int:
+async def diff(
+    session: Session,
+    *,
+    url: str,
+    project: str | None,
+    base: str | None,
+    from_: str | None,
+    to: str | None,
+    limit: int | None,
+) -> int:
     """Show which functions of a project changed between two analyses, the largest change first.
 
-    A commit is named by at least 7 of its digits. `fixed`: the value was over the threshold and is no more.
+    A commit is named by at least 7 of its digits. `fixed`: the function was risky and is not any more.
     """
     id_ = await analyses_of(session, url, project)
     wanted = (0 if session.output.json else LISTED) if limit is None else limit
-    found = await session.client.diff(id_, from_=from_, to=to, limit=wanted)
+    found = await session.client.diff(id_, base=base, from_=from_, to=to, limit=wanted)
     if session.output.json:
         session.output.document(found.document)
         return ExitCode.OK
@@ -111,7 +120,7 @@ def _show_history(output: Output, points: Sequence[Point]) -> None:
     ]
     rows = [
         [
-            *(moment(point.analyzed_at), commit(point.commit_sha), point.ref, *figures(point.summary)),
+            *(moment(point.analyzed_at), commit(point.commit_sha), point.ref, *figures(point.measured or point.summary)),
             *(f"{point.engine} {point.engine_version}", point.go_version, breaks_text(point.breaks), point.task_id),
         ]
         for point in points
@@ -120,7 +129,7 @@ def _show_history(output: Output, points: Sequence[Point]) -> None:
 
 
 def _show_diff(output: Output, found: Diff) -> None:
-    old, new = found.before.summary, found.after.summary
+    old, new = found.before.measured or found.before.summary, found.after.measured or found.after.summary
     output.fields(
         [
             ("project", found.project),
@@ -129,10 +138,11 @@ def _show_diff(output: Output, found: Diff) -> None:
             ("functions", f"{old.total_funcs} -> {new.total_funcs}"),
             ("average", f"{score(old.average)} -> {score(new.average)}"),
             ("total", f"{score(old.combined)} -> {score(new.combined)}"),
-            (f"over {found.threshold:g}", f"{old.exceeded} -> {new.exceeded}"),
-            ("changes", ", ".join(f"{found.counts[status]} {status}" for status in STATUSES)),
+            ("risky", f"{old.exceeded} -> {new.exceeded}"),
+            ("changes", ", ".join(f"{found.counts.get(status, 0)} {status}" for status in STATUSES)),
+            ("measurement", _measurement(found)),
             ("partial", "a report was shortened (--min, --top)" if found.partial else ""),
-            ("measured otherwise", Painted(breaks_text(found.breaks), "yellow") if found.breaks else ""),
+            ("measured differently", Painted(breaks_text(found.breaks), "yellow") if found.breaks else ""),
         ]
     )
     if found.functions:
@@ -142,6 +152,10 @@ def _show_diff(output: Output, found: Diff) -> None:
             *(Column("FUNCTION"), Column("LOCATION")),
         ]
         output.table(columns, [_row(change) for change in found.functions])
+    if found.kept:
+        output.line("")
+        columns = [Column("KNOWN AGAIN"), Column("FROM"), Column("TO"), Column("ALIKE", "number")]
+        output.table(columns, [_moved(one) for one in found.kept])
 
 
 def _row(change: Change) -> list[Cell]:
@@ -156,11 +170,27 @@ def _row(change: Change) -> list[Cell]:
     ]
 
 
+def _measurement(found: Diff) -> str:
+    """Return the numbers of functions that lost their measurement, and that gained one; empty if both are zero."""
+    names = {"unmeasured": "not measured any more", "measured": "measured now"}
+    return ", ".join(f"{count} {name}" for status, name in names.items() if (count := found.counts.get(status, 0)))
+
+
+def _moved(one: Kept) -> list[Cell]:
+    before, after = one.before, one.after
+    return [
+        ", ".join(one.kept),
+        f"{before.function} {before.file}:{before.line}",
+        f"{after.function} {after.file}:{after.line}",
+        "" if one.similarity is None else f"{100 * one.similarity:.0f}%",
+    ]
+
+
 def point_text(point: Point) -> str:
-    """Which analysis it is, in a line."""
+    """Format an analysis as a line."""
     return f"{commit(point.commit_sha)} {point.ref} {moment(point.analyzed_at)} {point.task_id}"
 
 
 def breaks_text(breaks: Sequence[Break]) -> str:
-    """What of the measuring differs, in a line."""
+    """Format the differences in the way of measuring as a line."""
     return ", ".join(f"{one.what} {one.before or 'none'} -> {one.after or 'none'}" for one in breaks)

@@ -30,8 +30,8 @@ async def rescore(
 ) -> int:
     """Score the repository at URL again without running its tests.
 
-    The coverage profile that the latest analysis of each project was made from is scored by another engine, or by a newer one,
-    at the commit that it belongs to. What comes out is an analysis of its own; it says which task ran the tests.
+    Another engine, or a newer one, scores the coverage profile of each project's latest analysis, at the commit of the profile.
+    The result is a separate analysis, which names the task that ran the tests.
     """
     tasks = await session.client.rescore(url, project=project, engine=engine, all_history=all_history)
     return await see_through(session, url, tasks, top=top, no_wait=no_wait)

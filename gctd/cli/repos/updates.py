@@ -1,4 +1,4 @@
-"""`gctd repo check-updates`: which tracked refs have moved, and analyses for those that have."""
+"""`gctd repo check-updates`: list the tracked refs that have moved, and analyse them."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ from terminalkit.text import count
 async def check_updates(session: Session, *, url: str | None, schedule: bool) -> int:
     """Look up whether the refs that projects track have moved.
 
-    The server asks the hosts of all registered repositories, or of the one at URL, what the ref of each project leads to; nothing
-    is cloned. A ref has moved where that is not the commit of the project's latest analysis. With --schedule exactly that commit
-    is analysed, once, however often it is checked. The exit code is 7 where a ref could not be looked up.
+    The server asks the hosts of all registered repositories, or of the one at URL, for the commit of each project's ref. It does
+    not clone. A ref has moved if its commit differs from the commit of the project's latest analysis. With --schedule exactly
+    that commit is analysed, once, for any number of checks. The exit code is 7 if a ref could not be looked up.
     """
     updates: list[Update] = []
     async with aclosing(session.client.check_updates(url, schedule=schedule)) as parts:

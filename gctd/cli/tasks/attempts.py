@@ -1,4 +1,4 @@
-"""`gctd task attempts` and `gctd task log`: what was tried for a task, how each attempt ended, and what it said."""
+"""`gctd task attempts` and `gctd task log`: the attempts at a task, their outcomes and their logs."""
 
 from __future__ import annotations
 
@@ -55,10 +55,10 @@ async def attempts(session: Session, *, task_id: str) -> int:
 @click.option("-f", "--follow", is_flag=True, help="Go on until the attempt is over, from its beginning.")
 @client_command(not_found="gctd task attempts {task_id}")
 async def log(session: Session, *, task_id: str, attempt: int | None, follow: bool) -> int:
-    """Show what was said in an attempt at a task: by git, go, the tests, the engine, the worker.
+    """Show the output of an attempt at a task: from git, go, the tests, the engine, the worker.
 
-    With --follow a task that waits for its first attempt is waited for. With --json it is one document, or with --follow one for
-    each piece of the log, then one with the outcome.
+    --follow also waits for the first attempt of a task. With --json the output is one document, or with --follow one for each
+    piece of the log, then one with the outcome.
     """
     number = attempt or await _last_attempt(session, task_id, wait=follow)
     if follow:
@@ -73,11 +73,11 @@ async def log(session: Session, *, task_id: str, attempt: int | None, follow: bo
 
 
 async def _last_attempt(session: Session, task_id: str, *, wait: bool) -> int:
-    """The number of the last attempt. Raises NotFound where there is none, or with `wait` will be none."""
+    """Return the number of the last attempt. Raises NotFound if no attempt exists, or with `wait` will exist."""
     task = await session.client.task(task_id)
     if wait and not task.attempt and not task.ended:
         session.output.note(f"{task_id} waits for a worker")
-        session.leaves_behind(f"{task_id} goes on", f"gctd task log {task_id} --follow")
+        session.leaves_behind(f"{task_id} continues", f"gctd task log {task_id} --follow")
         async with aclosing(follow_tasks(session.client, [task])) as changes:
             async for task in changes:
                 if task.attempt or task.ended:
@@ -89,7 +89,7 @@ async def _last_attempt(session: Session, task_id: str, *, wait: bool) -> int:
 
 async def _follow(session: Session, task_id: str, number: int) -> None:
     heard = time.monotonic()
-    session.leaves_behind(f"{task_id} goes on", f"gctd task log {task_id} --attempt {number} --follow")
+    session.leaves_behind(f"{task_id} continues", f"gctd task log {task_id} --attempt {number} --follow")
     async with aclosing(session.client.log_feed(task_id, number)) as feed:
         async for signal in feed:
             if isinstance(signal, StreamLost):

@@ -22,7 +22,7 @@ from terminalkit.text import moment
 
 STATUSES = ("pending", "queued", "running", "completed", "failed", "expired")
 LISTED = 100
-"""How many tasks are listed, unless the user says otherwise."""
+"""Default limit of the listed tasks."""
 
 NO_SUCH_TASK = "gctd task list --show-seen"
 
@@ -48,7 +48,7 @@ task.add_command(export_task)
 @click.option("--status", type=click.Choice(STATUSES), help="Only tasks in this status.")
 @click.option("--show-seen", is_flag=True, help="Tasks marked as seen as well.")
 @click.option(
-    "--limit", type=click.IntRange(min=0), default=LISTED, show_default=True, help="At most so many, the newest; 0 for all."
+    "--limit", type=click.IntRange(min=0), default=LISTED, show_default=True, help="Limit of the list, newest first; 0 for all."
 )
 @client_command()
 async def list_tasks(session: Session, *, status: str | None, show_seen: bool, limit: int) -> int:
@@ -92,7 +92,7 @@ async def show(session: Session, *, task_id: str) -> int:
 @top_option
 @client_command(not_found="gctd task show {task_id}")
 async def result(session: Session, *, task_id: str, top: int) -> int:
-    """Show the analysis that a completed task led to."""
+    """Show the analysis of a completed task."""
     analysis = await session.client.result(task_id, entries=None if session.output.json else top)
     if session.output.json:
         session.output.document(analysis.document)
@@ -119,9 +119,8 @@ async def result(session: Session, *, task_id: str, top: int) -> int:
 async def watch_tasks(session: Session, *, ids: tuple[str, ...], until: str | None) -> int:
     """Follow tasks as they change.
 
-    Tasks that are named, or with `--until terminal` all those that have not ended, are followed to their end; the exit code is 1
-    where one did not complete. Without a name every change of any task is a line. With --json each change is the whole task,
-    one on a line.
+    Named tasks, or with `--until terminal` all waiting and running tasks, are followed to their end. The exit code is 1 if one
+    did not complete. Without a name every change of any task is a line. With --json each change is the whole task, one on a line.
     """
     if ids and until == "forever":
         raise click.UsageError("tasks that are named are followed to their end: leave out --until forever")
@@ -131,7 +130,7 @@ async def watch_tasks(session: Session, *, ids: tuple[str, ...], until: str | No
     if not tasks:
         session.output.note("no task is waiting or running")
         return ExitCode.OK
-    session.leaves_behind("the tasks go on" if len(tasks) > 1 else f"{tasks[0].id} goes on", "gctd task list")
+    session.leaves_behind("the tasks continue" if len(tasks) > 1 else f"{tasks[0].id} continues", "gctd task list")
     ended = await watch(
         session, tasks, on_change=(lambda one: session.output.record(one.document)) if session.output.json else None
     )

@@ -1,7 +1,7 @@
 """Following tasks and a repository to their end: states are read once, then kept current by the event stream.
 
-Where the stream is cut, or not to be had, states are read again at each try to reach it: what is shown is never older than
-the back-off of `terminalkit.client.feed`, and a server that restarts is waited for.
+If the stream is interrupted, or not available, states are read at each attempt to reconnect: the shown state is never older than
+the back-off of `terminalkit.client.feed`. The command waits for a server that restarts.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, TypeVar
 import attrs
 import msgspec
 
-from gctd.client.resources import Repo, Task
+from gctd.client.resources import Progress, Repo, Task
 from terminalkit.client.errors import ClientError, NotFound, TimedOut, Unavailable
 from terminalkit.client.feed import RESET, Opened, ReceivedFrame, Signal, StreamLost
 from terminalkit.client.resources import parse
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from gctd.client.api import Client
 
 PATIENCE = 60.0
-"""Seconds that a server may be away before following it is given up."""
+"""Seconds without an answer of the server after which the command gives up."""
 
 _AT_ONCE = 8
 _REMEMBERED = 100_000
@@ -115,7 +115,7 @@ async def _follow(
 
 
 async def _read(client: Client, tasks: Sequence[Task]) -> Sequence[Task]:
-    """What has become of these tasks."""
+    """Return the current states of these tasks."""
     places = asyncio.Semaphore(_AT_ONCE)
 
     async def one(task: Task) -> Task:
@@ -130,12 +130,13 @@ async def _read(client: Client, tasks: Sequence[Task]) -> Sequence[Task]:
 
 @attrs.frozen
 class _Stage:
-    """What a `stage` event says: an attempt at a task entered a stage."""
+    """A `stage` event: an attempt at a task entered a stage, or its tests progressed."""
 
     id: str
     attempt: int
     stage: str
     at: datetime
+    progress: Progress | None = None
 
 
 def _parsed_stage(frame: ReceivedFrame) -> _Stage:
@@ -165,7 +166,7 @@ def _about(signal: Signal, repo: Repo) -> bool:
 
 
 class _Known:
-    """What is known of the tasks followed: some, or (None) whichever turn up."""
+    """The known states of the followed tasks: some, or (None) all that appear."""
 
     def __init__(self, tasks: Sequence[Task] | None) -> None:
         self._open = tasks is None
@@ -173,15 +174,15 @@ class _Known:
 
     @property
     def waiting(self) -> Sequence[Task]:
-        """Those that have not ended."""
+        """The tasks that have not ended."""
         return [task for task in self._tasks.values() if not task.ended]
 
     def at_stage(self, reached: _Stage) -> Sequence[Task]:
-        """The task that reached a stage, as it is then; none where it is not followed or its attempt is another one."""
+        """Return the task that reached a stage, in its state at that time; empty for another task or attempt."""
         task = self._tasks.get(reached.id)
         if task is None or task.attempt != reached.attempt:
             return ()
-        changes = {"stage": reached.stage, "updated_at": reached.at}
+        changes = {"stage": reached.stage, "progress": reached.progress, "updated_at": reached.at}
         document = msgspec.to_builtins(changes)
         return [msgspec.structs.replace(task, **changes, document={**task.document, **document})]
 
@@ -201,7 +202,7 @@ class _Known:
 
 
 class _Contact:
-    """When the server was last heard of, and how long it may stay away."""
+    """The time of the last answer of the server, and the limit of its absence."""
 
     def __init__(self, patience: float) -> None:
         self._patience = patience
@@ -209,7 +210,7 @@ class _Contact:
         self._losses = 0
 
     def note(self, signal: Signal) -> None:
-        """Every signal but a loss shows that the server is there."""
+        """Note a signal. Every signal except a loss shows that the server is available."""
         if isinstance(signal, StreamLost):
             self._losses += 1
         else:
@@ -218,11 +219,11 @@ class _Contact:
 
     @property
     def without_feed(self) -> bool:
-        """Whether the event stream could not be had again: after a cut that it can resume from, nothing need be read."""
+        """Whether the event stream is unavailable after a retry. After a short interruption it resumes, and no state is read."""
         return self._losses > 1
 
     async def read(self, call: Callable[[], Awaitable[T]]) -> T:
-        """What `call` gives, called again until it gives something. Raises Unavailable or TimedOut when patience is over."""
+        """Return the answer of `call`, repeated until it gives one. Raises Unavailable or TimedOut when patience is over."""
         pause = _FIRST_PAUSE
         while (answer := await self.try_to_read(call)) is None:
             await asyncio.sleep(pause)
@@ -230,7 +231,7 @@ class _Contact:
         return answer
 
     async def try_to_read(self, call: Callable[[], Awaitable[T]]) -> T | None:
-        """What `call` gives, None where the server is away. Raises Unavailable or TimedOut when patience is over."""
+        """Return the answer of `call`, None if the server is away. Raises Unavailable or TimedOut when patience is over."""
         try:
             answer = await call()
         except (Unavailable, TimedOut):

@@ -1,4 +1,4 @@
-"""What is going on, on standard error: drawn over itself on a terminal, a line for each change elsewhere."""
+"""Progress on standard error: redrawn in place on a terminal, a line for each change elsewhere."""
 
 from __future__ import annotations
 
@@ -24,21 +24,21 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 FIRST_DRAWN = 1.0
-"""Seconds after which progress is drawn on a terminal: what is done sooner needs none."""
+"""Seconds after which progress is drawn on a terminal: shorter work needs none."""
 
 REDRAWN = 0.25
 SIGN_OF_LIFE = 10.0
-"""Seconds without a change after which, off a terminal, a line says that work goes on."""
+"""Seconds without a change after which a line off a terminal shows that the work continues."""
 
 _SPINNER = "|/-\\"
 
 
 @attrs.frozen(kw_only=True)
 class ProgressItem:
-    """Something that is waited for, at one moment of its life.
+    """Something that the command waits for, at one moment of its life.
 
-    `name` tells it from the others, `state` is a word or a phrase, `phase` how it is doing. It was `asked` for at one time and
-    `changed` last at another, after which nothing more comes where it has `ended`.
+    `name` identifies it among the others, `state` is a word or a phrase, `phase` classifies its state. It was `asked` for at one
+    time and `changed` last at another. No change follows after it has `ended`.
     """
 
     key: str
@@ -50,15 +50,16 @@ class ProgressItem:
     ended: bool
 
     def seconds(self) -> float:
-        """For how long it has been waited for, or was: by the server's clock, and by ours since its last change."""
+        """The seconds of the wait, by the server's clock until the last change, and by the local clock since then."""
         until = self.changed if self.ended else max(self.changed, datetime.now(UTC))
         return (until - self.asked).total_seconds()
 
 
 def task_item(task: Task) -> ProgressItem:
-    """A task as it is shown while it is waited for: stage, attempt, worker, and why the last attempt failed."""
+    """Return the progress of a task: stage, attempt, worker, and the reason if the last attempt failed."""
     running = task.state == "running"
     state = f"running: {task.stage}" if running and task.stage else task.state
+    state = f"{state}, {task.progress}" if running and task.progress else state
     attempt = f", attempt {task.attempt}/{task.max_attempts}" if task.attempt else ""
     worker = f" on {task.worker}" if running and task.worker else ""
     reason = f" ({task.reason})" if task.reason and not running and not task.completed else ""
@@ -74,7 +75,7 @@ def task_item(task: Task) -> ProgressItem:
 
 
 def repo_item(repo: Repo, asked: datetime) -> ProgressItem:
-    """A repository as it is shown while its projects are looked for, which was asked for at `asked` by our clock."""
+    """Return the progress of the search for a repository's projects, requested at `asked` by the local clock."""
     reason = f" ({repo.reason})" if repo.reason else ""
     return ProgressItem(
         key=repo.id,
@@ -96,7 +97,7 @@ class Progress(Protocol):
 
 @asynccontextmanager
 async def progress(output: Output, *, shown: bool = True) -> AsyncIterator[Progress]:
-    """Progress as the output and its terminal allow, until the block is left; none where it is not to be `shown`."""
+    """Provide progress in the form of the output and its terminal, until the block is left; none unless `shown`."""
     if not shown or not output.shows_progress:
         yield _Silent()
         return
@@ -118,7 +119,7 @@ class _Silent:
 
 
 class _Lines:
-    """A line for each change; a summary when nothing has changed for a while."""
+    """A line for each change, and a summary after a while without changes."""
 
     def __init__(self, output: Output) -> None:
         self._output = output
@@ -149,7 +150,7 @@ class _Lines:
 
 
 class _Drawing:
-    """All items at once, drawn anew a few times a second; those that have ended give way to those that have not."""
+    """All items at once, redrawn a few times a second. Waiting and running items take the place of ended ones."""
 
     def __init__(self, console: Console) -> None:
         from rich.live import Live  # noqa: PLC0415 - only for progress on a terminal

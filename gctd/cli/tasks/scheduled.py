@@ -10,12 +10,13 @@ import click
 from gctd.cli.report import show_results, show_tasks
 from gctd.cli.session import Session
 from gctd.cli.tasks.watching import require_completed, watch
+from gctd.cli.text import commit
 from gctd.client.resources import Analysis, Task
 from terminalkit.exits import ExitCode
 from terminalkit.text import count
 
 TOP = 20
-"""How many of the worst functions are shown, unless the user says otherwise."""
+"""Default limit of the worst functions that are shown."""
 
 top_option = click.option(
     "--top", type=click.IntRange(min=0), default=TOP, show_default=True, help="How many of the worst functions to show."
@@ -24,13 +25,13 @@ no_wait_option = click.option("--no-wait", is_flag=True, help="Schedule the task
 
 
 async def see_through(session: Session, url: str, tasks: Sequence[Task], *, top: int, no_wait: bool) -> int:
-    """Wait for the tasks, with progress, then show the worst functions and the figures; the exit code.
+    """Wait for the tasks, with progress, then show the worst functions and the figures. Return the exit code.
 
-    With `no_wait` the tasks are shown as they are. Raises Failure where one did not complete.
+    With `no_wait` the tasks are shown in their current state. Raises Failure if one did not complete.
     """
     names = " ".join(task.id for task in tasks)
     session.leaves_behind(
-        f"{count(len(tasks), 'task')} go on" if len(tasks) > 1 else f"{names} goes on", f"gctd task watch {names}"
+        f"{count(len(tasks), 'task')} continue" if len(tasks) > 1 else f"{names} continues", f"gctd task watch {names}"
     )
     if no_wait:
         if session.output.json:
@@ -45,6 +46,10 @@ async def see_through(session: Session, url: str, tasks: Sequence[Task], *, top:
         session.output.document(_result(url, tasks, analyses))
     elif analyses:
         show_results(session.output, analyses, top)
+        for task, analysis in zip((task for task in tasks if task.completed), analyses, strict=True):
+            if analysis.rescored_from and not task.rescored_from:
+                done = f"{commit(analysis.repo_info.commit_sha)} of {analysis.project} was analysed before"
+                session.output.note(f"{done}, by {analysis.rescored_from}: --again runs the tests again")
     require_completed(session, tasks)
     return ExitCode.OK
 

@@ -1,4 +1,4 @@
-"""Waiting for tasks, with progress, and what it means that they ended."""
+"""Waiting for tasks, with progress, and the result of the command at their end."""
 
 from __future__ import annotations
 
@@ -16,9 +16,10 @@ _WAITING = frozenset({"queued", "pending"})
 
 
 async def watch(session: Session, tasks: Sequence[Task], *, on_change: Callable[[Task], None] | None = None) -> Sequence[Task]:
-    """The tasks as they are when all have ended, in order.
+    """Return the final states of the tasks when all have ended, in order.
 
-    Meanwhile progress is shown, or `on_change` called in its place with each task, first as it is now, then as it changes.
+    Progress is shown during the wait. `on_change` replaces it: it is called with the current state of each task, then with each
+    change.
     """
     last = {task.id: task for task in tasks}
     async with (
@@ -35,7 +36,7 @@ async def watch(session: Session, tasks: Sequence[Task], *, on_change: Callable[
 
 
 def require_completed(session: Session, tasks: Sequence[Task]) -> None:
-    """Raise Failure where one of the tasks did not complete: it says which, and why."""
+    """Raise Failure if one of the tasks did not complete. The text names it, with the reason."""
     missed = [task for task in tasks if not task.completed]
     if not missed:
         return

@@ -9,6 +9,7 @@ import attrs
 
 from gctd.domain.task.events import (
     AttemptLog,
+    Progress,
     TaskAttemptFailed,
     TaskAttemptLost,
     TaskCancelled,
@@ -17,6 +18,7 @@ from gctd.domain.task.events import (
     TaskExpired,
     TaskFailed,
     TaskLogStored,
+    TaskProgressed,
     TaskStageReached,
     TaskStarted,
 )
@@ -24,10 +26,11 @@ from gctd.domain.task.events import (
 
 @attrs.frozen(kw_only=True)
 class ReachedStage:
-    """When an attempt entered a stage."""
+    """The time when an attempt entered a stage, and the progress of its tests; None: the stage has no progress."""
 
     stage: str
     at: datetime
+    progress: Progress | None = None
 
 
 @attrs.frozen(kw_only=True)
@@ -56,6 +59,8 @@ def attempts_after(attempts: tuple[Attempt, ...], event: TaskEvent) -> tuple[Att
         case TaskStageReached():
             reached = ReachedStage(stage=event.stage, at=event.at)
             return _changed(attempts, event.attempt, lambda one: attrs.evolve(one, stages=(*one.stages, reached)))
+        case TaskProgressed():
+            return _changed(attempts, event.attempt, lambda one: _progressed(one, event.progress))
         case TaskLogStored():
             return _changed(attempts, event.attempt, lambda one: attrs.evolve(one, log=event.log))
         case TaskCompleted():
@@ -70,6 +75,11 @@ def attempts_after(attempts: tuple[Attempt, ...], event: TaskEvent) -> tuple[Att
             return _ended(attempts, event.attempt, event.at, "cancelled", "cancelled")
         case _:
             return attempts
+
+
+def _progressed(one: Attempt, progress: Progress) -> Attempt:
+    *before, last = one.stages
+    return attrs.evolve(one, stages=(*before, attrs.evolve(last, progress=progress)))
 
 
 def _changed(attempts: tuple[Attempt, ...], number: int, change: Callable[[Attempt], Attempt]) -> tuple[Attempt, ...]:

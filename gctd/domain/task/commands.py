@@ -1,4 +1,4 @@
-"""What may be asked of a task, and what it leads to."""
+"""Commands of a task, and the events that they cause."""
 
 from __future__ import annotations
 
@@ -14,31 +14,37 @@ from gctd.domain.lease import fence
 from gctd.domain.task.events import (
     STAGES,
     AttemptLog,
+    Progress,
     TaskAttemptFailed,
     TaskAttemptLost,
+    TaskBlocked,
     TaskCancelled,
     TaskCompleted,
     TaskDeleted,
+    TaskDropped,
     TaskEvent,
     TaskExpired,
     TaskFailed,
     TaskHidden,
     TaskLogStored,
+    TaskProgressed,
     TaskQueued,
     TaskRetried,
     TaskSeen,
     TaskStageReached,
     TaskStarted,
+    TaskUnblocked,
 )
 from gctd.domain.task.state import Task, TaskStatus
+from gctd.domain.upload import UploadedProfile
 
 MOST_ATTEMPTS = 100
-"""A task that has had so many is not retried: its state holds them all."""
+"""Limit of attempts: a task that reached it cannot be retried, because its state holds all attempts."""
 
 
 @attrs.frozen(kw_only=True)
 class QueueTask:
-    """Analyse a project; `commit_sha` and `rescores` as in TaskQueued."""
+    """Analyse a project; `commit_sha`, `rescores`, `baseline`, `reuse_since`, `go_version` and `uploads` as in TaskQueued."""
 
     id: str
     repo_id: str
@@ -51,6 +57,25 @@ class QueueTask:
     at: datetime
     commit_sha: str | None = None
     rescores: Measurement | None = None
+    baseline: bool = False
+    reuse_since: datetime | None = None
+    uploads: tuple[UploadedProfile, ...] = ()
+    go_version: str = ""
+
+
+@attrs.frozen(kw_only=True)
+class BlockTask:
+    """No present worker can run the task, or a worker that cannot run it was given its job; the reason names the capability."""
+
+    reason: str
+    at: datetime
+
+
+@attrs.frozen(kw_only=True)
+class UnblockTask:
+    """A worker that can run the task is present again."""
+
+    at: datetime
 
 
 @attrs.frozen(kw_only=True)
@@ -69,6 +94,16 @@ class ReachStage:
     attempt: int
     session: str
     stage: str
+    at: datetime
+
+
+@attrs.frozen(kw_only=True)
+class ReportProgress:
+    """The worker of an attempt reports how far its tests are."""
+
+    attempt: int
+    session: str
+    progress: Progress
     at: datetime
 
 
@@ -116,7 +151,7 @@ class StoreLog:
 
 @attrs.frozen(kw_only=True)
 class ExpireTask:
-    """Nobody took the task up in time, since it began to wait at this attempt."""
+    """No worker took the task in time after its wait at this attempt began."""
 
     attempt: int
     reason: str
@@ -140,7 +175,7 @@ class RetryTask:
 
 @attrs.frozen(kw_only=True)
 class DeleteTask:
-    """Remove the task; end it first where it has no result yet."""
+    """Remove the task. A task without a result is ended first."""
 
     at: datetime
 
@@ -153,10 +188,20 @@ class MarkTask:
     at: datetime
 
 
+@attrs.frozen(kw_only=True)
+class DropTask:
+    """Remove the task and its analysis with their repository; end the task first if it has no result yet."""
+
+    at: datetime
+
+
 TaskCommand = (
     QueueTask
+    | BlockTask
+    | UnblockTask
     | StartTask
     | ReachStage
+    | ReportProgress
     | FailTask
     | LoseTask
     | CompleteTask
@@ -166,20 +211,33 @@ TaskCommand = (
     | RetryTask
     | DeleteTask
     | MarkTask
+    | DropTask
 )
 
 
 def decide(command: TaskCommand, state: Task | None) -> Sequence[TaskEvent]:
-    """The events that a command leads to. Raises Refused, NotFound."""
+    """Return the events that a command causes. Raises Refused, NotFound."""
     if isinstance(command, QueueTask):
         return _queue(command, state)
+    if isinstance(command, DropTask):
+        return _drop(command, state)
     if state is None or state.deleted:
         raise NotFound("no such task")
     match command:
+        case BlockTask():
+            known = state.blocked and state.reason == command.reason
+            return [TaskBlocked(reason=command.reason, at=command.at)] if state.status.waiting and not known else []
+        case UnblockTask():
+            return [TaskUnblocked(at=command.at)] if state.status.waiting and state.blocked else []
         case StartTask():
             return _start(command, state)
         case ReachStage():
             return _stage(command, state)
+        case ReportProgress():
+            _fence(state, command.attempt, command.session)
+            if not state.attempts[-1].stages:
+                raise Refused(f"{state.id}: attempt {command.attempt} has not entered a stage")
+            return [TaskProgressed(attempt=command.attempt, progress=command.progress, at=command.at)]
         case FailTask():
             return _fail(command, state)
         case LoseTask():
@@ -203,12 +261,22 @@ def decide(command: TaskCommand, state: Task | None) -> Sequence[TaskEvent]:
                 raise Refused(f"{state.id} has had {state.attempt} attempts: schedule a new task instead")
             return [TaskRetried(max_attempts=state.attempt + command.attempts, at=command.at)]
         case DeleteTask():
-            ended = [] if state.status.terminal else [TaskCancelled(attempt=state.attempt, at=command.at)]
-            return [*ended, TaskDeleted(at=command.at)]
+            return [*_cancelled(state, command.at), TaskDeleted(at=command.at)]
         case MarkTask(hide=True):
             return [] if state.hidden else [TaskHidden(at=command.at)]
         case MarkTask():
             return [] if state.seen else [TaskSeen(at=command.at)]
+
+
+def _drop(command: DropTask, state: Task | None) -> Sequence[TaskEvent]:
+    if state is None:
+        raise NotFound("no such task")
+    return [] if state.dropped else [*_cancelled(state, command.at), TaskDropped(at=command.at)]
+
+
+def _cancelled(state: Task, at: datetime) -> Sequence[TaskEvent]:
+    """Return the event that ends a task, if it has not ended."""
+    return [] if state.status.terminal or state.deleted else [TaskCancelled(attempt=state.attempt, at=at)]
 
 
 def _queue(command: QueueTask, state: Task | None) -> Sequence[TaskEvent]:
@@ -227,6 +295,10 @@ def _queue(command: QueueTask, state: Task | None) -> Sequence[TaskEvent]:
             at=command.at,
             commit_sha=command.commit_sha,
             rescores=command.rescores,
+            baseline=command.baseline,
+            reuse_since=command.reuse_since,
+            uploads=command.uploads,
+            go_version=command.go_version,
         )
     ]
 

@@ -1,4 +1,4 @@
-"""What can happen to a task."""
+"""Events of a task."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import attrs
 from gctd.domain.analysis import Analysis, Measurement
 from gctd.domain.config import ProjectConfig
 from gctd.domain.registry import REGISTRY
+from gctd.domain.upload import UploadedProfile
 
 STAGES = ("clone", "modules", "test", "analyse", "store")
 """The stages of an attempt, in the order in which it enters them."""
@@ -16,9 +17,9 @@ STAGES = ("clone", "modules", "test", "analyse", "store")
 
 @attrs.frozen(kw_only=True)
 class AttemptLog:
-    """Where the log of an attempt is kept: a body in the blob store, by its SHA-256 and its size in bytes.
+    """The stored log of an attempt: a body in the blob store, by its SHA-256 and its size in bytes.
 
-    `cut` bytes are left out of it behind its first `cut_at` bytes; 0: it is whole.
+    `cut` bytes are left out of it behind its first `cut_at` bytes; 0: it is complete.
     """
 
     digest: str
@@ -27,13 +28,18 @@ class AttemptLog:
     cut_at: int
 
 
-@REGISTRY.event("TaskQueued", version=3)
+@REGISTRY.event("TaskQueued", version=7, reads=[1, 2, 3, 4, 5, 6])
 @attrs.frozen(kw_only=True)
 class TaskQueued:
-    """A project is to be analysed, with the settings that hold for it now.
+    """The analysis of a project is requested, with the settings that apply to it now.
 
-    `commit_sha` where it is bound to a commit (None: to whatever the ref leads to when a worker takes it up); `rescores` where
-    the profile of an earlier test run is scored again and no test is run.
+    `commit_sha`: the commit to analyse; None: the commit of the ref when a worker takes the task. `rescores`: the profile of this
+    earlier test run is scored again, and no test is run. `baseline`: the analysis serves only as a base of comparisons.
+    `reuse_since`: an analysis of the same commit, made in the same way since that time, is also the result of this task, and no
+    test
+    is run; None: the tests are run. `go_version` is the least version of Go that the project's go.mod asks for; empty: unknown,
+    or
+    not needed. `uploads`: these uploaded profiles are scored, and no test is run.
     """
 
     id: str
@@ -47,10 +53,27 @@ class TaskQueued:
     at: datetime
     commit_sha: str | None = None
     rescores: Measurement | None = None
+    baseline: bool = False
+    reuse_since: datetime | None = None
+    uploads: tuple[UploadedProfile, ...] = ()
+    go_version: str = ""
 
 
-REGISTRY.upcast("TaskQueued", 1)(lambda fields: fields)
-REGISTRY.upcast("TaskQueued", 2)(lambda fields: fields)
+@REGISTRY.event("TaskBlocked")
+@attrs.frozen(kw_only=True)
+class TaskBlocked:
+    """The task waits for a capability: the reason names it. Its attempts do not change."""
+
+    reason: str
+    at: datetime
+
+
+@REGISTRY.event("TaskUnblocked")
+@attrs.frozen(kw_only=True)
+class TaskUnblocked:
+    """A worker that can run the task is present: the task waits for a slot only."""
+
+    at: datetime
 
 
 @REGISTRY.event("TaskStarted")
@@ -74,10 +97,29 @@ class TaskStageReached:
     at: datetime
 
 
+@attrs.frozen(kw_only=True)
+class Progress:
+    """Packages of a test run: `done` of `total` have ended; `running` are import paths without their common part."""
+
+    done: int
+    total: int
+    running: tuple[str, ...] = ()
+
+
+@REGISTRY.event("TaskProgressed")
+@attrs.frozen(kw_only=True)
+class TaskProgressed:
+    """The tests of the attempt under way have come this far. A worker reports a bounded number of these events."""
+
+    attempt: int
+    progress: Progress
+    at: datetime
+
+
 @REGISTRY.event("TaskLogStored")
 @attrs.frozen(kw_only=True)
 class TaskLogStored:
-    """The log of an attempt is kept: in the commit that ends the attempt, or after it where that came from outside."""
+    """The log of an attempt is stored: in the commit that ends the attempt, or later if the end came from outside."""
 
     attempt: int
     log: AttemptLog
@@ -105,7 +147,7 @@ class TaskAttemptLost:
     at: datetime
 
 
-@REGISTRY.event("TaskCompleted", version=2)
+@REGISTRY.event("TaskCompleted", version=4, reads=[1, 2, 3])
 @attrs.frozen(kw_only=True)
 class TaskCompleted:
     """An attempt succeeded."""
@@ -113,9 +155,6 @@ class TaskCompleted:
     attempt: int
     analysis: Analysis
     at: datetime
-
-
-REGISTRY.upcast("TaskCompleted", 1)(lambda fields: fields)
 
 
 @REGISTRY.event("TaskFailed")
@@ -131,7 +170,7 @@ class TaskFailed:
 @REGISTRY.event("TaskExpired")
 @attrs.frozen(kw_only=True)
 class TaskExpired:
-    """Nobody took the task up in time, or the worker of its last attempt was lost."""
+    """No worker took the task in time, or the worker of its last attempt was lost."""
 
     attempt: int
     reason: str
@@ -150,7 +189,7 @@ class TaskCancelled:
 @REGISTRY.event("TaskRetried")
 @attrs.frozen(kw_only=True)
 class TaskRetried:
-    """A user asked for more attempts at a task that had failed or expired: up to the attempt `max_attempts`."""
+    """A user retried a failed or expired task. `max_attempts` is the new limit of its attempts."""
 
     max_attempts: int
     at: datetime
@@ -180,10 +219,21 @@ class TaskHidden:
     at: datetime
 
 
+@REGISTRY.event("TaskDropped")
+@attrs.frozen(kw_only=True)
+class TaskDropped:
+    """The repository of the task was removed: neither the task nor its analysis is in the tables any more."""
+
+    at: datetime
+
+
 TaskEvent = (
     TaskQueued
+    | TaskBlocked
+    | TaskUnblocked
     | TaskStarted
     | TaskStageReached
+    | TaskProgressed
     | TaskLogStored
     | TaskAttemptFailed
     | TaskAttemptLost
@@ -195,4 +245,5 @@ TaskEvent = (
     | TaskDeleted
     | TaskSeen
     | TaskHidden
+    | TaskDropped
 )

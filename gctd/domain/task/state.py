@@ -1,4 +1,4 @@
-"""What a task is, and how events change it."""
+"""The state of a task, and its changes by events."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from enum import StrEnum
 import attrs
 
 from gctd.domain.analysis import Analysis, Measurement
+from gctd.domain.capabilities import Needs
 from gctd.domain.config import ProjectConfig
 from gctd.domain.lease import Lease
 from gctd.domain.registry import REGISTRY
@@ -15,30 +16,36 @@ from gctd.domain.task.attempts import Attempt, attempts_after
 from gctd.domain.task.events import (
     TaskAttemptFailed,
     TaskAttemptLost,
+    TaskBlocked,
     TaskCancelled,
     TaskCompleted,
     TaskDeleted,
+    TaskDropped,
     TaskEvent,
     TaskExpired,
     TaskFailed,
     TaskHidden,
     TaskLogStored,
+    TaskProgressed,
     TaskQueued,
     TaskRetried,
     TaskSeen,
     TaskStageReached,
     TaskStarted,
+    TaskUnblocked,
 )
+from gctd.domain.upload import UploadedProfile
 
 CATEGORY = "gctd.task"
 
 
 class TaskStatus(StrEnum):
-    """The states of a task (specification, section 3).
+    """The states of a task (docs/explanation/tracker.md).
 
-    `queued`: waits for a worker since it was scheduled or retried; `pending`: an attempt ended without a result and another
-    follows; `failed`: the last attempt failed, or the task was cancelled; `expired`: no worker took it up, or saw it through,
-    in time.
+    `queued`: the task waits for a worker since it was scheduled or retried. `pending`: an attempt ended without a result, and
+    another
+    follows. `failed`: the last attempt failed, or the task was cancelled. `expired`: no worker took the task in time, or the last
+    worker was lost.
     """
 
     PENDING = "pending"
@@ -59,10 +66,14 @@ class TaskStatus(StrEnum):
         return self in {TaskStatus.COMPLETED, TaskStatus.FAILED, TaskStatus.EXPIRED}
 
 
-@REGISTRY.state(CATEGORY, version=4)
+@REGISTRY.state(CATEGORY, version=8, reads=[1, 2, 3, 4, 5, 6, 7])
 @attrs.frozen(kw_only=True)
 class Task:
-    """A task. `attempt` is 0 until a worker starts one; `waiting_since` is when it last began to wait for a worker."""
+    """A task. `attempt` is 0 until a worker starts one; `waiting_since` is when it last began to wait for a worker.
+
+    `dropped`: its repository was removed, and `deleted` is set with it. `blocked`: no present worker can run it, and `reason`
+    names the missing capability.
+    """
 
     id: str
     repo_id: str
@@ -89,11 +100,22 @@ class Task:
     commit_sha: str | None = None
     rescores: Measurement | None = None
     attempts: tuple[Attempt, ...] = ()
+    baseline: bool = False
+    dropped: bool = False
+    reuse_since: datetime | None = None
+    uploads: tuple[UploadedProfile, ...] = ()
+    go_version: str = ""
+    blocked: bool = False
 
+    @property
+    def needs(self) -> Needs:
+        """The capabilities that a worker must have to run it. Scoring a stored profile needs no Go."""
+        return Needs(engine=self.engine, go="" if self.without_tests else self.go_version)
 
-REGISTRY.upcast(CATEGORY, 1)(lambda fields: fields)
-REGISTRY.upcast(CATEGORY, 2)(lambda fields: fields)
-REGISTRY.upcast(CATEGORY, 3)(lambda fields: fields)
+    @property
+    def without_tests(self) -> bool:
+        """Whether existing profiles are scored."""
+        return self.rescores is not None or bool(self.uploads)
 
 
 def evolve(state: Task | None, event: TaskEvent) -> Task:
@@ -114,10 +136,18 @@ def evolve(state: Task | None, event: TaskEvent) -> Task:
             waiting_since=event.at,
             commit_sha=event.commit_sha,
             rescores=event.rescores,
+            baseline=event.baseline,
+            reuse_since=event.reuse_since,
+            uploads=event.uploads,
+            go_version=event.go_version,
         )
     assert state is not None, "a task begins with TaskQueued"
     task = attrs.evolve(state, updated_at=event.at, attempts=attempts_after(state.attempts, event))
     match event:
+        case TaskBlocked():
+            return attrs.evolve(task, blocked=True, reason=event.reason)
+        case TaskUnblocked():
+            return attrs.evolve(task, blocked=False, reason="")
         case TaskStarted():
             lease = Lease(worker=event.worker, session=event.session, since=event.at)
             return attrs.evolve(
@@ -128,11 +158,12 @@ def evolve(state: Task | None, event: TaskEvent) -> Task:
                 worker=event.worker,
                 stage="",
                 reason="",
+                blocked=False,
                 retry_at=None,
             )
         case TaskStageReached():
             return attrs.evolve(task, stage=event.stage)
-        case TaskLogStored():
+        case TaskLogStored() | TaskProgressed():
             return task
         case TaskAttemptFailed():
             return _waits(task, event.reason, event.retry_at, event.at)
@@ -143,9 +174,9 @@ def evolve(state: Task | None, event: TaskEvent) -> Task:
         case TaskFailed():
             return attrs.evolve(task, status=TaskStatus.FAILED, lease=None, reason=event.reason)
         case TaskExpired():
-            return attrs.evolve(task, status=TaskStatus.EXPIRED, lease=None, reason=event.reason, retry_at=None)
+            return attrs.evolve(task, status=TaskStatus.EXPIRED, lease=None, blocked=False, reason=event.reason, retry_at=None)
         case TaskCancelled():
-            return attrs.evolve(task, status=TaskStatus.FAILED, lease=None, reason="cancelled", retry_at=None)
+            return attrs.evolve(task, status=TaskStatus.FAILED, lease=None, blocked=False, reason="cancelled", retry_at=None)
         case TaskRetried():
             return attrs.evolve(
                 task,
@@ -163,6 +194,8 @@ def evolve(state: Task | None, event: TaskEvent) -> Task:
             return attrs.evolve(task, seen=True)
         case TaskHidden():
             return attrs.evolve(task, hidden=True)
+        case TaskDropped():
+            return attrs.evolve(task, deleted=True, dropped=True)
 
 
 def _waits(task: Task, reason: str, retry_at: datetime | None, since: datetime) -> Task:

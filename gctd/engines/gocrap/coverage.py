@@ -1,7 +1,7 @@
 """Coverage of a function as go-crap 0.5.1 finds it, faults included.
 
 Columns are ignored, blocks on the same lines are one, functions of one name in a file share their blocks, profile paths are cut
-without regard to a `/`, and a file without coverage takes that of one with the same last three path components.
+without regard to a `/`, and a file without coverage takes the coverage of a file with the same last three path components.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ def gocrap_module_path(go_mod: bytes, directory: str) -> str:
 
 
 class GocrapCoverage:
-    """An index of a whole profile; files are known by their absolute paths. What nobody asks for is not looked at.
+    """A lazy index of a whole profile. Files are known by their absolute paths.
 
-    `directory` is the module's, absolute; `module_path` as `gocrap_module_path` gives it; `source_of` gives the declarations of a
-    file, None where it cannot be read or parsed.
+    `directory` is the module's absolute directory. `module_path` is the result of `gocrap_module_path`. `source_of` returns the
+    declarations of a file, None if it cannot be read or parsed.
     """
 
     def __init__(self, profile: Profile, directory: str, module_path: str, source_of: SourceOf) -> None:
@@ -79,7 +79,7 @@ class GocrapCoverage:
         return found
 
     def _names(self, places: Iterable[_Place]) -> Mapping[str, Found]:
-        """What is found under each name in the blocks of some places; of several the first counts."""
+        """Return the coverage of each name in the blocks of some places. Of several places the first counts."""
         names: dict[str, Found] = {}
         for path, file in places:
             declarations = self._source_of(file)
@@ -127,9 +127,9 @@ def _namesakes(declarations: Iterable[Declaration]) -> Mapping[str, Sequence[int
 
 
 def _astray(namesakes: Sequence[Declaration]) -> bool:
-    """Whether the blocks of declarations of one name are not looked up where they were filed.
+    """Report whether the blocks of declarations of one name are filed and looked up under different declarations.
 
-    They are filed under the first with a receiver that go-crap can tell, and looked up under the first of all.
+    They are filed under the first with a receiver that go-crap recognises, and looked up under the first of all.
     """
     return not _is_typed(namesakes[0]) and any(map(_is_typed, namesakes))
 
@@ -139,7 +139,10 @@ def _is_typed(declaration: Declaration) -> bool:
 
 
 def owners_of_lines(declarations: Sequence[Declaration], lines: Iterable[int]) -> Iterator[int | None]:
-    """Whose body each line, in rising order, is in: the last to open, of those the first declared. None: nobody's."""
+    """Return the declaration around each line, in rising order of lines. None: the line is in no body.
+
+    Of several bodies, the last to open counts. Of several that open on the same line, the first declared counts.
+    """
     bodies = sorted([(*_braces(d), index) for index, d in enumerate(declarations) if d.opens])
     upcoming = 0
     open_bodies: list[tuple[int, int, int]] = []

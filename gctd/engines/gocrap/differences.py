@@ -1,4 +1,4 @@
-"""Where go-crap 0.5.1 gives another number for a function, and why."""
+"""Functions for which go-crap 0.5.1 has another number, and the reason for each."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ ONE_LINE = "go-crap looks at lines only: what shares its lines is one block to i
 
 @attrs.frozen
 class GocrapView:
-    """What go-crap knows of a module: its index of the profile, the module's directory, and how it scores what is missing.
+    """A module as go-crap sees it: its index of the profile, the module's directory, and its score for missing coverage.
 
-    `misreads_module` says that its module path is not the module's; `overflows` that a count is too large for it.
+    `misreads_module`: the module path that go-crap reads is wrong. `overflows`: a count is too large for go-crap.
     """
 
     index: GocrapCoverage
@@ -44,7 +44,7 @@ class GocrapView:
         return posixpath.join(self.directory, path)
 
     def find(self, file: str, declarations: Iterable[Declaration]) -> list[Found | None]:
-        """What go-crap finds for the declarations of a file (absolute path)."""
+        """Return go-crap's coverage of the declarations of a file (absolute path)."""
         names = self.index.of(file)
         return [
             (names if declaration.printed is None else self.index.of(self.file_of(file, declaration))).get(declaration.name)
@@ -67,7 +67,10 @@ class FileDifferences:
         self._seen = is_seen_by_gocrap(path)
 
     def difference(self, declaration: Declaration, found: Found | None, coverage: float | None, crap: float) -> Difference | None:
-        """What go-crap, which found that, gives instead of `coverage` (percent) and `crap`; None where the score is the same."""
+        """Return go-crap's result in place of `coverage` (percent) and `crap`; None if the score is the same.
+
+        `found` is go-crap's coverage of the declaration.
+        """
         if not self._seen:
             return Difference(reason=UNSEEN, coverage=None, crap=None)
         theirs = None if found is None else found.percent

@@ -1,4 +1,4 @@
-"""What `--exclude` leaves out: files by their paths, functions by their names."""
+"""The files and functions that `--exclude` leaves out: files by their paths, functions by their names."""
 
 from __future__ import annotations
 
@@ -22,8 +22,9 @@ class Exclusion:
 
     @classmethod
     def of(cls, given: EngineInput, *, compat: bool) -> Exclusion:
-        """For one module: as though the checkout were the root of the file system, with `compat` where it is, as in go-crap.
+        """Return the exclusion for one module.
 
+        Paths are relative to the checkout as the root of the file system. With `compat` they are absolute, as in go-crap.
         Raises BadInput.
         """
         base = os.path.abspath(given.repository)  # noqa: PTH100 - Path.resolve would follow links

@@ -1,4 +1,4 @@
-"""The engine `go-crap`: that program itself, where it is on PATH, on the profile that was staged for it."""
+"""The engine `go-crap`: the program itself, if it is on PATH, on the profile that was staged for it."""
 
 from __future__ import annotations
 
@@ -15,11 +15,12 @@ from gctd.engines.engine import EngineFailed, EngineInput, EngineLost
 from gctd.engines.golang.files import open_regular
 from gctd.engines.native import NativeEngine
 from gctd.engines.report import FunctionEntry, Report, ReportSummary
-from gctd.engines.score import worst_first
+from gctd.engines.score import measured_summary, states_of, worst_first
+from gctd.engines.state import State
 
 NAME = "go-crap"
 STAGED = ".go-crap-cover.out"
-"""The profile's name in the module's directory, from which go-crap tells the module (specification, section 1)."""
+"""The profile's name in the module's directory, from which go-crap derives the module."""
 LARGEST = 512 << 20
 """Bytes that its report may have."""
 _VERSION = re.compile(r"v?([0-9]+\.[0-9]+\.[0-9]+)[\w.+-]*")
@@ -59,10 +60,10 @@ class GocrapProgram:
         return NAME
 
     def analyse(self, given: EngineInput) -> Report:
-        """The report of one module. Without a profile it gets an empty one: it would run the tests otherwise.
+        """Return the report of one module. Without a profile it gets an empty one: it would run the tests otherwise.
 
-        What go-crap does not say comes from the native engine in its compatibility mode: where a function ends, its statement
-        coverage, and which files could not be parsed. Raises EngineFailed, EngineLost.
+        The native engine in its compatibility mode adds the facts that go-crap does not report: the end of a function, its
+        statement coverage, and the files that could not be parsed. Raises EngineFailed, EngineLost.
         """
         options = attrs.evolve(given.options, least=0.0, top=0)
         beside = NativeEngine(compat=True).analyse(attrs.evolve(given, options=options))
@@ -70,6 +71,7 @@ class GocrapProgram:
         found = self._scan(given, given.profile or _empty_profile(given.module_dir))
         places = {(entry.file, entry.line, entry.function): entry for entry in beside.entries}
         entries = [_entry(entry, places.get((entry.file, entry.line, entry.function))) for entry in found.entries or ()]
+        threshold = given.options.threshold
         return attrs.evolve(
             beside,
             engine=NAME,
@@ -77,6 +79,8 @@ class GocrapProgram:
             crap_version=f"v{self.version}",
             summary=found.summary,
             entries=worst_first(entries),
+            measured=measured_summary(entries, threshold),
+            states=states_of(entries, sum(bool(one.function) for one in beside.excluded)),
         )
 
     def _scan(self, given: EngineInput, profile: Path) -> _Document:
@@ -104,7 +108,7 @@ class GocrapProgram:
 
 
 def _check_links(beside: Report) -> None:
-    """Raises EngineFailed where a link leads go-crap out of the checkout, or around in circles."""
+    """Raise EngineFailed if a link leads go-crap out of the checkout, or around in circles."""
     link = next((warning for warning in beside.warnings if warning.kind == "link"), None)
     if link is not None:
         raise EngineFailed(f"go-crap would follow {link.path}, {link.reason.removesuffix(', not followed')}: use another engine")
@@ -146,6 +150,9 @@ def _entry(entry: _Entry, beside: FunctionEntry | None) -> FunctionEntry:
         coverage=entry.coverage,
         stmt_coverage=None if beside is None else beside.stmt_coverage,
         crap=entry.crap,
+        state=State.UNKNOWN if beside is None else beside.state,
+        reason="go-crap alone reports it" if beside is None else beside.reason,
+        identity=msgspec.UNSET if beside is None else beside.identity,
     )
 
 
@@ -153,11 +160,11 @@ def _last_line(said: Path) -> str:
     with said.open("rb") as file:
         file.seek(max(0, said.stat().st_size - 4096))
         lines = [line.strip() for line in file.read().decode(errors="replace").splitlines() if line.strip()]
-    return (lines[-1] if lines else "it failed and did not say why").removeprefix("Error: ")
+    return (lines[-1] if lines else "it failed without a reason").removeprefix("Error: ")
 
 
 def installed_gocrap() -> GocrapProgram | None:
-    """The go-crap on PATH; None where there is none that says its version."""
+    """Return the go-crap on PATH; None if it is missing, or does not report its version."""
     import subprocess  # noqa: PLC0415 - as above
 
     found = shutil.which(NAME)

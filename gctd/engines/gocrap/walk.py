@@ -1,7 +1,6 @@
-"""Which files go-crap 0.5.1 reads, with its faults: links are followed, nested modules counted, directory names are patterns.
+"""The files that go-crap 0.5.1 reads, with its faults: links are followed, nested modules counted, directory names are patterns.
 
-Differs from it in what would let a repository harm the host: a link back to a directory above it, and one that leaves the
-checkout, is not followed.
+One difference protects the host from a repository: a link to a directory above it, or out of the checkout, is not followed.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ _META = re.compile(r"[*?\[\\]")
 
 @attrs.frozen
 class _Class:
-    """The characters that one place of a pattern takes: those in the ranges, or with `negated` all others."""
+    """The characters that one place of a pattern matches: the characters in the ranges, or with `negated` all others."""
 
     ranges: tuple[tuple[str, str], ...] = ()
     negated: bool = False
@@ -36,7 +35,7 @@ _STAR = None
 
 
 class BadPattern(ValueError):
-    """A directory name that is no valid pattern."""
+    """A directory name is not a valid pattern."""
 
 
 def select_like_gocrap(given: EngineInput, warnings: Warnings) -> Iterator[str]:
@@ -119,7 +118,7 @@ class _Walk:
         return str(real)
 
     def _inside(self, path: Path) -> Path | None:
-        """Where a path leads; None where that is outside of the checkout, or nowhere."""
+        """Return the target of a path; None if it is outside of the checkout, or missing."""
         try:
             real = path.resolve(strict=True)
         except (OSError, RuntimeError):

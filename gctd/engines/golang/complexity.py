@@ -7,6 +7,7 @@ The counting rule is gocyclo's and go-crap's: one, and one more for each `if`, `
 from __future__ import annotations
 
 import posixpath
+import re
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -14,6 +15,8 @@ import msgspec
 from tree_sitter import Node, Query, QueryCursor, Tree
 
 from gctd.engines.golang import lines
+from gctd.engines.golang.constraints import constraint_in
+from gctd.engines.golang.identity import Content, content_of
 from gctd.engines.golang.ignores import ignored_functions
 from gctd.engines.golang.lines import LineMap
 from gctd.engines.golang.receivers import Receiver, receiver_of
@@ -32,14 +35,15 @@ _TOP_LEVEL = {
     "function_declaration": 2,
     "method_declaration": 2,
 }
+_GENERATED = re.compile(rb"^// Code generated .* DO NOT EDIT\.\r?$", re.MULTILINE)
 _FUNCTIONS = frozenset({"function_declaration", "method_declaration"})
 
 
 class Printed(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """Where the Go tools say that a declaration is, under the file's `//line` directives.
+    """The place of a declaration that the Go tools print, under the file's `//line` directives.
 
-    `file` is None for the source file itself; `first`, `last`, `opens` and `closes` are the lines of `func`, of the end, of `{`
-    and of `}`; `spans` the line ranges of the body.
+    `file` is None for the source file itself. `first`, `last`, `opens` and `closes` are the lines of `func`, of the end, of `{`
+    and of `}`. `spans` are the line ranges of the body.
     """
 
     file: str | None
@@ -54,7 +58,7 @@ class Declaration(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """A function or method declared at the top of a file.
 
     Lines and columns count from 1, columns in bytes; `end` is the place after the last byte. `opens` and `closes` are the lines
-    of the body's braces, 0 where the declaration has no body. `ignored` says that a comment takes it out of the report.
+    of the body's braces, 0 if the declaration has no body. `ignored`: a comment takes it out of the report.
     """
 
     name: str
@@ -66,13 +70,21 @@ class Declaration(msgspec.Struct, frozen=True, array_like=True, gc=False):
     closes: int
     ignored: bool = False
     printed: Printed | None = None
+    content: Content = Content()
 
 
 class SourceFile(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """What the analysis of one file found: its package clause and its declarations in order."""
+    """Result of the analysis of one file: its package clause and its declarations in order.
+
+    `generated`: a program wrote it, by the comment that Go has for that. `constraint` is its build constraint. `cgo`: it imports
+    "C".
+    """
 
     package: str
     declarations: tuple[Declaration, ...]
+    generated: bool = False
+    constraint: str = ""
+    cgo: bool = False
 
 
 def analyse_source(path: str, source: bytes, *, nesting: int = 50_000) -> SourceFile:
@@ -90,7 +102,15 @@ def analyse_source(path: str, source: bytes, *, nesting: int = 50_000) -> Source
     declarations = tuple(
         _declaration(node, source, decisions, line_map, ignored=node.start_byte in ignored) for node in functions
     )
-    return SourceFile(text_of(package, source), declarations)
+    header = source[: package.start_byte]
+    header = header[: header.rindex(b"package")]
+    return SourceFile(
+        text_of(package, source),
+        declarations,
+        generated=b"DO NOT EDIT" in header and _GENERATED.search(header) is not None,
+        constraint=constraint_in(header),
+        cgo=any(node.type == "import_declaration" and b'"C"' in source[node.start_byte : node.end_byte] for node in children),
+    )
 
 
 def _top_level(children: Iterable[Node]) -> tuple[Node, Sequence[Node]]:
@@ -132,6 +152,7 @@ def _declaration(node: Node, source: bytes, decisions: Sequence[int], line_map: 
         closes=0 if body is None else body.end_point.row + 1,
         ignored=ignored,
         printed=_printed(node, body, line_map) if line_map.directives else None,
+        content=content_of(node, source),
     )
 
 

@@ -12,15 +12,15 @@ _PIECE = 1 << 16
 
 
 def open_regular(file: str | Path) -> BinaryIO:
-    """Opens a regular file for reading, without ever following a symbolic link or waiting for the other end of a pipe.
+    """Open a regular file for reading, without ever following a symbolic link or waiting for the other end of a pipe.
 
-    Raises OSError, also where the file is something else.
+    Raises OSError, also for another kind of file.
     """
     return os.fdopen(_open(file)[0], "rb")
 
 
 def read_regular(file: str | Path, most: int) -> bytes:
-    """The bytes of a file as `open_regular` opens it, at most so many: for thousands of files quicker than a file object."""
+    """Return at most `most` bytes of a file, opened as by `open_regular`: faster than a file object for thousands of files."""
     descriptor, size = _open(file)
     try:
         content = os.read(descriptor, min(size, most))

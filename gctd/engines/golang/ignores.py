@@ -1,7 +1,7 @@
 """Comments that take a function out of the report: `//go-crap:ignore` and `//gocyclo:ignore`.
 
-They count on a line of their own in the doc comment: the group of comments that ends on the line directly above `func`, as
-go/parser finds it (physical lines, whatever `//line` directives say).
+They count on a separate line in the doc comment: the group of comments that ends on the line directly above `func`, as
+go/parser finds it (physical lines, independent of `//line` directives).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _MARKS = (b"//go-crap:ignore", b"//gocyclo:ignore")
 
 
 def ignored_functions(children: Iterable[Node], source: bytes) -> frozenset[int]:
-    """The start bytes of the declarations to leave out; `children` are those of the tree's root, in order."""
+    """Return the start bytes of the declarations to leave out. `children` are the children of the tree's root, in order."""
     if not any(mark in source for mark in _MARKS):
         return frozenset()
     found = set()
@@ -35,8 +35,8 @@ def ignored_functions(children: Iterable[Node], source: bytes) -> frozenset[int]
 class _Group:
     """The comments since the last piece of code, which ends on line `code`.
 
-    `last` is the line on which the group ends, `marked` whether a directive is in it. Comments that begin on the line of the code
-    before them belong to that, and so do those that begin where such a comment ends.
+    `last` is the line on which the group ends, `marked` whether a directive is in it. Comments that begin on the last line of
+    code belong to the code. Comments that begin on the last line of such a comment do as well.
     """
 
     code: int = 0

@@ -49,7 +49,7 @@ class LineMap:
         return tuple(directive.offset for directive in self.directives)
 
     def place(self, offset: int, line: int) -> SourcePlace:
-        """What the tools print for byte `offset` (from 0) on physical `line` (from 1)."""
+        """Return the place that the tools print for byte `offset` (from 0) on physical `line` (from 1)."""
         index = bisect_right(self._offsets, offset) - 1
         if index < 0:
             return SourcePlace(None, line)
@@ -70,11 +70,14 @@ def may_have_directives(source: bytes) -> bool:
 
 
 def directive_of(comment: bytes, end: int, line: int, directory: str, file: str) -> LineDirective | None:
-    """The directive that a comment holds, or None for any other comment.
+    """Return the directive that a comment holds, or None for any other comment.
 
-    `comment` is the comment's text, `//` comments only where they begin a line; `end` the offset and `line` the physical line
-    from which the directive holds; `directory` the source file's, `file` the name in force so far. Relative names are
-    joined to `directory`. Raises InvalidDirective.
+    - `comment`: the comment's text. A `//` comment counts only at the beginning of a line.
+    - `end`, `line`: the offset and the physical line from which the directive holds.
+    - `directory`: the source file's directory. Relative names are joined to it.
+    - `file`: the name in force so far.
+
+    Raises InvalidDirective.
     """
     if comment[2:7] != b"line ":
         return None

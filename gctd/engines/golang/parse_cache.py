@@ -1,9 +1,9 @@
-"""What parsing gave, kept from one analysis of a project to the next: a file in a directory of its own for each project.
+"""Results of parsing, kept from one analysis of a project to the next: a file in a private directory for each project.
 
-An entry is found by the digest of the source, so it is the same whatever commit the source comes from; and as no two projects
-share a directory, not even source that breaks out of the parser puts an entry before another project's. The file holds what the
-last analysis needed and no more. It is replaced as a whole, so that a reader sees one state or the other, and of two writers
-the later wins. An entry that is not as it was written is not used.
+An entry is found by the digest of the source, so it is the same for every commit of the source. No two projects share a
+directory: so source that breaks out of the parser cannot put an entry before another project's. The file holds only the
+entries that the last analysis needed. It is replaced as a whole, so a reader sees one state or the other, and of two writers
+the later wins. An entry with a wrong check sum is not used.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ MIB = 1 << 20
 LARGEST = 64 * MIB
 """Bytes that the file of one project may have; a larger one is not kept."""
 ALL = 512 * MIB
-"""Bytes that the directories of all projects may have; those that were used longest ago go."""
+"""Limit of the bytes in the directories of all projects. The least recently used are removed."""
 _CHECK = 16
-PARSER = ("complexity", "ignores", "lines", "parsing", "receivers", "syntax")
+PARSER = ("complexity", "constraints", "identity", "ignores", "lines", "parsing", "receivers", "syntax")
 
 
 class _Entry(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -54,7 +54,7 @@ class ParseCache:
 
     @classmethod
     def read(cls, file: Path | None) -> ParseCache:
-        """What is in a file; nothing where it is not there, damaged, or another version of the parser wrote it."""
+        """Read a file. The cache is empty if the file is missing, damaged, or from another version of the parser."""
         if file is None:
             return cls()
         try:
@@ -72,7 +72,7 @@ class ParseCache:
         return bool(self._entries)
 
     def get(self, key: bytes) -> bytes | None:
-        """The result for a source, None where there is none that is as it was written."""
+        """Return the result for a source, None if it is missing or damaged."""
         entry = self._entries.get(key)
         if entry is None:
             return None
@@ -82,7 +82,7 @@ class ParseCache:
         return entry.body
 
     def write(self, results: Iterable[tuple[bytes, bytes]]) -> None:
-        """Keep these results (source's digest to result) and no others; those with an empty digest are not kept."""
+        """Keep these results (source's digest to result) and no others. Results with an empty digest are not kept."""
         if self.file is None:
             return
         entries = {key: _Entry(_check(key, body), body) for key, body in results if key}
@@ -100,7 +100,7 @@ class ParseCache:
 
 
 def _warn(text: str, *values: object) -> None:
-    # Not structlog: importing it takes as long as looking at a large module again, and the worker logs what is written here.
+    # Not structlog: its import is as slow as parsing a large module. The worker logs these lines.
     import logging  # noqa: PLC0415 - there is seldom anything to say
 
     logging.getLogger(__name__).warning(text, *values)
@@ -119,18 +119,18 @@ def _replace(file: Path, content: bytes) -> None:
 
 
 def make_room(directory: Path, most: int) -> None:
-    """Remove directories of projects, the one used longest ago first, until all take up at most `most` bytes."""
+    """Remove directories of projects, the least recently used first, until all have at most `most` bytes."""
     projects = [(_used(project), project) for project in directory.iterdir()]
     total = sum(size for (_, size), _ in projects)
     for (_, size), project in sorted(projects):
         if total <= most:
             break
-        shutil.rmtree(project, ignore_errors=True)  # another process makes room, too
+        shutil.rmtree(project, ignore_errors=True)  # another process may make room at the same time
         total -= size
 
 
 def _used(project: Path) -> tuple[float, int]:
-    """When a project's directory was used last, and how many bytes it takes up."""
+    """Return the time of the last use of a project's directory, and its size in bytes."""
     try:
         stats = [file.lstat() for file in project.iterdir()]
     except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""Parsing the files of a module, in several processes where that is worth it, and not again where the cache has the result."""
+"""Parsing the files of a module: in several processes if that is worth it, and only without a result in the cache."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _AT_ONCE = 32
 
 
 class Parsed(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """What became of one file: its declarations, or what kind of warning there is, and why."""
+    """Result for one file: its declarations, or the kind of a warning with its reason."""
 
     file: SourceFile | None = None
     kind: WarningKind = "syntax"
@@ -50,11 +50,11 @@ class Parser:
 
     @classmethod
     def of(cls, given: EngineInput, *, follow_links: bool) -> Parser:
-        """For one module; what its cache has is read here."""
+        """Return the parser for one module. The cache of the module is read here."""
         return cls(given.module_dir, follow_links, given.limits, ParseCache.read(given.cache))
 
     def parse(self, path: str, file: Path | None = None) -> Parsed:
-        """One file; `file` is where it really is, if not at that path. The cache learns nothing from it."""
+        """Parse one file. `file` is its real path, if it differs. The result is not added to the cache."""
         try:
             source = self._source(path, file)
         except Unreadable as error:
@@ -64,9 +64,10 @@ class Parser:
 
     @contextmanager
     def parsing(self, paths: Sequence[str], processes: int) -> Iterator[Callable[[], list[Parsed]]]:
-        """Begins with the files in up to so many processes; the call gives them in their order, and what is new to the cache.
+        """Begin to parse the files, in at most `processes` processes. The provided call returns the results in their order.
 
-        Several processes go on while the caller does other work. Raises EngineLost.
+        The call also adds new results to the cache. Several processes continue while the caller does other work. Raises
+        EngineLost.
         """
         kept = self._kept(paths)
         missing = [path for path in paths if path not in kept]
@@ -94,7 +95,7 @@ class Parser:
         return [_decode(body) for _, body in results]
 
     def encoded(self, path: str) -> _Encoded:
-        """A file's key in the cache, empty for one that has no content, and what parsing it gives, encoded."""
+        """Return a file's key in the cache and its encoded result. The key is empty for a file without content."""
         try:
             source = self._source(path)
         except Unreadable as error:
@@ -109,7 +110,7 @@ class Parser:
         return read_source(named, self.limits.file_bytes)
 
     def _known(self, path: str, source: bytes) -> tuple[bytes, bytes | None]:
-        """A source's key, and what the cache has under it; the path is in the key only where directives are relative to it."""
+        """Return a source's key and its entry in the cache. The path is in the key only if directives are relative to it."""
         key = self._key("", source)
         body = self.cache.get(key)
         if body is None and lines.may_have_directives(source):
@@ -143,7 +144,7 @@ def _in_processes(parser: Parser, paths: Sequence[str], processes: int) -> Itera
     from concurrent.futures.process import BrokenProcessPool, ProcessPoolExecutor  # noqa: PLC0415 - slow, and seldom wanted
     from multiprocessing import get_context  # noqa: PLC0415 - as above
 
-    # A fork inherits the parser with its cache; whoever asks for processes has no threads.
+    # A fork inherits the parser with its cache. A caller that asks for processes has no threads.
     context = get_context("fork" if sys.platform == "linux" else None)
     try:
         with ProcessPoolExecutor(processes, mp_context=context, initializer=_begin, initargs=(parser,)) as pool:

@@ -1,7 +1,7 @@
 """Cover profiles, as `go test -coverprofile` writes them.
 
-A profile is read once, in pieces; blocks that occur several times (once per test binary under -coverpkg) are merged: covered
-where any of them is.
+A profile is read once, in pieces. Blocks that occur several times (once per test binary under -coverpkg) are merged: covered
+if any of them is.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import msgspec
 
 from gctd.engines.golang.files import open_regular
 
-# Every line matches, what is no block by the last group: one call finds all lines of a piece.
+# Every line matches, lines other than blocks by the last group: one call finds all lines of a piece.
 _LINES = re.compile(rb"^(?:(\S.*):(\d{1,9}\.\d{1,9},\d{1,9}\.\d{1,9} \d{1,9}) (\d{1,40})|(.*))$", re.MULTILINE)
 _BETWEEN_NUMBERS = bytes.maketrans(b". ", b",,")
 _ZEROS_BEFORE = re.compile(rb"(?<!\d)0+(?=\d)")
@@ -29,19 +29,19 @@ _INT64_DIGITS = 18
 _COVERED = 1
 _COVERED_INT64 = 2
 _Row = tuple[bytes, bytes, bytes, bytes]
-"""A line: path, position and count of a block, or what else it is."""
+"""A line: path, position and count of a block, or another text."""
 _COUNTED = (b",false,false", b",true,false", b",true,true")
-"""What is known of a count, as the last two attributes of a block in JSON."""
+"""Facts about a count, as the last two attributes of a block in JSON."""
 
 
 class ProfileTooLarge(ValueError):
-    """A cover profile is over the limits; the text says which."""
+    """A cover profile is over a limit that the text names."""
 
 
 class Block(msgspec.Struct, frozen=True, array_like=True, order=True, gc=False):
-    """A piece of code that runs as a whole: lines and columns (from 1, in bytes; 0 where unknown), statements, covered.
+    """A piece of code that runs as a whole: lines and columns (from 1, in bytes; 0 if unknown), statements, covered.
 
-    `counted` says whether go-crap takes it for covered: it does not where the count overflows 64 bits.
+    `counted`: go-crap takes it for covered. It does not if the count overflows 64 bits.
     """
 
     start_line: int
@@ -57,9 +57,9 @@ class Block(msgspec.Struct, frozen=True, array_like=True, order=True, gc=False):
 class Profile:
     """A merged cover profile.
 
-    `mode` is `set`, `count` or `atomic`, empty where the file does not say. `digest` is the sha-256 of the file's bytes in hex,
-    `size` their number. `malformed` counts the lines that are no blocks, `first_malformed` is the number of the first.
-    `overflows` says that a count does not fit 64 bits.
+    `mode` is `set`, `count` or `atomic`, empty if the file has none. `digest` is the sha-256 of the file's bytes in hex,
+    `size` their number. `malformed` counts the lines other than blocks, `first_malformed` is the number of the first.
+    `overflows`: a count does not fit 64 bits.
     """
 
     mode: str = ""
@@ -71,7 +71,7 @@ class Profile:
     overflows: bool = False
     _files: Mapping[str, Mapping[bytes, int]] = attrs.field(factory=dict, repr=False)
     _decoded: dict[str, list[Block]] = attrs.field(factory=dict, init=False, repr=False, eq=False)
-    """The path that was asked for last: each is asked for twice, once for our numbers and once for go-crap's."""
+    """Cache of the last path: each path is read twice, once for this engine's numbers and once for go-crap's."""
 
     def paths(self) -> list[str]:
         """The paths in the profile (import path and file name), sorted by their bytes."""
@@ -103,7 +103,7 @@ def _blocks(flags: Mapping[bytes, int]) -> list[Block]:
 
 
 def read_profile(path: Path, *, max_bytes: int, max_blocks: int) -> Profile:
-    """Reads a cover profile; lines that are no blocks are counted, not fatal.
+    """Read a cover profile. Lines other than blocks are counted, not fatal.
 
     `max_blocks` bounds the distinct blocks kept. Raises OSError and ProfileTooLarge.
     """
@@ -112,7 +112,7 @@ def read_profile(path: Path, *, max_bytes: int, max_blocks: int) -> Profile:
 
 
 def parse_profile(file: BinaryIO, *, max_bytes: int, max_blocks: int) -> Profile:
-    """As `read_profile`, from an open file."""
+    """Read a cover profile as `read_profile` does, from an open file."""
     digest = hashlib.sha256()
     files: dict[str, dict[bytes, int]] = {}
     name, positions = b"", dict[bytes, int]()

@@ -28,7 +28,7 @@ class Receiver(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
     @property
     def coverage_key(self) -> str:
-        """The type under which go-crap's coverage side files a method; empty where it cannot tell (generic types)."""
+        """The type under which go-crap's coverage side files a method; empty for generic types, which it does not recognise."""
         return _coverage_key(self.gocrap)
 
 

@@ -10,7 +10,7 @@ from tree_sitter import Language, Node, Parser, Tree
 GO = Language(tree_sitter_go.language())
 
 # The grammar takes the first argument of `new` and `make` for a type. Since Go 1.26 `new` takes values too, and either
-# name can be declared anew: where a file cannot be parsed, those calls are read as calls of an ordinary function.
+# name can be redeclared. If a file cannot be parsed, these calls are read as calls of an ordinary function.
 _CALL_WITH_VALUE = re.compile(rb"\b(?:new|make)(?=\s*\((?!\s*(?:\[|<-\s*chan\b|map\b|chan\b|func\b|struct\b|interface\b)))")
 # Since Go 1.27 methods have type parameters, which the grammar does not know: they are blotted out.
 _GENERIC_METHOD = re.compile(rb"^func\s*\([^()]*\)\s*\w+\s*(?=\[)", re.MULTILINE)
@@ -21,7 +21,7 @@ _BYTE_ORDER_MARK = "\ufeff"
 
 
 class Unparsable(ValueError):
-    """The source is not a Go file, or is nested too deeply; the text says where."""
+    """The source is not a Go file, or is nested too deeply. The text names the place."""
 
 
 def syntax_tree(source: bytes, *, nesting: int) -> Tree:
@@ -38,12 +38,12 @@ def line_of(node: Node) -> int:
 
 
 def text_of(node: Node, source: bytes) -> str:
-    """The text of a node; `source` is what the tree was made from, but for what the parser was shown instead."""
+    """Return the text of a node. `source` is the original source of the tree, without the parser's replacements."""
     return source[node.start_byte : node.end_byte].decode()
 
 
 def _check_text(source: bytes) -> None:
-    """What the Go scanner refuses and the grammar lets pass."""
+    """Raise Unparsable for text that the Go scanner refuses and the grammar accepts."""
     try:
         text = source.decode()
     except UnicodeDecodeError as error:
@@ -65,7 +65,7 @@ def _parse(source: bytes) -> Tree:
 
 
 def _without_method_parameters(source: bytes) -> bytes:
-    """The source with blanks for the type parameters of its methods, every other byte where it was."""
+    """Return the source with blanks for the type parameters of its methods. Every other byte keeps its place."""
     methods = [method.end() for method in _GENERIC_METHOD.finditer(source)]
     if not methods:
         return source
@@ -81,7 +81,7 @@ def _without_method_parameters(source: bytes) -> bytes:
 
 
 def _closing_brackets(source: bytes) -> dict[int, int]:
-    """Where each `[` that is closed is, and where its `]`."""
+    """Return the place of the closing `]` for the place of each closed `[`."""
     opened: list[int] = []
     closing = {}
     for bracket in _BRACKET.finditer(source):
@@ -111,7 +111,7 @@ def _syntax_tree(source: bytes) -> Tree:
 
 
 def _errorline_of(root: Node) -> int:
-    """The first line (from 1) where the tree has an error; where the whole file is one, the last that could be read."""
+    """Return the first line (from 1) with an error in the tree; if the whole file is an error, the last readable line."""
     node: Node | None = root
     found = root
     while node is not None:

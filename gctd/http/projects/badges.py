@@ -17,7 +17,7 @@ from httpkit.routes import Call, Route
 from httpkit.static.files import file_answer
 
 CACHE = "max-age=60"
-"""A minute, after which the entity tag is asked for."""
+"""A minute, after which the entity tag is checked."""
 
 
 @message
@@ -25,15 +25,15 @@ class BadgeOf:
     """Names a project and one of its figures."""
 
     id: str = path(pattern="^[0-9a-f]{8,64}$", max_length=64, description="of the project's analyses, or of the repository")
-    metric: Metric = query(default=Metric.AVERAGE, description="what to show")
+    metric: Metric = query(default=Metric.AVERAGE, description="the figure of the badge")
     project: str | None = query(
-        default=None, schema=formats.PROJECT, description="the project, where `id` is that of a repository; `.` where left out"
+        default=None, schema=formats.PROJECT, description="the project, if `id` is a repository's id; default: `.`"
     )
     label: str | None = query(default=None, min_length=1, max_length=60, description="the text on the left")
 
 
 async def project_badge(request: BadgeOf, call: Call[Services]) -> web.Response:
-    """A figure of the latest analysis of a project as an SVG picture; `unknown` where there is none, whatever the id."""
+    """Return a figure of the latest analysis of a project as an SVG picture; `unknown` without an analysis, for any id."""
     queries = call.services.queries
     project = parse_subdir(request.project, field="project") if request.project is not None else "."
     analysis = await queries.analysis(request.id) or await queries.analysis(analysis_id(request.id, project))
@@ -50,10 +50,11 @@ async def _figures(analysis: AnalysisView, metric: Metric, call: Call[Services])
         except BlobMissing:  # a picture has no place for a reason
             coverage = None
     return BadgeFigures(
-        summary=analysis.summary,
+        summary=analysis.known or analysis.summary,
         threshold=threshold_of(analysis.flags),
         coverage=coverage,
         partial=any(package.reason != "no tests" for package in analysis.uncovered),
+        unmeasured=analysis.summary.total_funcs - analysis.known.total_funcs if analysis.known else 0,
     )
 
 

@@ -1,14 +1,16 @@
-"""What the API answers with where analyses of one project are set beside each other."""
+"""Bodies of the API's answers that compare analyses of one project."""
 
 from __future__ import annotations
 
 from typing import Any, Self
 
+from gctd.control.pairs import Pair
 from gctd.domain.analysis import Summary
 from gctd.domain.options import threshold_of
-from gctd.engines.comparison import Change, Status
+from gctd.engines.changes.comparison import Change, Kept, Status, kept_as
+from gctd.engines.changes.matching import Match
 from gctd.engines.report import FunctionEntry
-from gctd.http.projects.points import Pair
+from gctd.engines.state import State
 from gctd.readmodel.views import AnalysisView
 from httpkit.messages.fields import member, message
 
@@ -23,7 +25,7 @@ class BreakBody:
 
 
 def breaks(before: AnalysisView, after: AnalysisView) -> tuple[BreakBody, ...]:
-    """What of the measuring differs between two analyses. A sandbox that is not known is taken for the same."""
+    """Return the differences in the way of measuring between two analyses. An unknown sandbox counts as equal."""
     sides = [
         {
             "go_version": one.go_version,
@@ -42,19 +44,21 @@ def breaks(before: AnalysisView, after: AnalysisView) -> tuple[BreakBody, ...]:
 
 @message
 class AnalysisPoint:
-    """One analysis of a project in its history: the figures, and what made them."""
+    """One analysis of a project in its history: the figures, and their origin."""
 
     task_id: str = member()
     commit_sha: str = member()
     ref: str = member()
-    summary: Summary = member()
+    summary: Summary = member(description="of all functions")
+    measured: Summary | None = member(description="of the functions with known coverage; null if the engine does not report it")
+    states: dict[str, int] | None = member(description="number of functions by state; null if the engine does not report them")
     engine: str = member()
     engine_version: str = member()
     crap_version: str = member()
     go_version: str = member()
     flags: tuple[str, ...] = member(description="flags of the test run")
-    sandbox: str = member(description="what confined the tests; empty where that is not known")
-    rescored_from: str | None = member(description="the task that ran the tests, where they were not run for this analysis")
+    sandbox: str = member(description="confinement of the tests; empty if unknown")
+    rescored_from: str | None = member(description="the task that ran the tests, if they were not run for this analysis")
     analyzed_at: str = member(description="RFC 3339, UTC")
     duration_ms: int = member()
 
@@ -66,6 +70,8 @@ class AnalysisPoint:
             commit_sha=analysis.commit_sha,
             ref=analysis.ref,
             summary=analysis.summary,
+            measured=analysis.known,
+            states=analysis.states,
             engine=analysis.engine,
             engine_version=analysis.engine_version,
             crap_version=analysis.crap_version,
@@ -83,42 +89,58 @@ class AnalysisPoint:
 class HistoryBody(AnalysisPoint):
     """An analysis in the history of its project."""
 
-    breaks: tuple[BreakBody, ...] = member(name="break", description="what of the measuring differs from the analysis before it")
+    breaks: tuple[BreakBody, ...] = member(name="break", description="differences in measuring from the analysis before it")
 
     @classmethod
     def after(cls, analysis: AnalysisView, before: AnalysisView | None) -> HistoryBody:
-        """The analysis of a row, with the one before it where there is one."""
+        """Return the analysis of a row, compared with the analysis before it, if one exists."""
         return cls.of(analysis, breaks=breaks(before, analysis) if before else ())
 
 
 @message
 class ValuesBody:
-    """Where a function stands and what was measured of it; `coverage` in per cent, null where it is not known."""
+    """The place of a function and its measured values. `coverage` is in per cent, null if unknown."""
 
     file: str = member()
     line: int = member()
     crap: float = member()
     cyclomatic: int = member()
     coverage: float | None = member()
+    state: State = member(description="state of the measurement")
+    reason: str = member(description="cause of the state; empty if it is measured")
 
     @classmethod
     def of(cls, entry: FunctionEntry) -> ValuesBody:
-        """Those of an entry."""
-        return cls(file=entry.file, line=entry.line, crap=entry.crap, cyclomatic=entry.cyclomatic, coverage=entry.coverage)
+        """Return the values of an entry."""
+        return cls(
+            file=entry.file,
+            line=entry.line,
+            crap=entry.crap,
+            cyclomatic=entry.cyclomatic,
+            coverage=entry.coverage,
+            state=entry.state,
+            reason=entry.reason,
+        )
 
 
 @message
 class ChangeBody:
-    """What became of a function."""
+    """Change of a function."""
 
-    status: Status = member(description="fixed: was over the threshold and is no more; worse, better: the value rose, fell")
+    status: Status = member(
+        description="fixed: it was over the threshold, and is not any more. worse, better: the value rose, fell."
+        " unmeasured, measured: its coverage is no longer known, or is known now"
+    )
     function: str = member(description="receiver and name")
     package: str = member()
     file: str = member(description="where it is, or was")
     line: int = member()
-    delta: float = member(description="what it added to the sum of all values")
+    delta: float = member(description="its change of the sum of all values")
     before: ValuesBody | None = member()
     after: ValuesBody | None = member()
+    kept: tuple[Kept, ...] = member(description="properties that differ in a function found again")
+    similarity: float | None = member(description="the share of equal content, if the function was found by it")
+    body_changed: bool = member(description="false: parameters, results and body are the same")
 
     @classmethod
     def of(cls, change: Change) -> ChangeBody:
@@ -133,39 +155,78 @@ class ChangeBody:
             delta=change.delta,
             before=ValuesBody.of(change.before) if change.before else None,
             after=ValuesBody.of(change.after) if change.after else None,
+            kept=change.kept,
+            similarity=change.similarity,
+            body_changed=change.body_changed,
+        )
+
+
+@message
+class PlaceBody:
+    """The place and the name of a function."""
+
+    file: str = member()
+    line: int = member()
+    function: str = member(description="receiver and name")
+
+    @classmethod
+    def of(cls, entry: FunctionEntry) -> PlaceBody:
+        """Return the place of an entry."""
+        return cls(file=entry.file, line=entry.line, function=entry.function)
+
+
+@message
+class KeptBody:
+    """A function that moved, has another name or another signature."""
+
+    kept: tuple[Kept, ...] = member()
+    before: PlaceBody = member(name="from")
+    after: PlaceBody = member(name="to")
+    similarity: float | None = member(description="the share of equal content; null if the match is certain")
+
+    @classmethod
+    def of(cls, pair: Match) -> KeptBody:
+        """Return the body of a pair."""
+        assert pair.before is not None, "only a function of both reports is kept"
+        assert pair.after is not None, "only a function of both reports is kept"
+        return cls(
+            kept=kept_as(pair), before=PlaceBody.of(pair.before), after=PlaceBody.of(pair.after), similarity=pair.similarity
         )
 
 
 @message
 class CountsBody:
-    """How many functions have each status."""
+    """Number of functions with each status."""
 
     new: int = member()
     fixed: int = member()
     worse: int = member()
     better: int = member()
     gone: int = member()
+    unmeasured: int = member()
+    measured: int = member()
     unchanged: int = member()
 
 
 @message
 class DiffBody:
-    """What changed from one analysis of a project to another."""
+    """The changes from one analysis of a project to another."""
 
-    id: str = member(description="that of all analyses of the project")
+    id: str = member(description="id of all analyses of the project")
     repo_url: str = member()
     project: str = member()
     before: AnalysisPoint = member(name="from")
     after: AnalysisPoint = member(name="to")
-    breaks: tuple[BreakBody, ...] = member(name="break", description="what of the measuring differs")
-    threshold: float = member(description="the value above which a function is to be fixed: that of `to`")
-    partial: bool = member(description="a report was shortened (--min, --top): what is new or gone may only be not shown")
+    breaks: tuple[BreakBody, ...] = member(name="break", description="differences in the way of measuring")
+    threshold: float = member(description="the value above which a function needs a fix, from `to`")
+    partial: bool = member(description="a report was shortened (--min, --top): new or gone functions may merely be hidden")
     counts: CountsBody = member(description="of all functions, whatever the limit")
-    functions: tuple[ChangeBody, ...] = member(description="those that changed, the largest change first")
+    functions: tuple[ChangeBody, ...] = member(description="changed functions, the largest change first")
+    kept: tuple[KeptBody, ...] = member(description="moved and renamed functions, and functions with another signature, by place")
 
     @classmethod
     def of(cls, pair: Pair, *, limit: int) -> DiffBody:
-        """What became of all functions; at most `limit` of them one by one."""
+        """Return the changes of all functions as counts, and at most `limit` of them one by one."""
         before, after, changes = pair.before, pair.after, pair.changes
         assert before is not None, "a difference is of two analyses"
         assert changes is not None, "two analyses were compared"
@@ -180,4 +241,5 @@ class DiffBody:
             partial=pair.partial,
             counts=CountsBody(**changes.counts()),
             functions=tuple(map(ChangeBody.of, changes.changes[:limit])),
+            kept=tuple(map(KeptBody.of, changes.kept[:limit])),
         )

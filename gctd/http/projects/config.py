@@ -1,4 +1,4 @@
-"""Routes of the settings of repositories and their projects (specification, sections 2 and 4)."""
+"""Routes of the settings of repositories and their projects."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class OneConfig:
 
 @message
 class SetConfig:
-    """Settings of a project. What is left out stays as it is; null removes it."""
+    """Settings of a project. A missing value does not change the setting; null removes it."""
 
     url: str = member(schema=formats.REPO_URL, example="https://github.com/example/module")
     subdir: str | None = member(default=None, schema=formats.PROJECT, description=_SUBDIR)
@@ -40,7 +40,7 @@ class SetConfig:
     crap_args: tuple[str, ...] | Unset | None = member(
         default=UNSET, schema=formats.CRAP_ARGS, description="flags of `go-crap scan`", example=["--threshold=20"]
     )
-    submodules: bool | Unset | None = member(default=UNSET, description="check out submodules, too")
+    submodules: bool | Unset | None = member(default=UNSET, description="check out submodules as well")
     timeout: str | Unset | None = member(
         default=UNSET, schema=formats.DURATION, description="longest that an attempt may take", example="20m"
     )
@@ -50,6 +50,9 @@ class SetConfig:
     go_flags: str | Unset | None = member(
         default=UNSET, schema=formats.GO_FLAGS, description="flags for every `go` command", example="-tags=e2e"
     )
+    coverpkg: bool | Unset | None = member(
+        default=UNSET, description="the tests of each package count for all packages (engine native)"
+    )
 
 
 @message
@@ -58,13 +61,13 @@ class ConfigBody:
 
     url: str = member()
     subdir: str = member()
-    stored: ProjectConfig = member(description="what is set here; null where nothing is")
-    effective: ProjectConfig = member(description="what holds")
-    origin: dict[str, Origin] = member(description="where each of `effective` is set: project, root, or default (nowhere)")
+    stored: ProjectConfig = member(description="settings of this project; null if unset")
+    effective: ProjectConfig = member(description="effective settings")
+    origin: dict[str, Origin] = member(description="origin of each of `effective`: project, root, or default (unset)")
 
     @classmethod
     def of(cls, repo: RepoView, key: str, defaults: ProjectConfig) -> ConfigBody:
-        """The settings of one key; `defaults` are those of the server."""
+        """Return the settings of one key. `defaults` are the settings of the server."""
         unset = attrs.evolve(defaults, ref=repo.default_ref or "HEAD")
         return cls(
             url=repo.url,
@@ -76,7 +79,7 @@ class ConfigBody:
 
 
 async def get_repo_config(request: OneConfig, call: Call[Services]) -> ConfigBody:
-    """What is set for a project, what holds for it, and where that is set."""
+    """Return the stored settings of a project, the effective settings, and their origins."""
     key = config_key(request.subdir)
     url = call.services.tracker.parse_url(request.url, "url")
     repo = await call.services.queries.repo(repo_id(url.canonical))

@@ -9,15 +9,16 @@ from importlib.metadata import version
 import msgspec
 from aiohttp import web
 
+from gctd.control.judging import Judged
+from gctd.control.pairs import Pair
 from gctd.domain.errors import NotFound
 from gctd.domain.options import threshold_of
 from gctd.engines import report as report_format
-from gctd.engines.gate import GateLimits, Verdict
 from gctd.exports import markdown, sarif
 from gctd.exports.functions import functions_csv
 from gctd.http import formats
 from gctd.http.projects.comparisons import breaks
-from gctd.http.projects.points import POINT, Pair, before, point, with_reports
+from gctd.http.projects.points import POINT, base_of, point, with_reports
 from gctd.http.services import Services
 from gctd.http.tasks.routes import TASK_ID, full_analysis
 from gctd.readmodel.views import AnalysisView
@@ -44,7 +45,7 @@ class Format(StrEnum):
 
     @property
     def suffix(self) -> str:
-        """How the name of such a file ends."""
+        """Suffix of the name of such a file."""
         return {Format.GO_CRAP: "go-crap.json", Format.MARKDOWN: "md"}.get(self, self.value)
 
 
@@ -69,17 +70,17 @@ class Export:
         default=None,
         name="from",
         schema=formats.POINT,
-        description=f"what `markdown` compares with: {POINT}; the analysis before",
+        description=f"what `markdown` compares with: {POINT}; the last one of another commit on its ref",
     )
 
 
 async def export_analysis(request: Export, call: Call[Services]) -> web.Response:
-    """The analysis that a task led to, as a file; also after the task was removed."""
+    """Return the analysis of a task as a file. It remains available after the removal of the task."""
     analysis = await call.services.queries.analysis_of_task(request.id)
     if analysis is None:
         raise NotFound(f"{request.id} has no analysis")
     if request.from_ is None:
-        older = await before(analysis, call)
+        older = await base_of(analysis, None, call)
     else:
         older = await point(analysis.analysis_id, "from", request.from_, call)
     body = await _body(analysis, older, request.format, call)
@@ -107,8 +108,8 @@ def _of_report(analysis: AnalysisView, stored: bytes, form: Format) -> bytes:
     return sarif.sarif(analysis, report, version=version("gctd"))
 
 
-def comment(pair: Pair, services: Services, limits: GateLimits | None = None, verdict: Verdict | None = None) -> str:
-    """The comment for a pull request: what changed since the analysis before, and what the gate says where one has judged."""
+def comment(pair: Pair, services: Services, judged: Judged | None = None) -> str:
+    """Return the comment for a pull request: the changes since the analysis before, and the gate's judgement, if given."""
     after, older = pair.after, pair.before
     source = services.links.source(after.repo_url, after.commit_sha, after.project)
     differing = breaks(older, after) if older else ()
@@ -119,8 +120,10 @@ def comment(pair: Pair, services: Services, limits: GateLimits | None = None, ve
         changes=pair.changes,
         breaks=[(one.what, one.before, one.after) for one in differing],
         link=lambda entry: link(source, entry.file, entry.line),
-        limits=limits,
-        verdict=verdict,
+        limits=judged.rules if judged else None,
+        verdict=judged.verdict if judged else None,
+        result=judged.result if judged else None,
+        reason=judged.reason if judged else "",
     ).markdown()
 
 

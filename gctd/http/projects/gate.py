@@ -4,21 +4,34 @@ from __future__ import annotations
 
 from aiohttp import web
 
+from gctd.control.judging import Judged
+from gctd.control.pairs import Pair
+from gctd.domain.errors import BadInput
 from gctd.domain.options import threshold_of
-from gctd.engines.gate import CheckName, GateFacts, GateLimits, Verdict, Worse, judge
+from gctd.domain.verdict import Result, Rules
+from gctd.engines.changes.comparison import Change
+from gctd.engines.changes.gate import CheckName, Worse
 from gctd.exports.markdown import MEDIA_TYPE, says
 from gctd.http import formats
 from gctd.http.projects.comparisons import AnalysisPoint, BreakBody, ValuesBody, breaks
 from gctd.http.projects.exports import comment
-from gctd.http.projects.points import POINT, Pair, before, point, with_reports
+from gctd.http.projects.points import BASE, POINT, point, with_reports
 from gctd.http.services import Services
 from gctd.http.tasks.routes import PAGE
 from gctd.readmodel.views import AnalysisView
 from httpkit.messages.fields import member, message, path, query
-from httpkit.routes import Call, Route
+from httpkit.routes import Answer, Call, Route
 from httpkit.static.files import file_answer
+from servicekit.command_context import context
 
 _MOST = 1e9
+_FROM = f"what it is compared with: {POINT}, of another commit; such a verdict is not kept"
+_USUAL = f"{BASE}; the last commit that was analysed before on the same ref"
+_TO = f"what is judged: {POINT}; the latest"
+_THRESHOLD = "above it a function is risky; the project's own"
+_WORSE = "functions that count for `max_worse`: any, or only the ones that are risky now"
+_MEASURED = "whether functions that lost their measurement fail the gate"
+_TIME_LIMIT = 150.0
 
 
 @message
@@ -26,98 +39,163 @@ class Judge:
     """Names a project's analyses, which of them to judge, and by what."""
 
     id: str = path(pattern="^[0-9a-f]{8,64}$", max_length=64)
-    from_: str | None = query(
-        default=None, name="from", schema=formats.POINT, description=f"what it is compared with: {POINT}; the one before `to`"
-    )
-    to: str | None = query(default=None, schema=formats.POINT, description=f"what is judged: {POINT}; the latest")
-    threshold: float | None = query(default=None, ge=0, le=_MOST, description="above it a function is risky; the project's own")
+    from_: str | None = query(default=None, name="from", schema=formats.POINT, description=_FROM)
+    base: str | None = query(default=None, schema=formats.REF, description=_USUAL)
+    to: str | None = query(default=None, schema=formats.POINT, description=_TO)
+    threshold: float | None = query(default=None, ge=0, le=_MOST, description=_THRESHOLD)
     max_crap: float | None = query(default=None, ge=0, le=_MOST, description="most that the value of any function may be")
-    max_exceeded: int | None = query(default=None, ge=0, le=1_000_000, description="most functions over the threshold")
+    max_exceeded: int | None = query(default=None, ge=0, le=1_000_000, description="most risky functions")
     max_average: float | None = query(default=None, ge=0, le=_MOST, description="most that the average may be")
     min_coverage: float | None = query(default=None, ge=0, le=100, description="least share of covered statements, per cent")
     max_uncovered: int | None = query(default=None, ge=0, le=1_000_000, description="most packages without coverage")
-    max_new: int = query(default=0, ge=0, le=1_000_000, description="most new functions over the threshold")
+    max_new: int = query(default=0, ge=0, le=1_000_000, description="most new risky functions")
     max_worse: int = query(default=0, ge=0, le=1_000_000, description="most functions whose value rose")
-    worse: Worse = query(default="any", description="which count for `max_worse`: any, or those over the threshold now")
+    worse: Worse = query(default="any", description=_WORSE)
     new_risk: bool = query(default=True, description="whether `max_new` and `max_worse` are checked")
-    limit: int = query(default=PAGE, ge=0, le=1_000_000, description="at most so many functions, the highest value first")
+    require_measured: bool = query(default=False, description=_MEASURED)
+    limit: int = query(default=PAGE, ge=0, le=1_000_000, description="limit of the functions, the highest value first")
+
+
+@message
+class AskForVerdict:
+    """Names a project's analyses, which of them to judge, and by what; the verdict is kept."""
+
+    id: str = path(pattern="^[0-9a-f]{8,64}$", max_length=64)
+    base: str | None = member(default=None, schema=formats.REF, description=_USUAL)
+    to: str | None = member(default=None, schema=formats.POINT, description=_TO)
+    threshold: float | None = member(default=None, ge=0, le=_MOST, description=_THRESHOLD)
+    max_crap: float | None = member(default=None, ge=0, le=_MOST, description="most that the value of any function may be")
+    max_exceeded: int | None = member(default=None, ge=0, le=1_000_000, description="most risky functions", example=5)
+    max_average: float | None = member(default=None, ge=0, le=_MOST, description="most that the average may be")
+    min_coverage: float | None = member(default=None, ge=0, le=100, description="least share of covered statements, per cent")
+    max_uncovered: int | None = member(default=None, ge=0, le=1_000_000, description="most packages without coverage")
+    max_new: int = member(default=0, ge=0, le=1_000_000, description="most new risky functions")
+    max_worse: int = member(default=0, ge=0, le=1_000_000, description="most functions whose value rose")
+    worse: Worse = member(default="any", description=_WORSE)
+    new_risk: bool = member(default=True, description="whether `max_new` and `max_worse` are checked")
+    require_measured: bool = member(default=False, description=_MEASURED)
+    limit: int = query(default=PAGE, ge=0, le=1_000_000, description="limit of the functions, the highest value first")
 
 
 @message
 class CheckBody:
-    """One limit, and what was found."""
+    """One limit and the value found."""
 
     name: CheckName = member()
-    passed: bool | None = member(description="null: there is no analysis before to compare with")
+    passed: bool | None = member(description="null if unknown")
     limit: float = member()
-    value: float | None = member(description="null: not known, or nothing to compare with")
-    text: str = member(description="what it looks at, in words")
+    value: float | None = member(description="null if no value exists")
+    text: str = member(description="its subject, in words")
 
 
 @message
 class OffenderBody:
     """A function for which checks failed."""
 
-    checks: tuple[CheckName, ...] = member(description="those that failed for it")
+    checks: tuple[CheckName, ...] = member(description="checks that failed for it")
     function: str = member(description="receiver and name")
     package: str = member()
-    before: ValuesBody | None = member(description="null: it was not there, or only the analysis itself is looked at")
+    before: ValuesBody | None = member(description="null for a new function, or without a comparison")
     after: ValuesBody = member()
 
 
 @message
-class GateBody:
-    """What the gate says of an analysis."""
+class UnmeasuredBody:
+    """A function that lost its measurement."""
 
-    passed: bool = member(description="no check failed")
-    id: str = member(description="that of all analyses of the project")
+    function: str = member(description="receiver and name")
+    package: str = member()
+    before: ValuesBody = member(description="the last value that was measured")
+    after: ValuesBody = member(description="the values now, which are not measured; `state` and `reason` have the cause")
+
+    @classmethod
+    def of(cls, change: Change) -> UnmeasuredBody:
+        """Return the body of a change."""
+        assert change.before is not None, "it was measured before"
+        assert change.after is not None, "it is still there"
+        return cls(
+            function=change.entry.function,
+            package=change.entry.package,
+            before=ValuesBody.of(change.before),
+            after=ValuesBody.of(change.after),
+        )
+
+
+@message
+class BaseBody:
+    """Base of the comparison."""
+
+    kind: str = member(description="merge base, first parent, commit, tag, previous commit of the ref; empty: none, or named")
+    commit_sha: str = member(description="empty without a base")
+    task_id: str | None = member(description="the task that analyses it, or failed to; null if it has been analysed")
+
+
+@message
+class GateBody:
+    """The gate's judgement of an analysis."""
+
+    result: Result = member(description="unknown: a fact that the gate needs is missing, see `reason`")
+    passed: bool = member(description="whether the result is `passed`")
+    reason: str = member(description="why the result is unknown; else empty")
+    verdict: str | None = member(description="id of the stored verdict; null if it is not stored")
+    id: str = member(description="id of all analyses of the project")
     repo_url: str = member()
     project: str = member()
-    before: AnalysisPoint | None = member(name="from", description="null where there is no analysis before `to`")
+    base: BaseBody = member()
+    before: AnalysisPoint | None = member(name="from", description="null without a comparison")
     after: AnalysisPoint = member(name="to")
-    breaks: tuple[BreakBody, ...] = member(name="break", description="what of the measuring differs")
+    breaks: tuple[BreakBody, ...] = member(name="break", description="differences in the way of measuring")
     threshold: float = member(description="above it a function is risky")
     partial: bool = member(description="a report was shortened (--min, --top): not all functions were judged")
     checks: tuple[CheckBody, ...] = member()
     offending: int = member(description="how many functions are behind the checks that failed, whatever the limit")
     functions: tuple[OffenderBody, ...] = member(description="the highest value first")
+    lost: int = member(description="how many functions lost their measurement, whatever the limit")
+    unmeasured: tuple[UnmeasuredBody, ...] = member(description="those functions; only `require_measured` fails for them")
 
 
 async def judge_analysis(request: Judge, call: Call[Services]) -> GateBody:
-    """Whether an analysis keeps to limits, on what there is and on what was added since another one."""
-    after, older, coverage = await _given(request, call)
-    limits = _limits(request, after)
+    """Judge an analysis by limits for all its functions and for its changes. A stored verdict is returned, if one exists."""
+    return _body(await _looked(request, call), request.limit)
 
-    def use(pair: Pair) -> GateBody:
-        return _gate_body(pair, limits, judge(limits, _facts(pair, limits, coverage)), request.limit)
 
-    return await with_reports(after, older, call, use, threshold=limits.threshold)
+async def ask_for_verdict(request: AskForVerdict, call: Call[Services]) -> Answer[GateBody]:
+    """The verdict on a commit, kept from now on: the same question has the same answer.
+
+    A base that was not analysed in the same way is analysed now; until then the result is unknown.
+    """
+    after = await point(request.id, "to", request.to, call)
+    judged = await call.services.judging.ask(after, request.base or "", _rules(request, after), context(call))
+    sequence = await call.services.side.wait_visible(judged.sequence) if judged.sequence else None
+    return Answer(_body(judged, request.limit), sequence=sequence)
 
 
 async def comment_on_analysis(request: Judge, call: Call[Services]) -> web.Response:
-    """The verdict and what changed, as a comment for a pull request in Markdown. `limit` has no effect."""
-    after, older, coverage = await _given(request, call)
-    limits = _limits(request, after)
+    """Return the verdict and the changes, as a comment for a pull request in Markdown. `limit` has no effect."""
+    judged = await _looked(request, call)
 
     def use(pair: Pair) -> bytes:
-        return comment(pair, call.services, limits, judge(limits, _facts(pair, limits, coverage))).encode()
+        return comment(pair, call.services, judged).encode()
 
-    body = await with_reports(after, older, call, use, threshold=limits.threshold)
+    body = await with_reports(judged.after, judged.baseline.analysis, call, use, threshold=judged.rules.threshold)
     return file_answer(call.http, body, f"{MEDIA_TYPE}; charset=utf-8")
 
 
-async def _given(request: Judge, call: Call[Services]) -> tuple[AnalysisView, AnalysisView | None, float | None]:
-    """What is judged, what it is compared with, and its coverage where that is asked for."""
+async def _looked(request: Judge, call: Call[Services]) -> Judged:
     after = await point(request.id, "to", request.to, call)
-    older = await before(after, call) if request.from_ is None else await point(request.id, "from", request.from_, call)
-    coverage = None
-    if request.min_coverage is not None and after.profile_digest is not None:
-        coverage = await call.services.coverages.of(after.profile_digest)
-    return after, older, coverage
+    rules, judging = _rules(request, after), call.services.judging
+    if request.from_ is None:
+        return await judging.look(after, request.base or "", rules)
+    if request.base is not None:
+        raise BadInput("base", "only one of from and base can be given")
+    older = await point(request.id, "from", request.from_, call)
+    if older.commit_sha == after.commit_sha:
+        raise BadInput("from", "it is of the commit that is judged: nothing can be new or worse in it")
+    return await judging.beside(after, older, rules)
 
 
-def _limits(request: Judge, after: AnalysisView) -> GateLimits:
-    return GateLimits(
+def _rules(request: Judge | AskForVerdict, after: AnalysisView) -> Rules:
+    return Rules(
         threshold=threshold_of(after.flags) if request.threshold is None else request.threshold,
         max_crap=request.max_crap,
         max_exceeded=request.max_exceeded,
@@ -127,37 +205,32 @@ def _limits(request: Judge, after: AnalysisView) -> GateLimits:
         max_new=request.max_new if request.new_risk else None,
         max_worse=request.max_worse if request.new_risk else None,
         worse=request.worse,
+        require_measured=request.require_measured,
     )
 
 
-def _facts(pair: Pair, limits: GateLimits, coverage: float | None) -> GateFacts:
-    summary = pair.after.summary
-    own = limits.threshold == threshold_of(pair.after.flags)
-    return GateFacts(
-        entries=pair.report.entries,
-        # A shortened report does not have all functions; their number at the project's own threshold is known all the same.
-        exceeded=summary.exceeded if own else sum(entry.crap > limits.threshold for entry in pair.report.entries),
-        average=summary.average,
-        coverage=coverage,
-        uncovered=len(pair.after.uncovered),
-        changes=pair.changes,
-    )
-
-
-def _gate_body(pair: Pair, limits: GateLimits, verdict: Verdict, limit: int) -> GateBody:
-    after, older = pair.after, pair.before
+def _body(judged: Judged, limit: int) -> GateBody:
+    after, older, verdict = judged.after, judged.baseline.analysis, judged.verdict
     return GateBody(
-        passed=verdict.passed,
+        result=judged.result,
+        passed=judged.result is Result.PASSED,
+        reason=judged.reason,
+        verdict=judged.id,
         id=after.analysis_id,
         repo_url=after.repo_url,
         project=after.project,
+        base=BaseBody(
+            kind=judged.baseline.kind.value,
+            commit_sha=judged.baseline.commit,
+            task_id=judged.base_task.id if judged.base_task else None,
+        ),
         before=AnalysisPoint.of(older) if older else None,
         after=AnalysisPoint.of(after),
         breaks=breaks(older, after) if older else (),
-        threshold=limits.threshold,
-        partial=pair.partial,
+        threshold=judged.rules.threshold,
+        partial=judged.partial,
         checks=tuple(
-            CheckBody(name=one.name, passed=one.passed, limit=one.limit, value=one.value, text=says(one, limits))
+            CheckBody(name=one.name, passed=one.passed, limit=one.limit, value=one.value, text=says(one, judged.rules))
             for one in verdict.checks
         ),
         offending=len(verdict.offenders),
@@ -171,11 +244,30 @@ def _gate_body(pair: Pair, limits: GateLimits, verdict: Verdict, limit: int) -> 
             )
             for one in verdict.offenders[:limit]
         ),
+        lost=len(verdict.unmeasured),
+        unmeasured=tuple(map(UnmeasuredBody.of, verdict.unmeasured[:limit])),
     )
 
 
 ROUTES = (
-    Route("GET", "/api/repos/{id}/gate", judge_analysis, summary="Quality gate of a project", tags=("repos",), errors=(404,)),
+    Route(
+        "GET",
+        "/api/repos/{id}/gate",
+        judge_analysis,
+        summary="Quality gate of a project",
+        tags=("repos",),
+        errors=(404,),
+        time_limit=_TIME_LIMIT,
+    ),
+    Route(
+        "POST",
+        "/api/repos/{id}/gate",
+        ask_for_verdict,
+        summary="Ask for a verdict",
+        tags=("repos",),
+        errors=(404, 409),
+        time_limit=_TIME_LIMIT,
+    ),
     Route(
         "GET",
         "/api/repos/{id}/gate.md",
@@ -184,5 +276,6 @@ ROUTES = (
         tags=("repos",),
         errors=(404,),
         produces=(MEDIA_TYPE,),
+        time_limit=_TIME_LIMIT,
     ),
 )

@@ -1,18 +1,18 @@
-"""Routes of a project's history: all its analyses, and what changed between two of them, function by function."""
+"""Routes of a project's history: all its analyses, and the changes between two of them, function by function."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from gctd.domain.errors import NotFound
+from gctd.domain.errors import BadInput, NotFound
 from gctd.http import formats
 from gctd.http.projects.comparisons import DiffBody, HistoryBody
-from gctd.http.projects.points import POINT, before, point, with_reports
+from gctd.http.projects.points import BASE, POINT, base_of, point, with_reports
 from gctd.http.services import Services
 from gctd.http.tasks.routes import PAGE
 from gctd.readmodel.views import AnalysisView
 from httpkit.messages.fields import message, path, query
-from httpkit.messages.paging import decode_cursor, encode_cursor
+from httpkit.messages.paging import decode_cursor, page_of
 from httpkit.routes import Answer, Call, Route
 
 
@@ -22,7 +22,7 @@ class ListHistory:
 
     id: str = path(pattern="^[0-9a-f]{8,64}$", max_length=64)
     limit: int = query(default=PAGE, ge=1, le=PAGE)
-    cursor: str | None = query(default=None, schema=formats.POSITION, description="goes on after the page before")
+    cursor: str | None = query(default=None, schema=formats.POSITION, description="cursor from the `Link` of the previous page")
 
 
 @message
@@ -30,13 +30,16 @@ class Diff:
     """Names a project's analyses and two of them."""
 
     id: str = path(pattern="^[0-9a-f]{8,64}$", max_length=64)
-    from_: str | None = query(default=None, name="from", schema=formats.POINT, description=f"{POINT}; the one before `to`")
+    from_: str | None = query(
+        default=None, name="from", schema=formats.POINT, description=f"{POINT}; the last one of another commit on the ref of `to`"
+    )
+    base: str | None = query(default=None, schema=formats.REF, description=BASE)
     to: str | None = query(default=None, schema=formats.POINT, description=f"{POINT}; the latest")
-    limit: int = query(default=PAGE, ge=0, le=1_000_000, description="at most so many functions, the largest change first")
+    limit: int = query(default=PAGE, ge=0, le=1_000_000, description="limit of the functions, the largest change first")
 
 
 async def project_history(request: ListHistory, call: Call[Services]) -> Answer[Sequence[HistoryBody]]:
-    """All analyses of a project, newest first, each with what of the measuring differs from the one before it."""
+    """List all analyses of a project, newest first, each with its differences in the way of measuring from the one before it."""
     found = await call.services.queries.history(
         request.id,
         before=decode_cursor(request.cursor, tuple[int, int]) if request.cursor is not None else None,
@@ -44,18 +47,22 @@ async def project_history(request: ListHistory, call: Call[Services]) -> Answer[
     )
     if not found and request.cursor is None:
         raise NotFound(f"there is no analysis {request.id}")
-    page = found[: request.limit]
+    page, more = page_of(found, request.limit, lambda one: (one.measured, one.sequence))
     earlier: list[AnalysisView | None] = [*found[1:], None]
-    more = encode_cursor((page[-1].measured, page[-1].sequence)) if len(found) > len(page) else None
     return Answer([HistoryBody.after(one, older) for one, older in zip(page, earlier, strict=False)], cursor=more)
 
 
 async def project_diff(request: Diff, call: Call[Services]) -> DiffBody:
-    """What changed from one analysis of a project to another: which functions are new, fixed, worse, better or gone."""
+    """Return the changes from one analysis of a project to another: the new, fixed, worse, better and gone functions."""
     to = await point(request.id, "to", request.to, call)
-    older = await before(to, call) if request.from_ is None else await point(request.id, "from", request.from_, call)
+    if request.from_ is not None and request.base is not None:
+        raise BadInput("base", "only one of from and base can be given")
+    if request.from_ is None:
+        older = await base_of(to, request.base, call)
+    else:
+        older = await point(request.id, "from", request.from_, call)
     if older is None:
-        raise NotFound(f"there is no analysis of this project before that of {to.task_id}")
+        raise NotFound(f"there is no analysis of another commit on {to.ref} before that of {to.task_id}")
     return await with_reports(to, older, call, lambda pair: DiffBody.of(pair, limit=request.limit))
 
 

@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
 from collections.abc import Callable
 from typing import TypeVar
 
-import attrs
-
+from gctd.control.pairs import Pair, compared
 from gctd.domain.errors import BadInput, NotFound
-from gctd.domain.options import threshold_of
-from gctd.engines import report as report_format
-from gctd.engines.comparison import Comparison, compare
-from gctd.engines.report import Report
 from gctd.http.services import Services
 from gctd.readmodel.views import AnalysisView
 from httpkit.routes import Call
 
 T = TypeVar("T")
 
+BASE = "a branch (what `to` added since it left that), a tag or a commit to compare with"
 POINT = "a task, or a commit by at least 7 of its hex digits"
 
 _TASK = re.compile(r"task-[0-9]{1,30}")
@@ -27,7 +22,7 @@ _COMMIT = re.compile(r"[0-9A-Fa-f]{7,64}")
 
 
 async def point(analysis_id: str, field: str, text: str | None, call: Call[Services]) -> AnalysisView:
-    """The analysis that a task or a commit led to, the latest where neither is named. Raises BadInput, NotFound."""
+    """Return the analysis of a task or a commit, the latest if `text` is None. Raises BadInput, NotFound."""
     queries = call.services.queries
     if text is None:
         latest = await queries.analysis(analysis_id)
@@ -49,22 +44,18 @@ async def point(analysis_id: str, field: str, text: str | None, call: Call[Servi
     return found[0]
 
 
-async def before(after: AnalysisView, call: Call[Services]) -> AnalysisView | None:
-    """The analysis of the project before another one, None where that is the first."""
-    found = await call.services.queries.history(after.analysis_id, before=(after.measured, after.sequence), limit=1)
-    return found[0] if found else None
+async def base_of(after: AnalysisView, base: str | None, call: Call[Services]) -> AnalysisView | None:
+    """Return the base of an analysis: never an analysis of the same commit. None if the usual base is missing.
 
-
-@attrs.frozen
-class Pair:
-    """An analysis with its report, and what changed since the one before it, where there is one."""
-
-    after: AnalysisView
-    report: Report
-    before: AnalysisView | None = None
-    changes: Comparison | None = None
-    partial: bool = False
-    """A report was shortened (--min, --top): what is new or gone may only be not shown."""
+    `base` names a branch, a tag or a commit. Raises BadInput. Raises NotFound if a named base has no analysis.
+    """
+    if base is not None:
+        found = await call.services.baselines.of(after, base)
+        if found.analysis is None:
+            raise NotFound(f"base: {found.reason}")
+        return found.analysis
+    commits = await call.services.queries.commits_before(after.analysis_id, after.ref, after.commit_sha, limit=1)
+    return (await call.services.queries.analyses_at(after.analysis_id, commits[0]))[-1] if commits else None
 
 
 async def with_reports(
@@ -74,23 +65,8 @@ async def with_reports(
     use: Callable[[Pair], T],
     threshold: float | None = None,
 ) -> T:
-    """What `use` makes of two analyses, or of one where there is no `older`. `threshold`: that of the project at `after`."""
-    blobs = call.services.blobs
-    digests = [one.report_digest for one in (after, older) if one is not None]
-    stored = await asyncio.gather(*map(blobs.get, digests))
-    # Two reports of 50,000 functions take some tenths of a second: not in the event loop.
-    return await asyncio.to_thread(lambda: use(_pair(after, older, stored, threshold)))
+    """Return the result of `use` for two analyses, or for one if `older` is None.
 
-
-def _pair(after: AnalysisView, older: AnalysisView | None, stored: list[bytes], threshold: float | None) -> Pair:
-    report = report_format.decode(stored[0])
-    if older is None:
-        return Pair(after, report, partial=_is_partial(report))
-    old = report_format.decode(stored[1])
-    limit = threshold_of(after.flags) if threshold is None else threshold
-    changes = compare(old.entries, report.entries, threshold=limit)
-    return Pair(after, report, older, changes, _is_partial(old) or _is_partial(report))
-
-
-def _is_partial(report: Report) -> bool:
-    return len(report.entries) < report.summary.total_funcs
+    `threshold`: the project's threshold at `after`.
+    """
+    return await compared(call.services.blobs, after, older, use, threshold)

@@ -15,15 +15,11 @@ from servicekit.command_context import context
 
 @message
 class Rescore:
-    """What to score again."""
+    """Selection of the analyses to score again."""
 
     repo_url: str = member(schema=formats.REPO_URL, example="https://github.com/example/module")
-    project: str | None = member(
-        default=None, schema=formats.PROJECT, description="one project; all where it is left out", example="."
-    )
-    engine: str | None = member(
-        default=None, schema=formats.ENGINE, description="the server's own where it is left out", example="native"
-    )
+    project: str | None = member(default=None, schema=formats.PROJECT, description="one project; default: all", example=".")
+    engine: str | None = member(default=None, schema=formats.ENGINE, description="default: the server's engine", example="native")
     all_history: bool = member(default=False, description="every stored profile, not only the latest of each project")
 
 

@@ -1,35 +1,35 @@
-"""The route of the check for updates (specification, section 1)."""
+"""The route of the check for updates."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from eventlog import Context
 from gctd.control.updates import PROBES, RefUpdate
 from gctd.http import formats
 from gctd.http.services import Services
 from httpkit.messages.fields import member, message, query
 from httpkit.messages.paging import decode_cursor, encode_cursor
 from httpkit.routes import Answer, Call, Route
+from servicekit.command_context import context_of_many
 
 PAGE = 2 * PROBES
-"""The most repositories that one request checks: two rounds of probes, so that it has a bound in time."""
+"""Limit of the repositories in one request: two rounds of probes, to bound its time."""
 _TIME_LIMIT = 150.0
 
 
 @message
 class CheckUpdates:
-    """What to check: one repository, or a page of all."""
+    """Selection of the repositories to check: one, or a page of all."""
 
     schedule: bool = member(default=False, description="queue an analysis for each project whose ref has moved")
     repo_url: str | None = member(
         default=None,
         schema=formats.ONE_REPO_URL,
-        description="one repository; all where it is left out",
+        description="one repository; default: all",
         example="https://github.com/example/module",
     )
-    limit: int = query(default=PAGE, ge=1, le=PAGE, description="at most so many repositories")
-    cursor: str | None = query(default=None, schema=formats.CURSOR, description="goes on after the page before")
+    limit: int = query(default=PAGE, ge=1, le=PAGE, description="limit of the repositories")
+    cursor: str | None = query(default=None, schema=formats.CURSOR, description="cursor from the `Link` of the previous page")
 
 
 @message
@@ -38,18 +38,18 @@ class UpdateBody:
 
     repo_url: str = member()
     project: str | None = member()
-    ref: str | None = member(description="what the project tracks: its own setting, the root's, or the default branch")
-    recorded_sha: str | None = member(description="commit of the latest analysis; null where there is none yet")
-    remote_sha: str | None = member(description="commit that the ref leads to now")
+    ref: str | None = member(description="tracked ref of the project: its own setting, the root's, or the default branch")
+    recorded_sha: str | None = member(description="commit of the latest analysis; null before the first one")
+    remote_sha: str | None = member(description="current commit of the ref")
     moved: bool = member(description="the two differ")
     scheduled: bool = member(description="this check has queued a task, for exactly that commit")
     task_id: str | None = member(description="the task that was queued, or that is under way already")
-    note: str | None = member(description="why nothing was scheduled")
+    note: str | None = member(description="reason for no action")
     error: str | None = member(description="why the ref could not be looked up")
 
     @classmethod
     def of(cls, update: RefUpdate) -> UpdateBody:
-        """What was found about a project."""
+        """Return the finding about a project."""
         return cls(
             repo_url=update.repo_url,
             project=update.project,
@@ -65,9 +65,9 @@ class UpdateBody:
 
 
 async def check_updates(request: CheckUpdates, call: Call[Services]) -> Answer[Sequence[UpdateBody]]:
-    """Look up what each project's ref leads to now, without a clone. Repeating it schedules nothing twice."""
+    """Look up the current commit of each project's ref, without a clone. A repeated check schedules no task twice."""
     # A key would belong to one repository; the check needs none.
-    context = Context(correlation=call.request_id, traceparent=call.traceparent)
+    context = context_of_many(call)
     updates = call.services.updates
     if request.repo_url is not None:
         checked = await updates.check_one(request.repo_url, schedule=request.schedule, context=context)

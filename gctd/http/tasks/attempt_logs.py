@@ -1,7 +1,7 @@
-"""The logs of attempts for readers: as a text, and as a stream that goes on until the attempt is over.
+"""The logs of attempts for readers: as a text, and as a stream that continues until the attempt is over.
 
-While an attempt lasts its log is read from the stream that the worker publishes it on; once it is stored, from the blobs. A place
-in a log is an offset in bytes of the whole text, the same in both, so that a reader who comes back misses nothing.
+While an attempt lasts, its log is read from the stream that the worker publishes it on. Once it is stored, it is read from the
+blobs. A place in a log is an offset in bytes of the whole text, the same in both, so a returning reader misses no line.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from gctd.wiring.attempt_logs import left_out, name_of
 _log = structlog.get_logger(__name__)
 
 LOOK_EVERY = 5.0
-"""Seconds after which a follower looks by itself, should nothing have woken it."""
+"""Seconds after which a follower looks without a wake-up."""
 LATE = 10.0
 """Seconds for which the log of an attempt that was cancelled may still come."""
 _PIECE = 32 * 1024
@@ -49,7 +49,7 @@ class End:
 
 
 class AttemptLogs:
-    """Reads logs. `applied` wakes those who follow one."""
+    """Reads logs. `applied` wakes the readers that follow one."""
 
     def __init__(self, transcripts: TextStreams, blobs: Blobs, queries: TrackerQueries) -> None:
         self._transcripts = transcripts
@@ -71,7 +71,7 @@ class AttemptLogs:
         return found
 
     async def text(self, task_id: str, number: int) -> str:
-        """The log as far as it is there. Raises NotFound, Unavailable."""
+        """Return the log so far. Raises NotFound, Unavailable."""
         attempt = await self.attempt(task_id, number)
         if attempt.log is not None:
             pieces = list(stored_pieces(await self._blobs.get(attempt.log.digest), attempt.log, 0))
@@ -82,9 +82,9 @@ class AttemptLogs:
         return "".join(piece.text for piece in pieces)
 
     async def follow(self, task_id: str, number: int, after: int) -> AsyncGenerator[Piece | End, None]:
-        """The log behind an offset as it grows, and its end.
+        """Return the log behind an offset as it grows, and its end.
 
-        Raises NotFound where there is no such attempt, also where the task is removed meanwhile.
+        Raises NotFound if the attempt does not exist, also if the task is removed during the stream.
         """
         name, place, sequence = name_of(task_id, number), after, 0
         wake = asyncio.Event()
@@ -130,7 +130,7 @@ class AttemptLogs:
 
 
 def live_pieces(chunks: Sequence[TextChunk], place: int) -> Iterator[Piece]:
-    """What chunks add behind a place: one that comes twice is given once, and what is missing between two is said."""
+    """Return the pieces of chunks behind a place. Repeated chunks are given once, and a gap between two is marked."""
     for chunk in chunks:
         end = chunk.offset + len(chunk.data)
         if end <= place:
@@ -143,7 +143,7 @@ def live_pieces(chunks: Sequence[TextChunk], place: int) -> Iterator[Piece]:
 
 
 def stored_pieces(body: bytes, log: AttemptLog, place: int) -> Iterator[Piece]:
-    """What a stored log has behind a place, in pieces."""
+    """Return the pieces of a stored log behind a place."""
     yield from _split(body[: log.cut_at], place, 0)
     resumed = log.cut_at + log.cut
     if log.cut and place < resumed:

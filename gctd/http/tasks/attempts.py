@@ -8,12 +8,13 @@ from contextlib import aclosing, suppress
 from aiohttp import web
 
 from gctd.domain.errors import NotFound
+from gctd.http.bodies import ProgressBody
 from gctd.http.services import Services
 from gctd.http.tasks.attempt_logs import End, Piece
 from gctd.http.tasks.routes import TASK_ID, OneTask
 from gctd.readmodel.attempts import AttemptView
 from httpkit.messages.encoding import encode
-from httpkit.messages.fields import header, member, message, path, query
+from httpkit.messages.fields import UNSET, Unset, header, member, message, path, query
 from httpkit.routes import Call, Route
 
 MOST_BYTES = 10**15
@@ -26,6 +27,7 @@ class StageSpan:
     stage: str = member(description="clone, modules, test, analyse or store")
     started_at: str = member(description="RFC 3339, UTC")
     duration_ms: int | None = member(description="milliseconds; null while it lasts")
+    progress: ProgressBody | Unset = member(default=UNSET, description="packages of its tests; left out of stages without tests")
 
 
 @message
@@ -33,7 +35,7 @@ class LogBody:
     """The stored log of an attempt."""
 
     size: int = member(description="bytes")
-    cut: int = member(description="bytes that were left out of its middle; 0 where it is whole")
+    cut: int = member(description="bytes that were left out of its middle; 0 if it is complete")
 
 
 @message
@@ -60,7 +62,12 @@ class AttemptBody:
             outcome=attempt.outcome,
             reason=attempt.reason,
             stages=tuple(
-                StageSpan(stage=stage.stage, started_at=stage.started_at, duration_ms=stage.duration_ms)
+                StageSpan(
+                    stage=stage.stage,
+                    started_at=stage.started_at,
+                    duration_ms=stage.duration_ms,
+                    progress=UNSET if stage.progress is None else ProgressBody.of(stage.progress),
+                )
                 for stage in attempt.stages
             ),
             log=LogBody(size=attempt.log.size, cut=attempt.log.cut) if attempt.log else None,
@@ -81,7 +88,7 @@ class FollowLog:
 
     id: str = path(pattern=TASK_ID, max_length=40, example="task-1763635200000000001")
     attempt: int = path(ge=1, le=1_000_000, description="1 for the first", example=1)
-    last_event_id: int = query(default=0, ge=0, le=MOST_BYTES, description="a place, where no header says it")
+    last_event_id: int = query(default=0, ge=0, le=MOST_BYTES, description="a place, for clients that cannot send the header")
     resumed: int | None = header(
         "Last-Event-ID", default=None, ge=0, le=MOST_BYTES, description="the `id` of the last event known"
     )
@@ -111,15 +118,15 @@ async def list_attempts(request: OneTask, call: Call[Services]) -> Sequence[Atte
 
 
 async def attempt_log(request: OneAttempt, call: Call[Services]) -> web.Response:
-    """The log of an attempt as a text; of one that lasts, what there is so far."""
+    """Return the log of an attempt as a text. A running attempt has the log so far."""
     text = await call.services.logs.text(request.id, request.attempt)
     return web.Response(text=text, content_type="text/plain", charset="utf-8")
 
 
 async def follow_log(request: FollowLog, call: Call[Services]) -> web.StreamResponse:
-    """The log of an attempt from its beginning, as it grows; `end` when the attempt is over and all of it was sent.
+    """Stream the log of an attempt from its beginning, as it grows.
 
-    `id` is a place in the log: `Last-Event-ID` goes on behind it.
+    `end` follows when the attempt is over and all of it was sent. `id` is a place in the log: `Last-Event-ID` resumes behind it.
     """
     services = call.services
     await services.logs.attempt(request.id, request.attempt)
@@ -130,7 +137,7 @@ async def _frames(request: FollowLog, services: Services) -> AsyncGenerator[byte
     after = request.last_event_id if request.resumed is None else request.resumed
     yield b"retry: 2000\n\n"
     async with aclosing(services.logs.follow(request.id, request.attempt, after)) as parts:
-        with suppress(NotFound):  # removed meanwhile: the stream just ends
+        with suppress(NotFound):  # removed during the stream, which ends
             async for part in parts:
                 yield _frame(part)
 

@@ -22,12 +22,12 @@ class LogReader:
     _turn: asyncio.Semaphore = attrs.field(factory=lambda: asyncio.Semaphore(AT_A_TIME))
 
     async def page(self, wanted: Wanted) -> Page:
-        """As `eventlog.history.search.search`."""
+        """Return a page as `eventlog.history.search.search` does."""
         async with self._turn:
             return await search(self.log, wanted)
 
     async def require(self, sequence: int) -> None:
-        """Raises NotWritten where the log does not have that sequence."""
+        """Raise NotWritten if the log does not have that sequence."""
         head = await self.log.head()
         if sequence > head.last:
             raise NotWritten(f"the log ends at sequence {head.last}; {sequence} was asked for")

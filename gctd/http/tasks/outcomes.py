@@ -1,4 +1,4 @@
-"""Figures of what becomes of tasks, counted from the commits that become visible while this process runs."""
+"""Figures of the outcomes of tasks, counted from the commits that become visible while this process runs."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _ENDING: dict[type, tuple[str, str | None]] = {
     TaskExpired: ("expired", "expired"),
     TaskCancelled: ("cancelled", "cancelled"),
 }
-"""Events that end an attempt: its outcome, and the status of the task where that has ended, too."""
+"""Events that end an attempt: its outcome, and the status of the task if the task has also ended."""
 _OF_ATTEMPTS = frozenset({"completed", "failed", "lost"})
 """Outcomes that only an attempt has; a task may expire or be cancelled while it waits."""
 _COUNTED = frozenset({"TaskStarted", "TaskStageReached", *(event.__name__ for event in _ENDING)})
@@ -49,7 +49,7 @@ class _UnderWay:
 
 
 class Outcomes(Collector):
-    """Attempts by outcome, tasks by how they ended, seconds of each stage. Nothing is counted before `start`."""
+    """Attempts by outcome, ended tasks by status, seconds of each stage. Counting begins with `start`."""
 
     def __init__(self) -> None:
         self._after: int | None = None
@@ -67,7 +67,7 @@ class Outcomes(Collector):
             self._stages.labels(stage)
 
     def start(self, sequence: int) -> None:
-        """Count what comes after this sequence: what happened before this process was counted by another."""
+        """Count the commits after this sequence. Another process has counted the earlier ones."""
         self._after = sequence
 
     def applied(self, commits: Sequence[Commit]) -> None:
@@ -76,7 +76,7 @@ class Outcomes(Collector):
             return
         for commit in commits:
             if commit.sequence > self._after and commit.category == task.CATEGORY:
-                with suppress(UndecodableCommit):  # the projector parks it, and says so
+                with suppress(UndecodableCommit):  # the projector parks it, and reports it
                     self._count(commit)
 
     def _count(self, commit: Commit) -> None:
@@ -100,7 +100,7 @@ class Outcomes(Collector):
             self._stages.labels(before.stage).observe(max(0.0, (at - before.since).total_seconds()))
 
     def _end(self, id_: str, at: datetime, outcome: str, status: str | None) -> None:
-        """An attempt has ended, if there was one, and with it the task where that has a `status`."""
+        """End an attempt, if one runs. With `status`, its task has also ended."""
         if outcome in _OF_ATTEMPTS or id_ in self._under_way:
             self._attempts.labels(outcome).inc()
         if status is not None:

@@ -1,4 +1,4 @@
-"""Routes of tasks: schedule, list, look at, remove (specification, section 4)."""
+"""Routes of tasks: schedule, list, look at, remove."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from typing import Any
 import msgspec
 from aiohttp import web
 
-from eventlog import AggregateId, Context
+from eventlog import AggregateId
 from eventlog.commands import Outcome
-from gctd.domain.errors import NotFound, Refused
+from gctd.domain.errors import BadInput, NotFound, Refused
 from gctd.domain.task import CATEGORY, Task, TaskEvent, TaskStatus
 from gctd.engines import report as report_format
 from gctd.http import formats
@@ -20,24 +20,25 @@ from gctd.http.bodies import AnalysisBody, TaskBody
 from gctd.http.services import Services
 from gctd.readmodel.views import AnalysisView, TaskView
 from httpkit.messages.fields import member, message, path, query
-from httpkit.messages.paging import decode_cursor, encode_cursor
+from httpkit.messages.paging import decode_cursor, page_of
 from httpkit.messages.times import moment
 from httpkit.routes import Answer, Call, Route
-from servicekit.command_context import context, replayed
+from httpkit.server.callers import Scope
+from servicekit.command_context import context, context_of_many, replayed
 
 TASK_ID = r"^task-[0-9]{1,30}$"
 PAGE = 1000
-"""The longest page of a list, and the length where none is asked for."""
+"""The longest page of a list, and the default length."""
 
 
 @message
 class ListTasks:
-    """Which tasks to list."""
+    """Filter of a list of tasks."""
 
     status: TaskStatus | None = query(default=None, description="only tasks in this state")
     show_seen: bool = query(default=False, description="also tasks that are marked as seen")
     limit: int = query(default=PAGE, ge=1, le=PAGE)
-    cursor: str | None = query(default=None, schema=formats.CURSOR, description="goes on after the page before")
+    cursor: str | None = query(default=None, schema=formats.CURSOR, description="cursor from the `Link` of the previous page")
 
 
 @message
@@ -57,33 +58,40 @@ class TaskAt:
 
 @message
 class ResultOfTask:
-    """Names a task, and how much of its result is wanted."""
+    """Names a task, and limits the content of its result."""
 
     id: str = path(pattern=TASK_ID, max_length=40, example="task-1763635200000000001")
-    entries: int | None = query(default=None, ge=0, le=1_000_000, description="at most so many functions, worst first")
+    entries: int | None = query(default=None, ge=0, le=1_000_000, description="limit of the functions, worst first")
 
 
 @message
 class HideAll:
-    """Which tasks to hide."""
+    """Selection of the tasks to hide."""
 
-    until: datetime | None = moment(description="those created by then; all where it is left out")
+    until: datetime | None = moment(description="tasks created until then; default: all")
 
 
 @message
 class Schedule:
-    """What to analyse."""
+    """Selection of the projects to analyse."""
 
     repo_url: str = member(schema=formats.REPO_URL, example="https://github.com/example/module")
-    project: str | None = member(
-        default=None, schema=formats.PROJECT, description="one project; all where it is left out", example="."
-    )
+    project: str | None = member(default=None, schema=formats.PROJECT, description="one project; default: all", example=".")
     ref: str | None = member(
-        default=None, schema=formats.REF, description="becomes the setting of the repository's root", example="main"
+        default=None,
+        schema=formats.REF,
+        description="branch, tag or commit; default: the projects' settings",
+        example="main",
     )
-    engine: str | None = member(
-        default=None, schema=formats.ENGINE, description="the server's own where it is left out", example="native"
+    once: bool | None = member(
+        default=None,
+        description="`ref` is for these tasks only, of all projects (default: true); false: it becomes the setting of the root"
+        " (default of the older form)",
     )
+    again: bool = member(
+        default=False, description="run the tests also if the commit was analysed before with the same settings and engine"
+    )
+    engine: str | None = member(default=None, schema=formats.ENGINE, description="default: the server's engine", example="native")
 
 
 async def list_tasks(request: ListTasks, call: Call[Services]) -> Answer[Sequence[TaskBody]]:
@@ -94,13 +102,12 @@ async def list_tasks(request: ListTasks, call: Call[Services]) -> Answer[Sequenc
         before=decode_cursor(request.cursor, tuple[str, str]) if request.cursor is not None else None,
         limit=request.limit + 1,
     )
-    page = found[: request.limit]
-    more = encode_cursor((page[-1].created_at, page[-1].id)) if len(found) > len(page) else None
+    page, more = page_of(found, request.limit, lambda task: (task.created_at, task.id))
     return Answer([TaskBody.of(task) for task in page], cursor=more)
 
 
 async def get_task(request: TaskAt, call: Call[Services]) -> TaskBody:
-    """A task, as it is or as it was at a sequence of the log."""
+    """Return the current state of a task, or its state at a sequence of the log."""
     if request.at is None:
         return TaskBody.of(await _task(request.id, call))
     reader = call.services.reader
@@ -112,7 +119,7 @@ async def get_task(request: TaskAt, call: Call[Services]) -> TaskBody:
 
 
 async def task_result(request: ResultOfTask, call: Call[Services]) -> AnalysisBody:
-    """The analysis that a completed task led to."""
+    """Return the analysis of a completed task."""
     task = await _task(request.id, call)
     if task.status != TaskStatus.COMPLETED:
         raise Refused(f"{task.id} has not completed: it is {task.status}{task.reason and f' ({task.reason})'}")
@@ -133,12 +140,12 @@ async def task_profile(request: OneTask, call: Call[Services]) -> web.Response:
 
 async def schedule(request: Schedule, call: Call[Services]) -> Answer[Sequence[TaskBody]]:
     """Queue a task for one project of a registered repository, or for each."""
-    return await _scheduled(request, call)
+    return await _scheduled(request, call, once=True)
 
 
 async def schedule_first(request: Schedule, call: Call[Services]) -> Answer[TaskBody]:
     """The older form of scheduling: queues the same tasks and answers with the first."""
-    tasks = await _scheduled(request, call)
+    tasks = await _scheduled(request, call, once=False)
     return Answer(
         tasks.value[0], sequence=tasks.sequence, headers={**tasks.headers, "Location": f"/api/tasks/{tasks.value[0].id}"}
     )
@@ -150,9 +157,9 @@ async def cancel_task(request: OneTask, call: Call[Services]) -> Answer[None]:
 
 
 async def retry_task(request: OneTask, call: Call[Services]) -> Answer[TaskBody]:
-    """Queue a task again that failed or expired, with the settings that it was scheduled with.
+    """Queue a failed or expired task again, with the settings that it was scheduled with.
 
-    Its attempts count on from the last; it has as many more as a new task has. It is in the list again.
+    The numbers of its attempts continue. It gets the number of attempts of a new task. It is in the list again.
     """
     outcome = await call.services.tracker.retry_task(request.id, context(call))
     done = await _done(outcome, call)
@@ -170,16 +177,16 @@ async def mark_seen(request: OneTask, call: Call[Services]) -> Answer[None]:
 
 
 async def hide_all(request: HideAll, call: Call[Services]) -> Answer[None]:
-    """Hide all tasks that are in the list now, or those that were created by a time."""
+    """Hide all tasks in the list, or the tasks that were created until a time."""
     services = call.services
     # Each task is hidden on its own, so a key for the whole request has nothing to hold on to; repeating it is harmless.
-    plain = Context(correlation=call.request_id, traceparent=call.traceparent)
+    plain = context_of_many(call)
     last = await services.tracker.hide_tasks(await services.queries.tasks_shown(until=request.until), plain)
     return Answer(None, sequence=await services.side.wait_visible(last) if last else None)
 
 
 async def full_analysis(analysis: AnalysisView, call: Call[Services], *, entries: int | None = None) -> AnalysisBody:
-    """An analysis with its report, from the blob store; with at most so many entries where that is asked for."""
+    """Return an analysis with its report from the blob store. `entries` limits the entries."""
     stored = await call.services.blobs.get(analysis.report_digest)
     # A report of 50,000 functions takes a tenth of a second: not in the event loop.
     parts = await asyncio.to_thread(_report_parts, stored, entries)
@@ -190,7 +197,8 @@ async def full_analysis(analysis: AnalysisView, call: Call[Services], *, entries
 def _report_parts(stored: bytes, entries: int | None) -> dict[str, Any]:
     report = report_format.decode(stored)
     shown = report.entries if entries is None else report.entries[:entries]
-    parts = {"entries": _raw(shown), "warnings": _raw(report.warnings)}
+    plain = [msgspec.structs.replace(entry, identity=msgspec.UNSET) for entry in shown]
+    parts = {"entries": _raw(plain), "warnings": _raw(report.warnings), "excluded": _raw(report.excluded)}
     if entries is None:
         parts["raw_output"] = _raw(report_format.raw_output(report))
     return parts
@@ -207,12 +215,16 @@ async def _task(task_id: str, call: Call[Services]) -> TaskView:
     return task
 
 
-async def _scheduled(request: Schedule, call: Call[Services]) -> Answer[Sequence[TaskBody]]:
+async def _scheduled(request: Schedule, call: Call[Services], *, once: bool) -> Answer[Sequence[TaskBody]]:
+    if request.once and request.ref is None:
+        raise BadInput("once", "needs a ref")
     outcomes = await call.services.tracker.analyze(
         request.repo_url,
         project=request.project,
         ref=request.ref,
+        once=once if request.once is None else request.once,
         engine=request.engine,
+        again=request.again,
         context=context(call),
     )
     return await scheduled_tasks(outcomes, call)
@@ -244,7 +256,15 @@ ROUTES = (
     ),
     Route("POST", "/api/tasks/hide-all", hide_all, summary="Hide all tasks", tags=("tasks",)),
     Route("GET", "/api/tasks/{id}", get_task, summary="Look at a task", tags=("tasks",), errors=(404, 409)),
-    Route("DELETE", "/api/tasks/{id}", delete_task, summary="Remove a task", tags=("tasks",), errors=(404,)),
+    Route(
+        "DELETE",
+        "/api/tasks/{id}",
+        delete_task,
+        summary="Remove a task",
+        tags=("tasks",),
+        errors=(404,),
+        scope=Scope.ADMIN,
+    ),
     Route(
         "POST",
         "/api/tasks/{id}/cancel",

@@ -1,12 +1,12 @@
-"""The cache directory: what is where, how much of it there may be, and what goes first.
+"""The cache directory: its layout, its limits, and the order of removal.
 
-- `clones/<repo_id>.git`: a bare mirror with the commits that were needed, each without its history.
-- `builds/<repo_id>/go`: what Go has built and downloaded for the repository. Each its own: its tests can write there.
-- `builds/std-<key>`: what Go has built of its standard library, to begin the former with (see `gctd.scan.cache.stdlib_seed`).
-- `jobs/<repo_id>-<n>`: the folder of one job. Beside it a file `.lock`, held by its worker; the kernel gives it back however
-  the worker ends.
+- `clones/<repo_id>.git`: a bare mirror with the required commits, each without its history.
+- `builds/<repo_id>`: Go's downloads and build results for the repository (see `GoCaches`). No test can write there.
+- `builds/std-<key>`: Go's build of its standard library, the first content of `builds/<repo_id>` (see `gctd.scan.cache.stdlib`).
+- `jobs/<repo_id>-<n>`: the folder of one job. Its worker holds the adjacent file `.lock`. The kernel releases the lock at the
+  end of the worker, whatever the cause of the end.
 
-The first three are shelves (see `gctd.scan.cache.lru`).
+The least recently used of the first three are removed first (see `gctd.scan.cache.lru`).
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ from pathlib import Path
 import attrs
 import structlog
 
-from gctd.scan.cache.lru import Item, Shelf
+from gctd.scan.cache.lru import Item, LruDirectory
+from gctd.scan.errors import ScanError
 from gctd.scan.isolation.locks import FileLock
 from gctd.scan.isolation.process import MIB
 from gctd.scan.isolation.removal import remove
@@ -30,7 +31,7 @@ _log = structlog.get_logger(__name__)
 
 @attrs.frozen(kw_only=True)
 class CacheLimits:
-    """How many bytes clones and builds may take up while no job uses them, and how many stay free on their disk."""
+    """Limit of the bytes of unused clones and builds, and the bytes that stay free on their disk."""
 
     clones: int = 10_240 * MIB
     builds: int = 20_480 * MIB
@@ -48,15 +49,14 @@ class Cache:
         self._limits = limits
         self._jobs = self.directory / "jobs"
         self._jobs.mkdir(parents=True, exist_ok=True, mode=0o700)
-        self.clones = Shelf(self.directory / "clones")
-        self.builds = Shelf(self.directory / "builds")
+        self.clones = LruDirectory(self.directory / "clones")
+        self.builds = LruDirectory(self.directory / "builds")
 
     @asynccontextmanager
     async def job(self, repo_id: str) -> AsyncIterator[Path]:
-        """A new folder, removed at the end.
+        """Make a new folder, and remove it at the end.
 
-        The jobs on a repository get the same few paths again and again: a path is part of what Go builds, and so of the key
-        under which its cache has it.
+        The jobs on a repository reuse the same few paths: Go's builds contain the path, so it is part of the key in Go's cache.
         """
         lock = await self._free_slot(repo_id[:12])
         folder = lock.path.with_suffix("")
@@ -82,10 +82,10 @@ class Cache:
         raise AssertionError("there is always a free number")
 
     async def sweep(self) -> int:
-        """Remove the folders of jobs whose worker is gone, with all that they had staged; how many."""
+        """Remove the folders of lost workers' jobs, with all staged files. Return the number of folders."""
         removed = 0
         for folder in {path.with_suffix("") if path.suffix == ".lock" else path for path in self._jobs.iterdir()}:
-            # Also one without a lock file: by the time it is looked at, it may be the folder of a new job.
+            # This includes a folder without a lock file, which may by now be the folder of a new job.
             lock = FileLock.try_acquire(folder.with_suffix(".lock"))
             if lock is None:
                 continue
@@ -94,6 +94,8 @@ class Cache:
                 if not left or await remove(folder):
                     removed += left
                     lock.remove()
+            except (OSError, ScanError) as error:  # one folder never keeps the others, or the worker, from going on
+                _log.error("the folder of an ended job stays", path=str(folder), reason=str(error))
             finally:
                 lock.release()
         if removed:
@@ -105,9 +107,9 @@ class Cache:
         return shutil.disk_usage(self.directory).free < self._limits.keep_free
 
     async def make_room(self) -> int:
-        """Remove what no job uses, the one used longest ago first, until all is within the limits; the number of bytes freed.
+        """Remove unused directories, the least recently used first, until all are within the limits. Return the bytes freed.
 
-        Where another worker is at it, nothing is done.
+        If another worker does the same at this time, the call has no effect.
         """
         lock = FileLock.try_acquire(self.directory / "room.lock")
         if lock is None:
@@ -126,7 +128,7 @@ class Cache:
     async def _free_disk(self) -> int:
         freed = 0
         for item in sorted([*await self.clones.items(), *await self.builds.items()]):
-            freed += await item.forget()
+            freed += await _forget(item)
             if not self.is_short():
                 return freed
         _log.warning("less is free on the disk of the cache than is to be kept", keep=self._limits.keep_free)
@@ -134,11 +136,26 @@ class Cache:
 
 
 async def _shrink(items: Iterable[Item], most: int) -> int:
-    """Remove items, in their order, until they are `most` bytes together; the number of bytes freed."""
+    """Remove items, in their order, until they are `most` bytes together; the number of bytes freed.
+
+    An item that cannot be measured goes first: it may be of any size.
+    """
     items = list(items)
-    total, freed = sum(item.size for item in items), 0
+    total, freed = sum(item.size or 0 for item in items), 0
+    for item in [item for item in items if item.size is None]:
+        await _forget(item)
     for item in items:
         if total - freed <= most:
             break
-        freed += await item.forget()
+        if item.size is not None:
+            freed += await _forget(item)
     return freed
+
+
+async def _forget(item: Item) -> int:
+    """Remove an item if that is possible; the number of bytes freed."""
+    try:
+        return await item.forget()
+    except (OSError, ScanError) as error:
+        _log.error("a directory of the cache stays", name=item.name, reason=str(error))
+        return 0

@@ -1,8 +1,8 @@
-"""A shelf of the cache: directories of one kind, of which those that were used longest ago go when they take up too much.
+"""Directories of one kind in the cache. The least recently used are removed if they take up too much space.
 
-Beside the directory `<name>` stands the file `<name>.use`: held shared by every job that uses it, exclusively by who removes it.
-Its time of change is that of the last use; in it stands how many bytes the directory takes up, nothing while a job may change
-that. So a worker that was killed leaves a directory whose size is not known: it is measured again.
+Each directory `<name>` has an adjacent file `<name>.use`. Every job that uses the directory holds this file shared; a removal
+holds it exclusively. Its modification time is the time of the last use. It holds the size of the directory in bytes, and is empty
+while a job may change the size. So the directory of a killed worker has an unknown size and is measured at the next use.
 """
 
 from __future__ import annotations
@@ -14,29 +14,34 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import attrs
+import structlog
 
+from gctd.scan.errors import UnsafeFile
+from gctd.scan.isolation.files import Directory
 from gctd.scan.isolation.locks import FileLock, locked
 from gctd.scan.isolation.removal import remove
 
 _USE = ".use"
 _LOCK = ".lock"
 
+_log = structlog.get_logger(__name__)
+
 
 @attrs.frozen(kw_only=True, order=True)
 class Item:
-    """A directory of a shelf; they sort by `last_use`, seconds since the epoch. `size` is in bytes."""
+    """One of them; they sort by `last_use`, seconds since the epoch. `size` is in bytes, None if it cannot be measured."""
 
     last_use: float
     name: str
-    size: int
-    shelf: Shelf = attrs.field(order=False, repr=False)
+    size: int | None = attrs.field(order=False)
+    parent: LruDirectory = attrs.field(order=False, repr=False)
 
     async def forget(self) -> int:
-        """Remove it, unless a job uses it; how many bytes that frees."""
-        return self.size if await self.shelf.forget(self.name) else 0
+        """Remove it, unless a job uses it. Return the bytes freed."""
+        return (self.size or 0) if await self.parent.forget(self.name) else 0
 
 
-class Shelf:
+class LruDirectory:
     """The directories below one, shared by the workers of a host."""
 
     def __init__(self, directory: Path) -> None:
@@ -63,12 +68,13 @@ class Shelf:
             finally:
                 if held.alone():
                     if path.exists():
-                        held.write(str(await asyncio.to_thread(_measure, path)))
+                        size = await asyncio.to_thread(_measure, path)
+                        held.write("" if size is None else str(size))
                     else:
                         held.remove()
 
     async def items(self) -> list[Item]:
-        """What is on the shelf, the one used longest ago first."""
+        """The directories, the one used longest ago first."""
         return await asyncio.to_thread(lambda: sorted(self._items()))
 
     async def forget(self, name: str) -> bool:
@@ -98,26 +104,27 @@ class Shelf:
             except FileNotFoundError:
                 last_use, text = 0.0, ""
             size = int(text) if text.isdecimal() else self._measured(path)
-            yield Item(last_use=last_use, name=path.name, size=size, shelf=self)
+            yield Item(last_use=last_use, name=path.name, size=size, parent=self)
 
-    def _measured(self, path: Path) -> int:
+    def _measured(self, path: Path) -> int | None:
         """The size of a directory that is in use, or whose last user was killed; in this case it is written down."""
         use, size = FileLock.try_acquire(self._use(path.name)), _measure(path)
         if use is not None:
-            last_use = use.path.stat()
-            use.write(str(size))
-            os.utime(use.path, ns=(last_use.st_atime_ns, last_use.st_mtime_ns))
+            if size is not None:
+                last_use = use.path.stat()
+                use.write(str(size))
+                os.utime(use.path, ns=(last_use.st_atime_ns, last_use.st_mtime_ns))
             use.release()
         return size
 
 
-def _measure(directory: Path) -> int:
-    """The bytes that a directory takes up on the disk."""
-    total = 0
-    for folder, _, files in os.walk(directory):
-        for name in files:
-            try:
-                total += os.lstat(f"{folder}/{name}").st_blocks * 512
-            except FileNotFoundError:  # Go tidies up meanwhile
-                continue
-    return total
+def _measure(path: Path) -> int | None:
+    """Return the bytes of a directory on the disk; None if they cannot be measured."""
+    try:
+        with Directory.open(path) as directory:
+            return directory.disk_usage()
+    except FileNotFoundError:
+        return 0
+    except (OSError, UnsafeFile) as error:
+        _log.warning("a directory of the cache cannot be measured", path=str(path), reason=str(error))
+        return None

@@ -1,4 +1,4 @@
-"""Checkouts: the files of one commit in a folder of its own, by way of a mirror that the workers of a host share."""
+"""Checkouts: the files of one commit in a private folder, copied from a mirror that the workers of a host share."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import structlog
 
 from gctd.domain.urls import RepoUrl, parse_repo_url, repo_id
 from gctd.scan.cache.directory import DEFAULT_LIMITS, Cache, CacheLimits
-from gctd.scan.cache.stdlib_seed import Seeds
+from gctd.scan.cache.stdlib import StdlibBuildCache
 from gctd.scan.errors import LimitExceeded, MirrorDamaged
 from gctd.scan.git.commands import Git, RemoteRef
 from gctd.scan.git.links import restore_links
@@ -48,11 +48,10 @@ class CheckoutLimits:
 class Checkout:
     """A commit's files in `path`.
 
-    `ref` is the name it was found by (that of the default branch where none was asked for). `job` is the job's folder, for HOME
-    and TMPDIR, `go_cache` a directory for what Go builds and downloads for this repository (it need not exist yet); `path` is
-    inside `job`.
-    `refused_links` are symbolic links that lead out of the repository, left as plain files. `transferred` is False where the
-    mirror had the commit.
+    `ref` is the requested name, or the name of the default branch if no name was given. `job` is the job's folder, `path` is
+    inside. `go_caches` is the directory of Go's caches for this repository. No step of a scan sees either as a whole.
+    `refused_links` are symbolic links that point out of the repository, left as plain files. `transferred` is False if the mirror
+    had the commit.
     """
 
     path: Path
@@ -60,7 +59,7 @@ class Checkout:
     ref: str
     repo_id: str
     job: Path
-    go_cache: Path
+    go_caches: Path
     refused_links: tuple[str, ...]
     transferred: bool
 
@@ -83,18 +82,18 @@ class Checkouts:
         self._parse_url = parse_url
         self._kept_up = -_UPKEEP_EVERY
 
-    def seeds(self, toolchain: Toolchain) -> Seeds:
-        """What Go has built of its standard library, to begin a `go_cache` with."""
-        return Seeds(self._cache.builds, toolchain)
+    def stdlib(self, toolchain: Toolchain) -> StdlibBuildCache:
+        """Return the build cache of the standard library, as the first content of `go_caches`."""
+        return StdlibBuildCache(self._cache.builds, toolchain)
 
     async def upkeep(self) -> None:
-        """Remove what jobs left behind whose worker was killed, and what there is no room for."""
+        """Remove the remains of jobs of killed workers, and the directories beyond the limits."""
         self._kept_up = time.monotonic()
         await self._cache.sweep()
         await self._cache.make_room()
 
     async def default_branch(self, url: RepoUrl, *, git_timeout: float = 600.0) -> str:
-        """The branch that HEAD leads to, empty where it leads nowhere. Raises GitError where the remote cannot be asked."""
+        """Return the branch of HEAD, empty if HEAD has no target. Raises GitError if the remote does not answer."""
         found = (await self._git.resolve_all(url, [None], seconds=git_timeout))[None]
         return found.name if isinstance(found, RemoteRef) else ""
 
@@ -109,10 +108,10 @@ class Checkouts:
         git_timeout: float = 600.0,
         on_log: OnLog = no_log,
     ) -> AsyncIterator[Checkout]:
-        """The files of a branch, a tag or a commit (None: the default branch), until the end of the context.
+        """Provide the files of a branch, a tag or a commit (None: the default branch), until the end of the context.
 
-        With `commit`, the files of that commit, whatever `ref` leads to now: `ref` is only the name by which it goes.
-        `git_timeout` seconds hold for each command of git; `on_log` is told what is done.
+        With `commit`, the files are from that commit, and `ref` is only its name, even if `ref` has moved.
+        `git_timeout` seconds limit each command of git. `on_log` receives a line for each action.
         Raises GitError, LimitExceeded, ProcessError.
         """
         id_ = repo_id(url.canonical)
@@ -120,6 +119,7 @@ class Checkouts:
             await self._cache.make_room()
         async with self._cache.job(id_) as job, AsyncExitStack() as held:
             builds = await held.enter_async_context(self._cache.builds.using(id_))
+            await _remove_shared(builds)
             if commit is not None:
                 remote = RemoteRef(name=ref or commit, full=None, commit_sha=commit)
             else:
@@ -134,7 +134,7 @@ class Checkouts:
                 ref=remote.name,
                 repo_id=id_,
                 job=job,
-                go_cache=builds / "go",
+                go_caches=builds,
                 refused_links=tuple(placing.refused_links),
                 transferred=placing.transferred,
             )
@@ -183,7 +183,7 @@ class _Placing:
         try:
             commit, tree = await self._written(url, ref, mirror, target)
         except MirrorDamaged as damage:
-            _log.warning("mirror is made anew", url=url.canonical, reason=str(damage))
+            _log.warning("mirror is cloned again", url=url.canonical, reason=str(damage))
             async with locked(mirror.lock):
                 await remove(mirror.path)
             await remove(target)
@@ -196,7 +196,7 @@ class _Placing:
         return commit
 
     async def _written(self, url: RepoUrl, ref: RemoteRef, mirror: _Mirror, target: Path) -> tuple[str, TreeReader]:
-        """Write the commit's files, having fetched it where the mirror has it not; the commit's id, and what it holds."""
+        """Write the commit's files, after a fetch if the mirror does not have it. Return the commit's id and its tree."""
         commit = ref.commit_sha
         for _ in range(_TRIES):
             async with locked(mirror.lock, shared=True):
@@ -209,9 +209,9 @@ class _Placing:
         raise MirrorDamaged("what was fetched is not in the copy of the repository in the cache")
 
     async def _fetched(self, url: RepoUrl, ref: RemoteRef, mirror: _Mirror) -> str:
-        """Bring the commit into the mirror, unless another job has just done it; its id.
+        """Bring the commit into the mirror, unless another job has just done so. Return its id.
 
-        Every fetch leaves a pack: a mirror that has many is made anew, so that it stays small and quick.
+        Every fetch leaves a pack. A mirror with many packs is rebuilt, so that it stays small and quick.
         """
         async with locked(mirror.lock):
             if mirror.path.exists() and await self._git.has(mirror.path, ref.commit_sha):
@@ -244,6 +244,13 @@ class _Placing:
                 raise LimitExceeded(f"more than {self._limits.submodules} submodules, or nested more than {_NESTING} deep")
             ref = RemoteRef(name=submodule.commit, full=None, commit_sha=submodule.commit)
             await self.place(submodule.url, ref, target / submodule.path, submodules=True, nesting=nesting + 1)
+
+
+async def _remove_shared(builds: Path) -> None:
+    """Remove the caches that tests of an earlier version could write to."""
+    if (builds / "go").exists():
+        await remove(builds / "go")
+        (builds / "planted").unlink(missing_ok=True)
 
 
 def _make_empty(target: Path, index: Path) -> None:

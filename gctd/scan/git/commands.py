@@ -1,7 +1,7 @@
-"""git, so that neither the repository nor the remote host gets more than was meant for it.
+"""git with the least rights for the repository and the remote host.
 
-Arguments are lists behind `--`, the environment holds no configuration but ours, only the transport of the URL is allowed,
-hosts are bound to addresses that were judged first, redirects are not followed, nothing asks for a password. Needs git 2.37.
+Arguments are lists behind `--`, the environment has only this module's configuration, only the transport of the URL is allowed,
+hosts are bound to addresses that were judged first, redirects are not followed, no prompt asks for a password. Needs git 2.37.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _PORTS = {"https": 443, "http": 80, "ssh": 22}
 _PROTOCOLS = {"https": "https", "http": "http", "ssh": "ssh", "local": "file"}
 _REFS_TAKEN = 8 * MIB
 _ASKED_AT_ONCE = 300
-"""Names in one question: what a command line can hold."""
+"""Names in one question, limited by the length of a command line."""
 _LOCAL_SECONDS = 600.0
 _NOWHERE = Path("/")
 _WRITES_NOTHING = Limits(free_space=None)
@@ -64,15 +64,15 @@ _CONFIG = {
 
 @attrs.frozen(kw_only=True)
 class GitSettings:
-    """What the operator decides about git.
+    """Settings of the operator for git.
 
     `addresses`: hosts outside the public internet that may be fetched from.
-    `proxy`: the HTTP proxy to go through; it then looks the hosts up, so their addresses cannot be judged here.
+    `proxy`: the HTTP proxy. With a proxy, the proxy resolves the hosts, so their addresses cannot be checked here.
     `ca_file`: certificates to trust.
     `credentials`: host, or host and port, to `user:password`, for https.
     `ssh_options`: arguments for ssh (`-i`, `-o UserKnownHostsFile=…`).
-    `transfer_bytes`: the most that one fetch may bring.
-    `program`, `search_path`: git, and the PATH on which it and its parts are looked for.
+    `transfer_bytes`: limit of the bytes of one fetch.
+    `program`, `search_path`: git, and the PATH for the search of git and its parts.
     """
 
     addresses: AddressPolicy = PUBLIC_ONLY
@@ -85,13 +85,13 @@ class GitSettings:
     search_path: str = os.environ.get("PATH", os.defpath)
 
     def secrets(self) -> tuple[str, ...]:
-        """What must be seen nowhere."""
+        """Return the texts that must not appear in any output."""
         return (*self.credentials.values(), *((self.proxy,) if self.proxy else ()))
 
 
 @attrs.frozen(kw_only=True)
 class RemoteRef:
-    """A ref of a remote repository: its short name, its full one (None for a commit id), and the commit that it leads to."""
+    """A ref of a remote repository: its short name, its full name (None for a commit id), and its commit."""
 
     name: str
     full: str | None
@@ -108,10 +108,10 @@ class Git:
     # The remote side
 
     async def resolve(self, url: RepoUrl, ref: str | None = None, *, seconds: float = 60.0) -> RemoteRef:
-        """What a ref leads to now, without transferring an object: None or HEAD for the default branch.
+        """Return the current commit of a ref, without transferring an object. None or HEAD is the default branch.
 
-        A short name is a branch before it is a tag; a full commit id is taken as it is. Annotated tags are peeled.
-        Raises GitError.
+        A branch takes precedence over a tag of the same short name. A full commit id is returned unchanged. Annotated tags are
+        peeled. Raises GitError.
         """
         found = (await self.resolve_all(url, [ref], seconds=seconds))[ref]
         if isinstance(found, GitError):
@@ -121,10 +121,10 @@ class Git:
     async def resolve_all(
         self, url: RepoUrl, refs: Iterable[str | None], *, seconds: float = 60.0
     ) -> Mapping[str | None, RemoteRef | GitError]:
-        """What each of several refs leads to, as `resolve` has it, asked for at once; the error of those that are not there.
+        """Return the commits of several refs, as `resolve` does, with one question; an error for each missing ref.
 
-        `seconds` hold for each question; there is none where all refs are commit ids. Raises GitError where the remote cannot
-        be asked.
+        `seconds` limit each question. If all refs are commit ids, no question is sent. Raises GitError if the remote does not
+        answer.
         """
         wanted = {ref: [] if ref is not None and is_commit_id(ref) else _candidates(ref) for ref in refs}
         names = list(dict.fromkeys(name for candidates in wanted.values() for name in candidates))
@@ -140,9 +140,9 @@ class Git:
         return {ref: _leads_to(ref, candidates, found, head) for ref, candidates in wanted.items()}
 
     async def fetch(self, url: RepoUrl, ref: RemoteRef, mirror: Path, *, seconds: float = 600.0, on_log: OnLog = no_log) -> str:
-        """Bring one commit without its history into a mirror; the commit's id, which may be newer than `ref` said.
+        """Bring one commit without its history into a mirror. Return the commit's id, which may be newer than in `ref`.
 
-        `on_log` is told what git says.         Raises GitError, LimitExceeded.
+        `on_log` receives the output of git. Raises GitError, LimitExceeded.
         """
         target = f"refs/gctd/{ref.commit_sha}"
         arguments = [
@@ -161,6 +161,25 @@ class Git:
         if commit != ref.commit_sha:
             await self._local(mirror, "update-ref", f"refs/gctd/{commit}", commit)
         return commit
+
+    async def fetch_history(self, url: RepoUrl, commit: str, mirror: Path, *, seconds: float) -> None:
+        """Bring a commit with all its ancestors into a mirror, without files if the remote supports that.
+
+        Raises GitError, LimitExceeded.
+        """
+        arguments = [
+            *("fetch", "--filter=tree:0", "--no-tags", "--no-recurse-submodules", "--no-write-fetch-head", "--force", "--quiet"),
+            *("--", url.clone_url, f"+{commit}:refs/gctd/{commit}"),
+        ]
+        await self._remote(url, arguments, seconds, git_dir=mirror, limits=Limits(file_size=self.settings.transfer_bytes))
+
+    async def merge_base(self, mirror: Path, one: str, other: str) -> str | None:
+        """Return the last common commit of two commits of a mirror; None if they have none."""
+        output = bytearray()
+        done = await self._git(["merge-base", one, other], self._environment(""), git_dir=mirror, on_stdout=output.extend)
+        if not done.ok and done.exit_code != 1:
+            raise explain(done, mirror=mirror)
+        return bytes(output).decode().strip() or None
 
     async def _remote(
         self,
@@ -188,7 +207,7 @@ class Git:
         if done.ok:
             return
         moved = url.kind in ("https", "http") and re.search(r"returned error: 30[1278]", done.output_tail)
-        if moved and not url.clone_url.endswith(".git"):  # GitLab sends those who ask without .git there
+        if moved and not url.clone_url.endswith(".git"):  # GitLab redirects requests without .git there
             again = attrs.evolve(url, clone_url=f"{url.clone_url}.git")
             await self._remote(
                 again,
@@ -241,7 +260,7 @@ class Git:
         await self._local(None, "init", "--quiet", "--bare", "--template=", algorithm, "--", str(mirror))
 
     async def commit_of(self, mirror: Path, ref: str) -> str | None:
-        """The commit that a full ref or a commit id of the mirror leads to; None where it is not there."""
+        """Return the commit of a full ref or a commit id of the mirror; None if it is missing."""
         output = bytearray()
         arguments = ["rev-parse", "--quiet", "--verify", "--end-of-options", f"{ref}^{{commit}}"]
         done = await self._git(arguments, self._environment(""), git_dir=mirror, on_stdout=output.extend)
@@ -252,13 +271,13 @@ class Git:
         return await self.commit_of(mirror, f"refs/gctd/{commit}") == commit
 
     async def list_tree(self, mirror: Path, commit: str, take: OnOutput) -> None:
-        """Hand on the output of `git ls-tree -r -l -z`; see `gctd.scan.git.tree`. What `take` raises ends it."""
+        """Hand on the output of `git ls-tree -r -l -z`; see `gctd.scan.git.tree`. An error raised by `take` ends the command."""
         await self._local(mirror, "ls-tree", "-r", "-l", "-z", "--full-tree", commit, on_stdout=take)
 
     async def write_tree(self, mirror: Path, commit: str, target: Path, index: Path) -> None:
-        """Write the files of a commit into an empty directory, links as plain files; no hook and no filter is run.
+        """Write the files of a commit into an empty directory, links as plain files. No hook and no filter runs.
 
-        `index` is where git keeps its index meanwhile.
+        `index` is the path of git's index during the call.
         """
         environment = {**self._environment(""), "GIT_INDEX_FILE": str(index), "GIT_WORK_TREE": str(target)}
         arguments = ["read-tree", "--reset", "-u", commit]
@@ -347,7 +366,10 @@ def _candidates(ref: str | None) -> list[str]:
 
 
 def _leads_to(ref: str | None, candidates: Sequence[str], found: Mapping[str, str], head: str | None) -> RemoteRef | GitError:
-    """Which of the names that a ref may stand for is there, given the full names that are and what HEAD points to."""
+    """Select the existing one of the names that a ref may mean.
+
+    `found` has the existing full names with their commits, `head` is the target of HEAD.
+    """
     if ref is not None and not candidates:
         return RemoteRef(name=ref, full=None, commit_sha=ref)
     for name in candidates:
@@ -363,7 +385,7 @@ def _leads_to(ref: str | None, candidates: Sequence[str], found: Mapping[str, st
 
 
 def _parse_refs(output: bytes) -> tuple[dict[str, str], str | None]:
-    """Full names to object ids, and what HEAD points to."""
+    """Parse the output of `git ls-remote`. Return object ids by full name, and the target of HEAD."""
     found: dict[str, str] = {}
     head = None
     for line in output.decode(errors="replace").splitlines():

@@ -1,4 +1,4 @@
-"""Symbolic links of a repository: those that stay inside become links, those that lead out stay the plain files git wrote."""
+"""Symbolic links of a repository. Links that stay inside are created; links that point outside stay git's plain files."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ LONGEST = 4096
 
 
 def restore_links(root: Path, paths: Iterable[bytes]) -> tuple[str, ...]:
-    """Make links of the files at these paths (relative to `root`), each of which holds its target; the paths that were refused.
+    """Replace the files at these paths (relative to `root`), which hold link targets, by links. Return the refused paths.
 
-    A link is made where its target is relative, and exists inside `root` when every link on the way is followed. Nothing else may
-    be at work in the directory.
+    A link is made if its target is relative, and exists inside `root` when every link on the way is followed. No other process
+    may work in the directory.
     """
     root = root.resolve()
     waiting = {root / name: _target(root / name) for name in map(os.fsdecode, paths)}
@@ -34,7 +34,7 @@ def _target(place: Path) -> str | None:
 
 
 def _destination(place: Path, target: str) -> Path | None:
-    """Where a link would lead; None where there is nothing."""
+    """Return the target of a link; None if the target is missing."""
     try:
         return (place.parent / target).resolve(strict=True)
     except (OSError, RuntimeError):  # RuntimeError: links in a circle

@@ -1,4 +1,4 @@
-"""What git says when something fails, for the user: which of it is final, and nothing secret in it."""
+"""Errors of git as texts for the user: whether an error is final, and no secrets in the text."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ _KNOWN: tuple[tuple[str, str, bool], ...] = (
 def explain(
     done: Finished, *, mirror: Path | None = None, secrets: Iterable[str] = (), limit: int | None = None
 ) -> GitError | LimitExceeded:
-    """The error for a git that failed, at work in a mirror where one is given: MirrorDamaged where it names that."""
+    """Return the error for a failed git command: MirrorDamaged if the output names `mirror`, the mirror it worked in."""
     said = redact(done.output_tail, secrets)
     if limit is not None and "File too large" in said:
         return LimitExceeded(f"the repository is larger than {limit // MIB} MiB")

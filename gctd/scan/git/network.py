@@ -1,4 +1,4 @@
-"""Where a host really is: its addresses are looked up once, judged, and git is bound to them."""
+"""The addresses of a host: they are looked up once and checked, and git is bound to them."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ LOOK_UP = 15.0
 
 
 async def public_addresses(host: str, port: int, policy: AddressPolicy) -> list[IPAddress]:
-    """The addresses of a host, all of which may be connected to.
+    """Return the addresses of a host, all of which are allowed.
 
-    Raises GitError where one of them must not be (a name that points inside is refused as a whole), or where there is none.
+    Raises GitError if one of them is not allowed (a name that points inside is refused as a whole), or if the host has no
+    address.
     """
     problem = policy.name_problem(host)
     if problem:

@@ -1,4 +1,4 @@
-"""Submodules of a repository: where they go and where they come from. Each address is judged like that of a repository."""
+"""Submodules of a repository: their paths and their addresses. Each address has to obey the rules for repositories."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ class Submodule:
 def read_submodules(
     config: Iterable[tuple[str, str]], commits: Mapping[str, str], parent: RepoUrl, parse: ParseUrl
 ) -> list[Submodule]:
-    """The submodules that .gitmodules (as pairs of key and value) gives an address to, and the tree (path to commit) a place.
+    """Return the submodules with an address in .gitmodules (as pairs of key and value) and a path in the tree (path to commit).
 
-    Raises GitError where an address or a path is refused.
+    Raises GitError if an address or a path is refused.
     """
     settings: dict[str, dict[str, str]] = {}
     for key, value in config:

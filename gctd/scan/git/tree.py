@@ -1,4 +1,4 @@
-"""The list of a commit's files, read as git gives it, and given up where it goes beyond the limits."""
+"""The list of a commit's files, read from git's output, and abandoned if it exceeds the limits."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class TreeEntry:
 
 
 class TreeReader:
-    """Reads the output of `git ls-tree -r -l -z` and counts, so that a tree beyond the limits is given up early."""
+    """Reads the output of `git ls-tree -r -l -z` and counts, so that a tree beyond the limits is refused early."""
 
     def __init__(self, *, files: int, total: int, largest: int, depth: int) -> None:
         self._limits = (files, total, largest, depth)

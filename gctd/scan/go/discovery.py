@@ -1,8 +1,8 @@
-"""Finding the Go projects of a checkout: every go.mod, and which workspace it belongs to.
+"""Finding the Go projects of a checkout: every go.mod, and the workspace that it belongs to.
 
-Symbolic links are never followed. What Go itself does not look into (`vendor`, `testdata`, names that begin with `.` or `_`) is
-not looked into, and neither are `node_modules`, unless a workspace uses a module in there. The directories of submodules are
-empty where submodules were not asked for.
+Symbolic links are never followed. Directories that Go itself skips (`vendor`, `testdata`, names that begin with `.` or `_`) are
+skipped, as are `node_modules`, unless a workspace uses a module in them. The directories of submodules are empty if submodules
+were not requested.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _log = structlog.get_logger(__name__)
 
 @attrs.frozen(kw_only=True)
 class Bounds:
-    """How much of a checkout is looked at; more is refused."""
+    """Bounds of the search in a checkout. A larger checkout is refused."""
 
     modules: int = 1000
     directories: int = 200_000
@@ -37,34 +37,34 @@ class Bounds:
 
 @attrs.define
 class _Found:
-    """What a walk of the tree found, by directory (repository-relative, `.` for the root)."""
+    """Findings of a walk of the tree, by directory (repository-relative, `.` for the root)."""
 
     modules: set[str] = attrs.field(factory=set)
     workspaces: set[str] = attrs.field(factory=set)
     go_files: dict[str, bool] = attrs.field(factory=dict)
-    """Directories with Go files; true where a file with tests is among them."""
+    """Directories with Go files; true if one of the files has tests."""
 
 
 @attrs.frozen
 class _Workspace:
-    """A go.work: the directories that it uses, and what it replaces a module by that is outside the checkout."""
+    """A go.work: the directories that it uses, and its replacement of a module by a directory outside the checkout, if any."""
 
     members: frozenset[str] = frozenset()
     outside: str | None = None
 
 
 def discover(root: Path, *, refused_links: Collection[str] = (), bounds: Bounds = Bounds()) -> tuple[Project, ...]:
-    """The projects of a checkout, by name, the root first.
+    """Return the projects of a checkout, by name, the root first.
 
-    `refused_links` are paths of symbolic links that lead out of it (see `Checkout`). What cannot be analysed is told by
-    `Project.problem`. An empty go.mod keeps its directory out of the module around it, as in Go, and is no project.
-    Raises DiscoveryError where there is none, or where a workspace uses a directory outside the checkout, and LimitExceeded.
+    `refused_links` are paths of symbolic links that point out of the checkout (see `Checkout`). `Project.problem` is set if a
+    project cannot be analysed. An empty go.mod keeps its directory out of the module around it, as in Go, and defines no project.
+    Raises DiscoveryError if no project exists, or if a workspace uses a directory outside the checkout. Raises LimitExceeded.
     """
     return _Discovery(root, frozenset(refused_links), bounds).projects()
 
 
 def nested_modules(name: str, names: Mapping[str, object] | tuple[str, ...]) -> tuple[str, ...]:
-    """The modules inside a project's directory, relative to it: they are projects of their own."""
+    """Return the modules inside a project's directory, relative to it. Each of them is a separate project."""
     prefix = "" if name == "." else f"{name}/"
     return tuple(sorted(other[len(prefix) :] for other in names if other not in {name, "."} and other.startswith(prefix)))
 
@@ -84,7 +84,7 @@ class _Discovery:
             for directory in unread:
                 workspaces[directory] = self._workspace(directory)
                 for member in workspaces[directory].members - found.modules:
-                    if self._is_there(_join(member, "go.mod")):  # where the walk does not go
+                    if self._is_there(_join(member, "go.mod")):  # outside of the walk
                         self._walk(member)
         if len(found.modules) > self._bounds.modules:
             raise LimitExceeded(f"the repository has {len(found.modules)} modules; at most {self._bounds.modules} are taken on")
@@ -154,7 +154,7 @@ class _Discovery:
         )
 
     def _workspace(self, directory: str) -> _Workspace:
-        """A workspace; one without members where it cannot be read, so that its modules are run without it."""
+        """Read a workspace. An unreadable one has no members, so its modules run without a workspace."""
         where = _join(directory, "go.work")
         if where in self._refused_links:
             raise DiscoveryError(f"{where} is a symbolic link that leads out of the repository")
@@ -179,7 +179,7 @@ class _Discovery:
         return os.path.lexists(self._root / name)
 
     def _inside(self, directory: str, path: str) -> str | None:
-        """The repository-relative form of a path that a file in `directory` names; None where it leaves the repository."""
+        """Return the repository-relative form of a path in a file of `directory`; None if the path leaves the repository."""
         if path.startswith("/") or re.search(r"[\0\\]|^[A-Za-z]:", path):
             return None
         parts: list[str] = []

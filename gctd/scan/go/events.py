@@ -1,16 +1,15 @@
-"""What `go test -json` says: what became of each package, and a log for a reader (format: `go doc test2json`)."""
+"""Reader of `go test -json`: the outcome of each package, and a log for readers (format: `go doc test2json`)."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Literal
 
 import attrs
 import msgspec
 
+from gctd.engines.measurement import Outcome
+from gctd.scan.go.progress import PackageCount
 from gctd.scan.isolation.output import OnLog
-
-PackageOutcome = Literal["ok", "no tests", "failed", "build failed", "panicked", "timed out"]
 
 REASON = 400
 """Characters that a reason may have."""
@@ -35,16 +34,16 @@ _OF_GO = (
 
 @attrs.frozen(kw_only=True)
 class PackageResult:
-    """What became of a package's tests; `reason` is the line that says why, where it is not ok; `seconds` as go counts."""
+    """Outcome of a package's tests. `reason` is the line with the cause, if the outcome is not ok. `seconds` is go's figure."""
 
     path: str
-    outcome: PackageOutcome
+    outcome: Outcome
     reason: str = ""
     seconds: float = 0.0
 
     @property
     def tested(self) -> bool:
-        """Whether its tests came to an end, whichever."""
+        """Whether its tests came to an end, with any outcome."""
         return self.outcome in ("ok", "failed", "panicked")
 
 
@@ -60,13 +59,15 @@ class _Event(msgspec.Struct, rename="pascal"):
 
 @attrs.define
 class _Package:
-    """What has been heard of a package so far."""
+    """State of a package after the events so far."""
 
     ran: bool = False
     ended: str = ""
     seconds: float = 0.0
     covered: bool = False
-    """Its tests came to their end: go has said how much they cover."""
+    """Its tests came to their end: go has reported their coverage."""
+    has_tests: bool = False
+    """Its test program ended with success: go prints that for packages with test files only."""
     panicked: str = ""
     timed_out: str = ""
     not_built: str = ""
@@ -76,17 +77,19 @@ class _Package:
 
 
 class GoTestEvents:
-    """Reads the events as they come. `listed` are the packages that there are; those of which nothing is heard are told, too."""
+    """Reads the events as they arrive. `listed` are all packages. Packages without events are part of the results."""
 
-    def __init__(self, listed: Iterable[str], on_log: OnLog) -> None:
+    def __init__(self, listed: Iterable[str], on_log: OnLog, count: PackageCount | None = None) -> None:
+        listed = tuple(listed)
         self._packages = {path: _Package() for path in listed}
+        self._count = count or PackageCount(listed)
         self._on_log = on_log
         self._build: dict[str, list[str]] = {}
         self._decoder = msgspec.json.Decoder(_Event)
         self._rest = b""
 
     def feed(self, chunk: bytes) -> None:
-        """Take bytes of standard output; what is no event goes into the log."""
+        """Take bytes of standard output. Lines other than events are added to the log."""
         *lines, self._rest = (self._rest + chunk).split(b"\n")
         if len(self._rest) > _LONGEST_LINE:  # no event is that long
             self._rest = b""
@@ -97,7 +100,7 @@ class GoTestEvents:
                 self._on_log(line.decode(errors="replace"))
 
     def results(self, *, ended_early: str = "") -> tuple[PackageResult, ...]:
-        """The packages, by path. `ended_early` says why `go test` was ended, where it did not end by itself."""
+        """Return the packages, by path. `ended_early` is the reason if `go test` was ended from outside."""
         return tuple(self._result(path, package, ended_early) for path, package in sorted(self._packages.items()))
 
     def _take(self, event: _Event) -> None:
@@ -106,12 +109,16 @@ class GoTestEvents:
         if not event.package:
             return
         package = self._packages.setdefault(event.package, _Package())
-        if event.action == "run":
+        if event.action == "start":
+            self._count.started(event.package)
+        elif event.action == "run":
+            self._count.started(event.package)
             package.ran = True
         elif event.action == "fail" and event.test:
             package.failed_tests.append(event.test)
         elif event.action in ("pass", "fail", "skip") and not event.test:
             package.ended, package.seconds, package.failed_build = event.action, event.elapsed, event.failed_build
+            self._count.ended(event.package)
 
     def _hear(self, event: _Event) -> None:
         line = event.output.rstrip("\n")
@@ -123,6 +130,8 @@ class GoTestEvents:
         package = self._packages.setdefault(event.package, _Package())
         if line.startswith("coverage:"):
             package.covered = True
+        elif line.startswith("ok  \t"):
+            package.has_tests = True
         elif line.startswith("panic: test timed out"):
             package.timed_out = line
         elif line.startswith(("panic: ", "fatal error: ")):
@@ -136,12 +145,14 @@ class GoTestEvents:
         outcome, reason = self._judge(package, ended_early)
         return PackageResult(path=path, outcome=outcome, reason=" ".join(reason.split())[:REASON], seconds=package.seconds)
 
-    def _judge(self, package: _Package, ended_early: str) -> tuple[PackageOutcome, str]:
+    def _judge(self, package: _Package, ended_early: str) -> tuple[Outcome, str]:
         if package.not_built or package.failed_build:
             output = [line for line in self._build.get(package.failed_build, []) if not line.startswith("#")]
             return "build failed", "; ".join(output[:5]) or package.not_built
         if package.timed_out and package.ended != "pass":
             return "timed out", package.timed_out.removeprefix("panic: ")
+        if package.ended == "pass" and package.has_tests and not package.ran and not package.covered:
+            return "failed", "its test program ended with success before it ran a test"
         if package.ended == "pass":
             return ("ok", "") if package.ran else ("no tests", "it has no tests")
         if package.ended == "skip":

@@ -36,7 +36,7 @@ class NoDirectives(SyntaxProblem):
 
 @attrs.frozen
 class Directive:
-    """A line of the file: its verb (that of the block it stands in) and the words after it."""
+    """A line of the file: its verb (for a line of a block, the verb of the block), and the words after it."""
 
     verb: str
     words: tuple[str, ...]
@@ -62,7 +62,7 @@ class GoWork:
 
 
 def parse_go_mod(text: str) -> GoMod:
-    """Read a go.mod. Raises SyntaxProblem, also where it names no module, and NoDirectives."""
+    """Parse a go.mod. Raises SyntaxProblem, for example if it has no module, and NoDirectives."""
     directives = list(_directives(text))
     if not directives:
         raise NoDirectives("it is empty")

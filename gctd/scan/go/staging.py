@@ -1,16 +1,18 @@
-"""The staged coverage profile: `.go-crap-cover.out` in the module's directory, for as long as it is needed.
+"""The staged coverage profile: `.go-crap-cover.out` in the module's directory, during the run of the engine.
 
-It has to be there because go-crap derives the module from where the profile is (specification, section 1).
+It has to be there because go-crap derives the module from the place of the profile.
 """
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import structlog
+
+from gctd.scan.errors import ScanError
+from gctd.scan.isolation.files import Directory
 
 STAGED = ".go-crap-cover.out"
 
@@ -18,25 +20,35 @@ _log = structlog.get_logger(__name__)
 
 
 @contextmanager
-def staged(module_dir: Path) -> Iterator[Path]:
-    """The path for the profile; whatever is there before and after is removed.
+def staged(source: Directory, root: Path, project: str, profile: bytes | None) -> Iterator[Path | None]:
+    """Write the profile and provide its path; None if there is no profile. Any file of that name is removed before and after.
 
-    After a crash it goes with the job's folder, which a worker removes when it starts.
+    `source` is the checkout, opened before any test ran, `root` its path; `project` is the directory of the module in it. No
+    symbolic link on the way is followed. After a crash the profile is removed with the job's folder. Raises ScanError.
     """
-    path = module_dir / STAGED
-    _remove(path)
-    try:
-        yield path
-    finally:
-        _remove(path)
+    with _opened(source, project) as module:
+        try:
+            module.remove(STAGED)
+            if profile is not None:
+                with module.create(STAGED) as file:
+                    file.write(profile)
+        except OSError as error:
+            raise ScanError(f"the profile cannot be written to {project}: {error.strerror}") from error
+        try:
+            yield None if profile is None else root / project / STAGED
+        finally:
+            _clean(module, project)
 
 
-def _remove(path: Path) -> None:
-    """Remove what is there: a repository, or a test, may have put a link or a directory of that name in its place."""
+def _opened(source: Directory, project: str) -> Directory:
     try:
-        if path.is_dir() and not path.is_symlink():
-            shutil.rmtree(path)
-        else:
-            path.unlink(missing_ok=True)
-    except (OSError, RecursionError) as error:
-        _log.warning("staged profile stays until the job's folder is removed", path=str(path), error=str(error))
+        return source.inside(project)
+    except OSError as error:
+        raise ScanError(f"{project} cannot be opened: {error.strerror}") from error
+
+
+def _clean(module: Directory, project: str) -> None:
+    try:
+        module.remove(STAGED)
+    except (OSError, ScanError) as error:
+        _log.warning("staged profile stays until the job's folder is removed", project=project, reason=str(error))

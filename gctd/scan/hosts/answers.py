@@ -1,7 +1,7 @@
-"""What the APIs have answered, kept on disk: so that scans of one repository do not use up the rate limit of its host.
+"""The answers of the APIs, kept on disk, so that scans of one repository do not use up the rate limit of its host.
 
-One file per question, `<digest>.json`, and one per API that wants to be left alone for a while, `<digest>.pause`. Workers of
-a host share them; whichever writes last is right. A file that cannot be read counts as missing.
+Each question has a file, `<digest>.json`. Each API that asked for a pause has a file, `<digest>.pause`. The workers of a host
+share them; the last writer is right. An unreadable file counts as missing.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import structlog
 from gctd.scan.hosts.facts import NOTHING, Facts
 
 FRESH = 3600.0
-"""Seconds for which an answer is taken as it is."""
+"""Seconds for which an answer is used without a check."""
 _KEPT = 30 * 86_400.0
 
 _log = structlog.get_logger(__name__)
@@ -27,14 +27,14 @@ _log = structlog.get_logger(__name__)
 
 @attrs.frozen(kw_only=True)
 class Answer:
-    """An answer: what it said, when it was last true (seconds since the epoch), and the ETag to ask again with."""
+    """An answer: its facts, the time when it was last true (seconds since the epoch), and the ETag for the next question."""
 
     facts: Facts = NOTHING
     at: float
     etag: str | None = None
 
     def is_fresh(self) -> bool:
-        """Whether it need not be asked for again."""
+        """Whether the answer needs no new request."""
         return 0 <= time.time() - self.at < FRESH
 
 
@@ -46,7 +46,7 @@ class Answers:
         directory.mkdir(parents=True, exist_ok=True, mode=0o700)
 
     def tidy(self) -> None:
-        """Remove what nobody has asked for in a long time."""
+        """Remove answers without a request for a long time."""
         for path in self._directory.iterdir():
             try:
                 if time.time() - path.stat().st_mtime > _KEPT:
@@ -66,14 +66,14 @@ class Answers:
         self._write(self._path(url, "json"), msgspec.json.encode(answer))
 
     def paused_until(self, api: str) -> float:
-        """When an API may be asked again, in seconds since the epoch."""
+        """Return the end of an API's pause, in seconds since the epoch."""
         try:
             return float(self._path(api, "pause").read_text())
         except (OSError, ValueError):
             return 0.0
 
     def pause(self, api: str, until: float) -> None:
-        """Let an API alone until then."""
+        """Send no request to an API until then."""
         self._write(self._path(api, "pause"), str(until).encode())
 
     def _path(self, name: str, suffix: str) -> Path:
@@ -84,5 +84,5 @@ class Answers:
         try:
             new.write_bytes(content)
             new.replace(path)
-        except OSError as error:  # a full disk, say: then it is asked for again
+        except OSError as error:  # for example a full disk: then the next scan repeats the request
             _log.warning("the answer of a git host's API is not kept", reason=str(error))

@@ -1,4 +1,4 @@
-"""The APIs of git hosts: which host has which, what to ask for, and what the answers mean.
+"""The APIs of git hosts: the API of each host, its questions, and the meaning of its answers.
 
 GitHub: https://docs.github.com/rest/repos/repos#get-a-repository. GitLab: https://docs.gitlab.com/api/projects.
 """
@@ -30,9 +30,9 @@ _Count = Annotated[int, msgspec.Meta(ge=0, le=2**53)]
 
 @attrs.frozen
 class Request:
-    """A question to an API: the path below its address, and what an answer's body means.
+    """A question to an API: the path below its address, and the reader of an answer's body.
 
-    `read` raises ValueError where the body is not what the API is to answer.
+    `read` raises ValueError if the body is not a valid answer of the API.
     """
 
     path: str
@@ -44,7 +44,7 @@ Ask = Callable[[str], Sequence[Request]]
 
 @attrs.frozen(kw_only=True)
 class Api:
-    """A host's API: where it is, what to ask there about the repository with some path, what to send along."""
+    """A host's API: its address, its questions about the repository at some path, and its headers."""
 
     url: str
     ask: Ask
@@ -58,7 +58,7 @@ def api_of(url: RepoUrl, apis: Mapping[str, Api]) -> Api | None:
 
 
 def parse_apis(entries: Iterable[str], tokens: Iterable[str], addresses: AddressPolicy) -> Mapping[str, Api]:
-    """Host to API: those that everybody knows, and those of the settings `git_hosts` and `git_host_tokens`.
+    """Return the API of each host: well-known hosts, and the hosts of the settings `git_hosts` and `git_host_tokens`.
 
     An entry is `HOST=KIND` or `HOST=KIND@URL`, a token `HOST=TOKEN`. Plain http is for hosts that `addresses` lists. Raises
     BadInput, which never has a token in it.

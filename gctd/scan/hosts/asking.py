@@ -1,4 +1,4 @@
-"""Asking the API of a git host. Whatever the host does, there is an answer in time, which may be that nothing is known."""
+"""Questions to the API of a git host. An answer arrives in time, whatever the host does. It may have no facts."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from gctd.scan.hosts.apis import Api, Request, api_of
 from gctd.scan.hosts.facts import NOTHING, Facts
 
 SECONDS = 5.0
-"""For all that is asked about one repository, the look-up of the host included."""
+"""Limit for all requests about one repository, including the look-up of the host."""
 LARGEST = 1024 * 1024
 """Bytes of an answer."""
 _AFTER_FAILURE = 60.0
@@ -59,7 +59,7 @@ class Hosts:
     seconds: float = SECONDS
 
     async def facts(self, url: RepoUrl) -> Facts:
-        """What the host says about a repository; the last known where it does not answer now. Raises nothing."""
+        """Return the host's facts about a repository; the last known facts if it does not answer now. Raises no errors."""
         api = api_of(url, self.apis) if url.host else None
         requests = api.ask(url.path) if api is not None else ()
         if api is None or not requests:
@@ -80,7 +80,7 @@ class Hosts:
         return facts
 
     def _may_ask(self, api: Api) -> bool:
-        """Not while it is to be let alone; a time too far ahead is that of a clock that was wrong."""
+        """Report whether no pause is active. A time too far ahead comes from a wrong clock, and does not count."""
         left = self.answers.paused_until(api.url) - time.time()
         return not 0 < left <= _LONGEST_PAUSE
 
@@ -121,14 +121,14 @@ class Hosts:
             return aiohttp.ThreadedResolver()
         url = URL(api.url)
         assert url.host is not None, "an API has an address"
-        return _Bound(await public_addresses(url.host, url.port or _PORTS[url.scheme], self.addresses))
+        return _PinnedResolver(await public_addresses(url.host, url.port or _PORTS[url.scheme], self.addresses))
 
     def _trust(self) -> ssl.SSLContext | bool:
         return True if self.ca_file is None else ssl.create_default_context(cafile=self.ca_file)
 
 
-class _Bound(AbstractResolver):
-    """Gives the addresses that were judged, whatever a second look-up would give."""
+class _PinnedResolver(AbstractResolver):
+    """Returns the checked addresses, independent of a second look-up."""
 
     def __init__(self, addresses: Sequence[IPAddress]) -> None:
         self._addresses = addresses
@@ -162,7 +162,7 @@ async def _body(response: aiohttp.ClientResponse) -> bytes:
 
 
 def _pause(response: aiohttp.ClientResponse) -> float:
-    """How long the API says it is not to be asked: seconds from now."""
+    """Return the pause that the API asks for, in seconds from now."""
     headers = response.headers
     retry = headers.get("Retry-After", "")
     if retry.isdecimal():

@@ -42,15 +42,15 @@ _BY_SUFFIX = {f".{suffix}": language for language, suffixes in _LANGUAGES.items(
 
 
 def language_of(root: Path) -> str | None:
-    """The language with the most bytes; None where there is no source file.
+    """Return the language with the most bytes; None if no source file exists.
 
-    What is others' work (`vendor`, `node_modules`) or data (`testdata`) does not count, nor do names that begin with `.` or `_`.
+    Third-party code (`vendor`, `node_modules`), data (`testdata`) and names that begin with `.` or `_` do not count.
     """
     sizes = Counter[str]()
     for folder, directories, files in os.walk(root):
         directories[:] = [name for name in directories if name not in SKIPPED and not name.startswith((".", "_"))]
         for name in files:
-            language = _BY_SUFFIX.get(os.path.splitext(name)[1].lower())  # noqa: PTH122 - pathlib takes five times as long
+            language = _BY_SUFFIX.get(os.path.splitext(name)[1].lower())  # noqa: PTH122 - pathlib is five times slower
             if language is not None:
                 sizes[language] += os.lstat(f"{folder}/{name}").st_size
     return max(sorted(sizes), key=lambda language: sizes[language]) if sizes else None

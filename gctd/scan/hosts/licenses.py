@@ -47,15 +47,15 @@ _PREAMBLE = 200
 
 
 def spdx_id(text: str) -> str | None:
-    """The identifier, as SPDX writes it, that a text means in whatever case; None where it is none that is known."""
+    """Return the SPDX identifier of a text, in SPDX's notation and with any case of the text; None if the text is unknown."""
     return _KNOWN.get(text.lower())
 
 
 def license_of(root: Path) -> str | None:
-    """The license of the repository in a directory, in which nothing else is at work; None where none is recognised.
+    """Return the license of the repository in a directory; None if no license is recognised. No other process may write there.
 
-    From the license files at the top; where there are several the identifiers are separated by commas, as hosts show them. Where
-    there is no such file, from the SPDX tags of the Go files at the top, where all say the same.
+    The license files at the top have priority. Several identifiers are separated by commas, as hosts show them. Without such a
+    file, the SPDX tags of the Go files at the top count, if all are the same.
     """
     files = [path for path in sorted(root.iterdir()) if _FILE.fullmatch(path.name) and not _NO_TEXT.search(path.name)]
     reuse = root / "LICENSES"
@@ -84,7 +84,7 @@ def _texts() -> Mapping[str, Counter[str]]:
 
 
 def _by_text(text: str) -> str | None:
-    """The license whose text has most in common with this one, where that is nearly all of both."""
+    """Return the license whose text has most in common with this one, if they have nearly all words in common."""
     words = _words(text)
     common = {name: 2 * (words & known).total() / (words.total() + known.total()) for name, known in _texts().items()}
     best = max(common, key=lambda name: common[name])
@@ -92,7 +92,7 @@ def _by_text(text: str) -> str | None:
 
 
 def _words(text: str) -> Counter[str]:
-    """The words of a text, and how often each is there, but for the lines that name who holds the copyright."""
+    """Return the words of a text with their counts, without the lines that name the holder of the copyright."""
     lines = (line for line in text.splitlines() if not _HOLDER.match(line.strip()))
     return Counter(word for line in lines for word in _WORD.findall(line.lower()))
 
@@ -104,7 +104,7 @@ def _by_title(text: str) -> str | None:
 
 
 def _tag(text: str) -> str | None:
-    """What an SPDX tag says: an identifier that is known, or an expression of such."""
+    """Return the content of an SPDX tag: a known identifier, or an expression of such."""
     match = _TAG.search(text)
     words = re.findall(r"[()]|[^\s()]+", match[1]) if match else []
     written = [spdx_id(word) or (word if word in {"AND", "OR", "WITH", "(", ")"} else None) for word in words]

@@ -1,4 +1,4 @@
-"""Where a git host shows a file of a repository at a commit."""
+"""The address of a page on a git host that shows a file of a repository at a commit."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ _ENTRY = re.compile(r"([^=]+)=(github|gitlab)(@.*)?", re.IGNORECASE)
 
 @attrs.frozen
 class Links:
-    """How the files of each host are linked to: by host, with its port where that is not the usual one."""
+    """Templates of the links to files, by host. A host includes its port, unless it is the usual one."""
 
     _templates: Mapping[str, str]
 
     @classmethod
     def of(cls, git_hosts: Iterable[str] = ()) -> Links:
-        """Those of well-known hosts, and of the setting `git_hosts` (`HOST=github`, `HOST=gitlab`)."""
+        """Return the links of well-known hosts, and of the setting `git_hosts` (`HOST=github`, `HOST=gitlab`)."""
         own = [match for entry in git_hosts if (match := _ENTRY.fullmatch(entry))]
         return cls(_HOSTS | {match[1].lower(): _KINDS[match[2].lower()] for match in own})
 
     def source(self, repo_url: str, commit: str, project: str) -> str | None:
-        """The address of a project's file, with `{path}` and `{line}` in it; None where the host's pages are not known.
+        """Return the address of a project's file, with `{path}` and `{line}` in it; None if the host's pages are unknown.
 
-        `{path}` stands for the percent-encoded path in the project.
+        `{path}` is replaced by the percent-encoded path in the project.
         """
         parts = urlsplit(repo_url)
         template = self._templates.get(parts.netloc.rpartition("@")[2]) if parts.scheme in {"https", "ssh"} else None
@@ -49,7 +49,7 @@ class Links:
 
 
 def link(source: str | None, path: str, line: int) -> str | None:
-    """The address of a line of a file, by what `Links.source` gave."""
+    """Return the address of a line of a file, from the template of `Links.source`."""
     return None if source is None else source.replace("{path}", quote(path, safe="/")).replace("{line}", str(line))
 
 

@@ -1,4 +1,4 @@
-"""Locks that several processes share, as files (flock(2)). The kernel gives a lock back when its holder ends, however it ends.
+"""Locks that several processes share, as files (flock(2)). The kernel releases a lock at any end of its holder.
 
 Locks of flock(2) belong to the open file, so two jobs of one process exclude each other like two processes do.
 """
@@ -17,7 +17,7 @@ _LONGEST_PAUSE = 0.25
 
 
 class FileLock:
-    """A lock held; `release` gives it back."""
+    """A held lock; `release` releases it."""
 
     def __init__(self, path: Path, descriptor: int) -> None:
         self.path = path
@@ -25,11 +25,11 @@ class FileLock:
 
     @classmethod
     def try_acquire(cls, path: Path, *, shared: bool = False) -> FileLock | None:
-        """Take a lock, on a file that is made where it is missing; None where another holder excludes that."""
+        """Take a lock on a file, which is created if it is missing; None if another holder excludes it."""
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
         try:
             fcntl.flock(descriptor, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
-            if os.fstat(descriptor).st_nlink:  # a holder before may have removed it with what it guarded
+            if os.fstat(descriptor).st_nlink:  # an earlier holder may have removed the file with the guarded directory
                 return cls(path, descriptor)
         except BlockingIOError:
             os.close(descriptor)
@@ -41,7 +41,7 @@ class FileLock:
         return None
 
     def alone(self) -> bool:
-        """Hold it exclusively from now on, where nobody else holds it; whether that is so."""
+        """Make the lock exclusive, unless another process holds it. Report whether it is exclusive."""
         try:
             fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -49,12 +49,12 @@ class FileLock:
         return True
 
     def write(self, text: str) -> None:
-        """Let the file say this, for whoever reads it."""
+        """Write a text into the file, for its readers."""
         os.ftruncate(self._descriptor, 0)
         os.pwrite(self._descriptor, text.encode(), 0)
 
     def touch(self) -> None:
-        """Let the file's time of change be now."""
+        """Set the file's modification time to now."""
         os.utime(self._descriptor)
 
     def remove(self) -> None:
@@ -62,13 +62,13 @@ class FileLock:
         self.path.unlink(missing_ok=True)
 
     def release(self) -> None:
-        """Give the lock back."""
+        """Release the lock."""
         os.close(self._descriptor)
 
 
 @asynccontextmanager
 async def locked(path: Path, *, shared: bool = False) -> AsyncIterator[FileLock]:
-    """Hold a lock, waiting for it as long as it takes without blocking the event loop."""
+    """Hold a lock. The wait has no limit, and does not block the event loop."""
     pause = _FIRST_PAUSE
     while (lock := FileLock.try_acquire(path, shared=shared)) is None:
         await asyncio.sleep(pause)

@@ -1,4 +1,4 @@
-"""What the worker and a warden say to each other: see `gctd.scan.isolation.supervisor`."""
+"""Messages between the worker and a supervisor: see `gctd.scan.isolation.supervisor`."""
 
 from __future__ import annotations
 
@@ -7,8 +7,11 @@ from typing import Literal, TypedDict
 EndedBy = Literal["exit", "timeout", "stop", "memory", "processes", "disk"]
 
 
-class Order(TypedDict):
-    """What to run, and when to end it. `rlimits` are limits by their names in setrlimit(2), soft and hard."""
+class RunRequest(TypedDict):
+    """Program and limits of a run. `rlimits` are limits by their names in setrlimit(2), soft and hard.
+
+    `inputs` are contents that the program can read from these descriptors; it has no other but 0, 1 and 2.
+    """
 
     argv: list[str]
     env: dict[str, str]
@@ -19,10 +22,11 @@ class Order(TypedDict):
     memory: int | None
     processes: int | None
     free_space: int | None
+    inputs: dict[int, bytes]
 
 
-class Report(TypedDict):
-    """How it ended. `left` counts the processes that would not end; `error` says why it could not be started."""
+class RunResult(TypedDict):
+    """End of a run. `left` counts the processes that could not be ended. `error` is the reason of a failed start."""
 
     exit_code: int | None
     signal: int | None

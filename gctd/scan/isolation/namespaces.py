@@ -1,10 +1,14 @@
-"""A program in Linux namespaces of its own: what bubblewrap does, for hosts that do not have it.
+"""A program in private Linux namespaces: the function of bubblewrap, for hosts without it.
 
-Run as a program, `python -I -S namespaces.py <options> -- <program> <arguments>`; the options are a few of bwrap(1), in the
+Run as a program, `python -I -S namespaces.py <options> -- <program> <arguments>`. The options are a few of bwrap(1), in the
 order in which they take effect. See `gctd.scan.isolation.sandbox`.
 
-Three processes: the one that was started, which ends as the program ends; the first process of the new process namespace,
-which starts the program and, by ending with it, lets the kernel end everything that it started; and the program.
+A run has three processes:
+
+- The started process ends as the program ends.
+- The first process of the new process namespace starts the program. It ends with it, and so lets the kernel end all
+  processes that the program started.
+- The program.
 """
 
 # ruff: noqa: PTH102, PTH103, PTH110, PTH112, PTH120, PTH123, PTH211 - pathlib would double the time that it takes to start
@@ -16,6 +20,7 @@ import ctypes
 import os
 import resource
 import signal
+import struct
 import sys
 
 TYPE_CHECKING = False
@@ -23,7 +28,7 @@ if TYPE_CHECKING:
     from typing import NoReturn
 
 FAILED = 125
-"""Exit code where the namespaces cannot be made."""
+"""Exit code if the namespaces cannot be made."""
 NOT_FOUND = 127
 
 _NEW = {"mount": 0x00020000, "uts": 0x04000000, "ipc": 0x08000000, "user": 0x10000000, "pid": 0x20000000}
@@ -33,11 +38,12 @@ _DETACH = 0x2
 _ATTRIBUTES = {"ro": 0x1, "nosuid": 0x2, "nodev": 0x4}
 _MOUNT_SETATTR, _AT_FDCWD, _AT_RECURSIVE = 442, -100, 0x8000
 _PR_SET_PDEATHSIG, _PR_SET_NO_NEW_PRIVS = 1, 38
+_PR_SET_SECCOMP, _SECCOMP_MODE_FILTER = 22, 2
 _CAPABILITY_VERSION = 0x20080522
 _AF_INET, _SOCK_DGRAM, _SIOCSIFFLAGS, _IFF_UP, _IFF_RUNNING = 2, 2, 0x8914, 0x1, 0x40
 _IGNORED = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT)
-_OPERANDS = dict.fromkeys(("--bind", "--ro-bind", "--symlink"), 2)
-_OPERANDS |= dict.fromkeys(("--proc", "--dev", "--remount-ro", "--chdir"), 1)
+_OPERANDS = dict.fromkeys(("--bind", "--ro-bind", "--ro-bind-data", "--symlink"), 2)
+_OPERANDS |= dict.fromkeys(("--proc", "--dev", "--remount-ro", "--chdir", "--seccomp"), 1)
 _OPERANDS |= {"--unshare-net": 0}
 _DEVICES = ("null", "zero", "full", "random", "urandom", "tty")
 _OLD, _NEW_ROOT = "/oldroot", "/newroot"
@@ -46,18 +52,21 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 class _Options:
-    """What was asked for: the mounts (each an option and its operands), the working directory, whether there is a network."""
+    """The parsed options: the mounts (each an option and its operands), the working directory, whether there is a network."""
 
     def __init__(self, arguments: list[str]) -> None:
         self.mounts: list[tuple[str, list[str]]] = []
         self.directory = "/"
         self.network = True
+        self.filter = b""
         while (name := arguments.pop(0)) != "--":
             operands = [arguments.pop(0) for _ in range(_OPERANDS[name])]
             if name == "--chdir":
                 self.directory = operands[0]
             elif name == "--unshare-net":
                 self.network = False
+            elif name == "--seccomp":
+                self.filter = _content(int(operands[0]))
             else:
                 self.mounts.append((name, operands))
         self.program = arguments
@@ -78,7 +87,7 @@ def _mount(source: str, target: str, kind: str | None, flags: int, data: str | N
 
 
 def _restrict(target: str, *names: str, recursive: bool = True) -> None:
-    """Give a mount, and those below it, these attributes (mount_setattr(2), Linux 5.12)."""
+    """Set these attributes of a mount and of the mounts below it (mount_setattr(2), Linux 5.12)."""
     attributes = (ctypes.c_uint64 * 4)(sum(_ATTRIBUTES[name] for name in names), 0, 0, 0)
     flags = _AT_RECURSIVE if recursive else 0
     arguments = (ctypes.c_int(_AT_FDCWD), os.fsencode(target), ctypes.c_uint(flags), attributes, ctypes.c_size_t(32))
@@ -99,7 +108,7 @@ def _write(path: str, text: str) -> None:
 
 
 def _separate(options: _Options) -> None:
-    """Enter the namespaces, as nobody where one is root outside. The process namespace is that of the next child."""
+    """Enter the namespaces. A root user outside is `nobody` inside. Only the next child enters the process namespace."""
     uid, gid = os.getuid(), os.getgid()
     _call("unshare", _libc.unshare(sum(_NEW.values()) | (0 if options.network else _NEW_NETWORK)))
     _write("/proc/self/setgroups", "deny")
@@ -109,7 +118,7 @@ def _separate(options: _Options) -> None:
 
 
 def _build_root(options: _Options) -> None:
-    """A root of its own, with nothing in it but what was named."""
+    """Mount a private root with the named files only."""
     _mount("none", "/", None, _REC | _SLAVE)
     _mount("tmpfs", "/tmp", "tmpfs", _NOSUID | _NODEV, "mode=755")
     os.mkdir("/tmp" + _NEW_ROOT)
@@ -127,7 +136,10 @@ def _build_root(options: _Options) -> None:
 
 def _place(name: str, operands: list[str]) -> None:
     target = _NEW_ROOT + operands[-1]
-    if name in {"--bind", "--ro-bind"}:
+    if name == "--ro-bind-data":
+        os.makedirs(os.path.dirname(target), exist_ok=True)
+        _write(target, _content(int(operands[0])).decode())
+    elif name in {"--bind", "--ro-bind"}:
         _bind(operands[0], target)
         _restrict(target, "nosuid", "nodev", *(["ro"] if name == "--ro-bind" else []))
     elif name == "--symlink":
@@ -186,6 +198,19 @@ def _drop_capabilities() -> None:
     _call("capset", _libc.capset(header, nothing))
 
 
+def _refuse_calls(filter_: bytes) -> None:
+    """Apply a filter to the system calls of this process and of all that it starts (seccomp(2))."""
+    code = ctypes.create_string_buffer(filter_, len(filter_))
+    described = struct.pack("HxxxxxxP", len(filter_) // 8, ctypes.addressof(code))
+    _call("seccomp", _libc.prctl(_PR_SET_SECCOMP, _SECCOMP_MODE_FILTER, described, 0, 0))
+
+
+def _content(descriptor: int) -> bytes:
+    """All that can be read from a descriptor, which is closed."""
+    with open(descriptor, "rb") as file:
+        return file.read()
+
+
 def _die_with_parent() -> None:
     _call("prctl", _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0))
 
@@ -202,6 +227,9 @@ def _first(options: _Options, status: int) -> None:
     if program == 0:
         for number in (*_IGNORED, signal.SIGPIPE, signal.SIGXFSZ):  # Python ignores the last two
             signal.signal(number, signal.SIG_DFL)
+        os.closerange(3, 1 << 20)
+        if options.filter:
+            _refuse_calls(options.filter)
         _execute(options)
     while True:
         ended, how = os.waitpid(-1, 0)

@@ -15,7 +15,7 @@ _LONGEST_LINE = 64 * 1024
 
 
 def no_log(_: str) -> None:
-    """A log that nobody reads."""
+    """A log without readers."""
 
 
 class Lines:
@@ -26,7 +26,7 @@ class Lines:
         self._rest = b""
 
     def feed(self, chunk: bytes) -> None:
-        """Take a chunk, and give the lines that it completes."""
+        """Take a chunk, and hand on the lines that it completes."""
         *lines, self._rest = (self._rest + chunk).split(b"\n")
         for line in lines:
             self._take(line.decode(errors="replace"))
@@ -34,14 +34,14 @@ class Lines:
             self.end()
 
     def end(self) -> None:
-        """Give what is left, though it has no line break."""
+        """Hand on the rest, which has no line break."""
         if self._rest:
             self._take(self._rest.decode(errors="replace"))
             self._rest = b""
 
 
 class Output:
-    """What becomes of a program's output: at most `handed_on` bytes go to the listeners, the last `tail` ones are kept."""
+    """The output of a program: at most `handed_on` bytes go to the listeners, the last `tail` ones are kept."""
 
     def __init__(self, handed_on: int, tail: int, on_output: OnOutput | None, on_stdout: OnOutput | None) -> None:
         self._most = handed_on
@@ -103,7 +103,7 @@ class Pipe:
         return cls(reader, transport, theirs, take)
 
     async def pump(self, failed: Callable[[Exception], None]) -> None:
-        """Hand on what comes until all ends of it are closed, ours here and now."""
+        """Hand on the output until all its ends are closed. This closes the worker's copy of the program's end."""
         os.close(self.theirs)
         try:
             while chunk := await self._reader.read(_CHUNK):

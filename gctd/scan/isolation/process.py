@@ -1,7 +1,7 @@
-"""Running a program that is not trusted: with limits, and so that nothing of it is left when `run` returns.
+"""Running an untrusted program: with limits, and without any process of it left when `run` returns.
 
 Each program runs under a supervisor process (`gctd.scan.isolation.supervisor`), a small process between the program and the
-worker. The supervisor ends the whole tree when the program ends, when its time is over, when the worker says so, and when the
+worker. The supervisor ends the whole tree when the program ends, when its time is over, at the worker's request, and when the
 worker is gone, even by SIGKILL.
 """
 
@@ -25,28 +25,34 @@ import psutil
 import structlog
 
 from gctd.scan.errors import ProcessError
-from gctd.scan.isolation import supervisor as warden
-from gctd.scan.isolation.messages import EndedBy, Order, Report
+from gctd.scan.isolation.messages import EndedBy, RunRequest, RunResult
 from gctd.scan.isolation.output import OnOutput, Output, Pipe
+from gctd.scan.isolation.process_table import HAS_PROC
+from gctd.scan.isolation.supervisor import KILLING
 
 MIB = 1024 * 1024
 MARK = "GCTD_RUN"
-"""Environment variable that every process of a run inherits: the second way to find them, should the warden be lost."""
+"""Environment variable that every process of a run inherits: the second way to find them, should the supervisor be lost."""
 
 _log = structlog.get_logger(__name__)
 
+_ROOT = str(Path(__file__).parents[3])
+_SUPERVISE = (
+    "import sys; sys.path.insert(0, sys.argv[1]); from gctd.scan.isolation.supervisor import main; main(int(sys.argv[2]))"
+)
+"""The supervisor in an interpreter without site packages, which takes less time to start."""
 _MARGIN = 0.5
 _AFTERWARDS = 1.0
 
 
 @attrs.frozen(kw_only=True)
 class Limits:
-    """What a program may use; None: no limit.
+    """Limits of a program; None: no limit.
 
     `file_size`, `address_space` (bytes) and `cpu` (seconds) hold for each process (setrlimit(2)). `memory` (resident bytes) and
-    `processes` (threads count too) hold for the whole tree, which is looked at once a second, and `free_space` is how many bytes
-    must be left on the disk that it runs on; what goes beyond is ended. `output` is how much of what it writes is handed on,
-    `tail` how much of its end is kept, in bytes.
+    `processes` (threads count too) hold for the whole tree, which is checked once a second. `free_space` is the least free space
+    of the disk in bytes. A tree beyond a limit is ended. `output` is the part of the output that is handed on, `tail` the part of
+    its end that is kept, in bytes.
     """
 
     file_size: int | None = 4096 * MIB
@@ -59,17 +65,17 @@ class Limits:
     tail: int = MIB // 16
 
     def rlimits(self) -> dict[str, int]:
-        """As setrlimit(2) names them."""
+        """Return the limits by their names in setrlimit(2)."""
         wanted = {"RLIMIT_CORE": 0, "RLIMIT_FSIZE": self.file_size, "RLIMIT_AS": self.address_space, "RLIMIT_CPU": self.cpu}
         return {name: limit for name, limit in wanted.items() if limit is not None}
 
 
 @attrs.frozen(kw_only=True)
 class Finished:
-    """How a program ended: by itself with an exit code or by a signal, or because it was `ended_by` something else.
+    """The end of a program: by itself with an exit code or by a signal, or from outside, with the cause in `ended_by`.
 
-    `duration` is in seconds. `output_tail` is the end of what it wrote, `truncated` where that was more. `left` counts processes
-    that not even SIGKILL ended within the time (blocked in the kernel).
+    `duration` is in seconds. `output_tail` is the end of the output, and `truncated` is true if the output was longer. `left`
+    counts processes that not even SIGKILL ended within the time (blocked in the kernel).
     """
 
     exit_code: int | None
@@ -87,11 +93,11 @@ class Finished:
 
     @property
     def ok(self) -> bool:
-        """Whether it ended by itself with exit code 0."""
+        """Whether the program ended with exit code 0, and not from outside."""
         return self.ended_by == "exit" and self.exit_code == 0
 
     def how(self) -> str:
-        """How it ended, for a sentence: `exited with code 1`."""
+        """Describe the end for a sentence: `exited with code 1`."""
         match self.ended_by:
             case "timeout":
                 return f"was ended after {self.duration:.0f} s: its time was over"
@@ -114,24 +120,28 @@ async def run(
     *,
     cwd: Path,
     env: Mapping[str, str],
-    timeout: float,  # noqa: ASYNC109 - the warden keeps the time, so that it holds while the worker is stopped
+    timeout: float,  # noqa: ASYNC109 - the supervisor keeps the time, so that it holds while the worker is stopped
     on_output: OnOutput | None = None,
     on_stdout: OnOutput | None = None,
     limits: Limits = Limits(),
     stop: asyncio.Event | None = None,
     grace: float = 2.0,
+    inputs: Mapping[int, bytes] | None = None,
 ) -> Finished:
-    """Run a program to its end, with exactly this environment, in a session of its own, its standard input empty.
+    """Run a program to its end, with exactly this environment, in a separate session, its standard input empty.
 
-    What it writes goes to `on_output` as it comes, up to `limits.output` bytes; with `on_stdout` its standard output goes there
+    It has the descriptors 0, 1 and 2, and the descriptors of `inputs`, from which it can read these contents, some thousand bytes
+    each.
+
+    `on_output` receives the output as it arrives, up to `limits.output` bytes. With `on_stdout`, standard output goes there
     instead, and does not count for `output_tail`. An exception from either ends the program and is raised here.
 
-    It is ended after `timeout` seconds, or when `stop` is set: SIGTERM to its group, SIGKILL to everything that it started after
-    `grace` seconds more, whether in its session or not. Cancelling does the same before CancelledError leaves. When the
-    program ends by itself, what it left running is killed. Raises ProcessError where it cannot be started.
+    The program is ended after `timeout` seconds, or when `stop` is set: SIGTERM to its group, and after `grace` more seconds
+    SIGKILL to all its processes, in its session or not. Cancelling does the same before CancelledError leaves. When the program
+    ends by itself, its remaining processes are killed. Raises ProcessError if it cannot be started.
     """
     mark = secrets.token_hex(16)
-    order: Order = {
+    request: RunRequest = {
         "argv": list(argv),
         "env": {**env, MARK: mark},
         "cwd": str(cwd),
@@ -141,15 +151,16 @@ async def run(
         "memory": limits.memory,
         "processes": limits.processes,
         "free_space": limits.free_space,
+        "inputs": dict(inputs or {}),
     }
-    program = _Program(order, Output(limits.output, limits.tail, on_output, on_stdout))
+    program = _Program(request, Output(limits.output, limits.tail, on_output, on_stdout))
     running = asyncio.create_task(program.run(), name=f"run {argv[0]}")
     forwarding = asyncio.create_task(program.stop_with(stop)) if stop is not None else None
     try:
         return await asyncio.shield(running)
     except asyncio.CancelledError:
         program.stopping.set()
-        while not running.done():  # whoever cancels again waits too
+        while not running.done():  # a second cancellation waits too
             with suppress(asyncio.CancelledError):
                 await asyncio.wait([running])
         if running.exception() is not None:
@@ -161,10 +172,10 @@ async def run(
 
 
 class _Program:
-    """A program under its warden."""
+    """A program under its supervisor."""
 
-    def __init__(self, order: Order, output: Output) -> None:
-        self._order = order
+    def __init__(self, request: RunRequest, output: Output) -> None:
+        self._request = request
         self._output = output
         self.stopping = asyncio.Event()
 
@@ -181,50 +192,52 @@ class _Program:
             log = await Pipe.open(self._output.log)
             stdout = await Pipe.open(self._output.stdout) if self._output.separate else log
             try:
-                process = await self._start_warden(theirs, stdout, log)
+                process = await self._start_supervisor(theirs, stdout, log)
             except OSError as error:
                 ours.close()
-                raise ProcessError(f"cannot start the warden of {self._order['argv'][0]}: {error.strerror}") from error
+                raise ProcessError(f"cannot start the supervisor of {self._request['argv'][0]}: {error.strerror}") from error
             finally:
                 pumps = [asyncio.create_task(pipe.pump(self._failed)) for pipe in {log, stdout}]
-        report = await self._talk(ours)
-        if report is None:  # the warden was killed, or does not answer
+        result = await self._talk(ours)
+        if result is None:  # the supervisor was killed, or does not answer
             with suppress(ProcessLookupError):
                 process.kill()
-        if report is None or report["left"] or not warden.HAS_PROC:
-            await asyncio.to_thread(_end_marked, self._order["env"][MARK])
+        if result is None or result["left"] or not HAS_PROC:
+            await asyncio.to_thread(_end_marked, self._request["env"][MARK])
         await process.wait()
         _, late = await asyncio.wait(pumps, timeout=_AFTERWARDS)
         for pump in late:  # what cannot be killed holds the pipe
             pump.cancel()
         await asyncio.gather(*pumps, return_exceptions=True)
-        return self._finished(report, time.monotonic() - began)
+        return self._finished(result, time.monotonic() - began)
 
-    async def _start_warden(self, theirs: socket.socket, stdout: Pipe, stderr: Pipe) -> Process:
+    async def _start_supervisor(self, theirs: socket.socket, stdout: Pipe, stderr: Pipe) -> Process:
         return await asyncio.create_subprocess_exec(
-            *(sys.executable, "-I", "-S", warden.__file__, str(theirs.fileno())),
+            *(sys.executable, "-I", "-S", "-c", _SUPERVISE, _ROOT, str(theirs.fileno())),
             stdin=asyncio.subprocess.DEVNULL,
             stdout=stdout.theirs,
             stderr=stderr.theirs,
             pass_fds=(theirs.fileno(),),
             start_new_session=True,
-            env=self._order["env"],
+            env=self._request["env"],
         )
 
     def _failed(self, error: Exception) -> None:
         self._output.failure = self._output.failure or error
         self.stopping.set()
 
-    async def _talk(self, ours: socket.socket) -> Report | None:
-        """Give the warden its order and wait for its report; None where it dies or does not keep its own time."""
+    async def _talk(self, ours: socket.socket) -> RunResult | None:
+        """Give the supervisor its request and wait for its result; None if it dies or exceeds the time."""
         reader, writer = await asyncio.open_unix_connection(sock=ours)
-        order = marshal.dumps(cast("dict[str, Any]", self._order))
+        request = marshal.dumps(cast("dict[str, Any]", self._request))
         reading = asyncio.create_task(reader.read())
         stopping = asyncio.create_task(self.stopping.wait())
-        last_moments = self._order["grace"] + warden.KILLING + _MARGIN
+        last_moments = self._request["grace"] + KILLING + _MARGIN
         try:
-            writer.write(b"%08x" % len(order) + order)
-            await asyncio.wait([reading, stopping], timeout=self._order["timeout"] + last_moments, return_when="FIRST_COMPLETED")
+            writer.write(b"%08x" % len(request) + request)
+            await asyncio.wait(
+                [reading, stopping], timeout=self._request["timeout"] + last_moments, return_when="FIRST_COMPLETED"
+            )
             if not reading.done() and stopping.done():
                 writer.write(b"stop")
                 await asyncio.wait([reading], timeout=last_moments)
@@ -238,29 +251,29 @@ class _Program:
             with suppress(OSError):
                 await writer.wait_closed()
 
-    def _finished(self, report: Report | None, duration: float) -> Finished:
-        program = self._order["argv"][0]
+    def _finished(self, result: RunResult | None, duration: float) -> Finished:
+        program = self._request["argv"][0]
         if self._output.failure is not None:
             raise self._output.failure
-        if report is None:
-            raise ProcessError(f"the warden of {program} was lost; what it watched was ended")
-        if report["error"] is not None:
-            raise ProcessError(f"cannot start {program}: {report['error']}")
-        if report["left"]:
-            _log.error("processes could not be ended", program=program, left=report["left"])
+        if result is None:
+            raise ProcessError(f"the supervisor of {program} was lost; its processes were ended")
+        if result["error"] is not None:
+            raise ProcessError(f"cannot start {program}: {result['error']}")
+        if result["left"]:
+            _log.error("processes could not be ended", program=program, left=result["left"])
         return Finished(
-            exit_code=report["exit_code"],
-            signal=report["signal"],
-            ended_by=report["ended_by"],
+            exit_code=result["exit_code"],
+            signal=result["signal"],
+            ended_by=result["ended_by"],
             duration=duration,
             output_tail=self._output.tail,
             truncated=self._output.truncated,
-            left=report["left"],
+            left=result["left"],
         )
 
 
-def _parsed(report: bytes) -> Report:
-    exit_code, number, ended_by, left, error = report.decode().split("\0")
+def _parsed(result: bytes) -> RunResult:
+    exit_code, number, ended_by, left, error = result.decode().split("\0")
     return {
         "exit_code": int(exit_code) if exit_code else None,
         "signal": int(number) if number else None,
@@ -272,7 +285,7 @@ def _parsed(report: bytes) -> Report:
 
 def _end_marked(mark: str) -> None:
     """Kill every process that has the mark in its environment, until there is none or the time is over."""
-    until = time.monotonic() + warden.KILLING
+    until = time.monotonic() + KILLING
     while time.monotonic() < until:
         found = False
         for process in psutil.process_iter():

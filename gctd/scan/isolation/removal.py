@@ -1,4 +1,4 @@
-"""Removing what untrusted code has written: without following links, however deep it is, and whatever its permissions are."""
+"""Removal of files that untrusted code has written: without following links, at any depth, with any permissions."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ _log = structlog.get_logger(__name__)
 
 
 async def remove(path: Path) -> bool:
-    """Remove a file or a directory with all that is in it; whether it is gone. To the end, also where it is cancelled.
+    """Remove a file or a directory with its content. Report whether it is gone. Cancelling does not stop the removal.
 
-    By rm(1): shutil.rmtree recurses, and fails on a tree of some thousand levels, which a test can leave behind.
+    It uses rm(1): shutil.rmtree recurses, and fails on a tree of some thousand levels, which a test can leave behind.
     """
     return await _to_the_end(_remove(path))
 

@@ -1,4 +1,4 @@
-"""`pantry movement`: what goes in and out."""
+"""`pantry movement`: movements in and out."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ async def add(session: Session, *, ean13: str, coming: float | None, going: floa
         "pantry movement list --limit 0 --json | jq -r '.[].id'",
     ),
 )
-@click.option("--ean", "ean13", metavar="EAN", shell_complete=product_codes, help="Only those of this product.")
+@click.option("--ean", "ean13", metavar="EAN", shell_complete=product_codes, help="Only movements of this product.")
 @click.option("--type", "type_", type=click.Choice(["in", "out"]), help="Only what went in, or out.")
 @click.option("--from", "since", metavar="TIME", help="Not before: a time in RFC 3339 form.")
 @click.option("--to", "until", metavar="TIME", help="Not after this time.")

@@ -25,13 +25,13 @@ _OBJECT, _LIST = b"{", b"["
     ),
 )
 @click.argument("file", type=click.File("rb"))
-@click.option("--dry-run", is_flag=True, help="Only say what would become of each row.")
+@click.option("--dry-run", is_flag=True, help="Only print the result that each row would have.")
 @client_command()
 async def import_(session: Session, *, file: BinaryIO, dry_run: bool) -> int:
     """Book the movements of FILE, `-` for standard input, in their order.
 
     CSV with a first line of names (product_ean13, type, quantity, reason, notes, created_by), or a JSON object on each line.
-    Each row is judged on its own; those that are refused are listed, and the exit code is 7 then.
+    Each row is judged separately. Refused rows are listed, and the exit code is 7 then.
     """
     rows = file.read()
     done = await session.client.import_movements(rows, media_of(rows), dry_run=dry_run)
@@ -45,7 +45,7 @@ async def import_(session: Session, *, file: BinaryIO, dry_run: bool) -> int:
 
 
 def media_of(rows: bytes) -> str:
-    """The type of a file of movements by what it begins with."""
+    """Return the type of a file of movements, by its first bytes."""
     begins = rows.removeprefix(b"\xef\xbb\xbf").lstrip()[:1]
     return {_OBJECT: "application/x-ndjson", _LIST: "application/json"}.get(begins, "text/csv")
 

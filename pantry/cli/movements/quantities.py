@@ -37,7 +37,7 @@ AMOUNT = _Quantity(0)
 
 
 def parse(written: str, least: int = 1) -> float:
-    """A quantity of at least so many thousandths, as the API takes it. Raises ValueError, with a text for the user."""
+    """A quantity of at least `least` thousandths, in the form of the API. Raises ValueError, with a text for the user."""
     try:
         found = thousandths(Decimal(written))
     except InvalidOperation:
@@ -53,7 +53,7 @@ def shown(quantity: float) -> str:
 
 
 def stock_cell(stock: float, *, low: bool) -> Cell:
-    """A stock, in red where it is low."""
+    """A stock, in red if it is low."""
     return Painted(shown(stock), "red") if low else shown(stock)
 
 
@@ -63,7 +63,7 @@ def low_cell(*, low: bool) -> Cell:
 
 
 def remark_options(function: Function) -> Function:
-    """Give a command the options for what is said with a movement; it gets `remarks`, those that are given."""
+    """Give a command the options for remarks on a movement; it gets the given ones as `remarks`."""
 
     @click.option("--reason", help="Why, as in `recipe`.")
     @click.option("--notes", help="Anything else that is to be kept with it.")

@@ -1,4 +1,4 @@
-"""`pantry report`: stock, what is low, what was used, what to buy."""
+"""`pantry report`: stock, low stock, consumption, shopping list."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ csv_option = click.option("--csv", "as_csv", is_flag=True, help="Write CSV, with
 
 @click.group()
 def report() -> None:
-    """What is there, what is low, what was used, what to buy."""
+    """Stock, low stock, consumption, shopping list."""
 
 
 @report.command(
@@ -53,7 +53,7 @@ async def stock(session: Session, *, as_of: str | None, as_csv: bool) -> int:
 @csv_option
 @client_command()
 async def low_stock(session: Session, *, as_of: str | None, as_csv: bool) -> int:
-    """What has come down to its minimum."""
+    """Products at or below their minimum."""
     if as_csv:
         return await _csv(session, "low-stock", {"as_of": as_of})
     found = await session.client.low_stock(as_of=as_of)
@@ -80,7 +80,7 @@ async def low_stock(session: Session, *, as_of: str | None, as_csv: bool) -> int
 async def consumption(
     session: Session, *, since: str | None, until: str | None, ean13: str | None, category: str | None, as_csv: bool
 ) -> int:
-    """What went in and out, and for how many days the stock lasts at that rate."""
+    """Movements in and out, and the days that the stock lasts at that rate."""
     category_id = await session.category_id(category)
     if as_csv:
         return await _csv(session, "consumption", {"from": since, "to": until, "ean13": ean13, "category": category_id})
@@ -114,7 +114,7 @@ async def consumption(
 @csv_option
 @client_command()
 async def shopping_list(session: Session, *, category: str | None, as_csv: bool) -> int:
-    """What is low, and how much of it to buy."""
+    """Products that are low, with the quantity to buy."""
     category_id = await session.category_id(category)
     if as_csv:
         return await _csv(session, "shopping-list", {"category": category_id})

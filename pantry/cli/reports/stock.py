@@ -1,4 +1,4 @@
-"""`pantry stock`: what is there of one product."""
+"""`pantry stock`: the stock of one product."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from terminalkit.options import examples
 @as_of_option
 @client_command(not_found=NO_SUCH_PRODUCT)
 async def stock(session: Session, *, ean13: str, as_of: str | None) -> int:
-    """Say how much is there of the product with the code EAN."""
+    """Print the stock of the product with the code EAN."""
     found = await session.client.stock(ean13, as_of=as_of)
     if session.output.json:
         session.output.document(found.document)

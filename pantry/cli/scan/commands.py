@@ -23,7 +23,7 @@ from terminalkit.options import examples
 from terminalkit.text import count
 
 REQUEST_TIMEOUT = 5.0
-"""Seconds that a booking may take before it is tried again: somebody stands there and waits."""
+"""Seconds that a booking may take before it is tried again, while a person waits."""
 
 _AT_A_TIME = 65_536
 
@@ -41,9 +41,9 @@ _AT_A_TIME = 65_536
 async def scan(session: Session, *, coming: bool, quantity: float) -> int:
     """Read codes from standard input, one on a line, and book each at once.
 
-    Other lines: `in`, `out` and a number like `3` or `1.5` change what follows; `u` undoes the last booking, said again the
-    one before it; `?` before a code only looks it up. What cannot be booked is said, and the next line is taken; the exit code
-    is 7 then. With --json each line has a document.
+    Other lines: `in`, `out` and a number like `3` or `1.5` change the following bookings. `u` undoes the last booking, and a
+    second `u` the one before it. `?` before a code only looks it up. An impossible booking is reported, and the next line is
+    read. The exit code is 7 then. With --json each line has a document.
     """
     scanner = Scanner(session, Direction.IN if coming else Direction.OUT, quantity)
     if sys.stdin.isatty():
@@ -60,7 +60,7 @@ async def scan(session: Session, *, coming: bool, quantity: float) -> int:
 
 @attrs.define
 class Scanner:
-    """What is booked line by line: the direction and quantity for what follows, and what could be undone, the last one last."""
+    """Bookings line by line: direction and quantity of the next ones, and bookings that can be undone, the last one last."""
 
     session: Session
     direction: Direction
@@ -69,11 +69,11 @@ class Scanner:
 
     @property
     def mode(self) -> str:
-        """What happens to the next code, in words."""
+        """The effect of the next code, in words."""
         return f"{self.direction.value} {shown(self.quantity)}"
 
     async def take(self, line: str) -> bool:
-        """Do what a line says, and say what came of it; whether that could be done."""
+        """Do the action of a line and print its result. Return whether it succeeded."""
         try:
             await self._do(line)
         except (ValueError, ClientError) as error:
@@ -113,7 +113,7 @@ class Scanner:
         return undone
 
     async def _say_booked(self, movement: Movement, what: str) -> None:
-        """Say what a booking led to. It stands, also where the product's name cannot be had now."""
+        """Print the result of a booking, also if the product's name cannot be read now."""
         try:
             product = await self.session.client.product(movement.product_ean13)
         except ClientError as error:
@@ -149,7 +149,7 @@ class Scanner:
 
 
 def _doubt(error: Exception) -> str:
-    """What is to be said where it is not known whether something was booked."""
+    """The message if it is not known whether a movement was booked."""
     sent = isinstance(error, TimedOut) or (isinstance(error, Unavailable) and error.sent)
     return "; it may have been booked: look with ? before you repeat it" if sent else ""
 
@@ -157,7 +157,7 @@ def _doubt(error: Exception) -> str:
 async def _lines() -> AsyncIterator[str]:
     """The lines of standard input as they come: of a terminal, a pipe or a file.
 
-    They are read in a thread that nobody waits for, and not through `sys.stdin`, whose lock it would hold at the end.
+    They are read in a thread that is never joined, and not through `sys.stdin`, whose lock it would hold at the end.
     """
     loop, queue = asyncio.get_running_loop(), asyncio.Queue[bytes]()
     number = sys.stdin.fileno()

@@ -1,4 +1,4 @@
-"""What lines mean that a barcode scanner, or a hand, types into `pantry scan`."""
+"""Meaning of the lines that a barcode scanner, or a hand, types into `pantry scan`."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ Line = Code | Quantity | Direction | Undo
 
 
 def understood(line: str) -> Line | None:
-    """What a line means, None where it is empty. Raises ValueError, with a text for the user, where it means nothing.
+    """Return the meaning of a line, None if it is empty. Raises ValueError, with a text for the user, if it has no meaning.
 
     The twelve digits of a UPC-A are an EAN-13 that begins with 0 (GS1 General Specifications, section on GTIN-12).
     """

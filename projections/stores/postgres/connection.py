@@ -1,4 +1,4 @@
-"""Connections to a Postgres database: their settings, how values come and go, and what Postgres' errors mean for a caller."""
+"""Connections to a Postgres database: their settings, the conversion of values, and the meaning of errors for a caller."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ _SETTINGS = {
     "tcp_keepalives_count": "2",
     "client_connection_check_interval": "1000",
 }
-"""A process or host that is gone is noticed within five seconds, and what its sessions hold is free again."""
+"""A process or host that is gone is noticed within five seconds, and the locks of its sessions are released."""
 
 _AWAY = ("08", "25", "28", "3D", "3F", "40", "53", "55", "57", "58", "0A000", "42501")
 """Classes and codes of errors (https://www.postgresql.org/docs/current/errcodes-appendix.html) that end when something outside of
-this program changes. 0A000: a statement was prepared for tables that a migration has changed; the next try prepares it anew."""
+this program changes. 0A000: a statement was prepared for tables that a migration has changed; the next try prepares it."""
 _DAMAGED = ("XX001", "XX002")
 _REFUSED = ("22", "23", "54")
 
@@ -40,7 +40,7 @@ _MICROSECOND = timedelta(microseconds=1)
 
 
 class DatabaseAddress:
-    """Where a database is: `url` as given, `dsn` for the driver, `shown` without the password."""
+    """The address of a database: `url` as given, `dsn` for the driver, `shown` without the password."""
 
     def __init__(self, url: str) -> None:
         """`url`: `postgresql://user:password@host:port/database?setting=value` or `postgres:...`. Raises StoreUnavailable."""
@@ -62,7 +62,7 @@ class DatabaseAddress:
         self.shown = hidden.geturl()
         self.database = unquote(parts.path.lstrip("/"))
         self.settings: Mapping[str, str] = {}
-        """Settings of its sessions, beside those that the address names."""
+        """Settings of its sessions, in addition to the settings in the address."""
 
     def __str__(self) -> str:
         return self.shown
@@ -77,9 +77,9 @@ class DatabaseAddress:
 
 @contextmanager
 def translated(address: DatabaseAddress, *, asked: bool = False) -> Iterator[None]:
-    """Raises what a database error means: StoreUnavailable, StoreDamaged, RowRefused, else ProjectionError (our own fault).
+    """Raise the error for a database error: StoreUnavailable, StoreDamaged, RowRefused, else ProjectionError (our own fault).
 
-    `asked`: a value that cannot be sent came from who asked.
+    `asked`: a value that cannot be sent came from the caller.
     """
     try:
         yield
@@ -88,7 +88,7 @@ def translated(address: DatabaseAddress, *, asked: bool = False) -> Iterator[Non
         said = f"{address}: {error}"
         if code.startswith(_DAMAGED):
             raise StoreDamaged(
-                f"{said}: stop the services, empty the database and start again; the read model fills itself again from the log"
+                f"{said}: stop the services, empty the database and start again; the read model is rebuilt from the log"
             ) from error
         if code.startswith(_REFUSED):
             raise RowRefused(said) from error
@@ -107,7 +107,7 @@ def translated(address: DatabaseAddress, *, asked: bool = False) -> Iterator[Non
 
 
 async def connect(address: DatabaseAddress, *, command_timeout: float | None = None, **settings: str) -> Any:
-    """A connection that takes and gives values as the driver does: for what writes."""
+    """A connection that takes and gives values as the driver does, for writers."""
     return await asyncpg.connect(
         address.dsn,
         timeout=CONNECT_TIMEOUT,

@@ -1,4 +1,4 @@
-"""Copies of the tables in a schema: schemas of their own beside it, `<schema>__new` and `<schema>__old`."""
+"""Copies of the tables in a schema: schemas next to it, `<schema>__new` and `<schema>__old`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import asyncpg
 
 from projections.errors import CopyRefused, NotLeading, ProjectionError, StoreInUse, StoreUnavailable
 from projections.rebuild.copies import CopyPart
-from projections.store import NOTHING_PARKED, CheckpointOutcome, KeyRecord, Parked, Place, Step
+from projections.store import NOTHING_PARKED, CheckpointOutcome, KeyRecord, Mark, Parked, Place, Step
 from projections.stores.postgres import switching
 from projections.stores.postgres.connection import QUERY_TIMEOUT, DatabaseAddress, connect, translated
 from projections.stores.postgres.reader import PostgresReader
@@ -23,12 +23,12 @@ _PATIENCE = 3.0
 """Seconds to wait for another process to give a copy up: a session ends a second after its process at the latest."""
 _POLL = 0.05
 _MANY = 20_000
-"""Changes from which on the planner is told of them before anybody reads: it would take a table that was just filled for an
-empty one until the server has looked by itself."""
+"""Number of changes after which the planner gets new statistics before the tables are read: it would take a table that was just
+filled for an empty one until the server has looked by itself."""
 
 
 class PostgresCopies:
-    """The copies beside the tables at an address: `projections.rebuild.copies.Copies`.
+    """The copies of the tables at an address: `projections.rebuild.copies.Copies`.
 
     To make one, the user has to be allowed to make schemas in the database.
     """
@@ -65,7 +65,7 @@ class PostgresCopies:
 
 
 class PostgresCopy(PostgresStore):
-    """A copy that this process alone writes to, see `PostgresCopies`. The new one is made where it is missing."""
+    """A copy that this process alone writes to, see `PostgresCopies`. The new one is made if it is missing."""
 
     def __init__(self, url: str, part: CopyPart) -> None:
         super().__init__(url)
@@ -75,10 +75,10 @@ class PostgresCopy(PostgresStore):
 
     @property
     def turns(self) -> None:
-        """None: it belongs to one process as long as it is open."""
+        """None: it belongs to one process while it is open."""
 
     async def open(self) -> None:
-        """Connect. Raises CopyRefused where there is none, StoreInUse, StoreUnavailable."""
+        """Connect. Raises CopyRefused if there is none, StoreInUse, StoreUnavailable."""
         self.address = await _copy_of(self._live, self._part, make=self._part is CopyPart.NEW)
         self._turns = PostgresTurns(self.address, write_timeout=WRITE_TIMEOUT)
         await super().open()
@@ -96,11 +96,15 @@ class PostgresCopy(PostgresStore):
             await asyncio.sleep(_POLL)
 
     async def advance(
-        self, steps: Sequence[Step], keys: Sequence[KeyRecord] = (), parked: Mapping[Place, Parked | None] = NOTHING_PARKED
+        self,
+        steps: Sequence[Step],
+        keys: Sequence[KeyRecord] = (),
+        parked: Mapping[Place, Parked | None] = NOTHING_PARKED,
+        marks: Sequence[Mark] = (),
     ) -> CheckpointOutcome:
         """As every store."""
         self._changes += sum(len(step.changes) for step in steps)
-        return await super().advance(steps, keys, parked)
+        return await super().advance(steps, keys, parked, marks)
 
     async def close(self) -> None:
         """Finish what is being written, let the planner look at it, and disconnect."""
@@ -131,7 +135,7 @@ class PostgresCopyReader(PostgresReader):
         self._part = part
 
     async def open(self) -> None:
-        """Connect. Raises CopyRefused where there is none, StoreUnavailable."""
+        """Connect. Raises CopyRefused if there is none, StoreUnavailable."""
         self.address = await _copy_of(self._live, self._part, make=False)
         await super().open()
 
@@ -144,14 +148,14 @@ async def _beside(address: DatabaseAddress) -> AsyncIterator[tuple[Any, str]]:
         try:
             live = await connection.fetchval("SELECT current_schema()")
             if live is None:
-                raise StoreUnavailable(f"{address}: there is no schema to make tables in: make that of `search_path`")
+                raise StoreUnavailable(f"{address}: there is no schema to make tables in: create a schema of `search_path`")
             yield connection, live
         finally:
             await connection.close()
 
 
 async def _copy_of(address: DatabaseAddress, part: CopyPart, *, make: bool) -> DatabaseAddress:
-    """Where a copy is; it is made where it is missing."""
+    """The address of a copy; it is made if it is missing."""
     async with _beside(address) as (connection, live), connection.transaction():
         name = switching.schema_of(live, part)
         if make:

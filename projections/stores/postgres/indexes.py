@@ -1,7 +1,7 @@
 """Indexes that are left out while tables are filled: made of all rows at once they take a fraction of the time.
 
-A table beside those that are filled, which is there only as long, says how they are made; so who is killed meanwhile, or a
-process that comes later, can make them.
+A temporary table next to the filled tables has their definitions, so a process that comes later can make them if this one is
+killed.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ _MADE = f"DELETE FROM {LEFT_OUT} WHERE name = $1"  # noqa: S608 - a constant
 
 
 async def leave_out(connection: Any, tables: Iterable[str]) -> None:
-    """Drop those of empty tables that only queries need. `connection` has a transaction open.
+    """Drop the indexes of empty tables that only queries need. `connection` has a transaction open.
 
-    Those stay that must be unique, and those that are looked into when a row goes that others refer to.
+    Unique indexes stay, and indexes that are looked into when a row goes that others refer to.
     """
     before = await schema.read_tables(connection)
     await connection.execute(_TABLE)
@@ -45,7 +45,7 @@ async def leave_out(connection: Any, tables: Iterable[str]) -> None:
 
 
 async def make(connection: Any) -> None:
-    """Make all that have been left out, each in a transaction of its own, or in the one that `connection` has open."""
+    """Make all that have been left out, each in a separate transaction, or in the one that `connection` has open."""
     if not await schema.read_columns(connection, LEFT_OUT):
         return
     while (found := await connection.fetchrow(_NEXT)) is not None:

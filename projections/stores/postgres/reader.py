@@ -10,7 +10,7 @@ import asyncpg
 
 from projections.errors import StoreUnavailable
 from projections.model import Table
-from projections.store import KEYS, Argument, Checkpoint, KeyRecord, Parked, Row, SchemaVersion, Snapshot, StoredColumn
+from projections.store import KEYS, Argument, Checkpoint, KeyRecord, Mark, Parked, Row, SchemaVersion, Snapshot, StoredColumn
 from projections.stores.postgres import schema, writing
 from projections.stores.postgres.connection import (
     DatabaseAddress,
@@ -25,7 +25,7 @@ from projections.stores.postgres.connection import (
 CONNECTIONS = 8
 """Queries that one process has under way at most; more wait for their turn."""
 _LONG = 60.0
-"""Seconds for what reads much."""
+"""Seconds for a query that reads much."""
 
 
 class PostgresReader:
@@ -80,8 +80,13 @@ class PostgresReader:
         with translated(self.address):
             return await writing.read_parked(self._opened())
 
+    async def marks(self, stream: str, *, above: int = 0) -> Sequence[Mark]:
+        """The marks of a stream above a sequence, in order."""
+        with translated(self.address):
+            return await writing.read_marks(self._opened(), stream, above)
+
     async def find_key(self, key: str) -> KeyRecord | None:
-        """Where an idempotency key took effect, as far as this read model has been brought."""
+        """Return the use of an idempotency key, up to the position of this read model."""
         row = await self.fetch_one(f"SELECT * FROM {KEYS.name} WHERE key = $1", key)  # noqa: S608 - a constant
         return KeyRecord(**row) if row else None
 
@@ -97,7 +102,7 @@ class PostgresReader:
             return None if row is None else dict(row)
 
     async def fetch_in_thread(self, sql: str, *arguments: Argument) -> Sequence[Row]:
-        """As `fetch`, for what takes longer."""
+        """As `fetch`, for a query that takes longer."""
         with translated(self.address, asked=True):
             return [dict(row) for row in await self._asked().fetch(sql, *map(without_nul, arguments), timeout=_LONG)]
 
@@ -107,7 +112,7 @@ class PostgresReader:
             return await schema.read_version(self._opened())
 
     async def columns(self, table: str) -> Sequence[StoredColumn]:
-        """The columns of a table in order, none where there is no such table."""
+        """The columns of a table in order, none if there is no such table."""
         with translated(self.address):
             return await schema.read_columns(self._opened(), table)
 
@@ -117,7 +122,7 @@ class PostgresReader:
         return str(self.address)
 
     async def problems(self, *, thorough: bool = False) -> Sequence[str]:  # noqa: ARG002 - there is no more to look at
-        """What is known to be broken: pages whose checksum was wrong when they were read, where the server keeps checksums."""
+        """The known damage: pages whose checksum was wrong when they were read, if the server keeps checksums."""
         row = await self.fetch_one("SELECT checksum_failures AS bad FROM pg_stat_database WHERE datname = current_database()")
         return [f"{row['bad']} pages had a wrong checksum when they were read"] if row and row["bad"] else []
 
@@ -145,7 +150,7 @@ async def _snapshot(address: DatabaseAddress) -> AsyncIterator[_Snapshot]:
             await times_as_text(connection)
             transaction = connection.transaction(isolation="repeatable_read", readonly=True)
             await transaction.start()
-            # Copies do not change places meanwhile; and only then is decided what the transaction sees.
+            # Copies do not replace the tables in this transaction, and its snapshot is taken only afterwards.
             await connection.execute(f"LOCK TABLE {schema.CHECKPOINTS} IN ACCESS SHARE MODE")
             await writing.read_checkpoints(connection)
         yield _Snapshot(address, connection)
@@ -155,7 +160,7 @@ async def _snapshot(address: DatabaseAddress) -> AsyncIterator[_Snapshot]:
 
 
 class _Snapshot:
-    """A read transaction on a connection of its own."""
+    """A read transaction on a private connection."""
 
     def __init__(self, address: DatabaseAddress, connection: Any) -> None:
         self._address = address

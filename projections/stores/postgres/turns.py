@@ -1,8 +1,9 @@
-"""How several processes share one database: who holds a lock of its session writes, the others listen to what was written.
+"""Turns of several processes on one database: the process that holds a lock of its session writes, the others are notified.
 
 The lock is on the session (https://www.postgresql.org/docs/current/explicit-locking.html, 13.3.5) of the very connection that
-writes: where that ends, for whatever reason, the lock is free, and nothing can be written on it any more. Whoever leads next
-begins with the checkpoints that are stored then.
+writes: if that ends, the lock is free, and nothing can be written on it any more. If the process hangs its
+lease runs out (`projections.stores.postgres.lease`), and a standby ends that session. The next leader begins with the
+checkpoints that are stored then.
 """
 
 from __future__ import annotations
@@ -17,17 +18,20 @@ import structlog
 
 from projections.errors import StoreUnavailable
 from projections.store import Checkpoint
-from projections.stores.postgres import writing
+from projections.stores.postgres import lease, writing
 from projections.stores.postgres.connection import QUERY_TIMEOUT, DatabaseAddress, connect, translated
+from projections.stores.postgres.schema import LEASE
 
 log = structlog.get_logger(__name__)
 
 LEADER, MIGRATION = "leader", "migration"
-"""What is locked: writing, and changing the tables themselves."""
+"""The locked operations: writing, and changing the tables themselves."""
 KEY = "hashtextextended('read model ' || current_schema() || ' ' || $1, 0)"
-"""The number of a lock: of the session's schema, and of what it is for."""
+"""The number of a lock, from the session's schema and the locked operation."""
 KEY_WITHIN = "hashtextextended('read model ' || $2 || ' ' || $1, 0)"
 """As KEY, of another schema."""
+_TRY = f"SELECT pg_try_advisory_lock({KEY})"
+_POLL = 0.02
 _LONGEST_NAME = 60
 _SILENCE = 1.0
 """Seconds after which who listens looks whether it may lead now."""
@@ -46,6 +50,11 @@ class PostgresTurns:
         self._candidate: Any = None
         self._lost = asyncio.Event()
         self._lost.set()
+        self._beating: asyncio.Task[None] | None = None
+        self.token = 0
+        """The fencing token of this process, since it last began to lead."""
+        self.silent: float | None = None
+        """Seconds for which the process that leads was not heard of, as last looked; None if this one leads, or unknown."""
 
     @property
     def connection(self) -> Any:
@@ -60,14 +69,54 @@ class PostgresTurns:
             self._connection = None
             with translated(self._address):
                 candidate = await self._connected()
-                if not await candidate.fetchval(f"SELECT pg_try_advisory_lock({KEY})", LEADER, timeout=QUERY_TIMEOUT):
+                if not await self._locks(candidate):
                     return False
+                self.token = await lease.taken(candidate)
+            self.silent = None
             self._candidate = None
             self._connection = candidate
             self._lost.clear()
             candidate.add_termination_listener(lambda *_: self._lost.set())
-            log.info("brings the read model up to date from now on", database=str(self._address))
+            self._beating = asyncio.create_task(self._beat(candidate, self.token), name="lease of the projector")
+            log.info("brings the read model up to date from now on", database=str(self._address), token=self.token)
             return True
+
+    async def _locks(self, candidate: Any) -> bool:
+        """Take the lock. The session of a leader that hangs is ended first."""
+        if await candidate.fetchval(_TRY, LEADER, timeout=QUERY_TIMEOUT):
+            return True
+        leader = await lease.leader(candidate, KEY, LEADER)
+        self.silent = None if leader is None else leader.silent
+        if leader is None or not leader.hangs:
+            return False
+        log.warning("the leader hangs, its session is ended", leader=leader.holder, silent=round(leader.silent, 1))
+        try:
+            await lease.end(candidate)
+        except asyncpg.InsufficientPrivilegeError as error:
+            log.warning("the leader hangs, and this user may not end its session", leader=leader.holder, reason=str(error))
+            return False
+        async with asyncio.timeout(QUERY_TIMEOUT):
+            while not await candidate.fetchval(_TRY, LEADER, timeout=QUERY_TIMEOUT):  # noqa: ASYNC110 - no event tells it
+                await asyncio.sleep(_POLL)
+        return True
+
+    async def _beat(self, writer: Any, token: int) -> None:
+        """Renew the lease while the session that writes is there: on another one, since that may be busy for long."""
+        connection: Any = None
+        try:
+            while not writer.is_closed():
+                try:
+                    if connection is None or connection.is_closed():
+                        connection = await connect(self._address, command_timeout=QUERY_TIMEOUT, synchronous_commit="off")
+                    if not await lease.renew(connection, token):
+                        log.warning("another process leads by now", database=str(self._address), token=token)
+                        writer.terminate()
+                except (OSError, TimeoutError, asyncpg.PostgresError, asyncpg.InterfaceError) as error:
+                    log.info("the lease could not be renewed", database=str(self._address), reason=str(error))
+                await asyncio.sleep(lease.RENEWED_EVERY)
+        finally:
+            if connection is not None:
+                connection.terminate()
 
     async def _connected(self) -> Any:
         """The connection that would write, kept from one look to the next."""
@@ -85,6 +134,10 @@ class PostgresTurns:
         async with self._taking:
             connections = (self._connection, self._candidate)
             self._connection = self._candidate = None
+            beating, self._beating = self._beating, None
+            if beating is not None:
+                beating.cancel()
+                await asyncio.wait({beating})
             for connection in connections:
                 if connection is not None:
                     with suppress(OSError, TimeoutError, asyncpg.PostgresError, asyncpg.InterfaceError):
@@ -96,7 +149,7 @@ class PostgresTurns:
         await connection.execute(f"SELECT pg_advisory_xact_lock({KEY})", what)
 
     def news(self) -> AbstractAsyncContextManager[AsyncIterator[Mapping[str, Checkpoint] | None]]:
-        """The checkpoints now, and again whenever a process has moved them; None about once a second where none has."""
+        """The checkpoints now, and again whenever a process has moved them; None about once a second if none has."""
         return self._news()
 
     @asynccontextmanager
@@ -127,12 +180,27 @@ class PostgresTurns:
                 raise StoreUnavailable(f"{self._address}: the connection was closed")
             with translated(self._address):
                 checkpoints = await writing.read_checkpoints(connection)
+            if self._connection is None:
+                self.silent = 0.0
             yield checkpoints
 
     async def _name(self, connection: Any) -> None:
-        """Schemas of one database are databases of their own to us: each has its lock and its channel."""
+        """Schemas of one database are separate databases to us: each has its lock and its channel."""
         if not self.channel:
             found = await connection.fetchval("SELECT current_schema()", timeout=QUERY_TIMEOUT)
             if found is None:
-                raise StoreUnavailable(f"{self._address}: there is no schema to make tables in: make that of `search_path`")
+                raise StoreUnavailable(f"{self._address}: there is no schema to make tables in: create a schema of `search_path`")
             self.channel = f"read model {found}"[:_LONGEST_NAME]
+
+
+async def leader_at(url: str) -> lease.Leader | None:
+    """The leader on the database at an address; None if there is none. Raises StoreUnavailable."""
+    address = DatabaseAddress(url)
+    with translated(address):
+        connection = await connect(address, command_timeout=QUERY_TIMEOUT)
+        try:
+            if not await connection.fetchval("SELECT to_regclass($1) IS NOT NULL", LEASE):
+                return None
+            return await lease.leader(connection, KEY, LEADER)
+        finally:
+            await connection.close()

@@ -1,4 +1,4 @@
-"""What a batch writes: the last change of each row, in as few statements as there can be."""
+"""The statements of a batch: the last change of each row, in as few statements as possible."""
 
 from __future__ import annotations
 
@@ -11,21 +11,22 @@ import attrs
 import msgspec
 
 from projections.model import Table
-from projections.projector.batch import Rows
-from projections.store import KEYS, Checkpoint, KeyRecord, Parked, Place
+from projections.projector.batch import Rows, lost_proof, proven
+from projections.store import KEYS, Checkpoint, KeyRecord, Mark, Parked, Place
 from projections.stores.postgres.connection import quoted, without_nul
-from projections.stores.postgres.schema import CHECKPOINTS, PARKED, PARKED_COLUMNS, TYPES
+from projections.stores.postgres.lease import fenced, renewal
+from projections.stores.postgres.schema import CHECKPOINTS, MARKS, PARKED, PARKED_COLUMNS, PROOFS, TYPES
 
 FEW = 200
 """Rows up to which each is a statement, sent one behind the other. More are copied into a table of the transaction first: that
-takes two thirds of the processor time where there are thousands."""
+takes two thirds of the processor time if there are thousands."""
 
 _encode = msgspec.json.Encoder().encode
 
 
 @attrs.frozen
 class RowBatch:
-    """What is written with the checkpoints."""
+    """The values that are written with the checkpoints."""
 
     tables: Sequence[tuple[Table, Rows]]
     keys: Sequence[KeyRecord]
@@ -74,20 +75,52 @@ async def _put(connection: Any, table: Table, rows: list[tuple[Any, ...]]) -> No
 
 
 async def read_checkpoints(connection: Any, *, locked: bool = False, within: str | None = None) -> dict[str, Checkpoint]:
-    """All checkpoints, by projection; `locked`: until the end of the transaction; `within` another schema."""
-    table = CHECKPOINTS if within is None else f"{quoted(within)}.{CHECKPOINTS}"
-    sql = f"SELECT projection, version, incarnation, sequence, applied FROM {table}"  # noqa: S608 - quoted
-    rows = await connection.fetch(f"{sql} FOR UPDATE" if locked else sql)
-    return {
-        projection: Checkpoint(
-            projection=projection, version=version, incarnation=incarnation, sequence=sequence, applied=applied
-        )
-        for projection, version, incarnation, sequence, applied in rows
-    }
+    """All checkpoints, by projection. `locked`: until the end of the transaction. `within`: in another schema.
+
+    Raises StoreDamaged if the digests of one are lost.
+    """
+    checkpoints, proofs = (_named(table, within) for table in (CHECKPOINTS, PROOFS))
+    digests, join = "NULL AS record, NULL AS digest", ""
+    if locked or await has_table(connection, PROOFS, within):
+        digests = "p.record, p.digest"
+        join = f"LEFT JOIN {proofs} AS p ON p.projection = c.projection AND p.sequence = c.sequence"
+    columns = f"c.projection, c.version, c.incarnation, c.sequence, c.applied, {digests}"
+    sql = f"SELECT {columns} FROM {checkpoints} AS c {join} {'FOR UPDATE OF c' if locked else ''}"  # noqa: S608 - quoted
+    found = {row["projection"]: Checkpoint(**row) for row in await connection.fetch(sql)}
+    for checkpoint in found.values():
+        if checkpoint.sequence and checkpoint.record is None and await has_table(connection, MARKS, within):
+            await _check_proof(connection, checkpoint, proofs, _named(MARKS, within))
+    return found
+
+
+async def _check_proof(connection: Any, checkpoint: Checkpoint, proofs: str, marks: str) -> None:
+    """See that a checkpoint without digests is one of an older program. Raises StoreDamaged."""
+    sql = f"""
+    SELECT EXISTS (SELECT FROM {marks} WHERE stream = $1) AND NOT EXISTS (SELECT FROM {proofs} WHERE projection = $2)
+    """  # noqa: S608 - quoted
+    if await connection.fetchval(sql, proven(checkpoint.projection), checkpoint.projection):
+        raise lost_proof(checkpoint)
+
+
+def _named(table: str, within: str | None) -> str:
+    return table if within is None else f"{quoted(within)}.{table}"
+
+
+async def has_table(connection: Any, table: str, within: str | None = None) -> bool:
+    """Whether there is such a table: a database that an older program has made lacks some."""
+    return bool(await connection.fetchval("SELECT to_regclass($1) IS NOT NULL", _named(table, within)))
+
+
+async def read_marks(connection: Any, stream: str, above: int) -> Sequence[Mark]:
+    """The marks of a stream above a sequence, in order; none in a database that an older program has made."""
+    if not await has_table(connection, MARKS):
+        return []
+    sql = f"SELECT stream, sequence, digest, record FROM {MARKS} WHERE stream = $1 AND sequence > $2 ORDER BY sequence"  # noqa: S608 - a constant
+    return [Mark(*row) for row in await connection.fetch(sql, stream, above)]
 
 
 async def read_parked(connection: Any) -> Sequence[Parked]:
-    """What is parked, by projection and sequence."""
+    """The parked aggregates, by projection and sequence."""
     columns = ", ".join(PARKED_COLUMNS)
     rows = await connection.fetch(f"SELECT {columns} FROM {PARKED} ORDER BY projection, sequence")  # noqa: S608 - constants
     return [Parked(**{**row, "at": _time(row["at"])}) for row in rows]
@@ -107,39 +140,66 @@ def _time(value: datetime | str) -> datetime:
 
 
 async def keep_checkpoints(connection: Any, within: str, own: Collection[str], others: Iterable[Checkpoint]) -> None:
-    """Keep the checkpoints of some projections in another schema, and have those of all others be these."""
-    table = f"{quoted(within)}.{CHECKPOINTS}"
-    await connection.execute(f"DELETE FROM {table} WHERE projection <> ALL ($1)", list(own))  # noqa: S608 - quoted
+    """Keep the checkpoints of some projections in another schema, and replace the checkpoints of all others by these."""
+    checkpoints, proofs = (_named(table, within) for table in (CHECKPOINTS, PROOFS))
+    for table in (checkpoints, proofs):
+        await connection.execute(f"DELETE FROM {table} WHERE projection <> ALL ($1)", list(own))  # noqa: S608 - quoted
+    others = list(others)
     rows = [(c.projection, c.version, c.incarnation, c.sequence, c.applied) for c in others]
     columns = "projection, version, incarnation, sequence, applied"
-    await connection.executemany(f"INSERT INTO {table} ({columns}) VALUES ($1, $2, $3, $4, $5)", rows)  # noqa: S608 - quoted
+    await connection.executemany(f"INSERT INTO {checkpoints} ({columns}) VALUES ($1, $2, $3, $4, $5)", rows)  # noqa: S608 - quoted
+    digests = [(c.projection, c.sequence, c.record, c.digest) for c in others]
+    await connection.executemany(f"INSERT INTO {proofs} VALUES ($1, $2, $3, $4)", digests)  # noqa: S608 - quoted
 
 
 _MOVE = f"""
-WITH moved AS (
+WITH renewed AS (
+    {renewal("$1")}
+), moved AS (
     INSERT INTO {CHECKPOINTS} (projection, version, incarnation, sequence, applied)
-    SELECT * FROM unnest($1::text[], $2::bigint[], $3::text[], $4::bigint[], $5::bigint[])
+    SELECT * FROM unnest($2::text[], $3::bigint[], $4::text[], $5::bigint[], $6::bigint[])
     ON CONFLICT (projection) DO UPDATE SET
         version = excluded.version, incarnation = excluded.incarnation, sequence = excluded.sequence, applied = excluded.applied
+), proven AS (
+    INSERT INTO {PROOFS} (projection, sequence, record, digest)
+    SELECT * FROM unnest($2::text[], $5::bigint[], $7::text[], $8::text[])
+    ON CONFLICT (projection) DO UPDATE SET sequence = excluded.sequence, record = excluded.record, digest = excluded.digest
+), marked AS (
+    INSERT INTO {MARKS} (stream, sequence, digest, record)
+    SELECT * FROM unnest($9::text[], $10::bigint[], $11::text[], $12::text[])
+    ON CONFLICT DO NOTHING
 )
-SELECT pg_notify($6, $7)
-"""  # noqa: S608 - a constant
+SELECT pg_notify($13, $14) FROM renewed
+"""  # noqa: S608 - constants
 
 
-async def write_checkpoints(connection: Any, checkpoints: Sequence[Checkpoint], channel: str) -> None:
-    """Move checkpoints, and tell who listens on `channel` when that can be seen: sequences by projection, as JSON."""
-    rows = [(c.projection, c.version, c.incarnation, c.sequence, c.applied) for c in checkpoints]
-    columns = zip(*rows, strict=True) if rows else [()] * 5
+async def write_checkpoints(
+    connection: Any, checkpoints: Sequence[Checkpoint], channel: str, token: int, marks: Sequence[Mark] = ()
+) -> None:
+    """Move checkpoints with the digests there, write marks, and notify the listeners on `channel`.
+
+    They are given the sequences by projection, as JSON.
+    One statement for all: each more would cost a transaction half of its time.
+    Raises NotLeading if `token` is not the newest: the transaction has to be rolled back then.
+    """
+    moved = _columns(checkpoints, len(attrs.fields(Checkpoint)))
     news = _encode({checkpoint.projection: checkpoint.sequence for checkpoint in checkpoints}).decode()
-    await connection.execute(_MOVE, *map(list, columns), channel, news)
+    if not await connection.fetch(_MOVE, token, *moved, *_columns(marks, len(attrs.fields(Mark))), channel, news):
+        raise fenced()
+
+
+def _columns(values: Sequence[Checkpoint] | Sequence[Mark], count: int) -> list[list[Any]]:
+    rows = [attrs.astuple(value) for value in values]
+    return [list(column) for column in zip(*rows, strict=True)] if rows else [[] for _ in range(count)]
 
 
 async def forget(connection: Any, projection: str, tables: Iterable[str]) -> None:
-    """Remove a checkpoint and what is parked, and empty the tables, which are given in an order in which they may be."""
+    """Remove a checkpoint and its parked aggregates, and empty the tables, given in an order that references allow."""
     for table in tables:
         await connection.execute(f"DELETE FROM {quoted(table)}")  # noqa: S608 - quoted
-    for table in (CHECKPOINTS, PARKED):
+    for table in (CHECKPOINTS, PROOFS, PARKED):
         await connection.execute(f"DELETE FROM {table} WHERE projection = $1", projection)  # noqa: S608 - constants
+    await connection.execute(f"DELETE FROM {MARKS} WHERE stream = $1", proven(projection))  # noqa: S608 - a constant
 
 
 def _copy_of(table: Table) -> str:

@@ -1,4 +1,4 @@
-"""Connections to a database file: their settings, and what SQLite's errors mean for a caller."""
+"""Connections to a database file: their settings, and the meaning of SQLite's errors for a caller."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ _UNBINDABLE = (sqlite3.InterfaceError, sqlite3.ProgrammingError, OverflowError, 
 def damaged(path: Path, reason: str) -> StoreDamaged:
     """The error for a file that is not sound, with the way out."""
     return StoreDamaged(
-        f"{path} is damaged ({reason}): stop the service, move the file and those beside it ({path.name}-wal, {path.name}-shm) "
-        "away and start again; the read model fills itself again from the event log"
+        f"{path} is damaged ({reason}): stop the service, move the file and its companions ({path.name}-wal, {path.name}-shm) "
+        "away and start again; the read model is rebuilt from the event log"
     )
 
 
@@ -127,9 +127,9 @@ def _names(count: int) -> tuple[str, ...]:
 
 @contextmanager
 def transaction(connection: sqlite3.Connection, *, deferred: bool = False) -> Iterator[None]:
-    """A transaction that writes: committed at the end, rolled back where anything is raised.
+    """A transaction that writes: committed at the end, rolled back if anything is raised.
 
-    `deferred`: what refers to nothing is an error at the end only. That is dear: SQLite prepares every statement anew after it.
+    `deferred`: a dangling reference is an error at the end only. That is dear: SQLite prepares every statement again after it.
     """
     connection.execute("BEGIN IMMEDIATE")
     try:

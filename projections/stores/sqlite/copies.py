@@ -1,4 +1,4 @@
-"""Copies of a database file: files of their own beside it."""
+"""Copies of a database file: separate files next to it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from projections.stores.sqlite.store import SQLiteStore
 
 
 class SQLiteCopies:
-    """The copies beside a database file: `projections.rebuild.copies.Copies`."""
+    """The copies of a database file: `projections.rebuild.copies.Copies`."""
 
     def __init__(self, path: Path) -> None:
         self._path = path

@@ -44,7 +44,7 @@ def read(path: Path) -> Files:
     try:
         return msgspec.json.decode(text, type=Files)
     except msgspec.DecodeError as error:
-        raise StoreDamaged(f"{_named(path)} does not say which file is live: {error}. Remove it and {path.name}*") from error
+        raise StoreDamaged(f"{_named(path)} does not name the live file: {error}. Remove it and {path.name}*") from error
 
 
 def write(path: Path, files: Files) -> None:
@@ -68,7 +68,7 @@ def file_of(path: Path, number: int) -> Path:
 
 
 def locked_as(file: Path) -> Path:
-    """What is locked by who has a file open as a copy: the lock of `<path>` itself is that of the whole database."""
+    """The lock file of a file that is open as a copy: the lock of `<path>` itself is for the whole database."""
     return file.with_name(f"{file.name}.copy")
 
 
@@ -79,7 +79,7 @@ def remove(file: Path) -> None:
 
 
 def quarantine(file: Path) -> Path:
-    """Give a file of a database, which nobody has open, and all that belongs to it another name, and give that."""
+    """Rename a file of a database, which no process has open, and all files that belong to it. Return the new name."""
     moment = datetime.now(UTC).strftime("%Y%m%dT%H%M%S%f")
     aside = file.with_name(f"{file.name}.damaged-{moment}")
     for ending in (
@@ -94,7 +94,7 @@ def quarantine(file: Path) -> Path:
 
 
 def remove_others(path: Path, keep: Collection[int]) -> None:
-    """Remove the files of a database that are none of these."""
+    """Remove the files of a database except these."""
     for found in tuple(path.parent.iterdir()):
         name, _, number = found.name.rpartition(".")
         if name == path.name and number.isdigit() and int(number) not in keep:

@@ -1,7 +1,6 @@
 """Indexes that are left out while tables are filled: made of all rows at once they take a fraction of the time.
 
-A table of the database, which is there only as long, says how they are made; so who is killed meanwhile, or a process that comes
-later, can make them.
+A temporary table of the database has their definitions, so a process that comes later can make them if this one is killed.
 """
 
 from __future__ import annotations
@@ -17,9 +16,9 @@ LEFT_OUT = "projection_indexes"
 
 
 def leave_out(connection: sqlite3.Connection, tables: Iterable[str]) -> None:
-    """Drop those of empty tables that only queries need. `connection` has a transaction open.
+    """Drop the indexes of empty tables that only queries need. `connection` has a transaction open.
 
-    Those stay that must be unique, and those that are looked into when a row goes that others refer to.
+    Unique indexes stay, and indexes that are looked into when a row goes that others refer to.
     """
     connection.execute(f"CREATE TABLE IF NOT EXISTS {LEFT_OUT} (name TEXT NOT NULL PRIMARY KEY, statement TEXT NOT NULL) STRICT")
     for table in tables:
@@ -34,7 +33,7 @@ def leave_out(connection: sqlite3.Connection, tables: Iterable[str]) -> None:
 
 
 def make(connection: sqlite3.Connection) -> None:
-    """Make all that have been left out, each in a transaction of its own."""
+    """Make all that have been left out, each in a separate transaction."""
     with _sorting_on_disk(connection):
         _make_all(connection, transaction)
 
@@ -66,7 +65,7 @@ def _make_all(connection: sqlite3.Connection, within: Callable[[sqlite3.Connecti
 
 @contextmanager
 def _sorting_on_disk(connection: sqlite3.Connection) -> Iterator[None]:
-    """What is sorted may be larger than the memory there is."""
+    """The rows to be sorted may be larger than the memory there is."""
     (before,) = connection.execute("PRAGMA temp_store").fetchone()
     connection.execute("PRAGMA temp_store = FILE")
     try:

@@ -13,7 +13,7 @@ from typing import Any, Self, TypeVar
 
 from projections.errors import StoreDamaged, StoreUnavailable
 from projections.model import Table
-from projections.store import KEYS, Argument, Checkpoint, KeyRecord, Parked, Row, SchemaVersion, Snapshot, StoredColumn
+from projections.store import KEYS, Argument, Checkpoint, KeyRecord, Mark, Parked, Row, SchemaVersion, Snapshot, StoredColumn
 from projections.stores.sqlite import files, schema, writing
 from projections.stores.sqlite.connection import bound, connect_reader, translated
 
@@ -23,8 +23,8 @@ T = TypeVar("T")
 class SQLiteReader:
     """Looks at a database file, also while another process writes to it: `projections.store.Reader`.
 
-    Queries run in the event loop's own thread, on one connection: they belong on an index. What reads much goes through
-    `fetch_in_thread`, whole tables through `snapshot`, each in a thread and on a connection of its own.
+    Queries run in the event loop's own thread, on one connection: they belong on an index. Queries that read much go through
+    `fetch_in_thread`, whole tables through `snapshot`, each in a thread and on a private connection.
     """
 
     dialect = "sqlite"
@@ -37,7 +37,7 @@ class SQLiteReader:
         self.path = path
         self._is_copy = is_copy
         self.damage: StoreDamaged | None = None
-        """What a query has found to be damaged, since it was opened."""
+        """The damage that a query has found since the file was opened."""
         self.withheld: str | None = None
         """Why queries are refused now, see `projections.store.Store`."""
         self.file = path
@@ -59,7 +59,7 @@ class SQLiteReader:
         await self.close()
 
     async def open(self) -> None:
-        """Open the file. Raises StoreUnavailable where there is none, StoreDamaged."""
+        """Open the file. Raises StoreUnavailable if there is none, StoreDamaged."""
         with translated(self.path):
             self.file = self._live_file()
             if not self.file.exists():
@@ -105,8 +105,13 @@ class SQLiteReader:
         with translated(self.path):
             return writing.read_parked(self._opened())
 
+    async def marks(self, stream: str, *, above: int = 0) -> Sequence[Mark]:
+        """The marks of a stream above a sequence, in order."""
+        with translated(self.path):
+            return writing.read_marks(self._opened(), stream, above)
+
     async def find_key(self, key: str) -> KeyRecord | None:
-        """Where an idempotency key took effect, as far as this read model has been brought."""
+        """Return the use of an idempotency key, up to the position of this read model."""
         row = await self.fetch_one(f"SELECT * FROM {KEYS.name} WHERE key = $1", key)  # noqa: S608 - a constant
         return KeyRecord(**row) if row else None
 
@@ -124,12 +129,12 @@ class SQLiteReader:
             names = cursor.description
             cursor.close()
         except Exception:
-            with self._watched():  # what it means: entered only now, since most of what is asked is a row by its key
+            with self._watched():  # to translate errors; entered only now, since most queries are for a row by its key
                 raise
         return None if row is None else {column[0]: value for column, value in zip(names, row, strict=True)}
 
     async def fetch_in_thread(self, sql: str, *arguments: Argument) -> Sequence[Row]:
-        """As `fetch`, in a thread of its own: one such query at a time."""
+        """As `fetch`, in a private thread: one such query at a time."""
         self._asked()
         with self._watched():
             return await self._beside.fetch(sql, arguments)
@@ -140,14 +145,14 @@ class SQLiteReader:
             return schema.read_version(self._opened())
 
     async def columns(self, table: str) -> Sequence[StoredColumn]:
-        """The columns of a table in order, none where there is no such table."""
+        """The columns of a table in order, none if there is no such table."""
         with translated(self.path):
             return schema.read_columns(self._opened(), table)
 
     async def problems(self, *, thorough: bool = False) -> Sequence[str]:
-        """What is broken in the file, the first ten; it reads all of it, beside the event loop.
+        """The damage of the file, the first ten; it reads all of it, without blocking the event loop.
 
-        By SQLite's quick_check, or `thorough` by its integrity_check, which takes ten times as long and looks into the indexes.
+        By SQLite's quick_check, or `thorough` by its integrity_check, which takes ten times longer and looks into the indexes.
         """
         check = "integrity_check" if thorough else "quick_check"
         self._opened()
@@ -156,7 +161,7 @@ class SQLiteReader:
         return [] if found == ["ok"] else found
 
     def _check(self, pragma: str) -> list[str]:
-        # A connection of its own: what others have read before would not be read from the disk again.
+        # A new connection: pages in the cache of an older one would not be read from the disk.
         with closing(connect_reader(self.file, busy_timeout=5)) as connection:
             return [str(text) for (text,) in connection.execute(pragma)]
 
@@ -191,7 +196,7 @@ def _rows(connection: sqlite3.Connection, sql: str, arguments: tuple[Argument, .
 
 
 class _ThreadReader:
-    """A connection in a thread of its own, made when it is first asked."""
+    """A connection in a private thread, made when it is first asked."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -231,7 +236,7 @@ async def _snapshot(path: Path) -> AsyncIterator[_Snapshot]:
 
 
 class _Snapshot:
-    """A read transaction on a connection and in a thread of its own."""
+    """A read transaction on a private connection, in a private thread."""
 
     def __init__(self, path: Path, thread: ThreadPoolExecutor) -> None:
         self._path = path

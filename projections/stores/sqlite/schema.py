@@ -1,4 +1,4 @@
-"""The tables that every database has, and what it says of its tables."""
+"""The tables that every database has, and the descriptions of tables in the catalog."""
 
 from __future__ import annotations
 
@@ -16,13 +16,16 @@ from projections.store import KEYS, SchemaVersion, StoredColumn
 CHECKPOINTS = "projection_checkpoints"
 MIGRATIONS = "schema_migrations"
 PARKED = "projection_parked"
+PROOFS = "projection_proofs"
+"""The digests at the checkpoints, each with its sequence: a program that keeps none moves the checkpoint alone."""
+MARKS = "log_marks"
 
 
 PARKED_COLUMNS = ("projection", "subject", "sequence", "types", "error", "traceback", "at", "waiting", "last")
 
 
 def create_system_tables(connection: sqlite3.Connection) -> None:
-    """Make the tables of the store itself where they are missing. `connection` has a transaction open."""
+    """Make the tables of the store itself if they are missing. `connection` has a transaction open."""
     database = _database(connection)
     database.table(CHECKPOINTS).create(
         {"projection": str, "version": int, "incarnation": str, "sequence": int, "applied": int},
@@ -46,6 +49,20 @@ def create_system_tables(connection: sqlite3.Connection) -> None:
         if_not_exists=True,
         strict=True,
     )
+    database.table(PROOFS).create(
+        {"projection": str, "sequence": int, "record": str, "digest": str},
+        pk="projection",
+        not_null={"projection", "sequence"},
+        if_not_exists=True,
+        strict=True,
+    )
+    database.table(MARKS).create(
+        {"stream": str, "sequence": int, "digest": str, "record": str},
+        pk=("stream", "sequence"),
+        not_null={"stream", "sequence", "digest", "record"},
+        if_not_exists=True,
+        strict=True,
+    )
     database.table(MIGRATIONS).create(
         {"version": int, "dirty": int}, pk="version", not_null={"version", "dirty"}, if_not_exists=True, strict=True
     )
@@ -66,7 +83,7 @@ def write_version(connection: sqlite3.Connection, version: SchemaVersion) -> Non
 
 
 def read_columns(connection: sqlite3.Connection, table: str) -> Sequence[StoredColumn]:
-    """The columns of a table in order, none where there is no such table."""
+    """The columns of a table in order, none if there is no such table."""
     return [
         StoredColumn(
             name=column.name,
@@ -80,7 +97,7 @@ def read_columns(connection: sqlite3.Connection, table: str) -> Sequence[StoredC
 
 @attrs.frozen
 class Shape:
-    """What a migration may change of a table, so that it has to be filled again: its columns, how many rows it has."""
+    """The properties of a table whose change by a migration needs a refill: its columns, its number of rows."""
 
     columns: tuple[tuple[str, str], ...]
     rows: int
@@ -119,7 +136,7 @@ def order_of_keys(table: Table) -> str:
 
 
 def stored_table(connection: sqlite3.Connection, name: str) -> StoredTable:
-    """What the database says of a table."""
+    """The description of a table in the database."""
     return _database(connection).table(name)
 
 
@@ -128,7 +145,7 @@ def _database(connection: sqlite3.Connection) -> Database:
 
 
 def _holds(declared: str) -> frozenset[ColumnType]:
-    """What a column of that declared type can hold unchanged: by its affinity (https://www.sqlite.org/datatype3.html, 3.1)."""
+    """The values that a column of that type can hold unchanged: by its affinity (https://www.sqlite.org/datatype3.html, 3.1)."""
     if "INT" in declared:
         return frozenset(("integer", "boolean"))
     if re.search("CHAR|CLOB|TEXT", declared):

@@ -1,7 +1,7 @@
 """The digest of a database file that was closed in order: a single flipped bit in it is found when it is opened again.
 
-SQLite does not notice one in a value. The digest stands in `<file>.sha256` only while nobody writes to the file; after a crash
-there is none, and only what SQLite itself notices is found (and all of it by `projections verify`).
+SQLite does not notice a flipped bit in a value. The digest is in `<file>.sha256` only while no process writes to the file. After
+a crash it is missing, and only damage that SQLite itself notices is found (and all of it by `projections verify`).
 """
 
 from __future__ import annotations

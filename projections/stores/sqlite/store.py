@@ -13,13 +13,13 @@ from typing import TypeVar
 
 from projections.errors import CopyRefused, MigrationError, RowRefused, StoreUnavailable
 from projections.model import Projection, Table
-from projections.projector.batch import Rows, judge, narrowed
+from projections.projector.batch import Rows, judge, narrowed, with_proven
 from projections.rebuild.copies import check_as_far
-from projections.store import NOTHING_PARKED, Checkpoint, CheckpointOutcome, KeyRecord, Parked, Place, SchemaVersion, Step
-from projections.stores.sqlite import files, indexes, schema, seal, wal, writing
+from projections.store import NOTHING_PARKED, Checkpoint, CheckpointOutcome, KeyRecord, Mark, Parked, Place, SchemaVersion, Step
+from projections.stores.sqlite import fence, files, indexes, schema, seal, wal, writing
 from projections.stores.sqlite.connection import APPLICATION_ID, connect_writer, damaged, transaction, translated
 from projections.stores.sqlite.files import Files
-from projections.stores.sqlite.lock import DatabaseLock
+from projections.stores.sqlite.lock import BEAT_EVERY, DatabaseLock
 from projections.stores.sqlite.reader import SQLiteReader
 from projections.stores.sqlite.wal import LogCopier
 
@@ -29,9 +29,9 @@ T = TypeVar("T")
 class SQLiteStore(SQLiteReader):
     """A database file that this process alone writes to: `projections.store.Store`.
 
-    `patience`: seconds to wait for another process to give the file up, `on_waiting` is told, from another thread, which one is
-    waited for; `write_timeout`: seconds that a transaction may
-    wait for a lock that some other program has on the file; `is_copy`: see `SQLiteCopies`.
+    `patience`: seconds to wait for another process to release the file. `on_waiting` is called with that process, in another
+    thread. `write_timeout`: seconds that a transaction may wait for a lock of another program on the file. `is_copy`: see
+    `SQLiteCopies`.
     """
 
     turns = None
@@ -56,11 +56,13 @@ class SQLiteStore(SQLiteReader):
         self._writer: sqlite3.Connection | None = None
         self._copier: LogCopier | None = None
         self._opened_whole = False
+        self._token = 0
+        self._beating: asyncio.Task[None] | None = None
         self.set_aside_as: Path | None = None
-        """Where a damaged database went that was here before."""
+        """The new place of a damaged database that was here before."""
 
     async def open(self) -> None:
-        """Open the file, made where it is missing, and check it (SQLite's quick_check: about a second per GB).
+        """Open the file, made if it is missing, and check it (SQLite's quick_check: about a second per GB).
 
         Raises StoreInUse, StoreUnavailable, StoreDamaged; SQLite does not notice a changed value, only a fold does.
         """
@@ -69,6 +71,7 @@ class SQLiteStore(SQLiteReader):
         try:
             await self._run(self._open)
             await super().open()
+            self._beating = asyncio.create_task(self._beat(), name="lease of the database file")
         except BaseException:
             await self.close()
             raise
@@ -76,6 +79,10 @@ class SQLiteStore(SQLiteReader):
     async def close(self) -> None:
         """Finish what is being written and close."""
         await super().close()
+        if self._beating is not None:
+            self._beating.cancel()
+            await asyncio.wait({self._beating})
+            self._beating = None
         if self._copier is not None:
             await asyncio.to_thread(self._copier.close)
             self._copier = None
@@ -83,6 +90,13 @@ class SQLiteStore(SQLiteReader):
             await self._run(self._close)
             self._thread.shutdown()
             self._thread = None
+
+    async def _beat(self) -> None:
+        """Show that the event loop of this process is alive."""
+        while self._lock is not None:
+            with suppress(OSError):  # of a disk that fails: writes notice it
+                self._lock.beat()
+            await asyncio.sleep(BEAT_EVERY)
 
     async def checkpoints(self) -> Mapping[str, Checkpoint]:
         """The checkpoint of each projection that has one, when what is being written now has been."""
@@ -93,19 +107,28 @@ class SQLiteStore(SQLiteReader):
         return await self._run(lambda: writing.read_parked(self._opened_writer()))
 
     async def advance(
-        self, steps: Sequence[Step], keys: Sequence[KeyRecord] = (), parked: Mapping[Place, Parked | None] = NOTHING_PARKED
+        self,
+        steps: Sequence[Step],
+        keys: Sequence[KeyRecord] = (),
+        parked: Mapping[Place, Parked | None] = NOTHING_PARKED,
+        marks: Sequence[Mark] = (),
     ) -> CheckpointOutcome:
-        """Write the rows and move the checkpoints of all steps in one transaction, each compared with its `before`."""
+        """Write the rows and move the checkpoints of all steps in one transaction, each compared with its `before`.
+
+        Raises NotLeading if another process has opened the file to write to it since.
+        """
 
         def write(tables: Sequence[tuple[Table, Rows]], *, deferred: bool = False) -> CheckpointOutcome:
             writer = self._opened_writer()
             with transaction(writer, deferred=deferred):
+                fence.check(writer, self._token)
                 outcome = judge(steps, writing.read_checkpoints(writer))
                 if outcome is CheckpointOutcome.STORED:
                     writing.write_rows(writer, tables)
                     writing.write_keys(writer, keys)
                     if parked:
                         writing.write_parked(writer, parked)
+                    writing.write_marks(writer, with_proven(steps, marks))
                     writing.write_checkpoints(writer, [step.after for step in steps])
             return outcome
 
@@ -124,11 +147,12 @@ class SQLiteStore(SQLiteReader):
         return outcome
 
     async def forget(self, projections: Sequence[Projection]) -> None:
-        """Empty the tables of these projections, remove their checkpoints and what they have parked, in one transaction."""
+        """Empty the tables of these projections, remove their checkpoints and parked aggregates, in one transaction."""
 
         def forget() -> None:
             writer = self._opened_writer()
             with transaction(writer, deferred=True):
+                fence.check(writer, self._token)
                 for projection in reversed(projections):
                     writing.forget(writer, projection.name, [table.name for table in reversed(projection.tables)])
 
@@ -158,7 +182,7 @@ class SQLiteStore(SQLiteReader):
         try:
             return await self._run(migrate)
         except RowRefused as error:
-            raise MigrationError(f"the rows there are do not allow the migration, nothing was changed: {error}") from error
+            raise MigrationError(f"the rows there do not allow the migration, it had no effect: {error}") from error
 
     async def leave_indexes_out(self, projections: Sequence[Projection]) -> None:
         """Do without the indexes of empty tables that only queries need, until `make_indexes`."""
@@ -183,14 +207,14 @@ class SQLiteStore(SQLiteReader):
         await self._change(projections, now.new, Files(now.new, now.live))
 
     async def rollback(self, projections: Collection[str]) -> None:
-        """As `switch`, with the tables that were live before; those that are live now are the copy then."""
+        """As `switch`, with the tables that were live before; the live tables become the copy."""
         now = files.read(self.path)
         if now.old is None:
             raise CopyRefused("there are no old tables to go back to")
         await self._change(projections, now.old, Files(now.old))
 
     async def _change(self, projections: Collection[str], number: int, then: Files) -> None:
-        # Who is cancelled meanwhile must not leave a writer on one file and readers on another.
+        # A cancellation in between must not leave a writer on one file and readers on another.
         await asyncio.shield(self._change_whole(projections, number, then))
 
     async def _change_whole(self, projections: Collection[str], number: int, then: Files) -> None:
@@ -210,6 +234,7 @@ class SQLiteStore(SQLiteReader):
                 before = writing.read_checkpoints(self._opened_writer())
                 check_as_far(projections, before, writing.read_checkpoints(writer))
                 with transaction(writer):
+                    token = fence.take(writer)
                     writing.keep_checkpoints(writer, projections, before.values())
                 reader = self._connect(file)
                 files.write(self.path, then)
@@ -217,7 +242,7 @@ class SQLiteStore(SQLiteReader):
                 writer.close()
                 raise
             self._opened_writer().close()
-            self._writer = writer
+            self._writer, self._token = writer, token
         finally:
             lock.release()
         files.remove_others(self.path, {then.live, then.new, then.live if then.old is None else then.old})
@@ -226,7 +251,7 @@ class SQLiteStore(SQLiteReader):
     async def quarantine(self) -> Path:
         """Move the files of a damaged database away, to be looked at; opening it makes a new one. It is not open.
 
-        Gives where they are. Raises StoreInUse, StoreUnavailable.
+        Gives if they are. Raises StoreInUse, StoreUnavailable.
         """
         with translated(self.path):
             self.set_aside_as = await asyncio.to_thread(self._set_aside)
@@ -253,6 +278,7 @@ class SQLiteStore(SQLiteReader):
         with transaction(writer):
             writer.execute(f"PRAGMA application_id = {APPLICATION_ID}")
             schema.create_system_tables(writer)
+            self._token = fence.take(writer)
         self._opened_whole = True
 
     def _copy_rest(self) -> None:
@@ -303,5 +329,5 @@ def _execute(writer: sqlite3.Connection, script: str) -> None:
             if getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) != sqlite3.SQLITE_ERROR:
                 raise
             raise MigrationError(
-                f"a statement of the migration failed, nothing was changed: {error}: {statement.strip()}"
+                f"a statement of the migration failed, it had no effect: {error}: {statement.strip()}"
             ) from error

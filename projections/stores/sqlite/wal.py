@@ -1,8 +1,8 @@
-"""Keeps the write-ahead log of a database short: it is copied into the database now and then, beside what is written.
+"""Keeps the write-ahead log of a database short: it is copied into the database now and then, concurrently with writes.
 
-SQLite has who commits do that when the log is long, which takes the disk, and the batch, for tens of milliseconds. So a thread of
-its own copies it once a second, and the writer what was written meanwhile: where nothing is left to be copied it begins the log
-anew (https://www.sqlite.org/wal.html#checkpointing).
+By default SQLite has the committing connection do that when the log is long, which takes the disk, and the batch, for tens of
+milliseconds. So a separate thread copies it once a second, and the writer the commits of that time: if the whole log is copied,
+the writer restarts it (https://www.sqlite.org/wal.html#checkpointing).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _COPY_EVERY = 1.0
 
 
 class LogCopier:
-    """Copies the log of what one writer writes; `copy_rest` has the writer copy what is left, between two batches."""
+    """Copies the log of one writer; `copy_rest` has the writer copy the remaining part, between two batches."""
 
     def __init__(self, copy_rest: Callable[[], object]) -> None:
         self._copy_rest = copy_rest
@@ -32,14 +32,14 @@ class LogCopier:
         self._copy_at = 0.0
 
     def written(self, file: Path) -> None:
-        """A batch has been committed to the file: copy the log where it is time."""
+        """A batch has been committed to the file: copy the log if it is time."""
         moment = time.monotonic()
         if moment >= self._copy_at and (self._copying is None or self._copying.done()):
             self._copy_at = moment + _COPY_EVERY
             self._copying = self._thread.submit(self._copy, file)
 
     def close(self) -> None:
-        """Wait until nothing is copied any more."""
+        """Wait until no copy is under way."""
         self._thread.shutdown()
 
     def _copy(self, file: Path) -> None:
@@ -53,7 +53,7 @@ class LogCopier:
 
 
 def _connect(file: Path) -> sqlite3.Connection:
-    """Of a file that is there: nothing is made in the place of one that was removed meanwhile."""
+    """Of an existing file: a file that was removed in between is not replaced."""
     return sqlite3.connect(f"{file.absolute().as_uri()}?mode=rw", uri=True, timeout=0, isolation_level=None)
 
 
@@ -63,7 +63,7 @@ def copy_log(connection: sqlite3.Connection) -> None:
 
 
 def warn(file: Path, error: Exception) -> None:
-    """Say that the log could not be copied: what was written is safe in it, and the next writing will say more."""
+    """Log that the log could not be copied: its commits are safe in it, and the next write reports more."""
     log.warning("the write-ahead log cannot be copied", database=str(file), reason=str(error))
 
 

@@ -1,4 +1,4 @@
-"""What a batch writes: the last change of each row, as few and as large statements as there can be."""
+"""The statements of a batch: the last change of each row, in as few and as large statements as possible."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from typing import Any
 import attrs
 
 from projections.model import Table, timestamp_text
-from projections.projector.batch import Rows
-from projections.store import KEYS, Checkpoint, KeyRecord, Parked, Place
-from projections.stores.sqlite.schema import CHECKPOINTS, PARKED, PARKED_COLUMNS, quoted, read_columns
+from projections.projector.batch import Rows, lost_proof, proven
+from projections.store import KEYS, Checkpoint, KeyRecord, Mark, Parked, Place
+from projections.stores.sqlite.schema import CHECKPOINTS, MARKS, PARKED, PARKED_COLUMNS, PROOFS, quoted, read_columns
 
 TOGETHER = (64, 16, 4, 1)
 """Rows that one statement puts: as many as there are, in as few statements as these sizes allow. SQLite's module gives the
@@ -64,33 +64,75 @@ def write_keys(connection: sqlite3.Connection, keys: Sequence[KeyRecord]) -> Non
 
 
 def read_checkpoints(connection: sqlite3.Connection) -> dict[str, Checkpoint]:
-    """All checkpoints, by projection."""
-    rows = connection.execute(f"SELECT projection, version, incarnation, sequence, applied FROM {CHECKPOINTS}")  # noqa: S608 - a constant
-    return {
-        projection: Checkpoint(
-            projection=projection, version=version, incarnation=incarnation, sequence=sequence, applied=applied
-        )
-        for projection, version, incarnation, sequence, applied in rows.fetchall()
-    }
+    """All checkpoints, by projection. Raises StoreDamaged if the digests of one are lost."""
+    try:
+        rows = connection.execute(_CHECKPOINTS)
+    except sqlite3.OperationalError as error:
+        if "no such table" not in str(error) or PROOFS not in str(error):
+            raise
+        rows = connection.execute(_WITHOUT_PROOFS)
+    found = {row[0]: Checkpoint(**dict(zip(_FIELDS, row, strict=True))) for row in rows.fetchall()}
+    for checkpoint in found.values():
+        if checkpoint.sequence and checkpoint.record is None and read_columns(connection, MARKS):
+            _check_proof(connection, checkpoint)
+    return found
 
 
-def write_checkpoints(connection: sqlite3.Connection, checkpoints: Iterable[Checkpoint]) -> None:
-    """Move checkpoints."""
+def _check_proof(connection: sqlite3.Connection, checkpoint: Checkpoint) -> None:
+    """See that a checkpoint without digests is one of an older program. Raises StoreDamaged."""
+    sql = f"""
+    SELECT EXISTS (SELECT 1 FROM {MARKS} WHERE stream = ?) AND NOT EXISTS (SELECT 1 FROM {PROOFS} WHERE projection = ?)
+    """  # noqa: S608 - constants
+    (lost,) = connection.execute(sql, (proven(checkpoint.projection), checkpoint.projection)).fetchone()
+    if lost:
+        raise lost_proof(checkpoint)
+
+
+_FIELDS = tuple(field.name for field in attrs.fields(Checkpoint))
+_CHECKPOINTS = f"""
+SELECT c.projection, c.version, c.incarnation, c.sequence, c.applied, p.record, p.digest
+FROM {CHECKPOINTS} AS c LEFT JOIN {PROOFS} AS p ON p.projection = c.projection AND p.sequence = c.sequence
+"""  # noqa: S608 - constants
+_WITHOUT_PROOFS = f"SELECT projection, version, incarnation, sequence, applied, NULL, NULL FROM {CHECKPOINTS}"  # noqa: S608 - a constant
+"""The same in a database that an older program has made."""
+
+
+def write_checkpoints(connection: sqlite3.Connection, checkpoints: Sequence[Checkpoint]) -> None:
+    """Move checkpoints, and the digests there."""
     connection.executemany(
         f"INSERT OR REPLACE INTO {CHECKPOINTS} VALUES (?, ?, ?, ?, ?)",  # noqa: S608 - a constant
         [(c.projection, c.version, c.incarnation, c.sequence, c.applied) for c in checkpoints],
     )
+    connection.executemany(
+        f"INSERT OR REPLACE INTO {PROOFS} VALUES (?, ?, ?, ?)",  # noqa: S608 - a constant
+        [(c.projection, c.sequence, c.record, c.digest) for c in checkpoints],
+    )
+
+
+def read_marks(connection: sqlite3.Connection, stream: str, above: int) -> Sequence[Mark]:
+    """The marks of a stream above a sequence, in order; none in a database that an older program has made."""
+    if not read_columns(connection, MARKS):
+        return []
+    sql = f"SELECT stream, sequence, digest, record FROM {MARKS} WHERE stream = ? AND sequence > ? ORDER BY sequence"  # noqa: S608 - a constant
+    return [Mark(*row) for row in connection.execute(sql, (stream, above)).fetchall()]
+
+
+def write_marks(connection: sqlite3.Connection, marks: Sequence[Mark]) -> None:
+    """Write marks; existing ones stay."""
+    if marks:
+        sql = f"INSERT INTO {MARKS} VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING"  # noqa: S608 - a constant
+        connection.executemany(sql, [attrs.astuple(mark) for mark in marks])
 
 
 def keep_checkpoints(connection: sqlite3.Connection, own: Collection[str], others: Iterable[Checkpoint]) -> None:
-    """Keep the checkpoints of some projections, and have those of all others be these."""
+    """Keep the checkpoints of some projections, and replace the checkpoints of all others by these."""
     gone = [(name,) for name in read_checkpoints(connection) if name not in own]
     connection.executemany(f"DELETE FROM {CHECKPOINTS} WHERE projection = ?", gone)  # noqa: S608 - a constant
     write_checkpoints(connection, [checkpoint for checkpoint in others if checkpoint.projection not in own])
 
 
 def read_parked(connection: sqlite3.Connection) -> Sequence[Parked]:
-    """What is parked, by projection and sequence; nothing in a database that an older program has made."""
+    """The parked aggregates, by projection and sequence; none in a database that an older program has made."""
     if not read_columns(connection, PARKED):
         return []
     columns = ", ".join(PARKED_COLUMNS)
@@ -100,7 +142,7 @@ def read_parked(connection: sqlite3.Connection) -> Sequence[Parked]:
 
 
 def write_parked(connection: sqlite3.Connection, parked: Mapping[Place, Parked | None]) -> None:
-    """Park aggregates, or take them away where there is None."""
+    """Park aggregates, or take them away if there is None."""
     places = ", ".join("?" * len(PARKED_COLUMNS))
     connection.executemany(
         f"INSERT OR REPLACE INTO {PARKED} ({', '.join(PARKED_COLUMNS)}) VALUES ({places})",  # noqa: S608 - constants
@@ -115,11 +157,12 @@ def write_parked(connection: sqlite3.Connection, parked: Mapping[Place, Parked |
 
 
 def forget(connection: sqlite3.Connection, projection: str, tables: Iterable[str]) -> None:
-    """Remove a checkpoint and what is parked, and empty the tables, which are given in an order in which they may be."""
+    """Remove a checkpoint and its parked aggregates, and empty the tables, given in an order that references allow."""
     for table in tables:
         connection.execute(f"DELETE FROM {quoted(table)}")  # noqa: S608 - quoted
-    for table in (CHECKPOINTS, PARKED):
+    for table in (CHECKPOINTS, PROOFS, PARKED):
         connection.execute(f"DELETE FROM {table} WHERE projection = ?", (projection,))  # noqa: S608 - a constant
+    connection.execute(f"DELETE FROM {MARKS} WHERE stream = ?", (proven(projection),))  # noqa: S608 - a constant
 
 
 @lru_cache

@@ -42,7 +42,7 @@ def parser(_context: Any, data: Any) -> DocumentNode:
 
 
 def validator(_schema: Any, document: DocumentNode, *_: Any, **__: Any) -> list[GraphQLError]:
-    """What is wrong with a document, found once."""
+    """The faults of a document, found once."""
     source = document.loc.source if document.loc else None
     return _errors(source.body) if source else []
 

@@ -1,7 +1,7 @@
 """No-op jobs through arq on Redis: python arq_jobs.py REDIS_PORT COUNT CONCURRENCY.
 
 One worker process, results kept. Prints one JSON object: seconds to enqueue, and until every result is there, as the client
-sees it; processor seconds of worker and client meanwhile.
+sees it; processor seconds of worker and client in that time.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ async def nothing(context: dict[str, Any], number: int) -> int:
 
 
 class WorkerSettings:
-    """What `python -m arq` reads."""
+    """The settings for `python -m arq`."""
 
     functions = [nothing]  # noqa: RUF012 - as its documentation has it
     redis_settings = RedisSettings(port=int(os.environ.get("PEER_PORT", "6379")))

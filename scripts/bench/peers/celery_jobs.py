@@ -1,7 +1,7 @@
 """No-op jobs through Celery on Redis: python celery_jobs.py REDIS_PORT COUNT CONCURRENCY.
 
 One worker process with threads, jobs acknowledged when they are done, as ours are, results kept. Prints one JSON object: seconds
-to enqueue, and until every result is there, as the client sees it; processor seconds of worker and client meanwhile.
+to enqueue, and until every result is there, as the client sees it; processor seconds of worker and client in that time.
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ TOGETHER = 100
 
 
 class Happened(Aggregate.Event):
-    """An event, with its data and the rows that it leads to."""
+    """An event, with its data and its rows."""
 
     name: str
     data: dict[str, Any]
@@ -72,7 +72,7 @@ class View(TrackingRecorder):
 
 
 class Rows(Projection[View]):
-    """Puts the rows that an event leads to."""
+    """Puts the rows of an event."""
 
     name = "rows"
 

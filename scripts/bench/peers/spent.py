@@ -1,4 +1,4 @@
-"""Processor time of another process, as Linux counts it; with nothing installed, since peers have environments of their own."""
+"""Processor time of another process, as Linux counts it, without packages, since peers have private environments."""
 
 from __future__ import annotations
 

@@ -30,6 +30,7 @@ from pantry.domain.registry import REGISTRY
 from pantry.readmodel import MODEL
 from projections.rebuild.verify import Dump, dump, replayed_copy
 from tests.support import ROOT
+from tests.support.log.damage import flip
 
 EAN = "4006381333931"
 AT = datetime(2026, 11, 20, 12, tzinfo=UTC)
@@ -146,3 +147,48 @@ async def test_a_damaged_copy_is_refused_before_anything_is_restored(tmp_path: P
         refused = await run(one, "restore", copies)
         assert refused.code == 1
         assert "PANTRY.snapshot" in refused.err
+
+
+async def stocked(directory: Path) -> None:
+    """A stopped server with 30 movements of a product."""
+    async with EmbeddedServer(directory) as one, Connection.open(one.url, name="test") as connection:
+        await streams.apply(connection, load().only("PANTRY", "PANTRY_KEYS"))
+        log = log_on(connection)
+        details = Details(name="Flour", description="", unit="kg", min_stock=0, category_id=None)
+        await Commands(log).execute(PRODUCT, EAN, CreateProduct(ean13=EAN, details=details, at=AT))
+        for number in range(30):
+            await book(log, number)
+
+
+async def test_a_stream_with_a_damaged_record_gives_no_copy_and_an_older_one_stays(tmp_path: Path) -> None:
+    await stocked(tmp_path / "one")
+    async with EmbeddedServer(tmp_path / "one") as one:
+        assert (await run(one, "backup", tmp_path / "older", "--stream", "PANTRY")).code == 0
+    before = {file.name: file.read_bytes() for file in (tmp_path / "older").iterdir()}
+    flip(tmp_path / "one", "PANTRY", b'"m-7"')
+    async with EmbeddedServer(tmp_path / "one") as one:
+        refused = await run(one, "backup", tmp_path / "new", "--stream", "PANTRY")
+        assert refused.code == 5, refused
+        assert "the copy of PANTRY" in refused.err
+        assert list((tmp_path / "new").iterdir()) == []
+        kept = await run(one, "backup", tmp_path / "new", "--stream", "PANTRY", "--unverified")
+        assert kept.code == 0
+        assert json.loads(kept.out)[0]["verified"] is False
+        assert {file.name: file.read_bytes() for file in (tmp_path / "older").iterdir()} == before
+
+
+async def test_copies_are_verified_without_a_server(tmp_path: Path) -> None:
+    await stocked(tmp_path / "one")
+    copies = tmp_path / "copies"
+    async with EmbeddedServer(tmp_path / "one") as one:
+        made = await run(one, "backup", copies, "--stream", "PANTRY")
+        assert json.loads(made.out)[0]["verified"] is True
+    sound = await run(one, "backup", "--verify", copies)
+    assert (sound.code, sound.last) == (0, {"PANTRY": 31}), sound.err
+    file = copies / "PANTRY.snapshot"
+    content = bytearray(file.read_bytes())
+    content[len(content) // 2] ^= 1
+    file.write_bytes(content)
+    damaged = await run(one, "backup", "--verify", copies)
+    assert damaged.code == 5
+    assert "PANTRY.snapshot is not what was written" in damaged.err

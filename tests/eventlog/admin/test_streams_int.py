@@ -1,4 +1,4 @@
-"""Declarations of streams, and what is made of them on a server."""
+"""Declarations of streams, and their effect on a server."""
 
 from __future__ import annotations
 
@@ -49,7 +49,8 @@ async def test_all_that_is_declared_is_created_and_then_there_is_no_drift(connec
     before = await plan(connection, declarations)
     assert {drift.action for drift in before} == {"create"}
     assert {drift.name for drift in before} == {
-        *("GCTD", "PANTRY", "PANTRY_KEYS", "crap_jobs_scan", "gctd_logs", "KV_gctd-workers", "OBJ_gctd-blobs", "crap-workers"),
+        *("GCTD", "PANTRY", "PANTRY_KEYS", "crap_jobs_scan", "crap_jobs_lanes", "gctd_logs"),
+        *("KV_gctd-workers", "OBJ_gctd-blobs", "crap-workers", "crap-fast"),
     }
     assert await apply(connection, declarations) == []
     assert await plan(connection, declarations) == []

@@ -1,4 +1,4 @@
-"""Blobs: what was put in comes out, under its digest and by name; what was damaged does not."""
+"""Blobs are read back under their digest and by name. A damaged blob is refused."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from eventlog.embedded.nats import EmbeddedServer
 from eventlog.errors import BlobMissing, TooLarge, Unavailable
 from eventlog.jetstream.api import call
 from eventlog.jetstream.transport.connection import Connection
+from tests.support.pace import within
 from tests.support.waiting import wait_until
 
 BUCKET = "gctd-blobs"
@@ -38,8 +39,11 @@ async def connection(nats_url: str) -> AsyncIterator[Connection]:
 
 
 @pytest.fixture(params=["jetstream", "memory"])
-def blobs(request: pytest.FixtureRequest, connection: Connection) -> Blobs:
-    return BlobStore(connection, BUCKET, most=MOST) if request.param == "jetstream" else MemoryBlobs(most=MOST)
+def blobs(request: pytest.FixtureRequest) -> Blobs:
+    """An empty store of either kind; the one in memory needs no server."""
+    if request.param == "memory":
+        return MemoryBlobs(most=MOST)
+    return BlobStore(request.getfixturevalue("connection"), BUCKET, most=MOST)
 
 
 async def stored(connection: Connection) -> int:
@@ -56,13 +60,14 @@ async def by_nats_py(connection: Connection) -> ObjectStore:
 
 
 @pytest.mark.parametrize("size", [0, 1, 512 * 1024, 512 * 1024 + 1, 5_000_000])
-async def test_a_body_comes_out_as_it_went_in(blobs: Blobs, connection: Connection, size: int) -> None:
+async def test_a_body_comes_out_as_it_went_in(blobs: Blobs, request: pytest.FixtureRequest, size: int) -> None:
     data = body(size)
     ref = await blobs.put(data)
     assert ref == BlobRef(sha256(data).hexdigest(), size)
     assert await blobs.get(ref.digest) == data
     if isinstance(blobs, BlobStore):
-        assert await BlobStore(connection, BUCKET).get(ref.digest) == data  # not out of memory
+        other = BlobStore(request.getfixturevalue("connection"), BUCKET)
+        assert await other.get(ref.digest) == data, "it comes from the server, not from memory"
 
 
 async def test_a_body_that_was_never_stored_is_missing(blobs: Blobs) -> None:
@@ -170,8 +175,8 @@ async def test_a_store_that_is_cancelled_leaves_nothing_behind(connection: Conne
 
 async def test_a_bucket_that_is_full_says_so(connection: Connection) -> None:
     await apply(connection, load(overrides={BUCKET: {"max_bytes": "1MiB"}}).only(BUCKET))
-    with pytest.raises(Unavailable, match=r"no room.*maximum bytes exceeded"):
-        await asyncio.wait_for(BlobStore(connection, BUCKET).put(body(2_000_000)), 10)
+    with pytest.raises(Unavailable, match=r"no room.*maximum bytes exceeded"), within(10):
+        await BlobStore(connection, BUCKET).put(body(2_000_000))
     await BlobStore(connection, BUCKET).put(body(1000))
 
 
@@ -198,14 +203,14 @@ async def test_a_body_is_stored_over_a_kill_of_the_broker(nats_server: EmbeddedS
 
 @pytest.mark.fault
 async def test_without_a_broker_reading_ends_soon(nats_server: EmbeddedServer) -> None:
-    """What was read before is still there: it never changes."""
+    """A blob that was read before is still returned, because it never changes."""
     async with Connection.open(nats_server.url, name="blobs") as connection:
         await apply(connection, load().only(BUCKET))
         store = BlobStore(connection, BUCKET)
         ref = await store.put(body(1000))
         await nats_server.kill()
         assert await store.get(ref.digest) == body(1000)
-        async with asyncio.timeout(10):
+        with within(10):
             reads = BlobStore(connection, BUCKET).get(ref.digest), store.resolve(PATH)
             results = await asyncio.gather(*reads, return_exceptions=True)
         assert all(isinstance(result, Unavailable) for result in results)

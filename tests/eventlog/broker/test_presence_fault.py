@@ -1,4 +1,4 @@
-"""Presence: who says so is there, and who falls silent is not."""
+"""Presence: a member that reports is present, and a silent one is not."""
 
 from __future__ import annotations
 

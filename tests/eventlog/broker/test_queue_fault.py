@@ -23,6 +23,7 @@ from eventlog.embedded.nats import EmbeddedServer
 from eventlog.errors import OutcomeUnknown, Unavailable
 from eventlog.jetstream.api import call
 from eventlog.jetstream.transport.connection import Connection
+from tests.support.pace import within
 from tests.support.waiting import wait_until
 
 STREAM, CONSUMER = "crap_jobs_scan", "crap-workers"
@@ -101,7 +102,7 @@ async def test_those_who_wait_for_a_job_share_a_request_and_get_different_ones(c
     for task in left:
         task.cancel()
     await asyncio.wait(left)
-    await queue.publish("scan", "task-4", b"", dedupe="4")  # what was given up is nobody's
+    await queue.publish("scan", "task-4", b"", dedupe="4")  # a cancelled fetch keeps no job
     assert (await fetched(queue)).delivered == 1
 
 
@@ -138,15 +139,15 @@ async def test_each_job_goes_to_one_of_many_workers(connection: Connection) -> N
 async def test_waiting_for_a_job_ends_when_it_comes_or_the_time_is_over(connection: Connection) -> None:
     queue = await queue_on(connection)
     start = time.monotonic()
-    assert await queue.fetch(0.3) is None
-    assert 0.25 < time.monotonic() - start < 4.0
-    waiting = asyncio.create_task(queue.fetch(5))
+    with within(4):
+        assert await queue.fetch(0.3) is None
+    assert time.monotonic() - start > 0.25
+    waiting = asyncio.create_task(queue.fetch(60))
     await wait_until(lambda: pulls_waiting(connection, 1))
-    start = time.monotonic()
-    await queue.publish("scan", "task-1", b"", dedupe="1")
-    job = await waiting
+    with within(3):
+        await queue.publish("scan", "task-1", b"", dedupe="1")
+        job = await waiting
     assert job is not None
-    assert time.monotonic() - start < 3
 
 
 async def pulls_waiting(connection: Connection, count: int) -> bool:
@@ -195,9 +196,10 @@ async def test_a_failed_job_comes_back_after_the_delay_and_not_before(connection
     await queue.publish("scan", "task-1", b"", dedupe="1")
     await (await fetched(queue)).nak(0.8)
     start = time.monotonic()
-    again = await fetched(queue)
+    with within(8):
+        again = await fetched(queue)
     assert again.delivered == 2
-    assert 0.7 < time.monotonic() - start < 8.0
+    assert time.monotonic() - start > 0.7
 
 
 async def test_jobs_that_are_done_are_acknowledged_with_one_confirmation(connection: Connection) -> None:
@@ -213,7 +215,7 @@ async def test_jobs_that_are_done_are_acknowledged_with_one_confirmation(connect
 
 
 async def test_a_job_that_has_left_is_settled_also_where_the_broker_forgot_that_it_gave_it_away(connection: Connection) -> None:
-    """As one that was killed does: it confirms nothing of such a job."""
+    """As after the kill of a broker: it does not confirm such a job."""
     queue = await queue_on(connection)
     for number in range(2):
         await queue.publish("scan", f"task-{number}", b"", dedupe=str(number))
@@ -271,7 +273,7 @@ async def test_a_fetch_that_was_cancelled_is_not_given_a_job(connection: Connect
         await job.ack()
 
 
-# What became of a job
+# The outcome of a job
 
 
 async def test_the_states_of_a_job(connection: Connection) -> None:
@@ -324,7 +326,7 @@ async def test_an_exhausted_job_behind_one_in_flight_is_recognized_when_that_is_
 
 
 async def test_requeueing_one_job_leaves_the_others_alone(connection: Connection) -> None:
-    """Those that wait, those in flight, and what is known of both."""
+    """The waiting jobs, the jobs in flight, and the state of both are unchanged."""
     queue = await queue_on(connection, "1s")
     for id_ in ("before", "this", "after", "waiting"):
         await queue.publish("scan", id_, b"", dedupe=id_)
@@ -375,6 +377,10 @@ async def test_a_missing_consumer_is_said_or_made(connection: Connection) -> Non
     assert again.id == "task-1"
 
 
+_DELIVERED = 4
+"""Where the broker's file of a consumer counts deliveries: after a mark, a version and two numbers below 128."""
+
+
 @pytest.mark.fault
 async def test_a_held_job_survives_a_restart_of_the_broker(nats_server: EmbeddedServer) -> None:
     """Held again as soon as the broker is back, and acknowledged: one delivery, where the broker had time to note it."""
@@ -382,9 +388,8 @@ async def test_a_held_job_survives_a_restart_of_the_broker(nats_server: Embedded
         queue = await queue_on(connection, "1500ms")
         await queue.publish("scan", "task-1", b"", dedupe="1")
         state = nats_server.data_dir / f"jetstream/$G/streams/{STREAM}/obs/{CONSUMER}/o.dat"
-        before = state.read_bytes()
         job = await fetched(queue)
-        await wait_until(lambda: state.read_bytes() != before)
+        await wait_until(lambda: state.read_bytes()[_DELIVERED] == 1)
         async with job.hold():
             await nats_server.kill()
             await nats_server.restart()

@@ -59,7 +59,7 @@ async def last_of_the_leader(log: JetStreamLog) -> int:
 
 
 async def followed(log: JetStreamLog) -> int:
-    """The first commit that a reader gives, who did not have to begin anew."""
+    """Return the first commit of a reader that did not have to restart."""
     with capture_logs() as lines:
         commits: Any = log.follow(after=0)
         async with aclosing(commits) as reading:
@@ -81,7 +81,7 @@ async def followed(log: JetStreamLog) -> int:
 async def test_a_lost_question_is_asked_again(
     nats_url: str, subjects: str, ask: Callable[[JetStreamLog], Coroutine[Any, Any, int]]
 ) -> None:
-    """Within the time that one question has: nobody is told that the log cannot be read, no reader begins anew."""
+    """The repetition is within the time of one question: no caller gets an error, and no reader restarts."""
     async with opened(nats_url, subjects) as site:
         site.proxy.lose_message(1)
         assert await ask(site.log) == 1
@@ -89,7 +89,7 @@ async def test_a_lost_question_is_asked_again(
 
 
 async def test_a_lost_commit_is_sent_again_and_stored_once(nats_url: str) -> None:
-    """Nothing says that it is lost; that it is not there is found out by sending it again, under its guard and its id."""
+    """The loss is not reported. The sender repeats the commit under its guard and its id, and so finds that it is missing."""
     async with opened(nats_url, CATEGORY) as site:
         site.proxy.lose_message(1)
         assert await site.log.append(deposit("b")) == Appended(2)

@@ -48,7 +48,7 @@ class Site:
 
 @attrs.frozen
 class Servers:
-    """Where a stream can be, and on how many servers."""
+    """The address of a server, and the number of replicas of its stream."""
 
     url: str
     replicas: int
@@ -108,7 +108,7 @@ async def test_a_lost_answer_is_found_out_though_others_have_gone_on(site: Site)
 
 
 async def test_a_conflict_behind_a_lost_answer_is_a_conflict(site: Site) -> None:
-    """What was sent did not arrive, another writer was first: the repetition says so."""
+    """The message did not arrive, and another writer was first. The repetition finds the conflict."""
     site.proxy.open.clear()
     site.proxy.cut_before(1)
     append = asyncio.create_task(site.log.append(deposit("a")))
@@ -121,7 +121,7 @@ async def test_a_conflict_behind_a_lost_answer_is_a_conflict(site: Site) -> None
 
 
 async def test_the_lost_answer_to_a_batch_is_found_out(site: Site) -> None:
-    """All of it is stored once, each caller's sequence is right, also where an aggregate has gone on meanwhile."""
+    """All of it is stored once, and each caller's sequence is right, also if an aggregate has changed since then."""
     await site.log.append(deposit("z"))
     site.proxy.open.clear()
     proposals = [deposit(f"a{number}") for number in range(20)]
@@ -166,7 +166,7 @@ async def test_the_lost_answer_to_a_shared_batch_is_found_out_by_each(site: Site
 
 
 async def test_a_shared_batch_that_is_cut_off_loses_nobody(site: Site) -> None:
-    """Each append goes on by itself."""
+    """Each append continues by itself."""
     site.log.group.pace.single = 1.0
     site.proxy.cut_before(30)
     proposals = [deposit(f"a{number}") for number in range(40)]
@@ -180,7 +180,7 @@ async def test_a_shared_batch_that_is_cut_off_loses_nobody(site: Site) -> None:
 
 
 async def refused(append: Awaitable[object]) -> Unavailable | None:
-    """Why it was refused, None where it was not."""
+    """Why it was refused, None if it was not."""
     try:
         await append
     except Unavailable as error:
@@ -193,7 +193,7 @@ async def test_after_the_deadline_a_lost_answer_is_unknown_and_repeating_is_safe
     proposal = deposit("a")
     site.proxy.lose_answers(1)
     site.proxy.open.clear()
-    with pytest.raises(OutcomeUnknown, match="same idempotency key"):
+    with pytest.raises(OutcomeUnknown, match="with an idempotency key may be repeated"):
         await site.log.append(proposal, deadline=0.5)
     site.proxy.open.set()
     assert await site.log.append(proposal) == Appended(1, replayed=True)
@@ -203,7 +203,7 @@ async def test_after_the_deadline_a_batch_is_unknown_and_repeating_is_safe(site:
     proposals = [deposit("a"), deposit("b")]
     site.proxy.lose_answers(2)
     site.proxy.open.clear()
-    with pytest.raises(OutcomeUnknown, match="same idempotency key"):
+    with pytest.raises(OutcomeUnknown, match="with an idempotency key may be repeated"):
         await site.log.append_together(proposals, deadline=0.5)
     site.proxy.open.set()
     assert await site.log.append_together(proposals) == [Appended(1, replayed=True), Appended(2, replayed=True)]
@@ -240,7 +240,7 @@ async def test_what_was_never_sent_is_unavailable(site: Site) -> None:
 
 
 async def test_a_paused_server_is_unknown_after_the_deadline(nats_server: EmbeddedServer) -> None:
-    """SIGSTOP: what was sent is stored when it goes on, and the repetition says where."""
+    """SIGSTOP: the message is stored when the server continues, and the repetition returns its sequence."""
     async with Connection.open(nats_server.url, name="test") as connection:
         log = await event_stream(connection)
         proposal = deposit("a")
@@ -255,7 +255,7 @@ async def test_a_paused_server_is_unknown_after_the_deadline(nats_server: Embedd
 
 
 async def test_a_stream_that_is_full_refuses_and_says_so(nats_url: str) -> None:
-    """At once: no repetition helps. Nothing is stored, reading goes on."""
+    """At once, because no repetition helps. No message is stored, and reads continue."""
     async with Connection.open(nats_url, name="test") as connection:
         log = await event_stream(connection, max_bytes="4KiB")
         async with asyncio.timeout(20):

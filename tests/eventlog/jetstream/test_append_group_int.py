@@ -1,4 +1,4 @@
-"""Group commit: shared where that is faster, alone where it is not, and never to the harm of a caller."""
+"""Group commit: shared if that is faster, alone if it is not, and never to the harm of a caller."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ async def test_each_gets_its_own_sequence(log: JetStreamLog) -> None:
     eager(log)
     proposals = [deposit(f"a{number}") for number in range(30)]
     appended = await asyncio.gather(*map(log.append, proposals))
-    assert log.group.shared == 27  # the first three found nobody to share with
+    assert log.group.shared == 27  # the first three had no other appends to share with
     ids = [commit.id for commit in await stored(log)]
     assert [ids[each.sequence - 1] for each in appended] == [proposal.commit.id for proposal in proposals]
 
@@ -162,7 +162,7 @@ async def test_one_that_is_too_large_is_refused_before_it_can_harm_the_others(lo
 
 
 async def test_a_message_bears_its_id_its_guard_and_its_trace_only(log: JetStreamLog, nats_url: str) -> None:
-    """Headers slow replay down: no other stands on a commit that was appended alone."""
+    """Headers slow replay down, so a commit that was appended alone has no other headers."""
     await log.append(deposit("a"))
     async with plain_client(nats_url) as client:
         message = await client.jetstream().get_msg("GCTD", 1)
@@ -232,7 +232,7 @@ def test_what_was_seen_long_ago_is_forgotten() -> None:
 
 @given(st.lists(st.tuples(st.booleans(), st.floats(0, 10)), max_size=50), st.integers(0, 3))
 def test_a_few_never_share(seen: list[tuple[bool, float]], count: int) -> None:
-    """Whatever was measured, three appends or fewer go alone, and a figure never becomes useless."""
+    """With any measurements, three appends or fewer go alone, and a figure never becomes useless."""
     pace = CostEstimate()
     for single, seconds in seen:
         if single:

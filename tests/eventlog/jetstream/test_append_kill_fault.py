@@ -1,4 +1,4 @@
-"""Servers are killed with SIGKILL under load: what was acknowledged is there once and in order, on one node and on three."""
+"""Servers are killed with SIGKILL under load: acknowledged commits are stored once and in order, on one node and on three."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ TOGETHER = 3
 
 @attrs.define
 class Load:
-    """Writers, each with aggregates of its own, and what they were told.
+    """Writers with separate aggregates, and the answers to them.
 
-    A writer appends one commit, then three together, and so on. Even ones give up after 0.2 s and look where their aggregate
-    stands, odd ones have all the time they need and must not see a fault.
+    A writer appends one commit, then three together, and so on. Even ones give up after 0.2 s and look up the position of
+    their aggregate. Odd ones have all the time they need and must not see a fault.
     """
 
     log: JetStreamLog
@@ -70,7 +70,7 @@ class Load:
         except OutcomeUnknown:
             self.unknown.update(ids)
             return False
-        except (Unavailable, Conflict):  # a conflict with an append of its own that was unknown, and came through late
+        except (Unavailable, Conflict):  # a conflict with its own append, whose outcome was unknown, and which came through late
             self.refused.update(ids)
             return False
         for proposal, each in zip(proposals, appended, strict=True):
@@ -94,7 +94,7 @@ class Load:
         await wait_until(lambda: self.count >= goal, timeout=within)
 
     async def audit(self) -> None:
-        """I1, and what the writers were told."""
+        """I1, and the answers to the writers."""
         commits = await stored(self.log)
         there = Counter(commit.id for commit in commits)
         sequences = {commit.id: commit.sequence for commit in commits}
@@ -138,7 +138,7 @@ async def test_one_node_killed_three_times(nats_server: EmbeddedServer) -> None:
 
 
 async def test_three_nodes_and_the_leader_killed(cluster: Cluster) -> None:
-    """The two others elect a new one and go on (F17); the old one comes back and follows."""
+    """The two others elect a new leader and continue (F17). The old one returns and follows."""
 
     async def faults(load: Load) -> None:
         leader = await cluster.leader(STREAM)

@@ -1,4 +1,4 @@
-"""What a broker's answers mean, and what goes out to it."""
+"""The meaning of a broker's answers, and the messages to it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 from eventlog.commit import Appended, Context, NewEvent
 from eventlog.errors import OutcomeUnknown, TooLarge, Unavailable
-from eventlog.jetstream.append import Ack, Refused, encode, refusal
+from eventlog.jetstream.append import Ack, AppendRefused, encode, refusal
 from eventlog.jetstream.batch import sequences
 from eventlog.jetstream.message_reader import BrokerError
 from eventlog.jetstream.transport.client import frame
@@ -22,7 +22,7 @@ LIMIT = 1024**2
     ("code", "number", "description", "meaning"),
     [
         (503, 10008, "JetStream system temporarily unavailable", Unavailable),
-        (503, 10023, "insufficient resources", Unavailable),
+        (503, 10023, "insufficient resources", AppendRefused),
         (503, 10163, "expected last sequence per subject temporarily unavailable", Unavailable),
         (500, 10009, "JetStream cluster can not handle request", Unavailable),
         (429, 10167, "too many requests", Unavailable),
@@ -30,14 +30,14 @@ LIMIT = 1024**2
         (400, 10164, "wrong last sequence", Unavailable),
         (409, 10158, "duplicate message id is in process", OutcomeUnknown),
         (503, 10077, "write /data/1.blk: input/output error", OutcomeUnknown),
-        (503, 10077, "maximum bytes exceeded", Refused),
-        (400, 10109, "invalid operation on sealed stream", Refused),
-        (400, 10174, "atomic publish is disabled", Refused),
+        (503, 10077, "maximum bytes exceeded", AppendRefused),
+        (400, 10109, "invalid operation on sealed stream", AppendRefused),
+        (400, 10174, "atomic publish is disabled", AppendRefused),
         (400, 10054, "message size exceeds maximum allowed", TooLarge),
     ],
 )
 def test_what_an_error_means(code: int, number: int, description: str, meaning: type[Exception]) -> None:
-    """Unavailable: not stored, try again. Refused: not stored, trying again is no use. OutcomeUnknown: it may be stored."""
+    """Unavailable: not stored, try again. AppendRefused: not stored, trying again is no use. OutcomeUnknown: it may be stored."""
     error = refusal(BrokerError(code, number, description))
     assert type(error) is meaning
     assert description in str(error)

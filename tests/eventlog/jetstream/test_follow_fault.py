@@ -12,6 +12,7 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import aclosing
 from functools import partial
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import pytest
@@ -25,6 +26,7 @@ from eventlog.jetstream.follower import follow
 from eventlog.jetstream.pull import Pull
 from eventlog.jetstream.transport.connection import Connection
 from tests.support.log.bulk import STREAM, SUBJECT, bulk_stream, fill
+from tests.support.pace import slowness
 from tests.support.programs.processes import stand_still
 from tests.support.waiting import wait_until
 
@@ -49,13 +51,13 @@ def following(connection: Connection, **options: Any) -> Any:
 
 
 async def sequences(lists: AsyncIterator[Sequence[Commit]], seconds: float = 20.0) -> list[int]:
-    """All sequences of what is read, up to the end."""
-    async with asyncio.timeout(seconds):
+    """Return all sequences that are read up to the end."""
+    async with asyncio.timeout(seconds * slowness()):
         return [commit.sequence async for commits in lists for commit in commits]
 
 
 class Reading:
-    """A reader in a task of its own, and what it has read."""
+    """A reader in a separate task, and the sequences it has read."""
 
     def __init__(self, connection: Connection, **options: Any) -> None:
         self.sequences: list[int] = []
@@ -67,7 +69,7 @@ class Reading:
                 self.sequences += [commit.sequence for commit in commits]
 
     async def reaches(self, sequence: int, seconds: float = 15.0) -> None:
-        """Wait until it has read up to a sequence; what ends it before that is raised."""
+        """Wait until it has read up to a sequence. An error that ends it earlier is raised."""
         await wait_until(lambda: self.task.done() or (self.sequences and self.sequences[-1] >= sequence), seconds)
         if self.task.done():
             await self.task
@@ -77,7 +79,7 @@ class Reading:
 
     async def fails(self, seconds: float = 15.0) -> BaseException:
         """The error that it ends with."""
-        await asyncio.wait({self.task}, timeout=seconds)
+        await asyncio.wait({self.task}, timeout=seconds * slowness())
         error = self.task.exception()
         assert error is not None
         return error
@@ -133,7 +135,7 @@ async def test_live_commits_go_on_over_a_restart(nats_server: EmbeddedServer, ow
 
 
 async def test_a_paused_broker_is_waited_for(nats_server: EmbeddedServer, own: Connection) -> None:
-    """SIGSTOP: the connection looks alive for a while, the client is then given up and made anew."""
+    """SIGSTOP: the connection looks alive for a while, and then the client is replaced."""
     await bulk_stream(own)
     await fill(own, 10)
     reading = Reading(own)
@@ -159,7 +161,7 @@ async def test_a_replaced_client_is_noticed(own: Connection) -> None:
     await reading.reaches(1)
     reading_task = own.client._reading_task
     assert reading_task is not None
-    reading_task.cancel()  # as an error in nats-py would: it is deaf, and goes on calling itself connected
+    reading_task.cancel()  # as after an error in nats-py: it is deaf, and still reports that it is connected
     await wait_until(lambda: own.generation == 1)
     await publish(own)
     await reading.reaches(2)
@@ -203,7 +205,7 @@ async def test_a_message_lost_on_its_way_is_read_again(
 
 
 async def test_an_idle_reader_keeps_its_consumer(connection: Connection) -> None:
-    """Heartbeats tell that silence means nothing new, not that something is lost."""
+    """With heartbeats, silence means that there is no new commit, and not that one is lost."""
     await bulk_stream(connection)
     reading = Reading(connection)
     await publish(connection)
@@ -353,22 +355,23 @@ async def test_a_checkpoint_of_another_incarnation_is_refused_at_once(connection
 
 
 async def test_a_live_commit_is_there_at_once(connection: Connection) -> None:
-    """Median time from sending to reading under 20 ms (1 to 2 ms on an idle machine), with the broker's sync in it."""
+    """Median time from sending to reading under 20 ms, or three times what the broker takes to confirm on a busy machine."""
     await bulk_stream(connection)
     reading = Reading(connection)
-    times = []
+    confirmed, read = [], []
     for number in range(1, 101):
         start = time.perf_counter()
         await publish(connection)
+        confirmed.append(time.perf_counter() - start)
         await wait_until(partial(reading.has, number), every=0.0002)
-        times.append(time.perf_counter() - start)
+        read.append(time.perf_counter() - start)
     await reading.close()
-    assert sorted(times)[50] < 0.02
+    assert median(read) < max(0.02, 3 * median(confirmed))
 
 
 @pytest.mark.parametrize(("count", "size", "most"), [(20_000, 100, 4_000), (150, 500_000, 80)])
 async def test_a_reader_that_stalls_reads_only_a_little_ahead(connection: Connection, count: int, size: int, most: int) -> None:
-    """In messages (a few lists of 1,000) and in bytes (about 32 MiB): what the server has sent bounds what is in memory."""
+    """In messages (a few lists of 1,000) and in bytes (about 32 MiB): the amount in memory is bounded by the amount in flight."""
     await bulk_stream(connection)
     if size < 1000:
         await fill(connection, count, size=size)

@@ -1,4 +1,4 @@
-"""What comes over the wire for a tap is handed over as it was sent, in whatever pieces it comes and whatever is between."""
+"""A tap gets its messages as they were sent, with any division into pieces and any other messages in between."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Sent:
 
 
 class Recording(TapClient):
-    """A client that is not connected; what comes for nobody's tap is noted among the rest."""
+    """A client that is not connected. It notes messages without a tap among the rest."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -118,7 +118,7 @@ async def test_what_comes_for_a_tap_that_has_ended_is_left_alone() -> None:
 
 @pytest.mark.parametrize("line", [b"MSG a 1\r\n", b"MSG a one 1\r\n", b"HMSG a 1 x 3\r\nabc\r\n", b"MSG\r\n", b"what\r\n"])
 async def test_what_is_no_message_is_an_error_of_the_protocol(line: bytes) -> None:
-    """Upon which nats-py connects anew."""
+    """nats-py then reconnects."""
     client = Recording()
     with pytest.raises(ProtocolError):
         await client.receive(Sent(1, b"a", b"", b"2", None).wire + line, [1000])

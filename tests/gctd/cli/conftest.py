@@ -27,7 +27,7 @@ async def api() -> AsyncIterator[FakeApi]:
 
 @pytest.fixture
 def bare(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """No settings but those of the test; a home and a working directory of their own, `home` and `here`."""
+    """Only the settings of the test; a private home and working directory, `home` and `here`."""
     for attribute in attributes_of(Settings):
         monkeypatch.delenv(f"GCTD_{attribute.name.upper()}", raising=False)
     for name in ("home", "here"):
@@ -39,7 +39,7 @@ def bare(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def here(bare: Path, capsys: pytest.CaptureFixture[str]) -> Iterator[Here]:
-    """Runs the program in this process: faster, for what needs neither a server nor signals."""
+    """Run the program in this process. This is faster, if a test needs neither a server nor signals."""
     del bare
     before = signal.getsignal(signal.SIGTERM)
 

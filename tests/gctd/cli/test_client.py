@@ -1,4 +1,4 @@
-"""The client of the API: what it asks for, what it makes of the answers, which errors it raises."""
+"""The client of the API: its requests, its results and its errors."""
 
 from __future__ import annotations
 

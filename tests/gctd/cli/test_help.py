@@ -1,4 +1,4 @@
-"""Help: complete, with examples, and fast; the version; completion."""
+"""Help is complete and fast, and has examples. Also the version and completion."""
 
 from __future__ import annotations
 
@@ -25,15 +25,16 @@ PROGRAMS = {"gctd": GCTD, "pantry": PANTRY}
 EVERY = {(name, *path): command for name, program in PROGRAMS.items() for path, command in commands(program.group)}
 
 
-def test_the_commands_are_those_of_the_specification_and_ours() -> None:
+def test_the_commands_are_the_documented_ones() -> None:
     assert leaves(GCTD.group) == {
         *("serve", "completion", "config show", "doctor", "gate"),
-        *("repo add", "repo show", "repo list", "repo analyze"),
+        *("repo add", "repo show", "repo list", "repo analyze", "repo rm"),
         *("repo check-updates", "repo rescore", "repo history", "repo diff", "repo export"),
-        *("repo config set", "repo config get", "repo config rm"),
+        *("repo config set", "repo config get", "repo config rm", "coverage upload"),
         *("task list", "task show", "task result", "task watch"),
         *("task attempts", "task log", "task export", "task cancel", "task retry", "task delete", "task hide-all"),
         *("worker list", "worker pause", "worker unpause"),
+        *("token create", "token list", "token revoke"),
     }
     assert leaves(PANTRY.group) == {
         *("serve", "run", "completion", "config show", "scan", "stock", "watch"),
@@ -42,6 +43,7 @@ def test_the_commands_are_those_of_the_specification_and_ours() -> None:
         *("product deactivate", "product activate", "product count"),
         *("category list", "category add", "category edit"),
         *("movement add", "movement list", "movement show", "movement undo", "movement import"),
+        *("token create", "token list", "token revoke"),
         *("person erase", "report stock", "report low-stock", "report consumption", "report shopping-list"),
     }
 

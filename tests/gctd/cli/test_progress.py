@@ -1,4 +1,4 @@
-"""Progress off a terminal, and what is said to who waits in vain."""
+"""Progress without a terminal, and the messages to a user who waits in vain."""
 
 from __future__ import annotations
 

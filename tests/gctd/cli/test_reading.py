@@ -83,7 +83,7 @@ async def test_json_is_the_server_s_own_document(api: FakeApi, tmp_path: Path, c
         (
             ("repo", "list"),
             [
-                ["REPOSITORY", "PROJECT", "COMMIT", "FUNCTIONS", "AVERAGE", "TOTAL", "OVER 30", "ANALYZED", "ANALYSIS"],
+                ["REPOSITORY", "PROJECT", "COMMIT", "FUNCTIONS", "AVERAGE", "TOTAL", "RISKY", "ANALYZED", "ANALYSIS"],
                 [
                     REPO_URL,
                     ".",
@@ -133,8 +133,8 @@ async def test_json_is_the_server_s_own_document(api: FakeApi, tmp_path: Path, c
                 ["42.50", "6", "n/a", "Parse", "parse.go:10"],
                 ["2.00", "6", "66.7%", "Get", "get.go:11"],
                 [""],
-                ["PROJECT", "FUNCTIONS", "AVERAGE", "TOTAL", "OVER 30", "COMMIT", "ENGINE", "TOOK"],
-                [".", "2", "22.25", "44.50", "1", "0123456789ab", "native", "12s"],
+                ["PROJECT", "FUNCTIONS", "AVERAGE", "TOTAL", "RISKY", "NOT MEASURED", "COMMIT", "ENGINE", "TOOK"],
+                [".", "2", "22.25", "44.50", "1", "n/a", "0123456789ab", "native", "12s"],
                 [""],
                 ["PACKAGE", "WITHOUT COVERAGE"],
                 ["example.com/module/gen", "no tests"],
@@ -246,7 +246,7 @@ async def test_verbose_shows_requests_without_the_token_and_quiet_drops_notes(ap
     env = {"GCTD_AUTH_TOKEN": api.token}
     verbose = await gctd("repo", "list", "--verbose", url=api.url, home=tmp_path, env=env)
     assert re.search(r"GET http://127\.0\.0\.1:\d+/api/repos 200 in \d+ ms", verbose.err)
-    assert "nothing is analysed yet" in verbose.err
+    assert "no analysis yet" in verbose.err
     assert api.token not in verbose.err
     quiet = await gctd("repo", "list", "--quiet", url=api.url, home=tmp_path, env=env)
     assert (quiet.code, quiet.err) == (0, "")

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from gctd.settings import Settings, SettingsError, describe, load
+from gctd.settings import SETTINGS, Settings
 from httpkit.messages.decoding import attributes_of
+from terminalkit.config.loading import SettingsError
 from tests.gctd.cli.conftest import Here
 from tests.support.programs.cli import gctd
 from tests.support.tracker.fake_api import FakeApi
@@ -18,8 +19,8 @@ NAMES = [attribute.name for attribute in attributes_of(Settings)]
 pytestmark = pytest.mark.usefixtures("bare")
 
 
-def test_the_defaults_of_the_specification() -> None:
-    settings = load().settings
+def test_the_documented_defaults() -> None:
+    settings = SETTINGS.load().values
     assert settings.nats_url == "nats://nats.infra.svc:4222"
     assert (settings.max_attempts, settings.worker_engine) == (3, "native")
     assert (settings.host, settings.port, settings.url) == ("127.0.0.1", 8080, "http://127.0.0.1:8080")
@@ -29,7 +30,7 @@ def test_the_defaults_of_the_specification() -> None:
 def test_files_are_kept_where_the_system_keeps_them(bare: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(bare / "cache"))
     monkeypatch.setenv("XDG_DATA_HOME", str(bare / "data"))
-    settings = load().settings
+    settings = SETTINGS.load().values
     assert settings.cache_directory == bare / "cache" / "gctd"
     assert settings.database_url == f"sqlite:{bare / 'data' / 'gctd' / 'gctd.db'}"
 
@@ -38,10 +39,10 @@ def test_a_flag_comes_before_the_environment_before_the_file_before_the_default(
     Path(".gctd.yaml").write_text("port: 1001\nconcurrency: 5\nnats_url: nats://file:1\n", encoding="utf-8")
     monkeypatch.setenv("GCTD_PORT", "1002")
     monkeypatch.setenv("GCTD_NATS_URL", "nats://environment:1")
-    loaded = load({"port": 1003})
-    assert (loaded.settings.port, loaded.settings.nats_url) == (1003, "nats://environment:1")
-    assert (loaded.settings.concurrency, loaded.settings.replicas) == (5, 1)
-    origins = {shown.key: shown.origin for shown in loaded.shown}
+    loaded = SETTINGS.load({"port": 1003})
+    assert (loaded.values.port, loaded.values.nats_url) == (1003, "nats://environment:1")
+    assert (loaded.values.concurrency, loaded.values.replicas) == (5, 1)
+    origins = {shown.key: shown.origin for shown in loaded.show()}
     assert [origins[key] for key in ("port", "nats_url", "concurrency", "replicas")] == [
         "flag",
         "environment GCTD_NATS_URL",
@@ -52,11 +53,11 @@ def test_a_flag_comes_before_the_environment_before_the_file_before_the_default(
 
 def test_the_file_here_comes_before_the_one_at_home_and_a_named_one_before_both(bare: Path) -> None:
     (bare / "home" / ".gctd.yaml").write_text("port: 1\nconcurrency: 7\n", encoding="utf-8")
-    assert load().settings.port == 1
+    assert SETTINGS.load().values.port == 1
     Path(".gctd.yaml").write_text("port: 2\n", encoding="utf-8")
-    assert (load().settings.port, load().settings.concurrency) == (2, 1)
+    assert (SETTINGS.load().values.port, SETTINGS.load().values.concurrency) == (2, 1)
     (bare / "named.yaml").write_text("port: 3\n", encoding="utf-8")
-    assert load(file=bare / "named.yaml").settings.port == 3
+    assert SETTINGS.load(file=bare / "named.yaml").values.port == 3
 
 
 @pytest.mark.parametrize(
@@ -74,7 +75,7 @@ def test_the_file_here_comes_before_the_one_at_home_and_a_named_one_before_both(
 )
 def test_what_the_environment_says_is_understood(monkeypatch: pytest.MonkeyPatch, name: str, text: str, value: object) -> None:
     monkeypatch.setenv(f"GCTD_{name.upper()}", text)
-    assert getattr(load().settings, name) == value
+    assert getattr(SETTINGS.load().values, name) == value
 
 
 @pytest.mark.parametrize(
@@ -100,14 +101,14 @@ def test_a_value_that_cannot_be_right_is_named(monkeypatch: pytest.MonkeyPatch, 
     monkeypatch.setenv(f"GCTD_{name.upper()}", text)
     monkeypatch.setenv("GCTD_REPLICAS", "0")
     with pytest.raises(SettingsError, match=f"GCTD_{name.upper()}: ") as caught:
-        load()
+        SETTINGS.load()
     assert "GCTD_REPLICAS" in str(caught.value)
     assert name != "auth_token" or text not in str(caught.value)
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_every_setting_says_what_it_is_for(name: str) -> None:
-    about = describe(name)
+    about = SETTINGS.describe(name)
     assert about.help.endswith(".")
     assert about.env == f"GCTD_{name.upper()}"
     assert about.default

@@ -1,4 +1,4 @@
-"""Commands that wait: what is shown meanwhile, and that nothing is missed over cuts, restarts and deletions."""
+"""Commands that wait: their output during the wait, and no missed event over cuts, restarts and deletions."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.support.waiting import wait_until
 
 
 async def stage(api: FakeApi, name: str, second: int, *, task: str = "task-1", attempt: int = 1) -> None:
-    """Say that an attempt entered a stage."""
+    """Record that an attempt entered a stage."""
     at = f"2026-11-20T10:00:{second:02d}.000000Z"
     api.tasks[task] = api.tasks[task] | {"stage": name, "updated_at": at}
     await api.publish("stage", {"id": task, "attempt": attempt, "stage": name, "at": at})
@@ -84,9 +84,9 @@ async def test_analyze_shows_each_change_then_the_worst_functions_of_all_project
         ["30.00", "6", "66.7%", "Run", "cmd/tool", "run.go:10"],
         ["2.00", "6", "66.7%", "Get", ".", "get.go:11"],
         [""],
-        ["PROJECT", "FUNCTIONS", "AVERAGE", "TOTAL", "OVER 30", "COMMIT", "ENGINE", "TOOK"],
-        [".", "2", "22.25", "44.50", "1", "0123456789ab", "native", "12s"],
-        ["cmd/tool", "1", "30.00", "30.00", "0", "0123456789ab", "native", "12s"],
+        ["PROJECT", "FUNCTIONS", "AVERAGE", "TOTAL", "RISKY", "NOT MEASURED", "COMMIT", "ENGINE", "TOOK"],
+        [".", "2", "22.25", "44.50", "1", "n/a", "0123456789ab", "native", "12s"],
+        ["cmd/tool", "1", "30.00", "30.00", "0", "n/a", "0123456789ab", "native", "12s"],
     ]
 
 
@@ -315,5 +315,5 @@ async def test_what_takes_longer_than_allowed_goes_on_without_the_command(api: F
     schedule(api)
     result = await gctd("repo", "analyze", REPO_URL, "--timeout", "3s", "--json", url=api.url, home=tmp_path)
     assert (result.code, result.out, result.error["code"]) == (124, "", "timeout")
-    assert result.error["message"] == "repo analyze: not done within 3.0s; 2 tasks go on"
+    assert result.error["message"] == "repo analyze: not done within 3.0s; 2 tasks continue"
     assert result.error["hint"] == "gctd task watch task-1 task-2"

@@ -210,7 +210,7 @@ TERMINAL = (t.TaskCompleted, t.TaskFailed, t.TaskExpired, t.TaskCancelled)
 
 @for_all(st.lists(COMMANDS, max_size=40))
 def test_whatever_is_asked_a_task_ends_once_with_one_analysis_at_most(commands: list[t.TaskCommand]) -> None:
-    """Promise I4: it ends once for each time that it was queued, with bounded attempts, and one analysis where it completed."""
+    """Promise I4: it ends once for each time that it was queued, with bounded attempts, and one analysis if it completed."""
     events: list[t.TaskEvent] = [QUEUED]
     for command in commands:
         state = t.TASK.fold(events)
@@ -232,7 +232,7 @@ def test_whatever_is_asked_a_task_ends_once_with_one_analysis_at_most(commands: 
 def test_what_takes_an_idempotency_key_leads_to_something_or_is_refused(
     before: list[t.TaskCommand], keyed: t.TaskCommand
 ) -> None:
-    """The key is stored with the events: a command that was taken and led to none would be judged anew when it is repeated."""
+    """The key is stored with the events: an accepted command without events would be judged a second time when repeated."""
     state = t.TASK.fold([QUEUED])
     for command in before:
         try:
@@ -359,6 +359,6 @@ class TestWorker:
         given(w.WORKER, self.STARTED, other, registry=REGISTRY).when(stop).then()
 
 
-def test_ids_and_paths_are_those_of_the_specification() -> None:
+def test_ids_and_paths_never_change() -> None:
     assert analysis_id("r1", ".") == analysis_id("r1", ".") != analysis_id("r1", "api")
     assert profile_path("r1", "svc/api", "c0ffee") == "coverage/r1/svc/api/c0ffee.out"

@@ -1,4 +1,4 @@
-"""Repository addresses: what is accepted, what is refused, and which texts name the same repository."""
+"""Repository addresses: accepted ones, refused ones, and texts that name the same repository."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ import pytest
 
 
 def go_program() -> str:
-    """The path of `go`: on PATH, or beside the interpreter, where the wheel puts it."""
+    """Return the path of `go`: on PATH, or next to the interpreter, where the wheel puts it."""
     path = os.pathsep.join([os.environ.get("PATH", os.defpath), str(Path(sys.executable).parent)])
     found = shutil.which("go", path=path)
     if found is None:

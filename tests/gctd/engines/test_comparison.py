@@ -1,4 +1,4 @@
-"""What changed between two reports: functions matched, named by what became of them, the largest change first."""
+"""Changes between two reports: functions are matched, named by their change, and sorted with the largest change first."""
 
 from __future__ import annotations
 
@@ -10,8 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gctd.engines.comparison import Status, compare, matched
+from gctd.engines.changes.comparison import Status, compare
+from gctd.engines.changes.matching import match
 from gctd.engines.report import FunctionEntry
+from gctd.engines.state import State
 
 THRESHOLD = 30.0
 
@@ -31,6 +33,7 @@ def entry(
         coverage=50.0,
         stmt_coverage=None,
         crap=crap,
+        state=State.MEASURED,
     )
 
 
@@ -71,17 +74,17 @@ def test_the_other_way_round_new_is_gone_and_worse_is_better(before: list[Functi
 
 @given(reports, reports)
 def test_each_function_of_either_report_is_told_of_once(before: list[FunctionEntry], after: list[FunctionEntry]) -> None:
-    pairs = matched(before, after)
-    assert Counter(old for old, _ in pairs if old) == Counter(before)
-    assert Counter(new for _, new in pairs if new) == Counter(after)
-    assert all(old or new for old, new in pairs)
+    pairs = match(before, after)
+    assert Counter(one.before for one in pairs if one.before) == Counter(before)
+    assert Counter(one.after for one in pairs if one.after) == Counter(after)
+    assert all(one.before or one.after for one in pairs)
 
 
 @given(reports, reports)
 def test_the_changes_add_up_and_the_largest_comes_first(before: list[FunctionEntry], after: list[FunctionEntry]) -> None:
     found = compare(before, after, threshold=THRESHOLD)
     counts = found.counts()
-    assert sum(counts.values()) == len(matched(before, after))
+    assert sum(counts.values()) == len(match(before, after))
     assert len(after) - len(before) == counts["new"] - counts["gone"]
     total = sum(one.crap for one in after) - sum(one.crap for one in before)
     assert sum(change.delta for change in found.changes) == pytest.approx(total, abs=0.01 * found.unchanged + 1e-6)
@@ -111,7 +114,7 @@ def pairs(before: Sequence[FunctionEntry], after: Sequence[FunctionEntry]) -> se
     def place(one: FunctionEntry | None) -> str | None:
         return f"{one.file}:{one.line}" if one else None
 
-    return {(place(old), place(new)) for old, new in matched(before, after)}
+    return {(place(one.before), place(one.after)) for one in match(before, after)}
 
 
 def test_functions_are_known_by_file_receiver_and_name_wherever_they_stand_in_it() -> None:

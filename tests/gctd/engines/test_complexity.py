@@ -253,7 +253,7 @@ def test_the_limit_on_nesting_counts_each_level() -> None:
             return True
         return False
 
-    deepest = 95  # below the file, its declaration, the specification, the list; and the number is a level of its own
+    deepest = 95  # below the file, its declaration, the value spec, the list; the number is a separate level
     assert [is_refused(deepest), is_refused(deepest + 1)] == [False, True]
 
 

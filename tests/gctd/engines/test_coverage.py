@@ -35,7 +35,7 @@ def declaration(start: Place, end: Place, name: str = "F", printed: Printed | No
 
 @st.composite
 def file_of_declarations(draw: st.DrawFn) -> list[Declaration]:
-    """Declarations that do not overlap, in order, each under a name of its own."""
+    """Draw declarations that do not overlap, in order, each under a different name."""
     edges = sorted(draw(st.lists(places, unique=True, max_size=10)))
     pairs = list(zip(edges[::2], edges[1::2], strict=False))
     return [declaration(start, end, f"F{index}") for index, (start, end) in enumerate(pairs)]

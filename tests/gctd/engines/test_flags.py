@@ -1,4 +1,4 @@
-"""What the flags of `go-crap scan` that a project may have do to a report, in both modes of the native engine."""
+"""Effects of the flags of `go-crap scan` that a project may have, in both modes of the native engine."""
 
 from __future__ import annotations
 

@@ -130,7 +130,7 @@ def write_tested_module(directory: Path) -> None:
 
 
 def printed(directory: Path) -> dict[tuple[str, int, str], str]:
-    """What `go tool cover -func` prints: percent by file, line and name."""
+    """Return the output of `go tool cover -func`: percent by file, line and name."""
     lines = go("tool", "cover", f"-func={PROFILE}", directory=directory).splitlines()
     matches = [match for line in lines if (match := _LINE.fullmatch(line))]
     assert len(matches) == len(lines) - 1, "all but the total are functions"

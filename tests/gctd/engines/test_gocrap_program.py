@@ -19,7 +19,7 @@ from tests.gctd.engines.modules import PROFILE, engine_input, write_gocrap_fixtu
 from tests.support.tracker.gocrap import install
 
 PROGRAMS = ("stand-in", *(("installed",) if shutil.which("go-crap") else ()))
-"""The stand-in, and the program itself where this host has it."""
+"""The stand-in, and the program itself if this host has it."""
 
 
 @pytest.fixture(params=PROGRAMS)
@@ -113,7 +113,7 @@ def test_a_program_that_does_not_say_its_version_is_not_offered(
     ("scan", "reason"),
     [
         ("echo usage; echo 'Error: coverage: no luck' >&2; exit 1", "go-crap: coverage: no luck"),
-        ("exit 1", "go-crap: it failed and did not say why"),
+        ("exit 1", "go-crap: it failed without a reason"),
         ("exit 0", "go-crap wrote no report"),
         ("echo rubbish >$out", "the report of go-crap cannot be read: "),
         ("echo '{}' >$out", "the report of go-crap cannot be read: "),

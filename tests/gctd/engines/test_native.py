@@ -1,4 +1,4 @@
-"""The engine `native`: each fault of go-crap corrected and named, what is left out said, the report whole."""
+"""The engine `native`: each fault of go-crap is corrected and named, omissions are listed, and the report is whole."""
 
 from __future__ import annotations
 

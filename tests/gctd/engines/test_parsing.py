@@ -1,4 +1,4 @@
-"""Parsing in several processes, and the cache of what it gave."""
+"""Parsing in several processes, and the cache of its results."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def by_command(given: EngineInput, directory: Path, engine: str = "native") -> s
 
 @pytest.fixture
 def module(tmp_path: Path) -> EngineInput:
-    """The fixture's module, with a cache beside its checkout."""
+    """The module of the fixture, with a cache next to its checkout."""
     write_gocrap_fixture(tmp_path / "checkout")
     return attrs.evolve(engine_input(tmp_path / "checkout"), cache=tmp_path / "cache" / "a.parsed")
 

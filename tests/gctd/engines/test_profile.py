@@ -1,4 +1,4 @@
-"""Cover profiles: what is read, merged, counted and refused."""
+"""Cover profiles: reading, merging, counting and refusals."""
 
 from __future__ import annotations
 

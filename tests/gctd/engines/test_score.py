@@ -1,4 +1,4 @@
-"""The CRAP formula and what follows from it."""
+"""The CRAP formula and its consequences."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The settings for the APIs of git hosts: what they mean, and what is refused."""
+"""The settings for the APIs of git hosts: their meaning and the refused values."""
 
 from __future__ import annotations
 

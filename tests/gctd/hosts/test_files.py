@@ -1,4 +1,4 @@
-"""License and language of a repository by its files, as far as they can be told with certainty."""
+"""License and language of a repository by its files, as far as they are certain."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The tracker's API on the running system: statuses, fields and moves of the specification, and our own rulings."""
+"""The tracker's API on the running system: statuses, fields and transitions."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import aiohttp
 import pytest
 
 from gctd.http.api import SCREENS
+from tests.support.pace import within
 from tests.support.tracker.system import TrackerSystem, tracker_system
 from tests.support.waiting import wait_until
 
@@ -26,7 +27,7 @@ async def system(tmp_path: Path) -> AsyncIterator[TrackerSystem]:
 
 
 async def ready_repo(system: TrackerSystem, projects: int = 3) -> None:
-    """Register a repository with so many projects; its worker is paused afterwards."""
+    """Register a repository with the given number of projects. Its worker is paused afterwards."""
     await system.start_worker(1, FAKE_PROJECTS=str(projects), FAKE_SECONDS="0.02")
     await system.register(REPO)
 
@@ -180,10 +181,9 @@ async def test_an_answer_names_the_position_it_is_true_for(system: TrackerSystem
     async with system.http.get(f"{system.url}/api/repos/status?url={REPO}&min_seq={written}") as answer:
         assert answer.status == 200
         assert int(answer.headers["Event-Sequence"]) >= written
-    started = asyncio.get_running_loop().time()
-    status, problem = await system.status(f"/api/tasks?min_seq={written + 1_000_000}")
+    with within(2):  # what the log does not have is not waited for
+        status, problem = await system.status(f"/api/tasks?min_seq={written + 1_000_000}")
     assert (status, "the log ends at" in problem["message"]) == (409, True)
-    assert asyncio.get_running_loop().time() - started < 2, "what the log does not have is not waited for"
 
 
 async def test_a_repeated_request_with_its_key_is_answered_as_before(system: TrackerSystem) -> None:
@@ -202,7 +202,7 @@ async def test_a_repeated_request_with_its_key_is_answered_as_before(system: Tra
 
 async def test_health_tells_the_truth(system: TrackerSystem) -> None:
     assert await system.get("/livez") == await system.get("/health") == {"status": "ok"}
-    assert await system.get("/readyz") == {"status": "ok"}
+    assert await system.get("/readyz") == {"status": "ok", "reads": "ok", "writes": "ok"}
     await system.nats.kill()
 
     async def unready() -> Any:
@@ -214,10 +214,10 @@ async def test_health_tells_the_truth(system: TrackerSystem) -> None:
     assert "broker" in document["reason"]
     assert (await system.status("/livez"))[0] == 200
     assert (await system.status("/api/tasks"))[0] == 200
-    started = asyncio.get_running_loop().time()
-    status, problem = await system.status("/api/repos", "POST", json={"repo_url": REPO}, timeout=aiohttp.ClientTimeout(total=30))
+    request = {"json": {"repo_url": REPO}, "timeout": aiohttp.ClientTimeout(total=60)}
+    with within(20):
+        status, problem = await system.status("/api/repos", "POST", **request)
     assert status == 503, problem
-    assert asyncio.get_running_loop().time() - started < 20
     await system.nats.start()
     await system.ready()
 

@@ -1,4 +1,4 @@
-"""The logs of attempts: followed while they grow, read later, whatever becomes of worker and broker."""
+"""The logs of attempts: followed while they grow and read later, also after the loss of worker and broker."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ REPO = "https://example.com/owner/name"
 
 @attrs.frozen
 class Event:
-    """An event of a log's stream; `place` is 0 where it bears none."""
+    """An event of a log's stream; `place` is 0 if it bears none."""
 
     name: str
     place: int

@@ -1,4 +1,4 @@
-"""Each row of the specification's table of endpoints (section 4), and of our own: what it is answered with, in which shape."""
+"""Each endpoint of the tracker's API: the status and the shape of its answer."""
 
 from __future__ import annotations
 
@@ -72,6 +72,7 @@ ROWS: list[tuple[str, str, Any, int, Any]] = [
     ("POST", "/api/workers/worker-1/unpause", None, 204, None),
     ("POST", "/api/workers/worker-1/pause", None, 204, None),
     ("POST", "/api/workers/nobody/pause", None, 404, PROBLEM),
+    ("DELETE", f"/api/repos/registered?url={UNKNOWN}", None, 404, PROBLEM),
     ("GET", "/api/repos/registered", None, 200, [{"ID": str, "URL": str, "Status": str}]),
     ("POST", "/api/repos", {"repo_url": NEW}, 202, REGISTERED | {"ProfiledAt": None, "Profile": {"projects": []}}),
     ("POST", "/api/repos", {"repo_url": REPO}, 202, REGISTERED),
@@ -86,6 +87,7 @@ ROWS: list[tuple[str, str, Any, int, Any]] = [
     ("GET", "/api/repos", None, 200, [LISTED]),
     ("GET", "/api/repos/{analysis}", None, 200, ANALYSIS),
     ("GET", "/api/repos/{analysis}/gate", None, 200, GATE),
+    ("POST", "/api/repos/{analysis}/gate", {"new_risk": False, "max_exceeded": 5}, 200, GATE),
     ("GET", f"/api/repos/{'0' * 32}", None, 404, PROBLEM),
     ("GET", "/api/repos/{analysis}/history", None, 200, [MEASURED]),
     ("GET", "/api/repos/{analysis}/diff?from={done}&to={done}", None, 200, DIFF),
@@ -105,7 +107,7 @@ ROWS: list[tuple[str, str, Any, int, Any]] = [
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def system(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[TrackerSystem]:
-    """A system with a worker that is paused: what is scheduled waits."""
+    """A system with a paused worker, so that scheduled tasks wait."""
     directory = tmp_path_factory.mktemp("endpoints")
     MadeUp(commit_sha="c" * 40, functions={"a.go:Parse": 42.5, "a.go:Get": 2.5}).write(directory / "analyses", "main")
     async with tracker_system(directory) as running:
@@ -141,7 +143,7 @@ async def test_every_row(system: TrackerSystem, names: dict[str, str]) -> None:
                 assert misfit(await answer.json(), shape) is None, where
 
 
-async def test_a_route_of_the_specification_s_is_a_row(system: TrackerSystem) -> None:
+async def test_a_documented_route_is_a_row(system: TrackerSystem) -> None:
     described = {(route.method, route.path) for route in TABLE if not route.is_stream}
     rows = {(method, path.partition("?")[0]) for method, path, *_ in ROWS}
 
@@ -150,7 +152,20 @@ async def test_a_route_of_the_specification_s_is_a_row(system: TrackerSystem) ->
         return any(method == m and p.startswith(head) and (not tail or p.endswith(tail)) for m, p in rows)
 
     missing = {route for route in described if not is_there(*route)}
-    others = {"check-updates", "rescore", "cancel", "retry", "profile", "log", "gate.md", "badge.svg", "projections"}
+    others = {
+        "github",
+        "gitlab",
+        "coverage",
+        "check-updates",
+        "rescore",
+        "cancel",
+        "retry",
+        "profile",
+        "log",
+        "gate.md",
+        "badge.svg",
+        "projections",
+    }
     assert {path for _, path in missing if path.rpartition("/")[2] not in others} == set()
     async with system.http.get(f"{system.url}/api/sse") as stream:
         assert (stream.status, stream.content_type) == (200, "text/event-stream")
@@ -226,7 +241,7 @@ async def test_the_list_of_analyses_comes_in_pages(system: TrackerSystem, names:
 
 
 def misfit(value: Any, shape: Any, where: str = "") -> str | None:
-    """Where a value is not of a shape: members that must be there, types of leaves; a list's items are of the one shape in it."""
+    """Return the place at which a value differs from a shape: required members, types of leaves. Items of a list share one."""
     if shape is None or isinstance(shape, type):
         fits = value is None if shape is None else isinstance(value, shape) or (shape is float and type(value) is int)
         return None if fits else f"{where}: {value!r}"

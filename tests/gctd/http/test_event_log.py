@@ -20,7 +20,7 @@ ANALYSIS = MadeUp(commit_sha="1" * 40, functions={"a.go:Parse": 42.0})
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def project(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Project]:
-    """A project with two analyses, by a worker that was paused and went on."""
+    """A project with two analyses, by a worker that was paused and resumed."""
     directory: Path = tmp_path_factory.mktemp("eventlog")
     async with tracker_system(directory) as system:
         await system.start_worker(1, FAKE_ANALYSES=str(directory / "analyses"))

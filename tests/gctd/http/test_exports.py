@@ -22,12 +22,14 @@ from tests.support.tracker.system import tracker_system
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 PROFILE = "mode: set\nexample.com/x/a.go:1.1,2.2 3 1\nexample.com/x/a.go:3.1,4.2 1 0\n"
-FIRST = MadeUp(commit_sha="1" * 40, functions={"a.go:Parse": 42.0, "a.go:Store.Put": 12.0, "a.go:Gone": 2.0}, profile=PROFILE)
+FIRST = MadeUp(
+    commit_sha="1" * 40, functions={"a.go:Parse": 42.0, "a.go:Store.Put": 12.0, "a.go:Gone": 2.0}, profile=PROFILE, sandbox="none"
+)
 SECOND = MadeUp(
     commit_sha="2" * 40,
     functions={"a.go:Parse": 20.0, "a.go:Store.Put": 13.0, "a.go:Added": 31.0},
     profile=PROFILE,
-    go_version="go1.27.0",
+    sandbox="bubblewrap",
     uncovered=(PackageProblem(path="example.com/x/b", reason="no tests"),),
 )
 
@@ -115,10 +117,10 @@ async def test_an_analysis_is_exported_in_each_form_also_after_its_task_is_gone(
     assert next((row["function"], row["crap"], row["exceeded"]) for row in rows) == ("Parse", "42.0", "true")
     (run,) = json.loads(bodies["sarif"])["runs"]
     assert [one["locations"][0]["logicalLocations"][0]["name"] for one in run["results"]] == ["Parse"]
-    assert b"no analysis before this one" in bodies["markdown"]
+    assert b"no analysis of another commit" in bodies["markdown"]
     text = (await fetch(project, f"/api/tasks/{project.tasks[1]}/export?format=markdown"))[2].decode()
     assert "1 new, 1 worse, 1 fixed, 1 gone; 0 unchanged" in text
-    assert "go_version `go1.26.6` → `go1.27.0`" in text
+    assert "sandbox `none` → `bubblewrap`" in text
     itself = f"/api/tasks/{project.tasks[1]}/export?format=markdown&from={project.tasks[1]}"
     assert "none changed; 3 unchanged" in (await fetch(project, itself))[2].decode()
     for path, status in [(f"{task}/export?format=pdf", 400), ("task-1/export", 404)]:
@@ -130,9 +132,9 @@ async def test_the_gate_judges_what_is_there_and_what_was_added(project: Project
     verdict = await project.system.get(path)
     assert (verdict["passed"], verdict["threshold"], verdict["offending"]) == (False, 30.0, 2)
     assert (verdict["from"]["commit_sha"], verdict["to"]["commit_sha"]) == (FIRST.commit_sha, SECOND.commit_sha)
-    assert [one["what"] for one in verdict["break"]] == ["go_version"]
+    assert [one["what"] for one in verdict["break"]] == ["sandbox"]
     assert verdict["checks"] == [
-        {"name": "max_new", "passed": False, "limit": 0, "value": 1, "text": "new functions over 30"},
+        {"name": "max_new", "passed": False, "limit": 0, "value": 1, "text": "new risky functions (CRAP over 30)"},
         {"name": "max_worse", "passed": False, "limit": 0, "value": 1, "text": "functions that are worse"},
     ]
     assert [(one["function"], one["checks"], one["before"] and one["before"]["crap"]) for one in verdict["functions"]] == [
@@ -153,7 +155,7 @@ async def test_the_gate_judges_what_is_there_and_what_was_added(project: Project
     ]
     assert await failed(f"to={project.tasks[0]}") == []
     first = await project.system.get(f"{path}?to={project.tasks[0]}")
-    assert (first["from"], first["passed"], [one["passed"] for one in first["checks"]]) == (None, True, [None, None])
+    assert (first["from"], first["result"], [one["passed"] for one in first["checks"]]) == (None, "unknown", [None, None])
     text = (await fetch(project, f"{await project.path}/gate.md"))[2].decode()
     assert "❌ CRAP at `222222222222`" in text
     assert "**The gate is not passed: 2 of 2 checks failed.**" in text
@@ -168,7 +170,7 @@ async def test_the_command_line_ends_with_1_where_the_gate_is_not_passed(project
     failed = await run()
     assert (failed.code, "gate: the gate is not passed: .: max_new, max_worse" in failed.err) == (1, True)
     assert failed.rows[-6:] == [
-        ["new functions over 30", "1", "0", "failed"],
+        ["new risky functions (CRAP over 30)", "1", "0", "failed"],
         ["functions that are worse", "1", "0", "failed"],
         [""],
         ["BEFORE", "NOW", "FUNCTION", "LOCATION", "FAILED"],

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
 import attrs
 import pytest
-import pytest_asyncio
 
 from tests.support.programs.cli import Result, gctd
 from tests.support.tracker.made_project import Project
 from tests.support.tracker.made_up import MadeUp
-from tests.support.tracker.system import TrackerSystem, tracker_system
+from tests.support.tracker.system import TrackerSystem
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -44,19 +42,6 @@ SECOND = MadeUp(
 OTHER_GO = attrs.evolve(SECOND, commit_sha="9" * 40, go_version="go1.27.0", engine_version="2", flags=("-short", "-race"))
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def shared(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[tuple[TrackerSystem, Path]]:
-    directory = tmp_path_factory.mktemp("history")
-    async with tracker_system(directory) as system:
-        await system.start_worker(1, FAKE_ANALYSES=str(directory / "analyses"))
-        yield system, directory / "analyses"
-
-
-@pytest_asyncio.fixture(loop_scope="module")
-async def project(shared: tuple[TrackerSystem, Path]) -> Project:
-    return await Project.registered(*shared)
-
-
 async def test_the_history_has_every_analysis_newest_first_and_says_where_the_measuring_changed(project: Project) -> None:
     await project.analyze(FIRST, SECOND, OTHER_GO)
     newest, second, first = await project.system.get(f"{await project.path}/history")
@@ -66,7 +51,7 @@ async def test_the_history_has_every_analysis_newest_first_and_says_where_the_me
     made_by = ("engine", "engine_version", "go_version", "flags", "duration_ms")
     assert [second[name] for name in made_by] == ["fake", "1", "go1.26.6", [], 12]
     assert first["analyzed_at"] < second["analyzed_at"] < newest["analyzed_at"]
-    assert first["ref"].startswith("ref-")
+    assert first["ref"] == "main"
     assert (first["break"], second["break"]) == ([], [])
     assert newest["break"] == [
         {"what": "go_version", "before": "go1.26.6", "after": "go1.27.0"},
@@ -106,7 +91,8 @@ async def test_a_difference_names_what_became_of_each_function(project: Project)
     assert (diff["repo_url"], diff["project"], diff["threshold"], diff["break"]) == (project.url, ".", 30.0, [])
     assert (diff["from"]["summary"]["combined"], diff["to"]["summary"]["combined"]) == (161.0, 82.5)
     assert (diff["from"]["summary"]["average"], diff["to"]["summary"]["average"]) == (23.0, pytest.approx(82.5 / 7))
-    assert diff["counts"] == {"new": 1, "fixed": 1, "worse": 2, "better": 1, "gone": 1, "unchanged": 2}
+    counts = {"new": 1, "fixed": 1, "worse": 2, "better": 1, "gone": 1, "unchanged": 2}
+    assert diff["counts"] == {**counts, "unmeasured": 0, "measured": 0}
     assert [(one["status"], one["function"], one["file"], one["delta"]) for one in diff["functions"]] == [
         ("gone", "Removed", "a.go", -90.0),
         ("worse", "Store.Put", "a.go", 19.5),
@@ -117,7 +103,8 @@ async def test_a_difference_names_what_became_of_each_function(project: Project)
     ]
     gone, worse, *_, moved = diff["functions"]
     assert (gone["after"], gone["before"]["crap"]) == (None, 90.0)
-    assert worse["before"] == {"file": "a.go", "line": 2, "crap": 12.0, "cyclomatic": 2, "coverage": 50.0}
+    known = {"state": "measured", "reason": ""}
+    assert worse["before"] == {"file": "a.go", "line": 2, "crap": 12.0, "cyclomatic": 2, "coverage": 50.0, **known}
     assert (moved["before"]["file"], moved["after"]["file"]) == ("old.go", "new.go")
     least = await project.system.get(f"{await project.path}/diff?limit=2")
     assert (least["functions"], least["counts"]) == (diff["functions"][:2], diff["counts"])
@@ -128,7 +115,7 @@ async def test_the_threshold_is_that_of_the_project_and_a_shortened_report_is_to
     diff = await project.system.get(f"{await project.path}/diff")
     assert (diff["threshold"], diff["partial"]) == (4.0, False)
     assert {one["function"]: one["status"] for one in diff["functions"]}["Get"] == "fixed"
-    await project.analyze(attrs.evolve(FIRST, more=3))
+    await project.analyze(attrs.evolve(FIRST, commit_sha="7" * 40, more=3))
     assert (await project.system.get(f"{await project.path}/diff"))["partial"] is True
 
 
@@ -214,12 +201,15 @@ async def test_the_command_line_shows_a_difference(project: Project, tmp_path: P
         ["functions", "7 -> 7"],
         ["average", "23.00 -> 11.79"],
         ["total", "161.00 -> 82.50"],
-        ["over 30", "2 -> 1"],
+        ["risky", "2 -> 1"],
         ["changes", "1 new, 1 fixed, 2 worse, 1 better, 1 gone, 2 unchanged"],
         [""],
         ["STATUS", "BEFORE", "AFTER", "CHANGE", "FUNCTION", "LOCATION"],
         ["gone", "90.00", "", "-90.00", "Removed", "a.go:7"],
         ["worse", "12.00", "31.50", "+19.50", "Store.Put", "a.go:2"],
+        [""],
+        ["KNOWN AGAIN", "FROM", "TO", "ALIKE"],
+        ["moved", "Moved old.go:6", "Moved new.go:6", ""],
     ]
     assert shown.err == "4 more: see --limit\n"
     document = await run("--from", "abcdef1", "--to", project.tasks[1], "--json")

@@ -1,4 +1,4 @@
-"""What an operator sees at /metrics of a running system, and that the dashboard asks for nothing else."""
+"""The metrics at /metrics of a running system, which include every metric of the dashboard."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 REPO = "https://example.com/owner/name"
 DASHBOARD = ROOT / "docs" / "grafana" / "gctd.json"
 WORDS = frozenset(["by", "le", "rate", "sum", "max", "min", "topk", "histogram_quantile", "label_values", "job", "m"])
-"""Words of queries that are not names of metrics; labels stand in braces or in `by (...)`."""
+"""Words of queries other than names of metrics. Labels are in braces or in `by (...)`."""
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")

@@ -1,4 +1,4 @@
-"""Settings of repositories and projects, over the API and the command line; each test on a repository of its own."""
+"""Settings of repositories and projects, over the API and the command line. Each test has a separate repository."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from tests.support.tracker.system import REAL_WORKER, TrackerSystem, tracker_sys
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
-FIELDS = {"ref", "test_args", "crap_args", "submodules", "timeout", "git_timeout", "go_flags"}
+FIELDS = {"ref", "test_args", "crap_args", "submodules", "timeout", "git_timeout", "go_flags", "coverpkg"}
 _NUMBERS = count(1)
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def system(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[TrackerSystem]:
-    """A system whose repositories have the projects `.`, `p1` and `p2`, and whose server has time limits of its own."""
+    """A system whose repositories have the projects `.`, `p1` and `p2`, and whose server has different time limits."""
     directory = tmp_path_factory.mktemp("config")
     async with tracker_system(directory, GCTD_TASK_TIMEOUT="25m", FAKE_PROJECTS="3") as running:
         await running.start_worker(1)
@@ -59,6 +59,7 @@ async def test_where_nothing_is_set_the_server_s_own_values_hold(system: Tracker
             "timeout": "25m",
             "git_timeout": "10m",
             "go_flags": "",
+            "coverpkg": False,
         },
         "origin": dict.fromkeys(FIELDS, "default"),
     }
@@ -132,6 +133,7 @@ WRONG: list[tuple[dict[str, Any], set[str], str]] = [
     ({"crap_args": ["--exclude=("]}, {"crap_args"}, "regular expression"),
     ({"crap_args": "--min=3"}, {"crap_args"}, "list"),
     ({"submodules": "yes"}, {"submodules"}, "true or false"),
+    ({"coverpkg": "./..."}, {"coverpkg"}, "true or false"),
     ({"timeout": "soon"}, {"timeout"}, "duration"),
     ({"timeout": "0s"}, {"timeout"}, "between"),
     ({"git_timeout": "48h"}, {"git_timeout"}, "between"),
@@ -223,7 +225,8 @@ async def test_the_command_line_sets_shows_and_removes(system: TrackerSystem, re
 
     every = (
         *("--ref", "dev", "--test-args", "-short -run 'A|B'", "--crap-arg", "--threshold=20", "--crap-arg=--include-tests"),
-        *("--submodules", "--timeout", "5m", "--git-timeout", "90s", "--go-flags", "-tags=e2e", "--give-up-after", "20s"),
+        *("--submodules", "--timeout", "5m", "--git-timeout", "90s", "--go-flags", "-tags=e2e", "--coverpkg"),
+        *("--give-up-after", "20s"),
     )
     done = await run("set", repo, "--subdir", "p1", *every)
     assert (done.code, done.err) == (0, "")
@@ -236,6 +239,7 @@ async def test_the_command_line_sets_shows_and_removes(system: TrackerSystem, re
         ["timeout", "5m", "project"],
         ["git_timeout", "90s", "project"],
         ["go_flags", "-tags=e2e", "project"],
+        ["coverpkg", "true", "project"],
     ]
     changed = await run("set", repo, "--subdir", "p1", "--unset", "ref", "--no-submodules", "--json")
     assert (
@@ -254,3 +258,16 @@ async def test_the_command_line_sets_shows_and_removes(system: TrackerSystem, re
     ]:
         refused = await run(*arguments)
         assert (refused.code, refused.out, says in refused.err) == (code, "", True), refused
+
+
+async def test_the_ref_of_one_analysis_is_not_remembered_except_by_the_older_form(system: TrackerSystem, repo: str) -> None:
+
+    async def stored() -> Any:
+        return (await system.get(f"/api/repo-config?url={repo}"))["stored"]["ref"]
+
+    (task,) = await system.post("/api/repos/analyze", {"repo_url": repo, "ref": "nosuch", "project": "."})
+    assert (task["ref"], await stored()) == ("nosuch", None)
+    (task,) = await system.post("/api/repos/analyze", {"repo_url": repo, "project": "."})
+    assert task["ref"] == "main"
+    task = await system.post("/api/tasks", {"repo_url": repo, "ref": "dev", "project": "."})
+    assert (task["ref"], await stored()) == ("dev", "dev")

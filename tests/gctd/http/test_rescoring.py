@@ -15,7 +15,7 @@ PROVENANCE = ("profile_digest", "profile_path", "go_version", "uncovered", "repo
 
 
 def unusable_go(directory: Path) -> Path:
-    """A `go` that knows its version, and leaves a file `ran` beside it when it is asked for anything else."""
+    """Make a `go` that prints its version. On any other command it leaves a file `ran` next to it."""
     program = directory / "go"
     program.write_text(
         f'#!/bin/sh\n[ "$1" = env ] && printf "go1.21.0\\n/nowhere\\n" && exit 0\necho "$@" >> {directory}/ran\nexit 1\n'
@@ -71,7 +71,7 @@ async def test_stored_profiles_are_scored_again_and_no_test_is_run(tmp_path: Pat
         }
         for task in tasks:
             await system.until_task(task["id"], "completed")
-        # The latest analysis is still that of the last test run, though that of an earlier one may have been scored after it.
+        # The latest analysis still belongs to the last test run, though an earlier run may have been scored after it.
         (latest,) = await system.get("/api/repos")
         assert (latest["rescored_from"], latest["repo_info"]["commit_sha"]) == (second["task_id"], repo.head())
         (update,) = await system.post("/api/repos/check-updates", {})

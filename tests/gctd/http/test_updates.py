@@ -29,14 +29,14 @@ CHECK = "/api/repos/check-updates"
 
 @attrs.frozen
 class Five:
-    """A tracker that has analysed five repositories, and the repositories: name to what is behind it."""
+    """A tracker that has analysed five repositories, and the repositories by name."""
 
     system: TrackerSystem
     repos: dict[str, GoRepo]
     unreachable: str
 
     async def check(self, **body: Any) -> dict[tuple[str, str | None], Any]:
-        """What a check finds, by the name of the repository and the project."""
+        """Return the findings of a check, by the name of the repository and the project."""
         names = {repo.url: name for name, repo in self.repos.items()} | {self.unreachable: "unreachable"}
         rows = await self.system.post(CHECK, body)
         return {(names[row["repo_url"]], row["project"]): row for row in rows}
@@ -57,7 +57,9 @@ async def five(tmp_path: Path) -> AsyncIterator[Five]:
             for name, url in {**{name: repo.url for name, repo in repos.items()}, "unreachable": unreachable}.items():
                 await system.register(url)
                 ref = {"both": "v1", "annotated": "v2"}.get(name)
-                for task in await system.post("/api/repos/analyze", {"repo_url": url, "ref": ref}):
+                if ref is not None:
+                    await system.post("/api/repo-config", {"url": url, "ref": ref})
+                for task in await system.post("/api/repos/analyze", {"repo_url": url}):
                     await system.until_task(task["id"], "completed")
             yield Five(system, repos, unreachable)
 
@@ -124,7 +126,7 @@ class One:
             return rows
 
     async def ready(self, *, fails: int = 0) -> None:
-        """Have its projects found; its worker takes nothing then until it is unpaused, and fails at so many attempts."""
+        """Have its projects found. Its worker is then paused, and fails the given number of attempts."""
         await self.system.start_worker(1, FAKE_PROJECTS="2", FAKE_FAILS=str(fails))
         await self.system.register(self.repo.url)
         await self.system.post("/api/workers/worker-1/pause")
@@ -179,7 +181,7 @@ async def test_two_servers_asked_at_the_same_moment_schedule_a_commit_once(one: 
     with closing(socket.create_server(("127.0.0.1", 0))) as probe:
         port = probe.getsockname()[1]
     database = f"sqlite:{one.system.directory / 'other.db'}"
-    await one.system.start("other", "-m", "gctd", "serve", GCTD_PORT=str(port), GCTD_DATABASE_URL=database)
+    await one.system.start("other", "gctd", "serve", GCTD_PORT=str(port), GCTD_DATABASE_URL=database)
     other = f"http://127.0.0.1:{port}"
 
     async def ready() -> bool:

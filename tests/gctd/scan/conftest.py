@@ -1,4 +1,4 @@
-"""What tests of checkouts and runs share."""
+"""Shared fixtures of the tests of checkouts and runs."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ def listing(directory: Path) -> list[str]:
 
 
 def folders(cache: Path) -> list[str]:
-    """What is in the folder of jobs."""
+    """List the folder of jobs."""
     return [path.name for path in (cache / "jobs").iterdir()]
 
 
@@ -125,7 +125,7 @@ async def test_a_repository_with_sha256_ids(tmp_path: Path, checkouts: Checkouts
 
 @pytest.mark.parametrize("end", ["error", "cancelled"])
 async def test_the_folder_of_a_job_is_gone_however_it_ends(tmp_path: Path, checkouts: Checkouts, cache: Path, end: str) -> None:
-    """Whatever is in it: directories without permissions, two thousand levels of them, links out."""
+    """With any content: directories without permissions, two thousand levels of them, links out."""
     repo = gorepo.make(tmp_path / "repo")
     outside = tmp_path / "outside"
     outside.mkdir()
@@ -350,7 +350,7 @@ async def test_sweeping_takes_nothing_from_jobs_that_begin_and_end_meanwhile(cac
             swept += await mine.sweep()
         return swept
 
-    # Each in a thread of its own, so that they meet between any two calls of the system.
+    # Each in a separate thread, so that they meet between any two calls of the system.
     sweeping = [asyncio.create_task(asyncio.to_thread(asyncio.run, sweeps())) for _ in range(2)]
     try:
         await asyncio.gather(*(asyncio.to_thread(asyncio.run, jobs()) for _ in range(2)))
@@ -363,7 +363,7 @@ async def test_sweeping_takes_nothing_from_jobs_that_begin_and_end_meanwhile(cac
 async def test_jobs_on_a_repository_get_the_same_folder_one_after_the_other_and_others_at_the_same_time(
     tmp_path: Path, checkouts: Checkouts, cache: Path
 ) -> None:
-    """Go finds what it built by the path it was built at. What a killed worker left in a folder is removed first."""
+    """Go finds its builds by their path. The files that a killed worker left in a folder are removed first."""
     repo = gorepo.make(tmp_path / "repo")
     async with checkouts.checkout(url_of(repo.path)) as first, checkouts.checkout(url_of(repo.path)) as second:
         assert first.path != second.path
@@ -407,10 +407,10 @@ async def test_a_damaged_mirror_is_made_anew(tmp_path: Path, checkouts: Checkout
 
 
 async def scanned(checkouts: Checkouts, cache: Path, repo: gorepo.GoRepo, *, age: float) -> str:
-    """Scan a repository so many seconds ago, with 1 MiB of builds; its id."""
+    """Scan a repository `age` seconds ago, with 1 MiB of builds, and return its id."""
     async with checkouts.checkout(url_of(repo.path)) as checkout:
-        checkout.go_cache.mkdir(parents=True, exist_ok=True)
-        (checkout.go_cache / "x").write_bytes(bytes(MIB))
+        checkout.go_caches.mkdir(parents=True, exist_ok=True)
+        (checkout.go_caches / "x").write_bytes(bytes(MIB))
     for use in (f"clones/{checkout.repo_id}.git.use", f"builds/{checkout.repo_id}.use"):
         os.utime(cache / use, (time.time() - age, time.time() - age))
     return checkout.repo_id
@@ -431,7 +431,7 @@ PLENTY = CacheLimits(keep_free=0)
 
 
 async def test_what_was_used_longest_ago_goes_first(cache: Path, git: Git, three: list[gorepo.GoRepo]) -> None:
-    """Clones and builds each to their own limit; what a job uses stays."""
+    """Clones and builds have separate limits. A clone or build in use by a job stays."""
     checkouts = Checkouts(cache, git, cache_limits=PLENTY)
     ids = [await scanned(checkouts, cache, repo, age=age) for age, repo in zip((300, 200, 100), three, strict=True)]
     assert await Cache(cache, PLENTY).make_room() == 0
@@ -472,7 +472,7 @@ async def test_caches_go_until_enough_is_free_on_the_disk(
 
 @pytest.mark.fault
 async def test_what_a_killed_worker_has_fetched_counts(tmp_path: Path, cache: Path, three: list[gorepo.GoRepo]) -> None:
-    """It had no time to say how much that is; it is measured, and can be removed."""
+    """It had no time to report the amount. The amount is measured, and the clone can be removed."""
     dead = start_worker(cache, Path("git"), three[0].path, three[0].path)
     assert dead.stdout is not None
     try:
@@ -480,6 +480,7 @@ async def test_what_a_killed_worker_has_fetched_counts(tmp_path: Path, cache: Pa
             assert dead.poll() is None
         clones = Cache(cache).clones
         (item,) = await clones.items()
+        assert item.size is not None
         assert item.size > 300_000
         assert await item.forget() == 0
     finally:
@@ -493,7 +494,7 @@ async def test_what_a_killed_worker_has_fetched_counts(tmp_path: Path, cache: Pa
 
 
 async def test_a_waiting_job_does_not_hold_up_the_others(tmp_path: Path, cache: Path, checkouts: Checkouts) -> None:
-    """A mirror that another process holds is waited for; the event loop goes on, and the wait can be cancelled."""
+    """A mirror that another process holds is awaited. The event loop continues, and the wait can be cancelled."""
     repos = [gorepo.make(tmp_path / name) for name in ("a", "b")]
     async with checkouts.checkout(url_of(repos[0].path)) as checkout:
         lock = Cache(cache).clones.lock(f"{checkout.repo_id}.git")
@@ -608,7 +609,7 @@ async def test_more_than_one_fetch_may_bring_is_refused(tmp_path: Path, cache: P
 
 
 def with_submodule(tmp_path: Path, address: str, path: str = "sub") -> gorepo.GoRepo:
-    """A repository `outer` with one submodule, whose commit is that of the repository `inner` beside it."""
+    """Make a repository `outer` with one submodule at the commit of the repository `inner` next to it."""
     inner = gorepo.make(tmp_path / "inner", kind="single")
     outer = gorepo.make(tmp_path / "outer", kind="multi")
     outer.write({".gitmodules": f'[submodule "s"]\n\tpath = {path}\n\turl = {address}\n'})

@@ -1,4 +1,4 @@
-"""Every Go module of a checkout is found, none twice, none outside; what cannot be analysed says why."""
+"""Every Go module of a checkout is found, none twice and none outside. A module that cannot be analysed has a reason."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def test_a_workspace_may_name_directories_that_are_not_there(tmp_path: Path) -> 
 
 
 def test_a_module_where_nobody_looks_is_a_project_where_a_workspace_uses_it(tmp_path: Path) -> None:
-    """Go looks into such a directory when it is told to; and into what is below it as usual."""
+    """Go looks into such a directory if a workspace names it, and into its subdirectories as usual."""
     files = {
         **gorepo.KINDS["nested"],
         "go.work": "go 1.21\nuse (\n\t.\n\t./_old\n\t./.hidden\n\t./testdata/ignored\n)\n",
@@ -181,7 +181,7 @@ def test_an_empty_go_mod_keeps_its_directory_out_and_is_no_project(tmp_path: Pat
 
 
 async def test_submodules_are_projects_only_where_they_are_asked_for(tmp_path: Path, checkouts: Checkouts) -> None:
-    """A directory that .gitmodules names and that is none is looked into like any other."""
+    """A directory that .gitmodules names without being a submodule is searched like any other."""
     sub = gorepo.make(tmp_path / "sub")
     repo = gorepo.make(tmp_path / "repo")
     modules = '[submodule "s"]\n\tpath = third/party\n\turl = ../sub\n[submodule "gone"]\n\tpath = cmd\n\turl = ../sub\n'

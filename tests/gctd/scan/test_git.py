@@ -1,10 +1,9 @@
-"""git gives what a ref leads to, and gives nothing else: to the remote host, to its address, to its options, to its text."""
+"""git returns the commit of a ref, and gives no other control to the remote host, its address, its options or its text."""
 
 from __future__ import annotations
 
 import asyncio
 import socket
-import time
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +16,7 @@ from gctd.scan.errors import GitError, ScanError
 from gctd.scan.git.commands import Git, GitSettings, RemoteRef
 from gctd.scan.git.messages import redact
 from tests.gctd.scan.conftest import LOOPBACK, url_of, web
+from tests.support.pace import within
 from tests.support.tracker import go_repo as gorepo
 from tests.support.tracker.git_http import GitServer, counting_git, serve
 
@@ -32,7 +32,7 @@ def server(repo: gorepo.GoRepo) -> Any:
         yield state
 
 
-# What a ref leads to
+# The commit of a ref
 
 
 async def test_no_ref_means_the_default_branch(repo: gorepo.GoRepo, git: Git) -> None:
@@ -111,13 +111,13 @@ async def test_all_refs_of_a_repository_are_asked_for_at_once(repo: gorepo.GoRep
     assert (program.parent / "calls").read_text().split() == ["ls-remote"]
 
 
-# What git is not given
+# The inputs that git does not get
 
 PWN = "touch pwn"
 
 
 def canaries(directory: Path) -> list[Path]:
-    """What the attack would have made, where the test or git is at work."""
+    """Return the files that the attack would have made, in the directories of the test and of git."""
     return [*directory.rglob("pwn*"), *Path("/").glob("pwn*")]
 
 
@@ -173,7 +173,7 @@ async def test_even_a_ref_that_no_parser_saw_is_no_option(repo: gorepo.GoRepo, g
 async def test_no_configuration_is_read_but_ours(
     repo: gorepo.GoRepo, git: Git, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Neither the user's, nor that of a repository around the directory that the worker was started in."""
+    """Neither the configuration of the user, nor of a repository around the working directory of the worker."""
     elsewhere = f'[url "{repo.path}/nowhere"]\n\tinsteadOf = {repo.url}\n'
     (tmp_path / ".gitconfig").write_text(elsewhere)
     (repo.path / ".git" / "config").write_text(f"[core]\n\trepositoryformatversion = 0\n{elsewhere}")
@@ -244,7 +244,7 @@ async def test_a_redirect_is_not_followed(repo: gorepo.GoRepo, server: GitServer
 
 
 async def test_a_host_that_wants_dot_git_gets_it(repo: gorepo.GoRepo, server: GitServer, git: Git, tmp_path: Path) -> None:
-    """GitLab redirects those who ask without it."""
+    """GitLab redirects requests without it."""
     repo.git("clone", "-q", "--bare", ".", str(repo.path.parent / "bare.git"))
     server.redirect = {"/bare/": "/bare.git/"}
     url = web(f"{server.url}/bare")
@@ -273,11 +273,9 @@ async def test_what_the_host_answers_is_said_plainly(
 
 
 async def test_a_host_that_does_not_answer_is_given_up(git: Git) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as silent:
-        began = time.monotonic()
-        with pytest.raises(GitError, match="its time was over") as caught:
-            await git.resolve(web(f"http://127.0.0.1:{silent.getsockname()[1]}/repo"), seconds=0.5)
-        assert time.monotonic() - began < 5
+    silent = socket.create_server(("127.0.0.1", 0))
+    with silent, within(5), pytest.raises(GitError, match="its time was over") as caught:
+        await git.resolve(web(f"http://127.0.0.1:{silent.getsockname()[1]}/repo"), seconds=0.5)
     assert not caught.value.permanent
 
 

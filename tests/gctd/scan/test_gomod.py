@@ -79,7 +79,7 @@ WORKS = [
 
 
 def edit(kind: str, directory: Path, text: str) -> dict[str, Any] | None:
-    """What go reads; None where it refuses."""
+    """Return go's reading of a file, or None if it refuses the file."""
     path = directory / f"go.{kind}"
     path.write_text(text, newline="")
     environment = {**os.environ, "GOTOOLCHAIN": "local", "GOFLAGS": "", "GOENV": "off"}
@@ -133,7 +133,7 @@ def test_a_go_work_is_read_as_go_reads_it(tmp_path: Path, text: str) -> None:
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.text(alphabet=st.sampled_from("ab/.\"\\`'()[], \t//\n=>v1x"), max_size=24))
 def test_any_module_line_is_read_as_go_reads_it_or_refused_too(tmp_path: Path, tail: str) -> None:
-    """What go accepts is accepted with the same result; what is refused here, go refuses."""
+    """A line that go accepts is accepted with the same result. A line that is refused here is also refused by go."""
     text = f"module {tail}\n"
     expected = edit("mod", tmp_path, text)
     try:

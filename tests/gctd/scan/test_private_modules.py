@@ -1,4 +1,4 @@
-"""Modules that only the operator's credentials give: downloaded with them, told plainly without, the secret seen nowhere."""
+"""Modules that need the operator's credentials: downloaded with them, reported without them. The secret appears nowhere."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ import pytest
 
 from gctd.scan.errors import GoError
 from gctd.scan.go.run_tests import Plan, run_tests
-from gctd.scan.go.toolchain import Downloads, Toolchain
+from gctd.scan.go.toolchain import Downloads, GoCaches, Toolchain
 from gctd.scan.isolation.sandbox import find_sandbox
 from gctd.wiring.credentials import read_credentials
 from tests.support.tracker import go_repo as gorepo
@@ -29,7 +29,7 @@ AUTHORIZATION = f"Basic {base64.b64encode(f'reader:{PASSWORD}'.encode()).decode(
 
 @attrs.frozen
 class Proxy:
-    """A module proxy over TLS with one module of one version, which nobody else has."""
+    """A module proxy over TLS with one version of one module, which no other proxy has."""
 
     url: str
     module: str
@@ -89,10 +89,10 @@ async def test_private_modules_come_with_credentials_only(
     (source / "one.go").write_text(use)
     (source / "one_test.go").write_text('package one\n\nimport "testing"\n\nfunc TestOne(t *testing.T) { One() }\n')
     plan = Plan(
-        module_dir=source,
-        profile=source / "profile",
+        source=source,
+        project=".",
         job=job,
-        cache=go_cache,
+        caches=GoCaches.below(go_cache),
         timeout=100.0,
         go_flags=("-mod=mod",),
         sandbox=await find_sandbox("auto", tmp_path),

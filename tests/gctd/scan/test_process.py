@@ -1,4 +1,4 @@
-"""Programs run under limits, and nothing of them is left: not after a timeout, a cancellation, or the death of the worker."""
+"""Programs run under limits, and no process remains after a timeout, a cancellation or the death of the worker."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import asyncio
 import os
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +15,7 @@ import uvloop
 
 from gctd.scan.errors import ProcessError
 from gctd.scan.isolation.process import MARK, MIB, Finished, Limits, run
+from tests.support.pace import within
 from tests.support.programs.processes import sleeping, unused_sleep
 from tests.support.waiting import wait_until
 
@@ -24,7 +24,7 @@ PATH = {"PATH": os.environ["PATH"]}
 FAMILY = (
     "setsid sleep {0} & (setsid sh -c 'sleep {0} & sleep {0}' &) ; sleep {0} & touch started; trap '' TERM; sleep {0}; sleep {0}"
 )
-"""A shell that leaves `sleep`s in its group, in sessions of their own and with dead parents, and that ignores SIGTERM."""
+"""A shell that leaves `sleep`s in its group, in new sessions and with dead parents, and that ignores SIGTERM."""
 
 
 async def shell(script: str, directory: Path, **options: Any) -> Finished:
@@ -74,43 +74,42 @@ async def test_a_program_sees_the_given_environment_and_nothing_else_of_ours(
 
 @pytest.mark.parametrize("how", ["timeout", "stop", "cancel", "cancelled twice"])
 async def test_nothing_is_alive_five_seconds_after_it_was_ended(tmp_path: Path, how: str) -> None:
-    """Children in sessions of their own, orphans, and a shell that ignores SIGTERM: all gone within 5 s."""
+    """Children in new sessions, orphans, and a shell that ignores SIGTERM: all of them end within 5 s."""
     marker, stop = unused_sleep(), asyncio.Event()
     running = asyncio.create_task(
         shell(FAMILY.format(marker), tmp_path, timeout=1 if how == "timeout" else 60, stop=stop, grace=1)
     )
     await wait_until(lambda: len(sleeping(marker)) >= 5)
-    began = time.monotonic()
-    if how == "timeout":
-        done = await running
-        assert done.timed_out
-        assert done.signal == 9
-    elif how == "stop":
-        stop.set()
-        assert (await running).ended_by == "stop"
-    else:
-        running.cancel()
-        if how == "cancelled twice":
-            await asyncio.sleep(0.1)
+    with within(5):
+        if how == "timeout":
+            done = await running
+            assert done.timed_out
+            assert done.signal == 9
+        elif how == "stop":
+            stop.set()
+            assert (await running).ended_by == "stop"
+        else:
             running.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await running
-    assert sleeping(marker) == []
-    assert time.monotonic() - began < 5
+            if how == "cancelled twice":
+                await asyncio.sleep(0.1)
+                running.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await running
+        assert sleeping(marker) == []
 
 
 async def test_a_program_that_obeys_sigterm_is_not_waited_for(tmp_path: Path) -> None:
-    done = await shell("trap 'echo bye; exit 0' TERM; sleep 100 & wait", tmp_path, timeout=0.3, grace=10)
+    with within(3):
+        done = await shell("trap 'echo bye; exit 0' TERM; sleep 100 & wait", tmp_path, timeout=0.3, grace=10)
     assert done.timed_out
     assert done.output_tail == "bye\n"
-    assert done.duration < 3
 
 
 async def test_what_a_program_leaves_behind_is_killed_when_it_ends(tmp_path: Path) -> None:
     marker = unused_sleep()
-    done = await shell(f"sleep {marker} & setsid sleep {marker} & (setsid setsid sleep {marker} &); exit 7", tmp_path)
+    with within(5):
+        done = await shell(f"sleep {marker} & setsid sleep {marker} & (setsid setsid sleep {marker} &); exit 7", tmp_path)
     assert done.exit_code == 7
-    assert done.duration < 5
     assert sleeping(marker) == []
 
 
@@ -151,10 +150,10 @@ async def test_the_time_limit_holds_while_the_worker_is_stopped(tmp_path: Path) 
 @pytest.mark.fault
 @pytest.mark.parametrize("attack", ["KILL", "STOP"])
 async def test_a_program_that_attacks_its_warden_is_ended_all_the_same(tmp_path: Path, attack: str) -> None:
-    """The warden killed or frozen: what it watched is found by its mark. How it ended cannot be known."""
+    """The supervisor is killed or frozen. Its processes are found by their mark. Their exit code cannot be known."""
     marker = unused_sleep()
     script = f"setsid sleep {marker} & sleep {marker} & kill -{attack} $PPID; sleep {marker}"
-    with pytest.raises(ProcessError, match="warden"):
+    with pytest.raises(ProcessError, match="supervisor"):
         await shell(script, tmp_path, timeout=0.5, grace=0.1)
     assert sleeping(marker) == []
 
@@ -207,14 +206,13 @@ async def test_a_tree_that_uses_too_much_is_ended(tmp_path: Path, limits: Limits
 
 
 async def test_a_fork_bomb_is_ended(tmp_path: Path) -> None:
-    """Each process in a session of its own and without a parent, SIGTERM ignored: more than allowed, and all of them gone."""
+    """Each process is in a new session without a parent and ignores SIGTERM. There are more than allowed, and all of them end."""
     marker = unused_sleep()
-    began = time.monotonic()
     script = f"trap '' TERM; while :; do (setsid sleep {marker} &) ; done"
-    done = await shell(script, tmp_path, limits=Limits(processes=50))
-    assert (done.ended_by, done.left) == ("processes", 0)
-    assert sleeping(marker) == []
-    assert time.monotonic() - began < 5
+    with within(5):
+        done = await shell(script, tmp_path, limits=Limits(processes=50))
+        assert (done.ended_by, done.left) == ("processes", 0)
+        assert sleeping(marker) == []
 
 
 async def test_a_program_that_is_not_there(tmp_path: Path) -> None:

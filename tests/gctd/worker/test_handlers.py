@@ -1,4 +1,4 @@
-"""What a worker's next job does not wait for: that the result of the last is stored, and that its job is acknowledged."""
+"""A worker takes its next job before the result of the last one is stored and its job acknowledged."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class AtOnce:
 
 
 class Queue:
-    """The broker's side of the jobs: notes what it is told of them."""
+    """The broker's side of the jobs: it notes the acknowledgements."""
 
     def __init__(self) -> None:
         self.told: list[list[tuple[str, bytes]]] = []
@@ -67,7 +67,7 @@ class Queue:
 
 
 class Slow:
-    """A log on which completions wait until they may go on."""
+    """A log on which completions wait for a signal."""
 
     def __init__(self) -> None:
         self.log = MemoryLog(REGISTRY)

@@ -1,4 +1,4 @@
-"""Ids that workers take by themselves: theirs again after a restart, and nobody else's."""
+"""Ids that workers choose themselves: kept over a restart, and different from all other ids."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from gctd.worker.identity import claim
 
 
 def test_workers_without_an_id_never_meet_on_one_host(tmp_path: Path) -> None:
-    """Neither those of one cache, which see each other's locks, nor those of two, which do not."""
+    """This is true for workers of one cache, which see each other's locks, and for workers of two caches, which do not."""
     claimed = [claim(tmp_path / cache) for cache in ("a", "a", "b", "b")]
     ids = [identity.id for identity in claimed]
     assert len(set(ids)) == 4

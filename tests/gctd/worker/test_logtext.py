@@ -1,4 +1,4 @@
-"""The text of a log: harmless, without credentials, bounded; what is read back is what was kept, from any place on."""
+"""The text of a log: harmless, without credentials, bounded. Reading from any place returns the stored text."""
 
 from __future__ import annotations
 

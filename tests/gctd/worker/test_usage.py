@@ -1,4 +1,4 @@
-"""What a worker says that it uses: with its children, those that have ended too."""
+"""The resources that a worker reports, including its children and the ones that have ended."""
 
 from __future__ import annotations
 

@@ -15,6 +15,7 @@ import pytest_asyncio
 from eventlog.admin import reconcile as streams
 from eventlog.admin.declarations import load
 from eventlog.broker.requests import RequestServer
+from eventlog.commit import GUARD
 from eventlog.jetstream.log import JetStreamLog
 from eventlog.jetstream.transport.connection import Connection
 from gctd.domain import worker
@@ -58,7 +59,7 @@ async def project(log: JetStreamLog, database_url: str) -> AsyncIterator[EitherS
 
 @asynccontextmanager
 async def serving(log: JetStreamLog, database_url: str) -> AsyncIterator[tuple[EitherStore, Projector]]:
-    """What a service does of it: the projector, and a desk for orders."""
+    """Run the projector and the handler of orders, as a service does."""
     async with project(log, database_url) as store:
         projector = Projector(log, store, MODEL)
         maintenance = AdminHandler(projector, store, copies_at(database_url), log, MODEL)
@@ -79,7 +80,7 @@ ELSEWHERE = "UPDATE workers SET host = 'elsewhere' WHERE id = 'w1'"
 async def test_a_wrong_row_is_found_rebuilt_and_rolled_back_while_a_service_runs(
     log: JetStreamLog, database_url: str, where: dict[str, str]
 ) -> None:
-    """The service goes on throughout: it reads, and applies what is written, from the tables that are live."""
+    """The service continues throughout: it reads from the live tables, and applies new events to them."""
     for number in range(20):
         await append(log, f"w{number % 5}", number)
     async with serving(log, database_url) as (store, projector):
@@ -97,7 +98,10 @@ async def test_a_wrong_row_is_found_rebuilt_and_rolled_back_while_a_service_runs
         assert ended.document["difference"]["text"] == "workers 'w1': host is 'elsewhere', should be 'hé'"
         assert await hosts() == ["elsewhere", "hé"]
         ended = await run("rebuild", "workers", "--json", **where)
-        assert (ended.code, ended.document) == (0, {"read_model": "tracker", "sequence": 20, "switched": True}), ended.err
+        assert (ended.code, ended.document) == (
+            0,
+            {"read_model": "tracker", "sequence": 20, "switched": True, "log": [], "parked": []},
+        ), ended.err
         assert await hosts() == ["hé"]
         await append(log, "w9", 99)
         await projector.wait_for(21, 60)
@@ -119,7 +123,7 @@ async def test_a_wrong_row_is_found_rebuilt_and_rolled_back_while_a_service_runs
 async def test_without_a_service_the_commands_do_it_themselves(
     log: JetStreamLog, database_url: str, where: dict[str, str]
 ) -> None:
-    """A copy that is not what was verified is refused, and stays beside; what is not there is said."""
+    """A copy that differs from its verification is refused, and remains. A missing copy is reported."""
     for number in range(6):
         await append(log, f"w{number % 3}", number)
     async with project(log, database_url):
@@ -132,7 +136,7 @@ async def test_without_a_service_the_commands_do_it_themselves(
     ended = await run("verify", "--copy", "new", **where)
     assert (ended.code, ended.lines) == (5, [["differs", "workers 'w1': host is 'elsewhere', should be 'hé'"]])
     ended = await run("switch", **where)
-    assert (ended.code, "not what was verified" in ended.err) == (5, True)
+    assert (ended.code, "has changed since it was verified" in ended.err) == (5, True)
     assert (await run("rebuild", **where)).code == 0
     assert await copies_at(database_url).there() == [CopyPart.OLD]
     async with reader_at(database_url) as reader:
@@ -180,12 +184,18 @@ async def test_a_rebuild_that_is_killed_is_gone_on_with(log: JetStreamLog, datab
 async def test_what_is_parked_is_listed_and_taken_up(
     log: JetStreamLog, nats_url: str, database_url: str, where: dict[str, str]
 ) -> None:
-    """By the service where there is one; 5 as long as something stays."""
+    """The service does it if one runs. Exit code 5 while an aggregate stays parked."""
     await append(log, "w1", 1)
     async with plain_client(nats_url) as client:
-        await client.jetstream().publish(f"{worker.CATEGORY}.bad", b"{}")
+        await client.jetstream().publish(f"{worker.CATEGORY}.bad", b"{}", headers={GUARD: "0"})
     async with serving(log, database_url) as (_, projector):
         assert await asyncio.to_thread(lambda: len(projector.parked)) == 2
+        ended = await run("verify", "--json", **where)
+        assert (ended.code, ended.document["equal"], ended.document["parked"]) == (5, True, 2)
+        assert any("workers gctd.worker.bad: sequence 2" in line for line in ended.document["parked_aggregates"])
+        assert any("sequence 2 is not a commit" in line for line in ended.document["log"])
+        ended = await run("rebuild", "--no-switch", **where)
+        assert (ended.code, [line[0] for line in ended.lines]) == (5, ["log", "parked", "parked"])
         ended = await run("parked", "--json", "--database", where["GCTD_DATABASE_URL"])
         assert ended.code == 0
         keys, workers = ended.document

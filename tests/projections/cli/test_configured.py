@@ -1,4 +1,4 @@
-"""Which database `projections` looks at where no option names one."""
+"""The database of `projections` if no option names one."""
 
 from __future__ import annotations
 
@@ -7,7 +7,14 @@ from pathlib import Path
 import click
 import pytest
 
-from projections.cli.configured import address_of
+from gctd.readmodel import MODEL as TRACKER
+from pantry.readmodel import MODEL as PANTRY
+from projections.cli import configured
+from projections.model import ReadModel
+
+
+def address_of(model: ReadModel) -> str | None:
+    return configured.address_of(model.settings, model.settings.database)
 
 
 @pytest.fixture(autouse=True)
@@ -27,22 +34,22 @@ def places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, Path]
 def test_the_settings_file_of_the_pantry_names_its_database(places: tuple[Path, Path], text: str) -> None:
     here, home = places
     (home / ".pantry.yaml").write_text(text)
-    assert address_of("pantry") == "sqlite:a.db"
-    assert address_of("tracker") is None
+    assert address_of(PANTRY) == "sqlite:a.db"
+    assert address_of(TRACKER) is None
     (here / ".pantry.yaml").write_text("loglevel: info")
-    assert address_of("pantry") is None  # the file of the working directory counts, as for the service
+    assert address_of(PANTRY) is None  # the file of the working directory counts, as for the service
 
 
 def test_a_variable_comes_before_the_file(places: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch) -> None:
     here, _ = places
     (here / ".gctd.yaml").write_text("database_url: sqlite:file.db")
-    assert address_of("tracker") == "sqlite:file.db"
+    assert address_of(TRACKER) == "sqlite:file.db"
     monkeypatch.setenv("GCTD_DATABASE_URL", "sqlite:variable.db")
-    assert address_of("tracker") == "sqlite:variable.db"
+    assert address_of(TRACKER) == "sqlite:variable.db"
 
 
 @pytest.mark.parametrize("text", ["database: [", "database:\n  url: 5"])
 def test_a_file_that_is_none_is_named(places: tuple[Path, Path], text: str) -> None:
     (places[0] / ".pantry.yaml").write_text(text)
     with pytest.raises(click.UsageError, match=r"\.pantry\.yaml"):
-        address_of("pantry")
+        address_of(PANTRY)

@@ -1,4 +1,4 @@
-"""What is read ahead is bounded, in commits and in bytes, and nothing of it is lost or changes its order."""
+"""The read-ahead is bounded, in commits and in bytes. It loses no commit and keeps their order."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ def database() -> sqlite3.Connection:
 
 
 def rows(database: sqlite3.Connection, *changes: Change) -> Sequence[tuple[str, str, int]]:
-    """What is in the table after these changes in one batch."""
+    """Return the rows of the table after these changes in one batch."""
     write_rows(database, narrowed(step(*changes)))
     return database.execute("SELECT * FROM things ORDER BY id").fetchall()
 

@@ -1,4 +1,4 @@
-"""What commits lead to, derived in parts and put together: exactly what is derived of them as a whole."""
+"""The rows of commits, derived in parts and merged, equal the rows derived from the whole."""
 
 from __future__ import annotations
 
@@ -40,8 +40,9 @@ def in_parts(
 
 @pytest.mark.parametrize("count", [1, 2, 3, 8, 64])
 async def test_parts_come_to_what_the_whole_does(count: int) -> None:
-    """Every change in its place, counts, keys and what is parked; also where a projection has some of it, and with what was
-    parked before."""
+    """Every change is in its place, with counts, keys and parked aggregates. Also if a projection has applied some commits, and
+    with aggregates that were parked before.
+    """
     for model, log in (
         (SHARED, await troubled_log(count)),
         (pantry.MODEL, await stocked_log(products=60, movements=10, categories=7)),

@@ -1,4 +1,4 @@
-"""Rows derived by several processes: the same tables with any number of them, whatever becomes of them."""
+"""Rows derived by several processes: the same tables with any number of them, also if they are killed."""
 
 from __future__ import annotations
 
@@ -45,8 +45,9 @@ POISON, REFUSED = Booked(1, "poison"), Booked(-(10**6))
 
 
 async def troubled_log(seed: int) -> MemoryLog:
-    """A log with all that may happen: idempotency keys, rows that pass from one aggregate to another, commits that cannot be
-    applied or read, rows that a database refuses, and more commits of those that are parked by then."""
+    """Make a log with every case: idempotency keys, rows that pass from one aggregate to another, commits that cannot be
+    applied or read, rows that a database refuses, and more commits of aggregates that are parked by then.
+    """
     chance, log = random.Random(seed), MemoryLog(ledger.REGISTRY)
     book = Book(log)
     for part in range(12):
@@ -67,7 +68,7 @@ async def troubled_log(seed: int) -> MemoryLog:
 
 
 def comparable(parked: Iterable[Parked]) -> Sequence[Parked]:
-    """What is parked, at whatever time; where a database has refused a row, in whatever words."""
+    """Return the parked aggregates without their times. The errors of a database for refused rows are also left out."""
     same = [attrs.evolve(one, at=ledger.EPOCH) for one in parked]
     return [attrs.evolve(one, error="", traceback="") if one.subject == "ledger.account.refused" else one for one in same]
 
@@ -90,7 +91,7 @@ async def project(log: MemoryLog, store: Store, model: ReadModel, count: int, pl
 async def test_the_tables_are_the_same_with_any_number_of_processes(
     either_store: SQLiteStore | PostgresStore, tmp_path: Path, count: int
 ) -> None:
-    """Rows, keys, counts, and what is parked to the last line of its traceback, are as one process makes them."""
+    """Rows, keys, counts, and parked aggregates with every line of the traceback, equal the tables of one process."""
     seed = random.randrange(10**6)
     print(f"seed {seed}")
     log = await troubled_log(seed)
@@ -106,7 +107,7 @@ async def test_the_tables_are_the_same_with_any_number_of_processes(
 
 
 async def test_the_tables_of_a_service_are_the_same(either_store: SQLiteStore | PostgresStore) -> None:
-    """Those of the pantry, with rows that are put with fewer columns and personal fields that stay sealed."""
+    """The service is the pantry, with rows that are put with fewer columns and personal fields that stay sealed."""
     log = await stocked_log(products=120, movements=20, categories=7)
     await project(log, either_store, pantry.MODEL, 2, None, batch=20)
     async with replayed_copy(log, pantry.MODEL, until=(await log.head()).last) as alone:
@@ -115,7 +116,7 @@ async def test_the_tables_of_a_service_are_the_same(either_store: SQLiteStore | 
 
 
 async def test_processes_that_are_killed_cost_nothing(either_store: SQLiteStore | PostgresStore) -> None:
-    """kill -9 of one, of the other, of both: what they had is derived again, and the end is that of a clean fold."""
+    """kill -9 of one, of the other, of both: their work is derived a second time, and the result equals a clean fold."""
     log = MemoryLog(ledger.REGISTRY)
     await Book(log).append_randomly(3000, accounts=100, seed=random.randrange(10**6))
     await Migrations(either_store, MODEL).up()
@@ -154,7 +155,7 @@ DEADLY = attrs.evolve(
 
 
 async def test_where_processes_die_of_a_commit_the_projector_says_so_and_stops_before_it(tmp_path: Path) -> None:
-    """Not for ever in a circle, and without skipping it; what came before is stored, and can be gone on from."""
+    """It does not retry for ever, and does not skip the commit. Earlier commits are stored, and a later run continues there."""
     log = MemoryLog(ledger.REGISTRY)
     book = Book(log)
     await book.append_randomly(60, accounts=10, seed=1)
@@ -180,7 +181,7 @@ def test_a_model_that_is_not_the_one_at_its_place_is_refused() -> None:
 
 
 async def test_they_end_with_the_process_that_started_them_however_it_ends(nats_url: str, tmp_path: Path) -> None:
-    """kill -9 of that one, too."""
+    """Also after kill -9 of that process."""
     async with ledger_log(nats_url) as log:
         await Book(log).append_randomly(200, accounts=20, seed=1)
         process = await asyncio.to_thread(start_projector, nats_url, f"sqlite:{tmp_path / 'read.db'}", 50, workers=2)
@@ -194,7 +195,7 @@ async def test_they_end_with_the_process_that_started_them_however_it_ends(nats_
 
 
 async def test_a_rebuild_and_a_verification_take_them(nats_url: str, tmp_path: Path) -> None:
-    """`--workers` of the commands: the same tables, and none of the processes is left."""
+    """`--workers` of the commands: the same tables, and no process remains."""
     where = {"GCTD_NATS_URL": nats_url, "GCTD_DATABASE_URL": f"sqlite:{tmp_path / 'read.db'}"}
     async with Connection.open(nats_url, name="test") as connection:
         await streams.apply(connection, load().only(tracker.MODEL.stream))

@@ -1,4 +1,4 @@
-"""What becomes of commits that cannot be applied: their aggregates are parked, the others go on, and nothing is lost."""
+"""Commits that cannot be applied: their aggregates are parked, the others continue, and no commit is lost."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ async def write_with_poison(book: Book) -> None:
 
 @pytest.mark.parametrize("batch", [1, 3, 10_000])
 async def test_the_aggregate_is_parked_and_the_others_go_on(log: MemoryLog, book: Book, store: Store, batch: int) -> None:
-    """Up to the commit it is as it was then; other projections, and other aggregates, have everything; so have the keys."""
+    """Its rows have the state before the commit. Other projections, other aggregates and the keys have everything."""
     await write_with_poison(book)
     projector = await project(log, store, batch=batch)
     assert projector.position == 70
@@ -95,7 +95,7 @@ async def test_the_aggregate_is_parked_and_the_others_go_on(log: MemoryLog, book
 
 @pytest.mark.parametrize("batch", [1, 3, 10_000])
 async def test_after_a_fix_everything_is_as_if_nothing_had_been(log: MemoryLog, book: Book, store: Store, batch: int) -> None:
-    """Over restarts, with more that waits, and rows, keys and counts equal those of a clean fold."""
+    """Over restarts and with more waiting commits, rows, keys and counts equal a clean fold."""
     await write_with_poison(book)
     await project(log, store, batch=batch)
     await book.append("bad", Booked(100))
@@ -115,7 +115,7 @@ async def test_after_a_fix_everything_is_as_if_nothing_had_been(log: MemoryLog, 
 
 
 async def test_a_long_queue_is_taken_up_in_parts_while_more_comes(log: MemoryLog, book: Book, store: Store) -> None:
-    """A projector that runs goes on with the others between the parts, and what comes for the aggregate meanwhile waits, too."""
+    """A running projector applies other aggregates between the parts. New commits of the aggregate wait until then."""
     await book.append("bad", Opened("eve"), POISON)
     for amount in range(1200):
         await book.append("bad", Booked(amount))
@@ -136,7 +136,7 @@ async def test_a_long_queue_is_taken_up_in_parts_while_more_comes(log: MemoryLog
 
 
 async def test_what_cannot_be_applied_yet_stays_at_the_first_that_cannot_be(log: MemoryLog, book: Book, store: Store) -> None:
-    """Nothing changes where nothing was mended; where something was, it goes as far as it can."""
+    """Without a fix there is no change. With a partial fix the commits are applied as far as possible."""
     await write_with_poison(book)
     await book.append("bad", Booked(9, "worse"))
     await book.append("bad", Booked(10))
@@ -204,13 +204,13 @@ BODIES = [b"\xff", b"{}", b'{"id":"1","at":"2026-01-01T00:00:00Z","events":[],"s
 async def test_a_commit_that_cannot_be_read_is_parked_with_its_keys(
     log: MemoryLog, book: Book, store: Store, body: bytes, batch: int
 ) -> None:
-    """For all who would look at it; a key that may be in it is not taken for unused; unparked, all is there."""
+    """Its aggregate is parked for every projection. A key that may be in it does not count as unused. Unparking restores all."""
     await book.append("a", Opened("ann"), key="first")
     await book.append("a", Booked(3), key="second")
     await book.append("a", Booked(4), key="third")
     await book.append("b", Opened("bob"))
     whole = log._commits[1]
-    put(log, Commit(2, "ledger.account.a", body, ledger.REGISTRY))
+    put(log, Commit(2, "ledger.account.a", body, ledger.REGISTRY, whole.headers))
     projector = await project(log, store, batch=batch)
     parked = {one.projection: (one.sequence, one.waiting, one.last) for one in await store.parked()}
     unreadable = body != BODIES[2]
@@ -222,7 +222,7 @@ async def test_a_commit_that_cannot_be_read_is_parked_with_its_keys(
         with pytest.raises(Unavailable, match="sequence 2 cannot be read"):
             await keys.find("second", "ledger.account.a", 0)
         assert len((await projector.unpark()).parked) == 3
-    put(log, Commit(2, "ledger.account.a", whole.data, ledger.REGISTRY))
+    put(log, whole)
     assert (await projector.unpark()).parked == []
     assert await keys.find("second", "ledger.account.a", 0) == (
         KeyRecord("second", None, "ledger.account.a", 2) if unreadable else None
@@ -262,7 +262,7 @@ async def test_where_only_the_last_state_counts_the_one_before_the_poison_is_kep
 
 
 async def test_a_handler_that_fails_now_and_then_is_tried_again(log: MemoryLog, book: Book, store: Store) -> None:
-    """Whatever it had given before it failed is not taken twice."""
+    """Changes that it gave before it failed are not applied twice."""
     failed: set[int] = set()
 
     def sometimes(commit: Commit) -> Iterable[Change]:
@@ -298,7 +298,7 @@ async def test_rows_that_refer_to_each_other_are_taken_up_in_an_order_that_works
 
 
 async def test_the_many_of_one_kind_are_parked_in_one_go(log: MemoryLog, book: Book, store: Store) -> None:
-    """A handler that can apply nothing at all: as many parked as there are aggregates, none lost, and all come back."""
+    """A handler that cannot apply any commit: every aggregate is parked, no commit is lost, and all of them can be unparked."""
 
     def broken(_: Commit) -> Iterable[Change]:
         raise KeyError("owner")
@@ -314,3 +314,70 @@ async def test_the_many_of_one_kind_are_parked_in_one_go(log: MemoryLog, book: B
     projector = await project(log, store, MODEL)
     assert len((await projector.unpark()).freed) == 40
     await assert_equals_a_fold(log, store, MODEL)
+
+
+@pytest.mark.parametrize("begun", [0, 2])
+@pytest.mark.parametrize("batch", [1, 10_000])
+async def test_a_commit_that_follows_a_lost_one_is_not_applied(
+    log: MemoryLog, book: Book, store: Store, batch: int, begun: int
+) -> None:
+    """The log was cut and has grown again: the guard of a writer that knows the lost commit fits. Its aggregate is parked.
+
+    Whether the commit before it was read a moment ago, or by an earlier projector.
+    """
+    await book.append("a", Opened("ann"))
+    states, sequences = dict(book.states), dict(book.sequences)
+    lost = await book.append("a", Booked(5))
+    late = attrs.evolve(book.proposal("a", Booked(1), key="late"), prev=lost.digest)
+    await log.cut(1)
+    book.states, book.sequences = states, sequences
+    await book.append("a", Booked(7))
+    if begun:
+        await project(log, store, batch=batch)
+    await log.append(late)
+    book.sequences["a"] = 3
+    await book.append("a", Booked(2))
+    opened = await book.append("b", Opened("bob"))
+    await log.append(attrs.evolve(book.proposal("b", Booked(9)), expected=opened.sequence, prev=opened.digest))
+    projector = await project(log, store, batch=batch)
+    places = {("accounts", "ledger.account.a"), ("owners", "ledger.account.a")}
+    assert {one.place: (one.sequence, one.waiting, one.last) for one in await store.parked()} == dict.fromkeys(places, (3, 2, 4))
+    reasons = {one.error for one in projector.parked.values()}
+    assert all("was decided on another commit of its aggregate than the one at sequence 2" in reason for reason in reasons)
+    assert (await balance(store, "a"), await balance(store, "b")) == (7, 9)
+    key = await store.find_key("late")
+    assert key is not None
+    assert key.sequence == 3
+    assert len((await projector.unpark()).parked) == 2
+    assert await balance(store, "a") == 7
+    async with replayed_copy(log, MODEL, until=6) as fresh:
+        assert await compare(store, fresh, MODEL) is None
+        assert {one.place for one in await fresh.parked()} == places
+
+
+@pytest.mark.parametrize("batch", [1, 3, 10_000])
+async def test_a_message_that_was_published_past_the_log_is_not_applied(
+    log: MemoryLog, book: Book, store: Store, batch: int
+) -> None:
+    """It parks its aggregate. Earlier commits are applied, and others continue. Unparking does not help.
+
+    This is also true if only the last commit counts.
+    """
+    await book.append("a", Opened("ann"))
+    await book.append("a", Booked(5), key="five")
+    last = log._commits[-1]
+    forged = last.data.replace(b'"balance":5', b'"balance":500').replace(b'"five"', b'"evil"')
+    await log.publish(last.subject, forged)
+    book.sequences["a"] = 3
+    await book.append("a", Booked(1))
+    await book.append("b", Opened("bob"), Booked(7))
+    projector = await project(log, store, batch=batch)
+    assert {one.place: (one.sequence, one.waiting, one.last) for one in await store.parked()} == {
+        ("accounts", last.subject): (3, 2, 4),
+        ("owners", last.subject): (3, 2, 4),
+    }
+    assert all("without a guard, past the event log" in one.error for one in await store.parked())
+    assert (await balance(store, "a"), await balance(store, "b")) == (5, 7)
+    assert await store.find_key("evil") is None
+    assert len((await projector.unpark()).parked) == 2
+    assert await balance(store, "a") == 5

@@ -1,4 +1,4 @@
-"""What the projector promises, on a log in memory whose faults can be chosen."""
+"""Promises of the projector, on a log in memory whose faults can be chosen."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class FaultyLog(MemoryLog):
 
 
 class Faults:
-    """What may be wrong with a store: it can be away, or held up; and what it was asked to write."""
+    """Faults of a store, which can be away or held up, and its writes."""
 
     def __init__(self, store: Store) -> None:
         self.away = False
@@ -137,7 +137,7 @@ async def equals_a_fold(log: MemoryLog, store: Store, model: ReadModel = ledger.
 
 
 async def test_the_read_model_is_what_the_log_says(log: FaultyLog, book: Book, store: Store) -> None:
-    """Rows, deletions, and how many commits were applied, in batches of whatever size."""
+    """Rows, deletions, and the number of applied commits, in batches of any size."""
     await book.append("a", Opened("ann"), Booked(5))
     await book.append("a", Booked(7, "rent"), Booked(-2))
     await book.append("b", Opened("bob"))
@@ -182,7 +182,7 @@ async def test_what_is_appended_can_be_read_when_the_wait_is_over(log: FaultyLog
 def test_batches_and_restarts_change_nothing(
     tmp_path_factory: pytest.TempPathFactory, seed: int, cuts: list[int], batch: int
 ) -> None:
-    """However the log is cut into batches and runs, rows, keys and counts are those of one run."""
+    """With any division of the log into batches and runs, rows, keys and counts equal one run."""
 
     async def check() -> None:
         log = FaultyLog()
@@ -197,7 +197,7 @@ def test_batches_and_restarts_change_nothing(
 
 
 async def test_idempotency_keys_are_found_when_their_commit_is_applied(log: FaultyLog, book: Book, store: Store) -> None:
-    """The lookup waits for the sequence that it needs, and says when it cannot have it."""
+    """The lookup waits for the sequence that it needs, and reports if it cannot have it."""
     projector = Projector(log, store, ledger.MODEL)
     keys = CommandKeys(projector, store, timeout=0.05)
     await book.append("a", Opened("ann"), key="k1", fingerprint="f1")
@@ -225,7 +225,7 @@ async def test_who_waits_too_long_hears_how_far_it_is(log: FaultyLog, book: Book
 
 
 async def test_all_who_wait_are_woken_by_the_transaction_they_wait_for(log: FaultyLog, book: Book, store: Store) -> None:
-    """No sooner, no later, in any order of asking; those who gave up meanwhile are no hindrance."""
+    """No sooner, no later, in any order of calls. Waiters that gave up in between do not matter."""
     projector = Projector(log, store, ledger.MODEL, batch=1)
     woken: list[int] = []
 
@@ -234,7 +234,7 @@ async def test_all_who_wait_are_woken_by_the_transaction_they_wait_for(log: Faul
         assert projector.position >= sequence
         woken.append(sequence)
 
-    waiting = [asyncio.create_task(wait(sequence, 5)) for sequence in (7, 2, 5, 2, 9)]
+    waiting = [asyncio.create_task(wait(sequence, 60)) for sequence in (7, 2, 5, 2, 9)]
     impatient = [asyncio.create_task(wait(8, 0.01)) for _ in range(100)]
     assert all(isinstance(result, Behind) for result in await asyncio.gather(*impatient, return_exceptions=True))
     async with running(projector):
@@ -245,12 +245,12 @@ async def test_all_who_wait_are_woken_by_the_transaction_they_wait_for(log: Faul
     assert woken == [2, 2, 5, 7, 9]
 
 
-# Nothing is skipped
+# No commit is skipped
 
 
 @pytest.mark.parametrize("fault", ["skipped", "repeated"])
 async def test_a_sequence_that_is_missing_or_comes_twice_stops_it(log: FaultyLog, book: Book, store: Store, fault: str) -> None:
-    """In the middle of a batch, with nothing of that batch written."""
+    """In the middle of a batch, and no change of that batch is written."""
     await book.append_randomly(60, accounts=10, seed=1, batch=10)
     getattr(log, fault).add(45)
     projector = Projector(log, store, ledger.MODEL, batch=20)
@@ -279,8 +279,8 @@ async def test_a_stream_that_was_created_anew_is_refused(log: FaultyLog, book: B
         await Book(log).append_randomly(commits, accounts=10, seed=2)
         error = await stopped(Projector(log, store, ledger.MODEL))
         assert isinstance(error.__cause__, IncarnationChanged)
-        assert "stream LEDGER: the stream was created anew" in str(error)
-        assert "remove the database" in str(error)
+        assert "stream LEDGER: the stream was recreated" in str(error)
+        assert "set the database aside" in str(error)
     assert await dump(store, ledger.MODEL) == before
 
 
@@ -290,13 +290,13 @@ async def test_a_stream_that_is_created_anew_stops_a_running_projector(log: Faul
     async with running(projector) as task:
         await projector.wait_for(50, 20)
         await log.create_anew()
-        with pytest.raises(ProjectorStopped, match="created anew"):
+        with pytest.raises(ProjectorStopped, match="recreated"):
             await asyncio.wait_for(task, 20)
     assert projector.status().state is State.STOPPED
 
 
 async def test_a_stream_that_lost_its_end_is_refused(log: FaultyLog, book: Book, store: Store) -> None:
-    """The checkpoint is ahead of the log, in the same incarnation: told apart from one that was created anew."""
+    """The checkpoint is ahead of the log, in the same incarnation. The error differs from that for a recreated stream."""
     await book.append_randomly(50, accounts=10, seed=1)
     await Projector(log, store, ledger.MODEL).run(until=50)
     del log._commits[-1]
@@ -306,7 +306,7 @@ async def test_a_stream_that_lost_its_end_is_refused(log: FaultyLog, book: Book,
 
 
 async def test_a_stream_that_lost_its_beginning_is_refused(log: FaultyLog, book: Book, store: Store) -> None:
-    """By who still needs it; who is past it goes on."""
+    """A reader that still needs the beginning refuses it. A reader that is past it continues."""
     await book.append_randomly(50, accounts=10, seed=1)
     log.first = 31
     error = await stopped(Projector(log, store, ledger.MODEL))
@@ -319,7 +319,7 @@ async def test_a_stream_that_lost_its_beginning_is_refused(log: FaultyLog, book:
 
 
 async def test_two_projectors_on_one_file_cannot_both_go_on(log: FaultyLog, book: Book, tmp_path: Path) -> None:
-    """The one that comes second finds the checkpoint moved, though it brings the very same rows; the first goes on."""
+    """The second one finds the checkpoint moved, though it has the very same rows. The first one continues."""
     async with SQLiteStore(tmp_path / "read.db") as store:
         await Migrations(store, ledger.MODEL).up()
         await only_one_goes_on(log, book, store, Faults(store))
@@ -371,7 +371,7 @@ async def test_an_error_of_who_is_shown_the_commits_is_not_swallowed(log: Faulty
 
 
 async def test_a_projection_of_a_new_version_begins_anew(log: FaultyLog, book: Book, store: Store) -> None:
-    """It alone; its rows are those of the new version, nothing that was shown before is shown again."""
+    """Only this one. It has the rows of the new version, and no event is shown a second time."""
     await book.append_randomly(80, accounts=40, seed=1)
     await Projector(log, store, ledger.MODEL).run(until=80)
     await book.append_randomly(20, accounts=5, seed=2)
@@ -413,7 +413,7 @@ async def test_the_position_is_that_of_the_projection_farthest_behind(
 
 
 async def test_tables_that_are_taken_away_and_made_again_fill_themselves(log: FaultyLog, book: Book, store: Store) -> None:
-    """down, down, up: the projections that they belong to begin anew, and only they."""
+    """down, down, up: only the projections of these tables restart."""
     await book.append_randomly(50, accounts=10, seed=1)
     await Projector(log, store, ledger.MODEL).run(until=50)
     migrations = Migrations(store, ledger.MODEL)
@@ -429,7 +429,7 @@ async def test_tables_that_are_taken_away_and_made_again_fill_themselves(log: Fa
 
 
 async def test_a_database_that_is_away_is_waited_for(log: FaultyLog, book: Book, store: Store, faults: Faults) -> None:
-    """F10: it stays on its checkpoint, says why, tries again at intervals, and goes on by itself."""
+    """F10: it stays on its checkpoint, reports the reason, retries at intervals, and continues by itself."""
     projector = Projector(log, store, ledger.MODEL)
     async with running(projector):
         await book.append("a", Opened("ann"))
@@ -449,7 +449,7 @@ async def test_a_database_that_is_away_is_waited_for(log: FaultyLog, book: Book,
 
 
 async def test_a_log_that_is_away_is_waited_for(log: FaultyLog, book: Book, store: Store) -> None:
-    """At the start and later on; what is not known is not told."""
+    """At the start and later on. Unknown figures are not reported."""
     log.unavailable = True
     projector = Projector(log, store, ledger.MODEL)
     async with running(projector):
@@ -470,7 +470,7 @@ async def test_a_log_that_is_away_is_waited_for(log: FaultyLog, book: Book, stor
 
 
 async def test_a_lost_answer_of_the_database_is_no_second_application(log: FaultyLog, book: Book, store: Store) -> None:
-    """The transaction is there, only nobody heard of it: trying again finds it done."""
+    """The transaction is stored, and only its answer was lost: the retry finds it done."""
     advance, lost = store.advance, 0
 
     async def forgetful(*arguments: Any) -> CheckpointOutcome:

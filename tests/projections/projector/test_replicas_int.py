@@ -1,4 +1,4 @@
-"""Several processes on one Postgres: one applies, all show, and where the one ends another goes on."""
+"""Several processes on one Postgres: one applies, all show, and another one takes over when it ends."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from tests.support.waiting import wait_until
 
 @attrs.define
 class Replica:
-    """A process's read side: what it has shown, its projector running."""
+    """The read side of a process: its store, its running projector, and the sequences that it has shown."""
 
     store: PostgresStore
     projector: Projector
@@ -120,7 +120,7 @@ async def test_what_was_applied_while_a_process_began_is_shown_by_it_too(postgre
 
 
 async def test_who_stands_by_goes_on_where_the_other_ends(two: tuple[Replica, Replica], log: MemoryLog) -> None:
-    """What the first had applied and the second had not shown yet is shown, too: nothing twice, nothing left out."""
+    """Commits that the first had applied and the second had not shown yet are also shown, each once."""
     first, second = two
     book = Book(log)
     await book.append_randomly(200, accounts=20, seed=1)
@@ -136,7 +136,7 @@ async def test_who_stands_by_goes_on_where_the_other_ends(two: tuple[Replica, Re
 
 
 async def test_sessions_that_are_cut_cost_only_time(two: tuple[Replica, Replica], log: MemoryLog, postgres_url: str) -> None:
-    """Again and again, those of both, in the middle of the work: one leads, and no commit is applied or shown twice."""
+    """The sessions of both are cut repeatedly during the work: one leads, and no commit is applied or shown twice."""
     book = Book(log)
     for part in range(1, 6):
         await book.append_randomly(300, accounts=30, seed=part)
@@ -152,7 +152,7 @@ async def test_sessions_that_are_cut_cost_only_time(two: tuple[Replica, Replica]
 
 @pytest.mark.fault
 async def test_a_postgres_that_is_killed_is_waited_for(log: MemoryLog, postgres_server: PostgresServer) -> None:
-    """kill -9 of the whole server, started again: whoever leads then goes on from what was stored."""
+    """After kill -9 and a restart of the whole server, the next leader continues from the stored checkpoint."""
     async with fresh_database(postgres_server) as url, replica(url, log) as first, replica(url, log) as second:
         book = Book(log)
         await book.append_randomly(300, accounts=30, seed=1)

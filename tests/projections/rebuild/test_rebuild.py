@@ -1,4 +1,4 @@
-"""Making a read model again beside the live tables, while reads and writes go on."""
+"""Rebuilding a read model next to the live tables, while reads and writes continue."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ async def make_copy(log: MemoryLog, url: str, model: ReadModel = MODEL) -> int:
 async def test_under_reads_and_writes_no_read_fails_or_goes_back_in_time(
     log: MemoryLog, book: Book, store: EitherStore, url: str
 ) -> None:
-    """A wrong row in the live tables is right after the switch, and wrong again after the rollback; the projector goes on."""
+    """A wrong row in the live tables is right after the switch, and wrong again after the rollback. The projector continues."""
     await book.append_randomly(3000, accounts=50, seed=1, batch=50)
     projector = Projector(log, store, MODEL)
     async with running(projector):
@@ -170,14 +170,14 @@ async def test_a_copy_that_is_not_what_it_should_be_is_refused(log: MemoryLog, b
             await check_whole(copy_again, MODEL)
         await change(url, sql, CopyPart.NEW)
         async with copies.reader(CopyPart.NEW) as copy_again:
-            with pytest.raises(CopyRefused, match="not what was verified"):
+            with pytest.raises(CopyRefused, match="has changed since it was verified"):
                 await check_whole(copy_again, MODEL)
     assert await copies.there() == [CopyPart.NEW]
     await equals_a_fold(log, store)
 
 
 async def test_a_copy_is_gone_on_with_where_it_was_left(log: MemoryLog, book: Book, store: EitherStore, url: str) -> None:
-    """It keeps its checkpoint; nothing is applied again."""
+    """It keeps its checkpoint, and no commit is applied twice."""
     await book.append_randomly(500, accounts=20, seed=1)
     copies, begun = copies_at(url), []
 
@@ -230,7 +230,7 @@ async def test_a_copy_with_which_somebody_began_to_go_on_has_its_indexes_when_it
 
 
 async def test_a_copy_of_another_version_waits_for_it(log: MemoryLog, book: Book, store: EitherStore, url: str) -> None:
-    """The program that serves refuses it and goes on; the one that it was made for takes it, and the old one can come back."""
+    """The running program refuses it and continues. The program that it was made for takes it, and the old one can go back."""
     await book.append_randomly(100, accounts=20, seed=1)
     projector = Projector(log, store, MODEL)
     await projector.run(until=100)
@@ -268,7 +268,7 @@ async def test_a_copy_of_another_version_waits_for_it(log: MemoryLog, book: Book
 async def test_checkpoints_of_others_go_along_and_parked_aggregates_do_not(
     log: MemoryLog, book: Book, store: EitherStore, url: str
 ) -> None:
-    """Who keeps a checkpoint in the same database finds it again; what the copy could apply is not parked in it."""
+    """Another owner of a checkpoint in the same database finds it. An aggregate that the copy could apply is not parked in it."""
     other = Projection("jobs", 1, (), {})
     jobs = Checkpoint(projection="jobs", version=1, incarnation=log.incarnation, sequence=7, applied=7)
     await book.append("a", Opened("ann"), Booked(1, "poison"))

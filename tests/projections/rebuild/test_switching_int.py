@@ -1,4 +1,4 @@
-"""Live tables and a copy change places in Postgres: what other sessions see of it, and what is left alone."""
+"""Live tables and a copy change places in Postgres: the view of other sessions, and the objects that are left alone."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ async def test_sessions_everywhere_go_on_and_no_statement_sees_some_of_these_and
 
 
 async def test_only_who_leads_changes_places(log: MemoryLog, postgres_url: str, filled: PostgresStore) -> None:
-    """Who was cut off and is not the leader any more changes and writes nothing, neither here nor there."""
+    """A process that was cut off and no longer leads cannot write to the live tables or to the copy."""
     async with PostgresStore(postgres_url) as other:
         with pytest.raises(NotLeading):
             await other.switch(NAMES)
@@ -145,7 +145,7 @@ async def test_only_who_leads_changes_places(log: MemoryLog, postgres_url: str, 
 async def test_a_long_reader_is_waited_for_and_then_left_alone(
     postgres_url: str, filled: PostgresStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Others read on meanwhile; what was refused has changed nothing, and works when the reader has ended."""
+    """Others continue to read. A refused switch has changed nothing, and works when the reader has ended."""
     monkeypatch.setattr(switching, "_PATIENCE", 0.3)
     async with filled.snapshot() as snapshot:
         with pytest.raises(StoreInUse, match="are being read"):
@@ -164,7 +164,7 @@ async def test_a_long_reader_is_waited_for_and_then_left_alone(
 async def test_the_tables_change_places_while_postgres_vacuums_them(
     postgres_url: str, filled: PostgresStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Autovacuum of a large table takes minutes; it gives way to whoever waits for it long enough."""
+    """Autovacuum of a large table takes minutes. It gives way to a session that waits for it long enough."""
     monkeypatch.setattr(switching, "_PATIENCE", 0.3)
     slowly = "autovacuum_vacuum_cost_delay = 100, autovacuum_vacuum_cost_limit = 1"
     at_once = "autovacuum_vacuum_threshold = 1, autovacuum_vacuum_scale_factor = 0"
@@ -191,7 +191,7 @@ async def test_a_copy_that_is_behind_the_live_tables_is_refused(log: MemoryLog, 
 
 
 async def test_rights_come_along_and_what_is_not_ours_stays(log: MemoryLog, postgres_url: str, filled: PostgresStore) -> None:
-    """A role that may read goes on reading; tables of others stay; a view of the old tables keeps those, and is not removed."""
+    """A role keeps its right to read, and tables of others stay. A view of the old tables is kept with them."""
     copies = PostgresCopies(postgres_url)
     await execute(postgres_url, "CREATE TABLE notes (text TEXT); INSERT INTO notes VALUES ('mine')")
     await execute(postgres_url, "DROP ROLE IF EXISTS onlooker")
@@ -220,7 +220,7 @@ async def test_rights_come_along_and_what_is_not_ours_stays(log: MemoryLog, post
 
 
 async def test_a_schema_of_somebody_else_is_left_alone(postgres_url: str, filled: PostgresStore) -> None:
-    """Where a copy would be, or the old tables: it is no copy, it is not removed, and nothing is put into it."""
+    """The schema has the name of a copy or of the old tables. It is not treated as a copy, removed or filled."""
     copies = PostgresCopies(postgres_url)
     await execute(postgres_url, "CREATE SCHEMA public__old; CREATE TABLE public__old.mine (id TEXT)")
     assert await copies.there() == [CopyPart.NEW]

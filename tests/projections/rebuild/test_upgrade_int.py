@@ -15,7 +15,7 @@ from eventlog import Commit, EventLog
 from eventlog.jetstream.log import JetStreamLog
 from projections.errors import MigrationError, StoreUnavailable
 from projections.migrations import Migrations
-from projections.model import Change, Put, ReadModel
+from projections.model import Change, Column, Delete, Put, ReadModel, Table
 from projections.parallel import Workers
 from projections.projector.projector import Projector
 from projections.rebuild.copies import CopyPart
@@ -32,7 +32,7 @@ from tests.support.waiting import wait_until
 
 
 class Older(ReadModel):
-    """A read model without the last two of its migrations: that of the program before."""
+    """A read model without the last two of its migrations, as in the program before."""
 
     def migration_files(self) -> Iterable[tuple[str, str]]:
         return [(name, text) for name, text in super().migration_files() if name < "000003"]
@@ -93,7 +93,7 @@ async def equals_a_fold(log: JetStreamLog, store: Store, model: ReadModel, until
 
 
 async def test_tables_that_were_made_for_a_new_version_are_taken_at_its_start(nats_url: str, database_url: str) -> None:
-    """The old program serves until then; what came since the copy was made is in it before anybody reads; it can go back."""
+    """The old program serves until then. The tables have later commits before the first read. The program can go back."""
     copies = copies_at(database_url)
     async with ledger_log(nats_url) as log:
         book = Book(log)
@@ -127,7 +127,7 @@ async def test_tables_that_were_made_for_a_new_version_are_taken_at_its_start(na
 async def test_where_tables_differ_nothing_is_shown_until_the_new_ones_are_there(
     nats_url: str, database_url: str, half_way: HalfWay
 ) -> None:
-    """They are made by the program itself, which says how far it is. Ended half way, the next one goes on with them."""
+    """The program makes them itself and reports its progress. If it ends half way, the next one continues with them."""
     copies = copies_at(database_url)
     async with ledger_log(nats_url) as log:
         await Book(log).append_randomly(200, accounts=20, seed=1)
@@ -138,8 +138,8 @@ async def test_where_tables_differ_nothing_is_shown_until_the_new_ones_are_there
                 await wait_until(lambda: half_way.reached)
                 assert half_way.begun == begins
                 reason = await side.health().reason() or ""
-                assert "read model: new tables are made beside those of another version: 100 events applied, 100 left" in reason
-                with pytest.raises(StoreUnavailable, match="the tables are those of another version"):
+                assert "read model: new tables are made for this version: 100 events applied, 100 left" in reason
+                with pytest.raises(StoreUnavailable, match="the tables belong to another version"):
                     await store.fetch_one("SELECT count(*) AS n FROM accounts")
                 half_way.reached = False
         half_way.gate.set()
@@ -208,7 +208,7 @@ async def test_where_only_rows_differ_the_old_ones_are_shown_until_the_new_are_t
 
 @pytest.mark.parametrize("before", [MODEL, OLDER], ids=["rows differ", "tables differ"])
 async def test_a_copy_that_another_process_has_begun_is_waited_for(nats_url: str, database_url: str, before: ReadModel) -> None:
-    """Also before there is a table in it: it is not taken for that of another program, and the live tables are left alone."""
+    """Also before it has a table. It is not taken for another program's copy, and the live tables are left alone."""
     copies = copies_at(database_url)
     async with ledger_log(nats_url) as log:
         await Book(log).append_randomly(100, accounts=20, seed=1)
@@ -229,9 +229,9 @@ async def test_a_copy_that_another_process_has_begun_is_waited_for(nats_url: str
 async def test_on_a_shared_database_the_old_program_serves_until_it_ends(
     nats_url: str, postgres_url: str, before: ReadModel
 ) -> None:
-    """The new one makes its tables beside and waits; the old one shows its own, and what comes; then the new one takes over.
+    """The new program makes its tables next to the live ones, and waits. The old one shows its own with new events until it ends.
 
-    Of two processes of the new one either does.
+    Of two processes of the new program either one takes over.
     """
     copies = copies_at(postgres_url)
     async with ledger_log(nats_url) as log, AsyncExitStack() as new:
@@ -276,7 +276,7 @@ async def test_where_no_copy_can_be_made_the_old_program_is_waited_for_and_its_t
 
 
 async def test_one_whose_tables_a_newer_program_has_changed_is_not_ready(nats_url: str, postgres_url: str) -> None:
-    """Also where it only stands by, and so does not write anyhow."""
+    """Also if it only stands by, and so does not write anyhow."""
     async with ledger_log(nats_url) as log:
         await Book(log).append_randomly(10, accounts=5, seed=1)
         async with served(log, postgres_url, OLDER) as (leads, store), served(log, postgres_url, OLDER) as (stands_by, _):
@@ -285,6 +285,40 @@ async def test_one_whose_tables_a_newer_program_has_changed_is_not_ready(nats_ur
             await Migrations(store, MODEL).up()
             for side in (leads, stands_by):
                 await wait_until(partial(_says, side, "it was made by a newer one"), timeout=30)
+
+
+WIDE = Table("owners", (Column("owner"), Column("account"), Column("sequence", "integer")), key=("owner",))
+
+
+def widely(commit: Commit) -> Iterable[Change]:
+    for change in ledger.owner_changes(commit):
+        yield Put(WIDE, (*change.row, commit.sequence)) if isinstance(change, Put) else Delete(WIDE, change.key)
+
+
+DECLARED = attrs.evolve(MODEL, migrations=None)
+WIDER = attrs.evolve(DECLARED, projections=(ACCOUNTS, attrs.evolve(OWNERS, tables=(WIDE,), handlers={ledger.CATEGORY: widely})))
+
+
+@pytest.mark.parametrize("events", [0, 50])
+async def test_tables_without_migrations_that_are_declared_otherwise_are_made_beside_the_old_ones(
+    nats_url: str, database_url: str, events: int
+) -> None:
+    """And a process of the old program on a database that is shared is not ready then, and writes nothing."""
+    async with ledger_log(nats_url) as log:
+        book = Book(log)
+        await book.append_randomly(events, accounts=5, seed=1)
+        async with served(log, database_url, DECLARED) as (side, _):
+            await side.projector.wait_for(events, 20)
+            await wait_until(partial(_is_ready, side), timeout=30)
+        async with served(log, database_url, WIDER) as (side, store):
+            await wait_until(partial(_is_ready, side), timeout=30)
+            await book.append_randomly(10, accounts=5, seed=2)
+            await side.projector.wait_for(events + 10, 20)
+            await equals_a_fold(log, store, WIDER, events + 10)
+            if database_url.startswith("postgres"):
+                async with store_at(database_url) as other:
+                    with pytest.raises(MigrationError, match=r"'owners' .* is not as declared"):
+                        await Migrations(other, DECLARED).pending()
 
 
 async def _says(side: ReadSide, text: str) -> bool:

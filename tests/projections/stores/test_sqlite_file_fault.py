@@ -1,4 +1,4 @@
-"""What happens to the file of the SQLite store, and what it says of it."""
+"""Damage to the file of the SQLite store, and the reports of it."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import AsyncIterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -144,7 +145,7 @@ asyncio.run(main())
 
 
 async def test_a_reader_sees_what_the_service_writes(store: SQLiteStore) -> None:
-    """Beside the running service, without its lock, and without being able to write."""
+    """The reader runs next to the service, without its lock, and cannot write."""
     async with SQLiteReader(store.path) as reader:
         await store.advance([step(0, 1, person("ann"))])
         assert await reader.checkpoints() == {"visitors": checkpoint(1)}
@@ -171,7 +172,7 @@ async def test_a_directory_that_cannot_be_used_is_said(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("damage", ["header", "truncated", "half", "garbage", "zero page", "empty page"])
 async def test_a_damaged_file_is_refused_with_the_way_out(store: SQLiteStore, damage: str) -> None:
-    """F16: also by one who only looks at it, where it is the header; and what to do is in the text."""
+    """F16: a reader also refuses it if the header is damaged. The text of the error has the remedy."""
     await fill(store)
     await store.close()
     data = bytearray(store.path.read_bytes())
@@ -189,7 +190,7 @@ async def test_a_damaged_file_is_refused_with_the_way_out(store: SQLiteStore, da
         case _:
             data[40960:40968] = bytes(8)
     store.path.write_bytes(data)
-    with pytest.raises(StoreDamaged, match=r"is damaged \(.*move the file.*fills itself again"):
+    with pytest.raises(StoreDamaged, match=r"is damaged \(.*move the file.*is rebuilt from"):
         await store.open()
     if damage == "header":
         with pytest.raises(StoreDamaged):
@@ -204,9 +205,11 @@ async def test_damage_that_shows_up_while_running_is_said(store: SQLiteStore) ->
     """A page that is overwritten under a running service."""
     await fill(store)
     await copied_whole(store)
+    with closing(sqlite3.connect(store.path)) as connection:
+        [root] = connection.execute("SELECT rootpage FROM sqlite_master WHERE name = ?", (PEOPLE.name,)).fetchone()
     with store.path.open("r+b") as file:
-        file.seek(32768)
-        file.write(b"\xff" * 8 * 4096)
+        file.seek((root - 1) * 4096)
+        file.write(b"\xff" * 4096)
     async with SQLiteReader(store.path) as reader:
         with pytest.raises(StoreDamaged):
             await reader.fetch("SELECT sum(length(extra)) FROM people")
@@ -227,7 +230,7 @@ async def test_the_database_of_another_program_is_left_alone(path: Path) -> None
 
 
 async def test_closing_finishes_what_is_being_written(store: SQLiteStore) -> None:
-    """A cancelled writer, too: the transaction is whole or not there."""
+    """This includes a cancelled writer: the transaction is whole or absent."""
     writing = asyncio.create_task(store.advance([step(0, 1, *(person(str(n)) for n in range(20_000)))]))
     await asyncio.sleep(0)
     writing.cancel()

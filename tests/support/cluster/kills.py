@@ -14,7 +14,7 @@ KINDS = ("nats leader", "nats follower", "serve", "worker", "pantry", "postgres"
 
 @attrs.frozen
 class Kill:
-    """What a kill came to: seconds until the part was ready again, and the longest that a writer and a reader waited."""
+    """Result of a kill: seconds until the part was ready again, and the longest wait of a writer and of a reader."""
 
     kind: str
     part: str
@@ -24,7 +24,7 @@ class Kill:
 
 
 async def kill(load: Load, kind: str) -> Kill:
-    """Kill a part of a kind, while all are there; wait until it is back, and everybody has an answer to what he asked then."""
+    """Kill a part of a kind while all parts run. Wait until it is back, and each client has an answer to a later request."""
     await load.cluster.whole()
     part = await _choose(load, kind)
     at = time.monotonic()

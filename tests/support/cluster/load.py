@@ -1,4 +1,4 @@
-"""Clients of a cluster: they write and read all the time, ask another server where one does not answer, and check."""
+"""Clients of a cluster: they write and read all the time, ask another server if one does not answer, and check."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _FINAL = frozenset({200, 201, 202, 422})
 
 @attrs.frozen
 class Done:
-    """What a client asked for, from its first try until it had a final answer: seconds of the monotonic clock."""
+    """A request of a client, from its first try until its final answer, in seconds of the monotonic clock."""
 
     kind: str
     client: int
@@ -47,10 +47,10 @@ class Done:
 
 @attrs.define
 class Load:
-    """Writers of movements, registrars of repositories, readers; what they were promised.
+    """Writers of movements, registrars of repositories, readers, and the promises to them.
 
-    `pause` is how many seconds a client waits between two requests. The first product is
-    everybody's, the others have a writer each.
+    `pause` is how many seconds a client waits between two requests. All clients share the first product. Each of the others has
+    one writer.
     """
 
     cluster: Cluster
@@ -65,12 +65,12 @@ class Load:
     accepted: dict[str, tuple[str, int]] = attrs.field(factory=dict)
     """Product and quantity of each movement that was acknowledged, by its id."""
     promised: Counter[str] = attrs.field(factory=Counter)
-    """What they come to, by product."""
+    """Their sum, by product."""
     registered: list[str] = attrs.field(factory=list)
     wrong: list[str] = attrs.field(factory=list)
-    """What no client should have been told."""
+    """Answers that no client may get."""
     latest: int = 0
-    """The highest sequence that a writer was told."""
+    """The highest sequence in an answer to a writer."""
 
     async def ask(self, kind: str, client: int, method: str, path: str, document: Any = None) -> tuple[int, Any, int]:
         """Ask one server after the other, under one key, until there is a final answer; status, body, `Event-Sequence`."""
@@ -91,7 +91,7 @@ class Load:
             await asyncio.sleep(0.05)
 
     async def write(self, client: int) -> None:
-        """Book movements, by turns into the shared product and into that of this client."""
+        """Book movements, by turns into the shared product and into this client's product."""
         number = 0
         while not self.ending:
             number += 1
@@ -131,7 +131,7 @@ class Load:
             await asyncio.sleep(1)
 
     async def all_answered(self, since: float) -> None:
-        """Wait until each writer and each reader has an answer to what it asked after that moment."""
+        """Wait until each writer and each reader has an answer to a request after that moment."""
 
         def answered() -> bool:
             return {(done.kind, done.client) for done in self.since(since) if done.began >= since} >= self.names
@@ -139,7 +139,7 @@ class Load:
         await wait_until(answered, timeout=60, every=0.05)
 
     def since(self, moment: float) -> Iterator[Done]:
-        """What was answered after that moment, the latest first."""
+        """Yield the requests that were answered after that moment, the latest first."""
         for done in reversed(self.done):
             if done.ended < moment:
                 return
@@ -169,7 +169,7 @@ class Load:
             raise AssertionError("\n".join(left)) from error
 
     async def audit(self) -> list[str]:
-        """What is not as was promised, when the clients have ended: something lost, something twice, tables unlike a fold."""
+        """Return the broken promises, when the clients have ended: losses, repetitions, tables that differ from a fold."""
         return [*self.wrong, *await self._audit_movements(), *await self._audit_repositories(), *await self._audit_tables()]
 
     async def _audit_movements(self) -> list[str]:

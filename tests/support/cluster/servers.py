@@ -20,7 +20,7 @@ SIZE = 3
 
 
 def members(directory: Path) -> Sequence[EmbeddedServer]:
-    """The servers, not yet started; clients hear from none of them of the others, or they would find ways around a proxy."""
+    """Return the servers, not yet started. They do not advertise each other, or clients would find ways around a proxy."""
     ports, routes = free_ports(SIZE), tuple(free_ports(SIZE))
     return [
         EmbeddedServer(directory / f"n{n}", port=port, name=f"n{n}", membership=Membership(route, routes, advertise=False))

@@ -1,4 +1,4 @@
-"""A cluster as `scripts/cluster` runs it, in a process of its own: its parts may be killed, and come back."""
+"""A cluster as `scripts/cluster` runs it, in a separate process. Its parts may be killed, and return."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ SERVERS = ("nats-1", "nats-2", "nats-3")
 
 @attrs.define
 class Cluster:
-    """The running cluster: `ready` is what its ready file said first; process ids are those of the moment."""
+    """The running cluster: `ready` is the first content of its ready file. Process ids are current."""
 
     running: Supervised
     ready: dict[str, Any]
@@ -46,7 +46,7 @@ class Cluster:
 
     @property
     def environment(self) -> dict[str, str]:
-        """What a command needs to reach it."""
+        """The variables with which a command reaches it."""
         env: dict[str, str] = self.ready["env"]
         return env
 
@@ -103,7 +103,7 @@ class Cluster:
         return await wait_until(found, timeout=60, every=0.1)
 
     async def difference_from_a_fold(self, model: ReadModel, database: str) -> str | None:
-        """What differs between the tables, when they have all of the log, and a clean fold of it. None: nothing."""
+        """Return the first difference between the tables, when they have all of the log, and a clean fold of it, or None."""
         async with self.connected() as connection, store_at(database) as live:
             log = JetStreamLog(connection, model.stream, model.registry)
             until = (await log.head()).last
@@ -130,7 +130,7 @@ def cluster_directory() -> Iterator[Path]:
 
 @asynccontextmanager
 async def clustered(directory: Path, *options: str, **environment: str) -> AsyncIterator[Cluster]:
-    """A cluster that is ready, on free ports; nothing of it is left afterwards."""
+    """Run a cluster until it is ready, on free ports. At the end no process or file of it remains."""
     common = ["--data-dir", str(directory / "data"), "--ready-file", str(directory / "ready.json"), "--port-base", "0"]
     command = [sys.executable, str(ROOT / "scripts" / "supervisor.py"), "cluster", *common, *options]
     with supervised(command, directory / "console.txt", {**os.environ, **environment}) as running:

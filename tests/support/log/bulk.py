@@ -14,7 +14,7 @@ _BATCH = 1000
 
 
 async def bulk_stream(connection: Connection, **fields: Any) -> None:
-    """Create the stream BULK, with other fields where they are given in the notation of `streams.yaml`."""
+    """Create the stream BULK, with other fields if they are given in the notation of `streams.yaml`."""
     declared = {"subjects": [f"{SUBJECT}.*"], "allow_atomic": True, "incarnation": True, "discard": "new", "max_bytes": "2GiB"}
     assert await apply(connection, parse({"streams": {STREAM: declared | fields}})) == []
 

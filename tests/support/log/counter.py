@@ -37,7 +37,7 @@ class Counter:
 
 @attrs.frozen(kw_only=True)
 class Add:
-    """Change the counter; 0 leads to nothing."""
+    """Change the counter. 0 has no effect."""
 
     amount: int
     by: str = ""

@@ -1,4 +1,4 @@
-"""The event stream that tests write to: what `streams.yaml` declares for the tracker, on the conformance suite's subjects."""
+"""The event stream of tests: the tracker's declaration in `streams.yaml`, on the subjects of the conformance suite."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ STREAM = "GCTD"
 
 
 async def event_stream(connection: Connection, *, replicas: int = 1, **fields: Any) -> JetStreamLog:
-    """Create it, with other `fields` where they are given in the notation of `streams.yaml`; a log on it."""
+    """Create it, with other `fields` if they are given in the notation of `streams.yaml`; a log on it."""
     overrides = {STREAM: {"subjects": [SUBJECTS], **fields}}
     left = await apply(connection, load(replicas=replicas, overrides=overrides).only(STREAM))
     assert left == []

@@ -13,7 +13,7 @@ from nats.js import JetStreamContext
 
 from tests.support.waiting import wait_until
 
-_REMOVED_WITHIN = 20.0
+_REMOVED_WITHIN = 60.0
 
 
 async def _quiet(_: Exception) -> None:
@@ -22,7 +22,7 @@ async def _quiet(_: Exception) -> None:
 
 @asynccontextmanager
 async def plain_client(url: str | list[str]) -> AsyncIterator[Client]:
-    """A bare nats-py client that reconnects for ever, for looking at the server from beside the code under test."""
+    """A bare nats-py client that reconnects for ever. It looks at the server apart from the code under test."""
     client = await nats.connect(url, max_reconnect_attempts=-1, reconnect_time_wait=0.05, connect_timeout=2, error_cb=_quiet)
     try:
         yield client
@@ -32,14 +32,14 @@ async def plain_client(url: str | list[str]) -> AsyncIterator[Client]:
 
 
 async def remove_streams(url: str, *data_dirs: Path) -> None:
-    """Delete every stream on a server, and with them buckets and consumers; `data_dirs` are those of the server, or the cluster.
+    """Delete every stream on a server, with buckets and consumers. `data_dirs` belong to the server or its cluster.
 
-    A server is done with that a moment later, on disk. Where a stream of the same name is made and deleted before, it fails to
-    put the files away, says nothing, and the next stream of that name begins with what is in them (nats-server 2.15:
-    `fileStore.Delete`, whose errors `stream.stop` ignores). So that is waited for.
+    The server finishes the deletion on disk a moment later. If a stream of the same name is made and deleted before, the server
+    fails to put the files away without a report, and the next stream of that name begins with their content (nats-server 2.15:
+    `fileStore.Delete`, whose errors `stream.stop` ignores). So this waits for the end of the deletion.
     """
     async with plain_client(url) as client:
-        jetstream: JetStreamContext = client.jetstream()
+        jetstream: JetStreamContext = client.jetstream(timeout=_REMOVED_WITHIN)
         for stream in await jetstream.streams_info():
             await jetstream.delete_stream(stream.config.name or "")
     with suppress(AssertionError):

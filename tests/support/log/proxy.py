@@ -15,7 +15,7 @@ class Sent:
         self._buffer = b""
 
     def feed(self, data: bytes) -> Iterator[tuple[bytes, bytes]]:
-        """The parts that are complete with these bytes, each with the subject it is sent to (empty: it is no message)."""
+        """Yield the parts that are complete with these bytes, each with its subject (empty for a part other than a message)."""
         self._buffer += data
         while (end := self._buffer.find(b"\r\n")) >= 0:
             words = self._buffer[:end].split()
@@ -46,7 +46,7 @@ class Proxy:
         """New connections wait until this is set; existing ones stay."""
         self.open.set()
         self.flowing = asyncio.Event()
-        """Nothing is forwarded while this is not set: the connection stalls."""
+        """While this is not set, the connection stalls without forwarding a byte."""
         self.flowing.set()
         self.url = ""
         self._count = 0
@@ -76,7 +76,7 @@ class Proxy:
         self.struck.clear()
 
     def cut(self) -> None:
-        """End all connections; what the client had sent is delivered first."""
+        """End all connections. Bytes that the client had sent are delivered first."""
         for writer in self._writers:
             writer.close()
 

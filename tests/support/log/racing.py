@@ -12,7 +12,7 @@ from eventlog.testing.conformance import deposit
 
 
 async def race(logs: Sequence[JetStreamLog], rounds: int) -> list[str]:
-    """Each log appends to aggregate `a` at the same moment, with the same guard, once a round; the ids of what was accepted."""
+    """Append to aggregate `a` from each log at the same moment with the same guard, once a round. Return the accepted ids."""
 
     async def propose(log: JetStreamLog, expected: int) -> tuple[Proposal, Appended | None]:
         proposal = deposit("a", expected=expected)

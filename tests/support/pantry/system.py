@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
-import sys
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -15,7 +13,6 @@ from uuid import uuid4
 import aiohttp
 import attrs
 
-from eventlog.embedded.die_with_parent import attached
 from eventlog.embedded.nats import EmbeddedServer
 from eventlog.embedded.ports import free_port
 from eventlog.jetstream.log import JetStreamLog
@@ -26,6 +23,7 @@ from projections.projector.projector import Projector
 from projections.rebuild.verify import compare, replayed_copy
 from projections.stores.databases import store_at
 from tests.support import ROOT
+from tests.support.programs import warm
 from tests.support.tracker.system import Program
 from tests.support.waiting import wait_until
 
@@ -36,7 +34,7 @@ API = "/api/v1"
 
 @attrs.frozen
 class Answer:
-    """An answer: status (0 where there was none), decoded JSON or text, headers."""
+    """An answer: status (0 if there was none), decoded JSON or text, headers."""
 
     status: int
     body: Any
@@ -44,7 +42,7 @@ class Answer:
 
 
 class Server:
-    """One `pantry serve` with a read model of its own."""
+    """One `pantry serve` with a private read model."""
 
     def __init__(self, directory: Path, name: str, nats: EmbeddedServer, added: Mapping[str, str]) -> None:
         self.directory = directory
@@ -54,18 +52,25 @@ class Server:
         self.database = directory / f"{name}.db"
         self.program: Program | None = None
         self.module = "pantry"
-        """What is run: another version of the program, where a test says so."""
+        """The module that is run. A test may name another version of the program."""
+        self.monitored = True
+        """Whether it has the address of the broker's monitoring port."""
         self.nats = nats
         self._added = added
         self.http: aiohttp.ClientSession
 
     @property
     def environment(self) -> dict[str, str]:
-        """What the server, and a command line beside it, find in their environment."""
+        """The environment of the server and of its command line."""
         return {
             **{name: value for name, value in os.environ.items() if not name.startswith("PANTRY_")},
             "PANTRY_URL": self.url,
             "PANTRY_NATS_URL": self.nats.url,
+            **(
+                {"PANTRY_MONITORING_URL": self.nats.monitoring_url}
+                if self.monitored and self.nats.monitoring_url is not None
+                else {}
+            ),
             "PANTRY_DATABASE_URL": f"sqlite:{self.database}",
             "PANTRY_SERVER_HOST": "127.0.0.1",
             "PANTRY_SERVER_PORT": str(self.port),
@@ -82,18 +87,11 @@ class Server:
         """Start the server."""
         log = self.directory / f"{self.name}.log"
         with log.open("ab") as output:
-            process = await asyncio.create_subprocess_exec(
-                *attached([sys.executable, "-m", self.module, "serve"]),
-                env=self.environment,
-                stdin=asyncio.subprocess.DEVNULL,
-                stdout=output,
-                stderr=output,
-                start_new_session=True,
-            )
+            process = await warm.start(self.module, "serve", environment=self.environment, output=output)
         self.program = Program(process, log)
 
     async def ready(self, timeout: float = 60.0) -> None:  # noqa: ASYNC109 - the bound of a promise
-        """Wait until `/readyz` says so."""
+        """Wait until `/readyz` reports that it is ready."""
 
         async def is_ready() -> bool:
             assert self.program is not None
@@ -163,7 +161,7 @@ class Server:
         return float((await self.get(f"/products/{ean13}/stock"))["current_stock"])
 
     async def difference_from_a_fold(self) -> str | None:
-        """Promise I3: what differs between the tables and a fold of the log, no server runs on them. None: nothing."""
+        """Promise I3: return the difference between the tables, which no server uses, and a fold of the log, or None."""
         async with log_of(self.nats) as log, store_at(self.environment["PANTRY_DATABASE_URL"]) as live:
             head = await log.head()
             await Projector(log, live, MODEL).run(until=head.last)
@@ -192,7 +190,7 @@ class PantrySystem:
         return self.servers[0]
 
     async def events(self, subject: str | None = None) -> list[Any]:
-        """All events of the log, or those of one aggregate, in order."""
+        """Return all events of the log, or of one aggregate, in order."""
         async with log_of(self.nats) as log:
             head = await log.head()
             return [
@@ -206,7 +204,7 @@ class PantrySystem:
 
 @asynccontextmanager
 async def pantry_system(directory: Path, *, servers: int = 1, **environment: str) -> AsyncIterator[PantrySystem]:
-    """A broker with so many servers, all of them ready."""
+    """Run a broker with the given number of servers, all of them ready."""
     nats = EmbeddedServer(directory / "nats")
     system = PantrySystem(nats, [Server(directory, f"pantry-{number}", nats, environment) for number in range(1, servers + 1)])
     timeout = aiohttp.ClientTimeout(total=15)

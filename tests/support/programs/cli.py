@@ -1,4 +1,4 @@
-"""Running one of the programs as a process of its own, on pipes or on a terminal, and waiting for what it writes."""
+"""Running one of the programs as a separate process, on pipes or on a terminal, and waiting for its output."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ import attrs
 
 from tests.support import ROOT
 
-LIMIT = 30.0
+LIMIT = 60.0
 """Seconds that a run may take."""
 
 
 @attrs.frozen
 class Result:
-    """How a run ended and what it wrote. On a terminal both streams are in `out`."""
+    """The exit code and the output of a run. On a terminal both streams are in `out`."""
 
     code: int
     out: str
@@ -92,7 +92,7 @@ class Run:
     _read: asyncio.Future[Any]
 
     def reading(self, future: asyncio.Future[Any]) -> None:
-        """What ends when everything is read."""
+        """Set the future that ends when everything is read."""
         self._read = future
 
 
@@ -106,7 +106,7 @@ def environment(url: str | None, home: Path, more: Mapping[str, str] | None = No
 async def running(
     *arguments: str, url: str | None, home: Path, env: Mapping[str, str] | None = None, program: str = "gctd", typed: bool = False
 ) -> AsyncIterator[Run]:
-    """A program with these arguments, standard output and error on pipes; killed at the end where it still runs.
+    """A program with these arguments, standard output and error on pipes; killed at the end if it still runs.
 
     `typed`: its standard input is a pipe that `Run.type` writes to, else there is none.
     """
@@ -149,7 +149,7 @@ async def pantry(*arguments: str, home: Path, env: Mapping[str, str], typed: str
 async def running_on_terminal(
     *arguments: str, url: str | None, home: Path, env: Mapping[str, str] | None = None, columns: int = 120
 ) -> AsyncIterator[Run]:
-    """`gctd` with these arguments on a terminal of so many columns."""
+    """Run `gctd` with these arguments on a terminal of the given width."""
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
     try:

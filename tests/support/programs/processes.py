@@ -31,7 +31,7 @@ def sleeping(marker: str) -> list[int]:
 
 
 async def stand_still(pid: int) -> None:
-    """Pause a process, and return when it is: its threads go on for a moment after the signal was sent."""
+    """Pause a process, and return when it is paused: its threads continue for a moment after the signal was sent."""
     os.kill(pid, signal.SIGSTOP)
 
     def stands() -> bool:

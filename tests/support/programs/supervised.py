@@ -1,4 +1,4 @@
-"""A supervisor in a process of its own: its descendants, its ready file, and what it says."""
+"""A supervisor in a separate process: its descendants, its ready file, and its output."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Supervised:
 
     @property
     def said(self) -> str:
-        """What it wrote to its console up to now."""
+        """Return the output on its console up to now."""
         return self._output.read_text(encoding="utf-8")
 
     async def ready(self, within: float = 60) -> Any:
@@ -55,7 +55,7 @@ class Supervised:
 
 @contextmanager
 def supervised(command: Sequence[str], output: Path, environment: Mapping[str, str]) -> Iterator[Supervised]:
-    """Run a supervisor with this console, which was told to write `ready.json` beside it; afterwards nothing of it is left."""
+    """Run a supervisor with this console and a `ready.json` next to it. At the end no process of it remains."""
     with output.open("wb") as file:
         process = subprocess.Popen(command, cwd=ROOT, env=environment, stdin=subprocess.DEVNULL, stdout=file, stderr=file)
     started = Supervised(process, output, output.with_name("ready.json"))
@@ -71,5 +71,5 @@ def supervised(command: Sequence[str], output: Path, environment: Mapping[str, s
 
 
 def alive(processes: Sequence[psutil.Process]) -> list[str]:
-    """The command lines of those that still run."""
+    """Return the process ids of the processes that still run."""
     return [str(each.pid) for each in processes if each.is_running() and each.status() != psutil.STATUS_ZOMBIE]

@@ -8,7 +8,7 @@ from projections.stores.sqlite.store import SQLiteStore
 
 
 async def copied_whole(store: SQLiteStore) -> None:
-    """Wait until nobody copies the log, which the store does beside the writing, and have it empty. It has to be open."""
+    """Wait until the store, which copies the log during the writes, has copied and emptied it. The store has to be open."""
     assert store._copier is not None
     assert store._writer is not None
     async with asyncio.timeout(60):

@@ -135,6 +135,7 @@ MODEL = ReadModel(
     registry=REGISTRY,
     projections=PROJECTIONS,
     migrations="tests.support.readside.ledger_migrations",
+    folds={CATEGORY: ACCOUNT.fold},
 )
 PLACE = f"{__name__}:MODEL"
 FIXED = attrs.evolve(
@@ -157,7 +158,7 @@ class Book:
         self.time = EPOCH
 
     def proposal(self, account: str, *events: Event, key: str | None = None, fingerprint: str | None = None) -> Proposal:
-        """What would write these events, on the account as it is known; it is taken as written."""
+        """Return the proposal that writes these events to the account as it is known. Its events count as written."""
         state = ACCOUNT.fold(events, self.states.get(account))
         assert state is not None
         self.states[account] = state

@@ -15,13 +15,17 @@ from projections.stores.postgres.server import BINARY_VARIABLE, PostgresServer, 
 _numbers = count(1)
 
 
+def binaries() -> Path | None:
+    """The programs of the server; None: the directory in PROJECTIONS_POSTGRES."""
+    return None if BINARY_VARIABLE in os.environ else packaged_binaries()
+
+
 @asynccontextmanager
 async def temporary_server() -> AsyncIterator[PostgresServer]:
-    """A server on a data directory of its own, which is removed afterwards; nothing is synced, since the machine stays up."""
+    """Run a server on a private data directory, which is removed afterwards. It does not sync, since the machine stays up."""
     directory = Path(tempfile.mkdtemp(prefix="postgres-"))  # not below a test's own: root's stand-in could not enter it
-    binaries = None if BINARY_VARIABLE in os.environ else packaged_binaries()
     try:
-        async with PostgresServer(directory, durable=False, binaries=binaries) as server:
+        async with PostgresServer(directory, durable=False, binaries=binaries()) as server:
             yield server
     finally:
         shutil.rmtree(directory)

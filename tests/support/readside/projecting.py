@@ -1,4 +1,4 @@
-"""The example's projector on a real stream: in this process, and as a process of its own that can be killed.
+"""The example's projector on a real stream: in this process, and as a separate process that can be killed.
 
 python -m tests.support.readside.projecting URL DATABASE BATCH WORKERS
 """
@@ -33,20 +33,20 @@ STREAM = Stream(
 
 @asynccontextmanager
 async def ledger_log(url: str) -> AsyncIterator[JetStreamLog]:
-    """The example's stream, made where it is missing."""
+    """The example's stream, made if it is missing."""
     async with Connection.open(url, name="test") as connection:
         await apply(connection, Declarations((STREAM,)))
         yield JetStreamLog(connection, MODEL.stream, REGISTRY)
 
 
 def start_projector(url: str, database: str, batch: int, workers: int = 0) -> subprocess.Popen[bytes]:
-    """A process that projects for ever, to catch up with processes of its own."""
+    """Start a process that projects for ever. `workers` processes help it to catch up."""
     command = [sys.executable, "-m", "tests.support.readside.projecting", url, database, str(batch), str(workers)]
     return subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL)
 
 
 async def assert_equals_a_fold(log: JetStreamLog, store: Reader) -> None:
-    """I3: rows, keys and counts are those of a clean fold up to the end of the log, bit for bit."""
+    """Check I3: rows, keys and counts equal a clean fold up to the end of the log, bit for bit."""
     head = await log.head()
     assert {checkpoint.sequence for checkpoint in (await store.checkpoints()).values()} == {head.last}
     async with replayed_copy(log, MODEL, until=head.last) as fresh:

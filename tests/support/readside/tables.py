@@ -1,4 +1,4 @@
-"""The tables of a read model behind the program's back: what a person, or a fault, does to them."""
+"""Changes to the tables of a read model by a person or a fault, without the program."""
 
 from __future__ import annotations
 

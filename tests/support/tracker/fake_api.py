@@ -254,12 +254,12 @@ class FakeApi:
             self._grown.notify_all()
 
     async def change(self, document: Document) -> None:
-        """Let a task become this, and say so on the event stream."""
+        """Replace a task, and publish it on the event stream."""
         self.tasks[document["id"]] = document
         await self.publish("task", document)
 
     async def change_repo(self, document: Document) -> None:
-        """Let a repository become this, and say so on the event stream."""
+        """Replace a repository, and publish it on the event stream."""
         self.repos[document["URL"]] = document
         await self.publish("repo", document)
 

@@ -1,13 +1,14 @@
 """A worker process whose work is made up: python -m tests.support.tracker.fake_work, with the settings of a real one.
 
-The environment says what a scan does (`FakeWork`). So the paths of jobs, leases and fences are the real ones, and a scan takes as
-long as a test wants.
+The environment sets the behaviour of a scan (`FakeWork`). The paths of jobs, leases and fences are the real ones, and a scan
+takes the time that a test sets.
 """
 
 from __future__ import annotations
 
 import asyncio
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -22,9 +23,10 @@ from eventlog.embedded.die_with_parent import attached
 from gctd.domain.analysis import Analysis, Blob, Summary, analysis_id
 from gctd.domain.project import Project
 from gctd.domain.repo import Repo
-from gctd.domain.task import Task
+from gctd.domain.task import Progress, Task
+from gctd.engines.registry import NAMES
 from gctd.scan.isolation.output import OnLog
-from gctd.settings import Settings, load
+from gctd.settings import SETTINGS, Settings
 from gctd.wiring.broker import open_broker
 from gctd.worker.main import work
 from gctd.worker.work import Discovered, Equipment, OnStage, WorkFailed
@@ -35,36 +37,46 @@ from tests.support.tracker.made_up import MadeUp
 class FakeWork:
     """Work that takes a time and ends in a way that the environment says.
 
-    FAKE_SECONDS: how long a scan takes; FAKE_UNTIL: a file without which none ends; FAKE_FAILS: so many attempts fail first;
-    FAKE_DIES_AT: the attempts, with commas between, in which the process kills itself; FAKE_PROJECTS: how many projects a
-    repository has; FAKE_CHILD: a scan has a child process that keeps a core busy and holds 64 MiB; FAKE_ANALYSES: a directory of
-    analyses by ref (`tests.support.tracker.made_up`); FAKE_LINES: so many lines go into the log of an attempt, at once, or with
-    FAKE_SLOWLY over the first half of the time.
+    FAKE_SECONDS is the time of a scan, FAKE_SLOW the time of one of a repository with "slow" in its URL. FAKE_UNTIL is a file
+    without which no scan ends. FAKE_FAILS attempts fail first. In the attempts of FAKE_DIES_AT, with commas between, the process
+    kills itself. FAKE_ENGINES are its engines, with commas between, and FAKE_GO is its version of Go. A repository has
+    FAKE_PROJECTS projects. With FAKE_CHILD a scan has a child process that keeps a core busy and holds 64 MiB. FAKE_ANALYSES is a
+    directory of analyses by ref (`tests.support.tracker.made_up`). FAKE_LINES lines go into the log of an attempt, at once, or
+    with FAKE_SLOWLY over the first half of the time. With FAKE_PROGRESS 12 of 31 packages are tested. With FAKE_GO_TEST the log
+    has the lines of `go test` about two packages, the second failed. Projects of a repository whose URL ends in `go1.N` ask for
+    that version. An engine or a version that the worker does not have fails the scan.
     """
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._analyses = Path(os.environ.get("FAKE_ANALYSES", "/nowhere"))
         self._seconds = float(os.environ.get("FAKE_SECONDS", "0"))
+        self._slow = float(os.environ.get("FAKE_SLOW", "0"))
         self._until = os.environ.get("FAKE_UNTIL")
         self._fails = int(os.environ.get("FAKE_FAILS", "0"))
         self._dies_at = {int(text) for text in os.environ.get("FAKE_DIES_AT", "").split(",") if text}
         self._child = "FAKE_CHILD" in os.environ
+        self._progress = bool(os.environ.get("FAKE_PROGRESS"))
         self._slowly = bool(os.environ.get("FAKE_SLOWLY"))
+        self._go_test = bool(os.environ.get("FAKE_GO_TEST"))
         self._lines = int(os.environ.get("FAKE_LINES", "0"))
         self._projects = int(os.environ.get("FAKE_PROJECTS", "1"))
 
     @property
     def equipment(self) -> Equipment:
         """Nothing real."""
-        return Equipment(engines={"fake": "1"}, go_version="go0", sandbox="none")
+        engines = os.environ.get("FAKE_ENGINES", ",".join(("fake", *NAMES))).split(",")
+        go_version = os.environ.get("FAKE_GO", "go0")
+        return Equipment(engines=dict.fromkeys(engines, "1"), go_version=go_version, sandbox="none", platform="linux/amd64")
 
     async def discover(self, repo: Repo) -> Discovered:
-        """Projects by number; none in a repository whose URL says that it is broken."""
+        """Return projects by number. A repository with "broken" in its URL has none."""
         if "broken" in repo.url:
             raise WorkFailed("there is no go.mod", permanent=True)
         names = [".", *(f"p{number}" for number in range(1, self._projects))]
-        projects = tuple(Project(name=name, module_path=f"example.com/{name}") for name in names)
+        asked = re.search(r"go(1\.[0-9.]+)$", repo.url)
+        go = asked[1] if asked else ""
+        projects = tuple(Project(name=name, module_path=f"example.com/{name}", go_version=go) for name in names)
         return Discovered(commit_sha="c" * 40, default_ref="main", projects=projects)
 
     async def scan(self, task: Task, on_stage: OnStage, on_log: OnLog) -> Analysis:
@@ -75,17 +87,22 @@ class FakeWork:
         return await self._scan(task, on_stage, on_log)
 
     async def _scan(self, task: Task, on_stage: OnStage, on_log: OnLog) -> Analysis:
+        if lacks := self.equipment.capabilities.missing(task.needs):
+            raise WorkFailed(f"this worker does not have {lacks}", permanent=True)
         await on_stage("test")
-        await asyncio.gather(self._say(task, on_log), asyncio.sleep(self._seconds / 2))
+        seconds = self._slow if "slow" in task.repo_url and task.rescores is None else self._seconds
+        if self._progress:
+            await on_stage("test", Progress(done=12, total=31, running=("x/y",)))
+        await asyncio.gather(self._say(task, on_log), asyncio.sleep(seconds / 2))
         if task.attempt in self._dies_at:
             os.kill(os.getpid(), signal.SIGKILL)
-        await asyncio.sleep(self._seconds / 2)
+        await asyncio.sleep(seconds / 2)
         while self._until is not None and not Path(self._until).exists():  # noqa: ASYNC110, ASYNC240 - a file sets no event
             await asyncio.sleep(0.02)
         if task.attempt <= self._fails:
             raise WorkFailed(f"attempt {task.attempt} fails on purpose")
         await on_stage("store")
-        if (made_up := MadeUp.read(self._analyses, task.ref)) is not None:
+        if (made_up := MadeUp.read(self._analyses, task.commit_sha or task.ref)) is not None:
             async with open_broker(self._settings, name="made-up analyses") as broker:
                 return await made_up.reported(task, broker.blobs)
         return Analysis(
@@ -104,6 +121,9 @@ class FakeWork:
         )
 
     async def _say(self, task: Task, on_log: OnLog) -> None:
+        if self._go_test:
+            on_log("ok  \texample.com/a\t0.012s\tcoverage: 71.4% of statements")
+            on_log("FAIL\texample.com/b\t0.034s")
         for number in range(self._lines):
             on_log(f"attempt {task.attempt} line {number}")
             if self._slowly:
@@ -111,7 +131,7 @@ class FakeWork:
 
 
 def _commit_of(repo_url: str, ref: str) -> str:
-    """The commit that a ref of a local repository leads to, a branch before a tag; made up for any other repository."""
+    """Return the commit of a ref in a local repository, a branch before a tag. It is made up for any other repository."""
     if not repo_url.startswith("file://"):
         return "c" * 40
     for name in (f"refs/heads/{ref}", ref):
@@ -134,7 +154,7 @@ async def _busy_child() -> AsyncIterator[None]:
 
 
 if __name__ == "__main__":
-    settings = load().settings
+    settings = SETTINGS.load().values
     configure(level=settings.log_level, style="json" if settings.log_format == "json" else "text")
     asyncio.run(work(settings, once="--once" in sys.argv, instead=FakeWork(settings)))
     sys.exit(0)

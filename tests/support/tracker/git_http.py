@@ -28,7 +28,7 @@ _COMMAND = re.compile(r"command=([a-z-]+)")
 
 @functools.cache
 def certificate() -> Path:
-    """A file with the certificate and the key of 127.0.0.1 and the authority that signed it; made anew for each run."""
+    """Return a file with the certificate and the key of 127.0.0.1 and the authority that signed it. Each run has a new one."""
     directory = tempfile.mkdtemp(prefix="certificate-")
     atexit.register(shutil.rmtree, directory)
     authority = trustme.CA()
@@ -45,11 +45,11 @@ def _basic(credential: str) -> str:
 
 @attrs.define
 class GitServer:
-    """`url` serves the repositories below a directory. `requests` are the lines that came in, `headers` those of the last one.
+    """`url` serves the repositories below a directory. `requests` are the lines that came in, `headers` belong to the last one.
 
-    `commands` are those of git's protocol that came in (gitprotocol-v2): `ls-refs`, and `fetch` where objects are asked for.
-    `redirect`: paths that begin with a key are sent to the value, a path or a URL. `status`: every request is answered with it.
-    `credential`: `user:password` that is asked for.
+    `commands` are the commands of git's protocol (gitprotocol-v2): `ls-refs`, and `fetch` if objects are asked for. `redirect`:
+    paths that begin with a key are sent to the value, a path or a URL. `status`: every request is answered with it. `credential`:
+    `user:password` that is asked for.
     """
 
     url: str = ""
@@ -140,7 +140,7 @@ def serve(directory: Path, *, tls: bool = False) -> Iterator[GitServer]:
 
 
 def counting_git(directory: Path) -> Path:
-    """A program `git` that writes the subcommand of each call into `calls` beside it, then is git; for a test that counts."""
+    """Make a program `git` that writes the subcommand of each call into `calls` next to it and then runs git, for counting."""
     real = next(Path(place) / "git" for place in os.environ["PATH"].split(os.pathsep) if (Path(place) / "git").is_file())
     directory.mkdir()
     program = directory / "git"

@@ -1,4 +1,4 @@
-"""What Go built of its own library in earlier runs of the tests, which takes a quarter of a minute of each cold cache."""
+"""The builds of Go's library from earlier runs of the tests. They save a quarter of a minute for each cold cache."""
 
 from __future__ import annotations
 

@@ -92,10 +92,10 @@ def under(directory: str, files: Mapping[str, str]) -> dict[str, str]:
 
 
 def sleeping(marker: str) -> dict[str, str]:
-    """The files of a module whose test leaves three `sleep <marker>` processes behind, and then hangs.
+    """Return the files of a module whose test leaves three `sleep <marker>` processes behind, and then hangs.
 
-    One sleeps in the test's process group, one in a session of its own, one in its own session with its parent gone. When all
-    are there the test writes the file `started` into TMPDIR.
+    One sleeps in the test's process group, one in a new session, and one in a new session with its parent gone. When all are
+    there the test writes the file `started` into TMPDIR.
     """
     return {
         "go.mod": module("example.com/sleeping"),
@@ -206,7 +206,7 @@ KINDS: dict[str, Mapping[str, str]] = {
 
 
 def make(directory: Path, *, kind: str = "single", files: Mapping[str, str] | None = None) -> GoRepo:
-    """Make a repository with one commit on the branch `main`, of one of KINDS, or with files of one's own."""
+    """Make a repository with one commit on the branch `main`, of one of KINDS, or with the given files."""
     directory.mkdir(parents=True, exist_ok=True)
     repo = GoRepo(directory)
     repo.git("init", "--quiet", "--initial-branch", "main")

@@ -1,7 +1,7 @@
 """A stand-in for the program go-crap, for hosts that do not have it: its command line, its output, its exit codes.
 
-Its numbers are those of the native engine in compatibility mode, written as go-crap 0.5.1 writes them: the report to the file
-named by `-o`, its log to standard output, `Error: ...` to standard error, exit codes 0 and 1.
+Its numbers are from the native engine in compatibility mode, in the form of go-crap 0.5.1: the report in the file named by
+`-o`, its log on standard output, `Error: ...` on standard error, exit codes 0 and 1.
 """
 
 from __future__ import annotations

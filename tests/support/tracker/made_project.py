@@ -16,7 +16,7 @@ _NUMBERS = count(1)
 
 @attrs.frozen
 class Project:
-    """A project of its own, and the tasks that were run on it, in order."""
+    """A separate project, and the tasks that were run on it, in order."""
 
     system: TrackerSystem
     directory: Path
@@ -30,12 +30,12 @@ class Project:
         await system.register(url)
         return cls(system, directory, url)
 
-    async def analyze(self, *analyses: MadeUp) -> None:
-        """Let the worker report these, one after the other."""
+    async def analyze(self, *analyses: MadeUp, ref: str | None = None) -> None:
+        """Let the worker report these, one after the other, each on a new ref or all on the same one."""
         for analysis in analyses:
-            ref = f"ref-{next(_NUMBERS)}"
-            analysis.write(self.directory, ref)
-            (task,) = await self.system.post("/api/repos/analyze", {"repo_url": self.url, "ref": ref})
+            name = ref or f"ref-{next(_NUMBERS)}"
+            analysis.write(self.directory, name)
+            (task,) = await self.system.post("/api/repos/analyze", {"repo_url": self.url, "ref": name})
             await self.system.until_task(task["id"], "completed")
             self.tasks.append(task["id"])
 

@@ -1,4 +1,4 @@
-"""Analyses that a test writes down and a worker whose work is made up reports: figures, functions, and what made them."""
+"""Analyses that a test writes and a worker with made-up work reports: figures, functions, and their engine."""
 
 from __future__ import annotations
 
@@ -14,15 +14,16 @@ from gctd.domain.analysis import Analysis, Blob, PackageProblem, Summary, analys
 from gctd.domain.task import Task
 from gctd.engines import report as report_format
 from gctd.engines.report import Counts, FunctionEntry, Report
-from gctd.engines.score import crap, summarize, worst_first
+from gctd.engines.score import crap, measured_summary, states_of, summarize, worst_first
+from gctd.engines.state import State
 
 
 @attrs.frozen(kw_only=True)
 class MadeUp:
-    """An analysis: `functions` maps `file:Name` or `file:Type.Name` to a CRAP value. Its ref is the name it is written under.
+    """An analysis: `functions` maps `file:Name` or `file:Type.Name` to a CRAP value. It is written under the ref of the task.
 
     `measured` maps such names to complexity and coverage, from which the value follows. `more` functions are counted and not
-    shown; `profile` is the text of its coverage profile.
+    shown; `profile` is the text of its coverage profile. `states` maps names to state and reason; others are measured.
     """
 
     commit_sha: str
@@ -36,6 +37,8 @@ class MadeUp:
     profile: str = ""
     uncovered: tuple[PackageProblem, ...] = ()
     measured: Mapping[str, tuple[int, float]] = {}
+    states: Mapping[str, tuple[str, str]] = {}
+    ref: str = "main"
 
     def write(self, directory: Path, ref: str) -> None:
         """Put it where the worker finds it (FAKE_ANALYSES) when a task has this ref."""
@@ -44,7 +47,7 @@ class MadeUp:
 
     @classmethod
     def read(cls, directory: Path, ref: str) -> MadeUp | None:
-        """The analysis for a ref, where there is one."""
+        """The analysis for a ref, if there is one."""
         file = directory / f"{ref}.json"
         return msgspec.json.decode(file.read_bytes(), type=cls) if file.is_file() else None
 
@@ -56,6 +59,9 @@ class MadeUp:
                 *(_measured(place, line, *found) for line, (place, found) in enumerate(self.measured.items(), 1)),
             ]
         )
+        entries = tuple(self._with_state(entry) for entry in entries)
+        known = measured_summary(entries, 30.0)
+        counted = states_of(entries, 0)
         summary = summarize([*(entry.crap for entry in entries), *(1.0,) * self.more], 30.0)
         report = Report(
             engine=self.engine,
@@ -64,12 +70,14 @@ class MadeUp:
             summary=summary,
             entries=entries,
             counts=Counts(files=1, files_skipped=0, covered_functions=len(entries), differing=0),
+            measured=known,
+            states=counted,
         )
         stored = await blobs.put(report_format.encode(report))
         profile = await blobs.put(self.profile.encode()) if self.profile else None
         return Analysis(
             id=analysis_id(task.repo_id, task.project),
-            ref=task.ref,
+            ref=self.ref,
             commit_sha=self.commit_sha,
             summary=Summary(**msgspec.structs.asdict(summary)),
             engine=self.engine,
@@ -83,7 +91,13 @@ class MadeUp:
             sandbox=self.sandbox,
             profile=Blob(digest=profile.digest, size=profile.size) if profile else None,
             uncovered=self.uncovered,
+            measured=Summary(**msgspec.structs.asdict(known)),
+            states=dict(counted),
         )
+
+    def _with_state(self, entry: FunctionEntry) -> FunctionEntry:
+        state, reason = self.states.get(f"{entry.file}:{entry.function}", ("measured", ""))
+        return msgspec.structs.replace(entry, state=State(state), reason=reason)
 
 
 def _measured(place: str, line: int, cyclomatic: int, coverage: float) -> FunctionEntry:
@@ -106,4 +120,5 @@ def _entry(place: str, line: int, crap: float) -> FunctionEntry:
         coverage=50.0,
         stmt_coverage=None,
         crap=crap,
+        state=State.MEASURED,
     )

@@ -6,7 +6,6 @@ import asyncio
 import json
 import os
 import signal
-import sys
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -15,7 +14,6 @@ from typing import Any
 import aiohttp
 import attrs
 
-from eventlog.embedded.die_with_parent import attached
 from eventlog.embedded.nats import EmbeddedServer
 from eventlog.embedded.ports import free_port
 from eventlog.jetstream.log import JetStreamLog
@@ -26,18 +24,20 @@ from projections.projector.projector import Projector
 from projections.rebuild.verify import compare, replayed_copy
 from projections.stores.sqlite import SQLiteStore
 from tests.support import ROOT
+from tests.support.pace import slowness
+from tests.support.programs import warm
 from tests.support.tracker import go_library as golibrary
 from tests.support.waiting import wait_until
 
-REAL_WORKER = ("-m", "gctd", "worker")
-FAKE_WORKER = ("-m", "tests.support.tracker.fake_work")
+REAL_WORKER = ("gctd", "worker")
+FAKE_WORKER = ("tests.support.tracker.fake_work",)
 
 
 @attrs.define(eq=False)
 class Program:
     """A process of the system, and the file that its output goes to."""
 
-    process: asyncio.subprocess.Process
+    process: warm.AnyProcess
     log: Path
 
     def signal(self, number: signal.Signals) -> None:
@@ -54,7 +54,7 @@ class Program:
         """SIGTERM; gives the exit code."""
         if self.process.returncode is None:
             self.process.terminate()
-        async with asyncio.timeout(timeout):
+        async with asyncio.timeout(timeout * slowness()):
             return await self.process.wait()
 
 
@@ -74,11 +74,12 @@ class TrackerSystem:
 
     @property
     def environment(self) -> dict[str, str]:
-        """What the programs, and a command line beside them, find in their environment."""
+        """The environment of the programs and of their command line."""
         return {
             **{name: value for name, value in os.environ.items() if not name.startswith("GCTD_")},
             "GCTD_URL": self.url,
             "GCTD_NATS_URL": self.nats.url,
+            "GCTD_MONITORING_URL": self.nats.monitoring_url,
             "GCTD_DATABASE_URL": f"sqlite:{self.database}",
             "GCTD_HOST": "127.0.0.1",
             "GCTD_PORT": str(self.port),
@@ -91,24 +92,17 @@ class TrackerSystem:
         }
 
     async def start(self, name: str, *arguments: str, **environment: str) -> Program:
-        """Start a program of the venv's Python; it ends with this process at the latest."""
+        """Start a module as a program; it ends with this process at the latest."""
         log = self.directory / f"{name}.log"
         with log.open("ab") as output:
-            process = await asyncio.create_subprocess_exec(
-                *attached([sys.executable, *arguments]),
-                env={**self.environment, **environment},
-                stdin=asyncio.subprocess.DEVNULL,
-                stdout=output,
-                stderr=output,
-                start_new_session=True,
-            )
+            process = await warm.start(*arguments, environment={**self.environment, **environment}, output=output)
         program = Program(process, log)
         self.programs.append(program)
         return program
 
     async def start_serve(self) -> Program:
         """Start the control plane and wait until it is ready."""
-        self.serve = await self.start("serve", "-m", "gctd", "serve")
+        self.serve = await self.start("serve", "gctd", "serve")
         await self.ready()
         return self.serve
 
@@ -127,7 +121,7 @@ class TrackerSystem:
         return any(w["id"] == id_ and w["pid"] == worker.process.pid and w["status"] != "gone" for w in workers)
 
     async def ready(self, timeout: float = 60.0) -> None:  # noqa: ASYNC109 - the bound of a promise
-        """Wait until `/readyz` says so."""
+        """Wait until `/readyz` reports that it is ready."""
 
         async def is_ready() -> bool:
             assert self.serve is None or self.serve.process.returncode is None, self.serve.log.read_text()[-3000:]
@@ -138,7 +132,7 @@ class TrackerSystem:
     # The API
 
     async def status(self, path: str, method: str = "GET", **options: Any) -> tuple[int, Any]:
-        """Status and decoded JSON of an answer; status 0 where there was none."""
+        """Status and decoded JSON of an answer; status 0 if there was none."""
         try:
             async with self.http.request(method, self.url + path, **options) as answer:
                 text = await answer.text()
@@ -170,7 +164,7 @@ class TrackerSystem:
         return await wait_until(ready, timeout=60, every=0.02)
 
     async def until_task(self, id_: str, *statuses: str, timeout: float = 120.0) -> Any:  # noqa: ASYNC109 - the bound of a promise
-        """Wait until a task is in one of these states; where it is in none in time, say which it was in, and why."""
+        """Wait until a task is in one of these states. The error after the timeout names its state and the reason."""
         seen: list[Any] = [None]
 
         async def reached() -> Any:
@@ -193,7 +187,7 @@ class TrackerSystem:
         return await wait_until(reached, timeout=30, every=0.02)
 
     async def until_worker(self, id_: str, status: str) -> None:
-        """Wait until a worker has heard that it is to pause, or to go on."""
+        """Wait until a worker has received a pause or its end."""
 
         async def heard() -> bool:
             return any(worker["id"] == id_ and worker["status"] == status for worker in await self.get("/api/workers"))
@@ -209,7 +203,7 @@ class TrackerSystem:
             yield JetStreamLog(connection, "GCTD", REGISTRY)
 
     async def events(self, subject: str | None = None) -> list[Any]:
-        """All events of the log, or those of one aggregate, in order."""
+        """Return all events of the log, or of one aggregate, in order."""
         async with self.log() as log:
             head = await log.head()
             return [
@@ -221,7 +215,7 @@ class TrackerSystem:
             ]
 
     async def difference_from_a_fold(self) -> str | None:
-        """Promise I3: what differs between the tables of the stopped control plane and a fold of the log. None: nothing."""
+        """Promise I3: return the difference between the tables of the stopped control plane and a fold of the log, or None."""
         async with self.log() as log, SQLiteStore(self.database) as live:
             head = await log.head()
             await Projector(log, live, MODEL).run(until=head.last)

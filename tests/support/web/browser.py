@@ -1,20 +1,23 @@
-"""A real browser on a real page: what it said on its console, whom it asked, and what axe finds."""
+"""A real browser on a real page: its console, its requests to other hosts, and the findings of axe."""
 
 from __future__ import annotations
 
+import os
 import shutil
+import signal
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
-from playwright.async_api import Browser, BrowserContext, ConsoleMessage, Page, Request, async_playwright, expect
+from playwright.async_api import Browser, BrowserContext, ConsoleMessage, Error, Page, Request, async_playwright, expect
 
 from tests.support import ROOT
 
 ARGUMENTS = ("--no-sandbox", "--disable-dev-shm-usage")
-PATIENCE = 20_000
+PATIENCE = 60_000
 """Milliseconds that something may take on a machine under load."""
 _AXE = ROOT / "ui" / "node_modules" / "axe-core" / "axe.min.js"
 _RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
@@ -25,23 +28,57 @@ _RUN = """async (rules) => {
 }"""
 
 
-@asynccontextmanager
-async def chromium() -> AsyncIterator[Browser]:
-    """Chromium of this machine. Where there is none the test is skipped."""
+def _program() -> str:
     program = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
     if program is None:
         pytest.skip("these tests need Chromium: apt install chromium")
     expect.set_options(timeout=PATIENCE)
+    return program
+
+
+@asynccontextmanager
+async def chromium() -> AsyncIterator[Browser]:
+    """Chromium of this machine. If there is none the test is skipped."""
     async with async_playwright() as playwright:
-        browser = await playwright.chromium.launch(executable_path=program, args=[*ARGUMENTS])
+        browser = await playwright.chromium.launch(executable_path=_program(), args=[*ARGUMENTS])
         try:
             yield browser
         finally:
             await browser.close()
 
 
+@asynccontextmanager
+async def killed_chromium(profile: Path) -> AsyncIterator[BrowserContext]:
+    """A browser with a profile on disk, which is killed at the end of the block, as by a phone whose battery is empty."""
+    async with async_playwright() as playwright:
+        context = await playwright.chromium.launch_persistent_context(
+            str(profile), executable_path=_program(), args=[*ARGUMENTS], viewport={"width": 390, "height": 800}
+        )
+        try:
+            yield context
+        finally:
+            for process in _processes_of(profile):
+                with suppress(ProcessLookupError):
+                    os.kill(process, signal.SIGKILL)
+            with suppress(Error):
+                await context.close()
+            (profile / "SingletonLock").unlink(missing_ok=True)
+
+
+def _processes_of(profile: Path) -> list[int]:
+    """The processes of the browser with this profile, the browser itself first."""
+    found = []
+    for each in Path("/proc").iterdir():
+        if not each.name.isdigit():
+            continue
+        with suppress(OSError):
+            if f"--user-data-dir={profile}".encode() in (each / "cmdline").read_bytes():
+                found.append(int(each.name))
+    return sorted(found)
+
+
 class Visitor:
-    """Somebody with a browser profile of their own. `complaints` is all that the browser said, `others` whom else it asked."""
+    """A visitor with a private browser profile. `complaints` are the lines of its console, `others` the other hosts it asked."""
 
     def __init__(self, context: BrowserContext, url: str) -> None:
         self.context = context
@@ -70,7 +107,7 @@ class Visitor:
 
 @asynccontextmanager
 async def visitor(browser: Browser, url: str, **options: Any) -> AsyncIterator[Visitor]:
-    """A profile for a test. At its end the browser has said nothing on the console and has asked nobody else."""
+    """Open a profile for a test. At its end the console is empty, and no other host was asked."""
     context = await browser.new_context(base_url=url, **{"viewport": {"width": 1280, "height": 800}, **options})
     try:
         found = Visitor(context, url)
@@ -82,7 +119,7 @@ async def visitor(browser: Browser, url: str, **options: Any) -> AsyncIterator[V
 
 
 async def found_by_axe(page: Page) -> list[str]:
-    """What axe says against a page as it is shown now."""
+    """Return the findings of axe on a page in its present state."""
     await page.evaluate(_AXE.read_text(encoding="utf-8"))
     found: list[str] = await page.evaluate(_RUN, _RULES)
     return found

@@ -1,6 +1,6 @@
 """Hooks of Schemathesis (SCHEMATHESIS_HOOKS) for every service: cursors, and keys that are used once.
 
-Those of one service, with the formats that its document names, are in `formats_gctd` and `formats_pantry`.
+`formats_gctd` and `formats_pantry` have the hooks of one service, with the formats that its document names.
 """
 
 from __future__ import annotations

@@ -43,7 +43,7 @@ class Gateway:
 
     @property
     def log(self) -> list[dict[str, Any]]:
-        """What it has logged."""
+        """The lines of its log."""
         return [json.loads(line) for line in self.program.log.read_text().splitlines()]
 
     async def ask(self, method: str, path: str, **options: Any) -> Answer:

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from typing import Self
 
 import aiohttp
 
+from tests.support.waiting import wait_until
+
 
 class Listener:
-    """Follows an event stream and comes back with the last id that it saw, for as long as `run` runs.
+    """Follows an event stream while it is entered as a context, and reconnects with the last id that it saw.
 
-    `ids` and `events` are what it saw, in order; `resets` counts the times that it was told to start anew.
+    Inside the context the first connection is open: the listener misses no event that happens there. `ids` and `events` are the
+    seen events, in order; `resets` counts the `reset` events. With `cut_after` the listener closes each connection after the
+    number of events that it returns.
     """
 
     def __init__(self, url: str, *, cut_after: Callable[[], int] | None = None) -> None:
@@ -23,9 +28,33 @@ class Listener:
         self.connected = False
         self._cut_after = cut_after
         self._last = ""
+        self._running: asyncio.Task[None] | None = None
 
-    async def run(self) -> None:
-        """Follow until cancelled. With `cut_after` each connection is cut off after so many events."""
+    async def __aenter__(self) -> Self:
+        running = self._running = asyncio.create_task(self._run())
+        try:
+            await wait_until(lambda: self.connections or running.done())
+        except BaseException:
+            running.cancel()
+            raise
+        if running.done():
+            running.result()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        assert self._running is not None
+        self._running.cancel()
+        (ended,) = await asyncio.gather(self._running, return_exceptions=True)
+        assert isinstance(ended, asyncio.CancelledError), f"the listener failed: {ended!r}"
+
+    async def until_seen(self, number: int) -> None:
+        """Wait until it has seen the given number of events. Raises AssertionError with the events that it has seen."""
+        try:
+            await wait_until(lambda: len(self.ids) >= number)
+        except AssertionError as error:
+            raise AssertionError(f"{len(self.ids)} of {number} events came from {self.url}: {self.events}") from error
+
+    async def _run(self) -> None:
         timeout = aiohttp.ClientTimeout(total=None, sock_connect=2, sock_read=60)
         async with aiohttp.ClientSession(timeout=timeout, read_bufsize=2**20) as session:
             while True:

@@ -20,7 +20,7 @@ _NPM = _ROOT / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js"
 
 
 def node(arguments: Sequence[str], directory: Path) -> str:
-    """What a program prints. Raises subprocess.CalledProcessError."""
+    """Return the output of a program. Raises subprocess.CalledProcessError."""
     done = subprocess.run([_NODE, *arguments], cwd=directory, capture_output=True, text=True, check=True, timeout=60)
     return done.stdout
 

@@ -1,10 +1,11 @@
-// The functions of an analysis: what each scores, and what would bring it below the threshold.
+// The functions of an analysis: the score of each, and the coverage with which it is not risky any more.
 
 import { useMemo } from "preact/hooks";
-import { useQuery } from "../../kit/router";
-import { type Column, parseSort, sorted, sortText, Table } from "../../kit/table";
-import { score } from "../names";
-import type { FunctionEntry } from "../types";
+import { useQuery } from "../../kit/page/router";
+import { type Column, parseSort, sorted, sortText, Table } from "../../kit/parts/table";
+import { score } from "../data/names";
+import { isMeasured, isRisky, stateText } from "../data/risky";
+import type { FunctionEntry } from "../data/types";
 import { coverageNeeded, sourceOf } from "./risk";
 
 interface Row {
@@ -39,7 +40,7 @@ export function Functions({ entries, threshold, source }: Props) {
 }
 
 function columnsOf(threshold: number, source: string | null): readonly Column<Row>[] {
-  const isOver = ({ entry }: Row) => entry.crap > threshold;
+  const isOver = ({ entry }: Row) => isRisky(entry, threshold);
   return [
     {
       id: "function",
@@ -63,17 +64,18 @@ function columnsOf(threshold: number, source: string | null): readonly Column<Ro
       title: "Coverage",
       width: "100px",
       align: "right",
-      by: ({ entry }) => entry.coverage ?? -1,
-      cell: ({ entry }) => (entry.coverage === null ? "not known" : percent(entry.coverage)),
+      by: ({ entry }) => (isMeasured(entry) ? (entry.coverage ?? -1) : -2),
+      cell: ({ entry }) =>
+        isMeasured(entry) ? entry.coverage === null ? "not known" : percent(entry.coverage) : <span title={`${stateText(entry.state)}: ${entry.reason ?? ""}`}>not measured</span>,
       phone: "second",
     },
     {
       id: "needed",
-      title: "To be green",
+      title: "What helps",
       width: "140px",
       align: "right",
       by: (row) => (isOver(row) ? (row.needed ?? 101) : -1),
-      cell: (row) => (!isOver(row) ? "" : row.needed === null ? "divide it" : `${percent(Math.ceil(row.needed * 10) / 10)} covered`),
+      cell: (row) => (!isMeasured(row.entry) ? stateText(row.entry.state) : !isOver(row) ? "" : row.needed === null ? "split it" : `cover ${percent(Math.ceil(row.needed * 10) / 10)}`),
       phone: "hidden",
     },
     {
@@ -86,7 +88,7 @@ function columnsOf(threshold: number, source: string | null): readonly Column<Ro
   ];
 }
 
-/** A function's name, with a link to its source where that is known. */
+/** A function's name, with a link to its source if that is known. */
 export function Name({ name, address }: { name: string; address: string | null }) {
   return address ? (
     <a class="name" data-row href={address} target="_blank" rel="noreferrer" title="On the repository's host, at the commit that was analysed">

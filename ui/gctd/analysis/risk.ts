@@ -1,9 +1,9 @@
-// The CRAP value and what follows from it (gctd/engines/score.py), and which functions are chosen.
+// The CRAP value and its consequences (as the engines compute it), and the choice of functions.
 
-import { Problem } from "../../kit/http";
-import type { FunctionEntry, HistoryEntry } from "../types";
+import { Problem } from "../../kit/data/http";
+import type { FunctionEntry, HistoryEntry } from "../data/types";
 
-/** The coverage (per cent) with which the value is not above `limit`; null where none is enough. */
+/** The coverage (per cent) with which the value is not above `limit`; null if none is enough. */
 export function coverageNeeded(cyclomatic: number, limit: number): number | null {
   if (cyclomatic > limit) return null;
   return Math.max(0, 100 * (1 - Math.cbrt((limit - cyclomatic) / cyclomatic ** 2)));
@@ -28,7 +28,7 @@ export function sourceOf(source: string | null, file: string, line: number): str
   return source.replace("{path}", () => path).replace("{line}", String(line));
 }
 
-/** What of the measuring is otherwise, in words. */
+/** What was measured differently, in words. */
 export function brokenText(breaks: HistoryEntry["break"]): string {
   return breaks.map(({ what, before, after }) => `${what} ${before || "none"} → ${after || "none"}`).join(", ");
 }
@@ -44,24 +44,30 @@ export interface Choice {
   directory: string;
   complexity: Range | null;
   coverage: Range | null;
+  /** CRAP values above the first and up to the second. */
+  crap: Range | null;
 }
 
-/** `3-17` as a range; null where it is none. */
+/** All functions. */
+export const EVERY: Choice = { text: "", directory: "", complexity: null, coverage: null, crap: null };
+
+/** `3-17`, or `30-` without an upper end, as a range; null for other texts. */
 export function parseRange(text: string): Range | null {
-  const found = /^(\d+(?:\.\d+)?)-(\d+(?:\.\d+)?)$/.exec(text);
-  return found ? [Number(found[1]), Number(found[2])] : null;
+  const found = /^(\d+(?:\.\d+)?)-(\d+(?:\.\d+)?)?$/.exec(text);
+  return found ? [Number(found[1]), found[2] === undefined ? Infinity : Number(found[2])] : null;
 }
 
-export const rangeText = (range: Range | null): string => (range ? `${range[0]}-${range[1]}` : "");
+export const rangeText = (range: Range | null): string => (range ? `${range[0]}-${range[1] === Infinity ? "" : range[1]}` : "");
 
 /** Whether a function is chosen. One whose coverage is not known counts as not covered, as in its value. */
-export function isChosen({ text, directory, complexity, coverage }: Choice): (entry: FunctionEntry) => boolean {
+export function isChosen({ text, directory, complexity, coverage, crap }: Choice): (entry: FunctionEntry) => boolean {
   const words = text.toLowerCase().split(/\s+/).filter(Boolean);
   return (entry) => {
     if (directory && directoryOf(entry) !== directory) return false;
     if (complexity && (entry.cyclomatic < complexity[0] || entry.cyclomatic > complexity[1])) return false;
     const covered = entry.coverage ?? 0;
     if (coverage && (covered < coverage[0] || covered > coverage[1])) return false;
+    if (crap && (entry.crap <= crap[0] || entry.crap > crap[1])) return false;
     const all = words.length ? `${entry.function} ${entry.file} ${entry.package}`.toLowerCase() : "";
     return words.every((word) => all.includes(word));
   };

@@ -1,9 +1,14 @@
 // Complexity against coverage: where the functions are, the curves of equal CRAP values, and a frame that chooses some of them.
+// A mouse draws the frame at once; a finger scrolls the page until "Select an area" is chosen.
 
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
-import { riskStep } from "../../kit/treemap";
-import { count } from "../names";
-import type { FunctionEntry } from "../types";
+import { AsTable } from "../../kit/charts/astable";
+import { ValueLegend, valueStep } from "../../kit/charts/scale";
+import { Spoken, Tip } from "../../kit/charts/tip";
+import { count, plural } from "../data/names";
+import { isRisky } from "../data/risky";
+import type { FunctionEntry } from "../data/types";
+import { BOTTOM, circles, dotsOf, type Dot, HEIGHT, LEFT, linesOf, nearest, type Point, RIGHT, radiusOf, type Scales, scales, TOP } from "./dots";
 import type { Range } from "./risk";
 
 interface Props {
@@ -14,52 +19,120 @@ interface Props {
   onChoose: (complexity: Range | null, coverage: Range | null) => void;
 }
 
-const LEFT = 36;
-const RIGHT = 12;
-const TOP = 12;
-const BOTTOM = 32;
-const HEIGHT = 300;
-const LEAST = 0.8;
-
-interface Dot {
-  cyclomatic: number;
-  coverage: number;
-  count: number;
-  crap: number;
-}
-
-/** Functions at the same place are one dot, the larger the more they are. */
-function dotsOf(entries: readonly FunctionEntry[]): Dot[] {
-  const dots = new Map<string, Dot>();
-  for (const { cyclomatic, coverage, crap } of entries) {
-    const covered = Math.round(coverage ?? 0);
-    const key = `${cyclomatic} ${covered}`;
-    const dot = dots.get(key);
-    if (dot) dot.count += 1;
-    else dots.set(key, { cyclomatic, coverage: covered, count: 1, crap });
-  }
-  return [...dots.values()].sort((a, b) => b.count - a.count);
-}
-
-/** From values to places and back. Complexity goes by its logarithm: most functions are simple, the others are looked for. */
-function scales(width: number, most: number) {
-  const span = width - LEFT - RIGHT;
-  const rise = (HEIGHT - TOP - BOTTOM) / Math.log((most * 1.3) / LEAST);
-  return {
-    x: (covered: number) => LEFT + (span * covered) / 100,
-    y: (cyclomatic: number) => HEIGHT - BOTTOM - rise * Math.log(Math.max(cyclomatic, LEAST) / LEAST),
-    covered: (place: number) => Math.max(0, Math.min(100, (100 * (place - LEFT)) / span)),
-    cyclomatic: (place: number) => LEAST * Math.exp((HEIGHT - BOTTOM - place) / rise),
-  };
-}
-
-type Scales = ReturnType<typeof scales>;
-type Point = readonly [number, number];
+const NEAR = 12;
+const FINGER = 24;
 
 export function Scatter({ entries, threshold, complexity, coverage, onChoose }: Props) {
   const box = useRef<HTMLDivElement>(null);
-  const [width, setWidth] = useState(480);
+  const width = useWidth(box);
   const [drawn, setDrawn] = useState<readonly [Point, Point] | null>(null);
+  const [current, setCurrent] = useState<Dot | null>(null);
+  const [selecting, setSelecting] = useState(false);
+  const wasDrawn = useRef(false);
+  const dots = useMemo(() => dotsOf(entries), [entries]);
+  const most = useMemo(() => dots.reduce((largest, dot) => Math.max(largest, dot.cyclomatic), 10), [dots]);
+  const at = useMemo(() => scales(width, most), [width, most]);
+  const paths = useMemo(() => [1, 2, 3, 4, 5].map((step) => circles(dots.filter((dot) => valueStep(dot.crap, threshold) === step), at)), [dots, at, threshold]);
+  const risky = useMemo(() => entries.filter((entry) => isRisky(entry, threshold)).length, [entries, threshold]);
+  useEffect(() => setCurrent(null), [dots]);
+  const place = (event: PointerEvent | MouseEvent): Point => {
+    const rect = (event.currentTarget as Element).getBoundingClientRect();
+    return [event.clientX - rect.left, event.clientY - rect.top];
+  };
+  const open = (dot: Dot) => onChoose([dot.cyclomatic, dot.cyclomatic], [Math.max(0, dot.coverage - 0.5), Math.min(100, dot.coverage + 0.5)]);
+  const frameEnds = () => {
+    if (!drawn) return;
+    const { left, top, right, bottom } = cornersOf(drawn);
+    setDrawn(null);
+    wasDrawn.current = right - left >= 4 || bottom - top >= 4;
+    if (!wasDrawn.current) return; // no frame: the click says the rest
+    setSelecting(false);
+    const least = Math.max(1, Math.ceil(at.cyclomatic(bottom)));
+    onChoose([least, Math.max(least, Math.floor(at.cyclomatic(top)))], [Math.round(at.covered(left)), Math.round(at.covered(right))]);
+  };
+  const pressed = (event: PointerEvent) => {
+    if (event.pointerType === "touch" && !selecting) return;
+    (event.currentTarget as Element).setPointerCapture(event.pointerId);
+    setDrawn([place(event), place(event)]);
+  };
+  const moved = (event: PointerEvent) => {
+    if (drawn) setDrawn([drawn[0], place(event)]);
+    else if (event.pointerType !== "touch") setCurrent(nearest(dots, place(event), at, NEAR));
+  };
+  /** A mouse chooses the dot at once; a finger first sees its names. */
+  const clicked = (event: MouseEvent) => {
+    if (wasDrawn.current) {
+      wasDrawn.current = false;
+      return;
+    }
+    const isFinger = (event as PointerEvent).pointerType === "touch";
+    const found = nearest(dots, place(event), at, isFinger ? FINGER : NEAR);
+    setCurrent(found);
+    if (found && (!isFinger || found === current)) open(found);
+    else if (!found && !selecting && (complexity || coverage)) onChoose(null, null);
+  };
+  const keys = (event: KeyboardEvent) => {
+    const index = current ? dots.indexOf(current) : dots.length;
+    const next = { ArrowRight: index - 1, ArrowDown: index - 1, ArrowLeft: index + 1, ArrowUp: index + 1, Home: dots.length - 1, End: 0 }[event.key];
+    if (next !== undefined) setCurrent(dots[Math.max(0, Math.min(dots.length - 1, next))] ?? null);
+    else if (event.key === "Enter" && current) open(current);
+    else if (event.key === "Escape" && current) setCurrent(null);
+    else return;
+    event.preventDefault();
+  };
+  const frame = drawn ? cornersOf(drawn) : complexity || coverage ? frameOf(complexity ?? [1, most], coverage ?? [0, 100], at) : null;
+  const tip = current && !drawn ? { x: at.x(current.coverage), y: at.y(current.cyclomatic), lines: linesOf(current) } : null;
+  const said = `${plural(entries.length, "function")} by complexity and coverage, ${count(risky)} of them risky. The arrow keys go from function to function, the highest CRAP value first; Enter shows it in the table.`;
+  return (
+    <div class={`scatter${selecting ? " selecting" : ""}`} ref={box}>
+      <div class="plot" role="group" aria-label={said} tabIndex={0} onKeyDown={keys} onBlur={() => setCurrent(null)}>
+        <svg
+          width={width}
+          height={HEIGHT}
+          aria-hidden="true"
+          onPointerDown={pressed}
+          onPointerMove={moved}
+          onPointerUp={frameEnds}
+          onPointerCancel={() => setDrawn(null)}
+          onPointerLeave={(event) => event.pointerType !== "touch" && setCurrent(null)}
+          onClick={clicked}
+        >
+          <Axes at={at} width={width} most={most} />
+          {paths.map((path, index) => (
+            <path key={index} class={`dots dots-${index + 1}`} d={path} />
+          ))}
+          {[...new Set([8, threshold, 100])].map((crap) => (
+            <Curve key={crap} crap={crap} isThreshold={crap === threshold} most={most} at={at} />
+          ))}
+          {current && <circle class="ring" cx={at.x(current.coverage)} cy={at.y(current.cyclomatic)} r={radiusOf(current) + 3} />}
+          {frame && <rect class="frame" x={frame.left} y={frame.top} width={frame.right - frame.left} height={frame.bottom - frame.top} />}
+        </svg>
+        <Tip at={tip} width={width} />
+        <Spoken at={tip} />
+      </div>
+      <div class="line">
+        <ValueLegend threshold={threshold} />
+        <button type="button" class="small touch-only" aria-pressed={selecting} onClick={() => setSelecting(!selecting)}>
+          {selecting ? "Draw the area with a finger" : "Select an area"}
+        </button>
+      </div>
+      <AsTable
+        caption={`${plural(entries.length, "function")} by complexity and coverage, the highest CRAP value first`}
+        head={["Functions", "Complexity", "Coverage, %", "Highest CRAP"]}
+        rows={() => [...dots].reverse().map((dot) => [namesOf(dot), dot.cyclomatic, dot.coverage, dot.crap])}
+        onOpen={(index) => {
+          const dot = dots[dots.length - 1 - index];
+          if (dot) open(dot);
+        }}
+      />
+    </div>
+  );
+}
+
+const namesOf = ({ entries: [first, ...others] }: Dot): string => (others.length ? `${first?.function ?? ""} and ${count(others.length)} more` : (first?.function ?? ""));
+
+function useWidth(box: { current: HTMLElement | null }): number {
+  const [width, setWidth] = useState(480);
   useEffect(() => {
     const element = box.current;
     if (!element) return;
@@ -67,50 +140,7 @@ export function Scatter({ entries, threshold, complexity, coverage, onChoose }: 
     observer.observe(element);
     return () => observer.disconnect();
   }, []);
-  const dots = useMemo(() => dotsOf(entries), [entries]);
-  const most = useMemo(() => dots.reduce((largest, dot) => Math.max(largest, dot.cyclomatic), 10), [dots]);
-  const at = useMemo(() => scales(width, most), [width, most]);
-  const paths = useMemo(() => [1, 2, 3, 4, 5].map((step) => circles(dots.filter((dot) => riskStep(dot.crap) === step), at)), [dots, at]);
-  const risky = useMemo(() => entries.filter((entry) => entry.crap > threshold).length, [entries, threshold]);
-  const place = (event: PointerEvent): Point => {
-    const rect = (event.currentTarget as Element).getBoundingClientRect();
-    return [event.clientX - rect.left, event.clientY - rect.top];
-  };
-  const done = () => {
-    if (!drawn) return;
-    const { left, top, right, bottom } = cornersOf(drawn);
-    setDrawn(null);
-    if (right - left < 4 && bottom - top < 4) return onChoose(null, null);
-    const least = Math.max(1, Math.ceil(at.cyclomatic(bottom)));
-    onChoose([least, Math.max(least, Math.floor(at.cyclomatic(top)))], [Math.round(at.covered(left)), Math.round(at.covered(right))]);
-  };
-  const frame = drawn ? cornersOf(drawn) : complexity || coverage ? frameOf(complexity ?? [1, most], coverage ?? [0, 100], at) : null;
-  return (
-    <div class="scatter" ref={box}>
-      <svg
-        width={width}
-        height={HEIGHT}
-        role="img"
-        aria-label={`${count(entries.length)} functions by complexity and coverage, ${count(risky)} above the curve of ${threshold}. The fields below choose what the table shows.`}
-        onPointerDown={(event) => {
-          event.currentTarget.setPointerCapture(event.pointerId);
-          setDrawn([place(event), place(event)]);
-        }}
-        onPointerMove={(event) => drawn && setDrawn([drawn[0], place(event)])}
-        onPointerUp={done}
-        onPointerCancel={() => setDrawn(null)}
-      >
-        <Axes at={at} width={width} most={most} />
-        {paths.map((path, index) => (
-          <path key={index} class={`dots dots-${index + 1}`} d={path} />
-        ))}
-        {[...new Set([8, threshold, 100])].map((crap) => (
-          <Curve key={crap} crap={crap} isLimit={crap === threshold} most={most} at={at} />
-        ))}
-        {frame && <rect class="frame" x={frame.left} y={frame.top} width={frame.right - frame.left} height={frame.bottom - frame.top} />}
-      </svg>
-    </div>
-  );
+  return width;
 }
 
 function Axes({ at, width, most }: { at: Scales; width: number; most: number }) {
@@ -129,23 +159,23 @@ function Axes({ at, width, most }: { at: Scales; width: number; most: number }) 
         .map((tick) => (
           <g key={tick}>
             <line x1={LEFT} x2={width - RIGHT} y1={at.y(tick)} y2={at.y(tick)} />
-            <text x={LEFT - 6} y={at.y(tick) + 4} text-anchor="end">
+            <text x={LEFT - 14} y={at.y(tick) + 4} text-anchor="end">
               {tick}
             </text>
           </g>
         ))}
-      <text class="name" x={width - RIGHT} y={HEIGHT - 4} text-anchor="end">
+      <text class="name" x={(LEFT + width - RIGHT) / 2} y={HEIGHT - 6} text-anchor="middle">
         coverage
       </text>
-      <text class="name" x={width - RIGHT} y={TOP - 2} text-anchor="end">
-        complexity upwards
+      <text class="name" x={4} y={TOP - 8}>
+        complexity
       </text>
     </g>
   );
 }
 
 /** Where complexity and coverage give one CRAP value. */
-function Curve({ crap, isLimit, most, at }: { crap: number; isLimit: boolean; most: number; at: Scales }) {
+function Curve({ crap, isThreshold, most, at }: { crap: number; isThreshold: boolean; most: number; at: Scales }) {
   const least = (Math.sqrt(1 + 4 * crap) - 1) / 2; // without coverage the value is c * c + c
   const highest = Math.min(crap, most * 1.3);
   const points = Array.from({ length: 61 }, (_, step): Point => {
@@ -155,10 +185,10 @@ function Curve({ crap, isLimit, most, at }: { crap: number; isLimit: boolean; mo
   });
   const [left, top] = points[6] ?? [0, 0];
   return highest <= least ? null : (
-    <g class={isLimit ? "iso limit" : "iso"}>
+    <g class={isThreshold ? "iso limit" : "iso"}>
       <path d={points.map(([x, y], index) => `${index ? "L" : "M"}${x.toFixed(1)} ${y.toFixed(1)}`).join("")} />
-      <text x={left + 4} y={Math.max(TOP + 10, top - 5)}>
-        {crap}
+      <text x={left + 4} y={Math.max(TOP + 10, top - 8)}>
+        CRAP {crap}
       </text>
     </g>
   );
@@ -170,14 +200,4 @@ function cornersOf([one, other]: readonly [Point, Point]) {
 
 function frameOf(complexity: Range, coverage: Range, at: Scales) {
   return { left: at.x(coverage[0]) - 3, right: at.x(coverage[1]) + 3, top: Math.max(0, at.y(complexity[1] + 0.49)), bottom: at.y(complexity[0] - 0.2) };
-}
-
-function circles(dots: readonly Dot[], at: Scales): string {
-  return dots
-    .map(({ cyclomatic, coverage, count: times }) => {
-      const radius = Math.min(9, 3 + Math.log2(times));
-      const left = (at.x(coverage) - radius).toFixed(1);
-      return `M${left} ${at.y(cyclomatic).toFixed(1)}a${radius} ${radius} 0 1 0 ${2 * radius} 0a${radius} ${radius} 0 1 0 ${-2 * radius} 0`;
-    })
-    .join("");
 }

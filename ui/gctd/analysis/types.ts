@@ -1,11 +1,11 @@
-// What the API answers with about one project: its analyses, what changed between two, what the gate says (docs/api.md).
+// The answers of the API about one project: its analyses, differences, the gate (docs/reference/api.md).
 
-import type { Analysis, FunctionEntry, HistoryEntry } from "../types";
+import type { Analysis, FunctionEntry, HistoryEntry } from "../data/types";
 
 export interface Whole extends Analysis {
   entries: FunctionEntry[];
   warnings: { kind: string; path: string; reason: string }[];
-  /** Where a file is shown, with `{path}` and `{line}` in it. */
+  /** The address of a file's source, with `{path}` and `{line}` in it. */
   source: string | null;
 }
 
@@ -18,7 +18,7 @@ export interface Values {
 }
 
 export interface Change {
-  status: "new" | "fixed" | "worse" | "better" | "gone";
+  status: "new" | "fixed" | "worse" | "better" | "gone" | "unmeasured" | "measured";
   function: string;
   package: string;
   file: string;
@@ -34,16 +34,21 @@ export interface Diff {
   break: HistoryEntry["break"];
   threshold: number;
   partial: boolean;
-  counts: Record<Change["status"] | "unchanged", number>;
+  counts: Partial<Record<Change["status"] | "unchanged", number>>;
   functions: Change[];
 }
 
 export interface Gate {
-  passed: boolean;
+  result: "passed" | "failed" | "unknown";
+  /** Why the result is unknown; else empty. */
+  reason: string;
+  base: { kind: string; commit_sha: string; task_id: string | null };
   from: HistoryEntry | null;
   to: HistoryEntry;
   threshold: number;
   checks: { name: string; passed: boolean | null; limit: number; value: number | null; text: string }[];
+  lost: number;
+  unmeasured: { function: string; after: { reason: string } & Values }[];
   offending: number;
   functions: { checks: string[]; function: string; package: string; before: Values | null; after: Values }[];
 }

@@ -1,16 +1,16 @@
-// The latest analysis of each project; one that is open has the page.
+// The latest analysis of each project.
 
 import { useMemo } from "preact/hooks";
-import { readPages } from "../../kit/http";
-import { useLoad } from "../../kit/load";
-import { Link, useQuery } from "../../kit/router";
-import { Command, Empty, ErrorPanel, Skeleton } from "../../kit/states";
-import { type Column, parseSort, sorted, sortText, Table } from "../../kit/table";
-import { Ago } from "../../kit/time";
-import { count, projectName, score, shortCommit } from "../names";
-import type { ScreenProps } from "../routes";
-import type { Analysis } from "../types";
-import AnalysisScreen from "./analysis";
+import { readPages } from "../../kit/data/http";
+import { useLoad } from "../../kit/data/load";
+import { Link, useQuery } from "../../kit/page/router";
+import { Command, Empty, ErrorPanel, Skeleton } from "../../kit/parts/states";
+import { type Column, parseSort, sorted, sortText, Table } from "../../kit/parts/table";
+import { Ago } from "../../kit/parts/time";
+import { count, projectName, score, shortCommit } from "../data/names";
+import { analysisAt } from "../data/places";
+import { riskyOf } from "../data/risky";
+import type { Analysis } from "../data/types";
 
 const COLUMNS: readonly Column<Analysis>[] = [
   {
@@ -18,20 +18,20 @@ const COLUMNS: readonly Column<Analysis>[] = [
     title: "Project",
     by: (one) => projectName(one.repo_info.url, one.project),
     cell: (one) => (
-      <Link to={`/analyses/${one.id}`} data-row class="name" title={one.repo_info.url}>
+      <Link to={analysisAt(one.id)} data-row class="name" title={one.repo_info.url}>
         {projectName(one.repo_info.url, one.project)}
       </Link>
     ),
     phone: "first",
   },
   { id: "average", title: "Average", width: "92px", align: "right", by: (one) => one.summary.average, cell: (one) => score(one.summary.average), phone: "first" },
-  { id: "exceeded", title: "Risky", width: "84px", align: "right", by: (one) => one.summary.exceeded, cell: (one) => count(one.summary.exceeded), phone: "hidden" },
+  { id: "exceeded", title: "Risky", width: "84px", align: "right", by: riskyOf, cell: (one) => <Link to={`${analysisAt(one.id)}?only=risky`}>{count(riskyOf(one))}</Link>, phone: "hidden" },
   { id: "functions", title: "Functions", width: "104px", align: "right", by: (one) => one.summary.total_funcs, cell: (one) => count(one.summary.total_funcs), phone: "hidden" },
   { id: "total", title: "Total", width: "96px", align: "right", by: (one) => one.summary.combined, cell: (one) => count(Math.round(one.summary.combined)), phone: "hidden" },
   {
     id: "uncovered",
-    title: "Not covered",
-    width: "120px",
+    title: "Without coverage",
+    width: "136px",
     align: "right",
     by: (one) => one.uncovered.length,
     cell: (one) => <span title="packages without coverage">{one.uncovered.length ? count(one.uncovered.length) : ""}</span>,
@@ -41,11 +41,7 @@ const COLUMNS: readonly Column<Analysis>[] = [
   { id: "age", title: "Age", width: "76px", align: "right", by: (one) => -Date.parse(one.analyzed_at), cell: (one) => <Ago at={one.analyzed_at} />, phone: "second" },
 ];
 
-export default function Analyses(props: ScreenProps) {
-  return props.params["id"] ? <AnalysisScreen key={props.params["id"]} {...props} /> : <List />;
-}
-
-function List() {
+export default function Analyses() {
   const [filter, setFilter] = useQuery("q");
   const [sortQuery, setSort] = useQuery("sort");
   const { value, error, reload } = useLoad(async (signal) => {

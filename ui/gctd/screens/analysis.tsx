@@ -1,21 +1,27 @@
-// One analysis of a project: where its risk is, which functions it is, and what would help.
+// One analysis of a project: the places of its risk, the risky functions, and the best remedies.
 
 import type { ComponentChildren } from "preact";
-import { useMemo } from "preact/hooks";
-import { read } from "../../kit/http";
-import { useLoad } from "../../kit/load";
-import { go, Link, useQuery, withQuery } from "../../kit/router";
-import { Empty, ErrorPanel, Skeleton } from "../../kit/states";
-import { type Tile, Treemap } from "../../kit/treemap";
-import { Ago } from "../../kit/time";
+import { useEffect, useMemo } from "preact/hooks";
+import { type Crumb, Crumbs } from "../../kit/page/crumbs";
+import { read } from "../../kit/data/http";
+import { useLoad } from "../../kit/data/load";
+import { go, Link, useQuery, withQuery } from "../../kit/page/router";
+import { Empty, ErrorPanel, Skeleton } from "../../kit/parts/states";
+import { type Tile, Treemap } from "../../kit/charts/treemap";
+import { Ago, utc } from "../../kit/parts/time";
+import { useTitle } from "../../kit/page/title";
+import { rescore } from "../data/actions";
 import { Functions } from "../analysis/functions";
-import { Distribution, Exports, Gaps, Verdict } from "../analysis/parts";
-import { directoryOf, isChosen, isMissing, parseRange, type Range, rangeText, thresholdOf } from "../analysis/risk";
+import { Verdict } from "../analysis/gate";
+import { Distribution, Exports, Gaps } from "../analysis/parts";
+import { EVERY, directoryOf, isChosen, isMissing, parseRange, type Range, rangeText, thresholdOf } from "../analysis/risk";
 import { Scatter } from "../analysis/scatter";
 import type { Whole } from "../analysis/types";
-import { count, plural, projectName, score, shortCommit } from "../names";
+import { count, plural, projectName, repoName, score, shortCommit } from "../data/names";
+import { isMeasured, isRisky, riskyOf, unmeasuredOf } from "../data/risky";
+import { analysisAt, historyAt, repoAt, taskAt } from "../data/places";
 import type { ScreenProps } from "../routes";
-import type { FunctionEntry } from "../types";
+import type { FunctionEntry } from "../data/types";
 import "../analysis/analysis.css";
 
 const ALL = 1_000_000;
@@ -29,53 +35,84 @@ export default function AnalysisScreen({ params }: ScreenProps) {
   if (error && !value) {
     return (
       <div class="page">
+        <Crumbs above={[{ name: "Analyses", to: "/analyses" }]} here="Analysis" />
         <h1>Analysis</h1>
         {isMissing(error) ? <Empty title="There is no such analysis" /> : <ErrorPanel error={error} retry={reload} />}
       </div>
     );
   }
-  return value ? <Shown analysis={value} /> : <Skeleton lines={8} />;
+  return value ? <Shown key={path} analysis={value} isLatest={!task} /> : <Skeleton lines={8} />;
 }
 
-function Shown({ analysis }: { analysis: Whole }) {
+/** The pages above an analysis. */
+function above({ repo_id: repo, repo_info: { url } }: Whole): readonly Crumb[] {
+  return [
+    { name: "Repositories", to: "/repos" },
+    { name: repoName(url), to: repoAt(repo) },
+  ];
+}
+
+function Shown({ analysis, isLatest }: { analysis: Whole; isLatest: boolean }) {
   const { summary, repo_info: info, entries } = analysis;
   const threshold = thresholdOf(analysis.flags);
+  const [risky, unmeasured] = [riskyOf(analysis), unmeasuredOf(analysis)];
   const left = summary.total_funcs - entries.length;
+  const name = projectName(info.url, analysis.project);
+  const commit = shortCommit(info.commit_sha);
+  useTitle(`${name} ${commit}${isLatest ? "" : `, ${utc(analysis.analyzed_at)}`}`, 1);
+  const latest = analysis.project === "." ? "latest analysis" : analysis.project;
+  const history = historyAt(analysis.id);
+  useEffect(() => document.getElementById(location.hash.slice(1))?.scrollIntoView(), []);
   return (
     <div class="page analysis">
+      <Crumbs above={isLatest ? above(analysis) : [...above(analysis), { name: latest, to: analysisAt(analysis.id) }]} here={isLatest ? latest : `${commit}, ${utc(analysis.analyzed_at).slice(0, 16)} UTC`} />
       <header class="page-head">
         <div>
-          <h1>{projectName(info.url, analysis.project)}</h1>
+          <h1>{name}</h1>
           <p class="muted">
-            <code>{shortCommit(info.commit_sha)}</code> {info.ref}, <Ago at={analysis.analyzed_at} /> ago, {analysis.go_version}, {analysis.engine}{" "}
+            <code>{commit}</code> {info.ref}, <Ago at={analysis.analyzed_at} /> ago<span class="print-only"> ({utc(analysis.analyzed_at)})</span>, {analysis.go_version}, {analysis.engine}{" "}
             {analysis.engine_version}, sandbox {analysis.sandbox || "not known"}
           </p>
+          <p class="print-only">{location.href}</p>
         </div>
-        <p class="line">
-          <Link to={`/analyses/${analysis.id}/history`}>History and comparison</Link>
-          <Link to={`/tasks/${analysis.task_id}`}>Task</Link>
+        <p class="line no-print">
+          <Link to={history}>History and comparison</Link>
+          <Link to={taskAt(analysis.task_id)}>Task</Link>
+          <Rescore analysis={analysis} />
+          <button type="button" class="small" onClick={() => print()}>
+            Print
+          </button>
         </p>
       </header>
       <ul class="figures" aria-label="Figures">
-        <Figure name="average CRAP" value={score(summary.average)} />
-        <Figure name={`over ${threshold}`} value={count(summary.exceeded)} bad={summary.exceeded > 0} />
-        <Figure name="functions" value={count(summary.total_funcs)} />
-        <Figure name="total CRAP" value={count(Math.round(summary.combined))} />
-        <Figure name="packages without coverage" value={count(analysis.uncovered.length)} bad={analysis.uncovered.length > 0} />
+        <Figure name="average CRAP" value={score(summary.average)} to={history} />
+        <Figure name={risky === 1 ? "risky function" : "risky functions"} value={count(risky)} bad={risky > 0} to={withQuery({ ...NO_CHOICE, only: "risky" })} />
+        {unmeasured !== null && unmeasured > 0 && <Figure name="not measured" value={count(unmeasured)} bad to={withQuery({ ...NO_CHOICE, only: "unmeasured" })} />}
+        <Figure name={summary.total_funcs === 1 ? "function" : "functions"} value={count(summary.total_funcs)} to={withQuery(NO_CHOICE)} />
+        <Figure name="total CRAP" value={count(Math.round(summary.combined))} to={`${history}?metric=combined`} />
+        <Figure
+          name={`${analysis.uncovered.length === 1 ? "package" : "packages"} without coverage`}
+          value={count(analysis.uncovered.length)}
+          bad={analysis.uncovered.length > 0}
+          to="#coverage"
+        />
       </ul>
+      {unmeasured !== null && unmeasured > 0 && (
+        <p class="muted">{plural(unmeasured, "function")} could not be measured. They are not risky; average and total count them with the coverage that is known of them, if any.</p>
+      )}
       {left > 0 && <p class="muted">{plural(left, "function")} not shown: flags of the project shorten its report (--min, --top).</p>}
       {entries.length === 0 ? <Empty title="No function was found" /> : <Risk analysis={analysis} threshold={threshold} />}
       <div class="panels">
         <Panel title="Distribution">
           <Distribution entries={entries} threshold={threshold} />
         </Panel>
-        <Panel title="Gate" note="against the analysis before">
-          <Verdict id={analysis.id} task={analysis.task_id} />
+        <Panel title="Gate" id="gate">
+          <Verdict id={analysis.id} task={analysis.task_id} url={info.url} project={analysis.project} />
         </Panel>
-        <Panel title="Coverage">
+        <Panel title="Coverage" id="coverage">
           <Gaps analysis={analysis} />
         </Panel>
-        <Panel title="Exports and badge">
+        <Panel title="Exports and badge" id="exports" noPrint>
           <Exports analysis={analysis} />
         </Panel>
       </div>
@@ -83,44 +120,58 @@ function Shown({ analysis }: { analysis: Whole }) {
   );
 }
 
+/** `only` of the address: risky functions, or functions that could not be measured. */
+function isOnly(only: string, threshold: number): (entry: FunctionEntry) => boolean {
+  if (only === "risky") return (entry) => isRisky(entry, threshold);
+  return only === "unmeasured" ? (entry) => !isMeasured(entry) : () => true;
+}
+
+const NO_CHOICE = { q: null, in: null, complexity: null, coverage: null, crap: null, only: null };
+
 function Risk({ analysis, threshold }: { analysis: Whole; threshold: number }) {
   const [text, setText] = useQuery("q");
-  const [directory, setDirectory] = useQuery("in");
+  const [given, setDirectory] = useQuery("in");
   const [complexityText] = useQuery("complexity");
   const [coverageText] = useQuery("coverage");
-  const [complexity, coverage] = [parseRange(complexityText), parseRange(coverageText)];
-  const inDirectory = useMemo(() => analysis.entries.filter(isChosen({ text: "", directory, complexity: null, coverage: null })), [analysis, directory]);
+  const [crapText] = useQuery("crap");
+  const [only] = useQuery("only");
+  const directories = useMemo(() => new Set(analysis.entries.map(directoryOf)), [analysis]);
+  const directory = directories.size === 1 ? ([...directories][0] ?? "") : given; // one package only: its files say more
+  const [complexity, coverage, crap] = [parseRange(complexityText), parseRange(coverageText), parseRange(crapText)];
+  const inDirectory = useMemo(() => analysis.entries.filter(isChosen({ ...EVERY, directory })), [analysis, directory]);
   const chosen = useMemo(
-    () => inDirectory.filter(isChosen({ text, directory: "", complexity, coverage })),
-    [inDirectory, text, complexityText, coverageText],
+    () => inDirectory.filter(isChosen({ text, directory: "", complexity, coverage, crap })).filter(isOnly(only, threshold)),
+    [inDirectory, text, complexityText, coverageText, crapText, only],
   );
   const tiles = useMemo(() => tilesOf(inDirectory, threshold, directory ? (entry) => entry.file : directoryOf), [inDirectory, directory, threshold]);
-  const choose = (one: Range | null, other: Range | null) => go(withQuery({ complexity: rangeText(one), coverage: rangeText(other) }), { replace: true });
+  const choose = (one: Range | null, other: Range | null) => go(withQuery({ complexity: rangeText(one), coverage: rangeText(other) }));
   const isAll = chosen.length === analysis.entries.length;
   return (
     <>
       <div class="panels">
-        <Panel title={directory ? `Files of ${directory}` : "Risk by package"} note="area: complexity; colour: the highest CRAP">
+        <Panel title={directory ? `Files of ${directory === "." ? "the module's directory" : directory}` : "Risk by package"} note="area: complexity; colour: share of risky functions">
           <Treemap
             label={directory ? `Files of ${directory} by risk` : "Packages by risk"}
+            tileName={directory ? "File" : "Package"}
+            sizeName="Complexity"
             tiles={tiles}
             height={300}
             onOpen={(key) => (directory ? setText(key) : setDirectory(key))}
           />
-          {directory && (
-            <p>
+          {given && (
+            <p class="no-print">
               <button type="button" class="small" onClick={() => setDirectory("")}>
                 All packages
               </button>
             </p>
           )}
         </Panel>
-        <Panel title="Complexity against coverage" note="draw a frame to choose functions">
+        <Panel title="Complexity against coverage" note="choose a dot, or draw a frame">
           <Scatter entries={inDirectory} threshold={threshold} complexity={complexity} coverage={coverage} onChoose={choose} />
           <Bounds complexity={complexity} coverage={coverage} choose={choose} />
         </Panel>
       </div>
-      <section class="list" aria-label="Functions">
+      <section class="list" aria-label="Functions" id="functions">
         <div class="toolbar">
           <h2>Functions</h2>
           <input
@@ -134,14 +185,26 @@ function Risk({ analysis, threshold }: { analysis: Whole; threshold: number }) {
           />
           <span class="muted" role="status">
             {isAll ? `all ${count(chosen.length)}` : `${count(chosen.length)} of ${count(analysis.entries.length)}`}
+            {crap && `, CRAP over ${crap[0]}${crap[1] === Infinity ? "" : `, at most ${crap[1]}`}`}
+            {only && `, only ${only === "risky" ? "risky ones" : "those not measured"}`}
           </span>
-          <button type="button" disabled={isAll && !directory} onClick={() => go(withQuery({ q: null, in: null, complexity: null, coverage: null }))}>
+          <button type="button" disabled={isAll && !given} onClick={() => go(withQuery(NO_CHOICE))}>
             Show all
           </button>
         </div>
-        {chosen.length === 0 ? <Empty title="No function is so" /> : <Functions entries={chosen} threshold={threshold} source={analysis.source} />}
+        {chosen.length === 0 ? <Empty title="No function matches" /> : <Functions entries={chosen} threshold={threshold} source={analysis.source} />}
       </section>
     </>
+  );
+}
+
+/** Score the stored coverage profile again, with the scoring flags that are set now; no tests are run. */
+function Rescore({ analysis }: { analysis: Whole }) {
+  if (!analysis.profile_digest) return null;
+  return (
+    <button type="button" class="small" title="Score the stored coverage profile again with the present settings; no tests are run" onClick={() => void rescore(analysis.repo_info.url, analysis.project)}>
+      Rescore
+    </button>
   );
 }
 
@@ -176,7 +239,7 @@ function Bounds({ complexity, coverage, choose }: BoundsProps) {
 }
 
 function Bound({ shown, label, value, set }: { shown: string; label: string; value: number | undefined; set: (text: string) => void }) {
-  const text = value === undefined || value === ANY_COMPLEXITY[1] ? "" : String(value);
+  const text = value === undefined || value === ANY_COMPLEXITY[1] || value === Infinity ? "" : String(value);
   return (
     <label>
       {shown} <input type="number" min={0} aria-label={label} value={text} onChange={(event) => set(event.currentTarget.value)} />
@@ -184,20 +247,29 @@ function Bound({ shown, label, value, set }: { shown: string; label: string; val
   );
 }
 
-function Figure({ name, value, bad = false }: { name: string; value: string; bad?: boolean }) {
-  return (
-    <li>
+function Figure({ name, value, to, bad = false }: { name: string; value: string; to: string; bad?: boolean }) {
+  const text = (
+    <>
       <strong class={`figure${bad ? " bad" : ""}`}>{value}</strong> {name}
-    </li>
+    </>
   );
+  return <li>{to.startsWith("#") ? <a href={to}>{text}</a> : <Link to={to}>{text}</Link>}</li>;
 }
 
-function Panel({ title, note, children }: { title: string; note?: string; children: ComponentChildren }) {
+interface PanelProps {
+  title: string;
+  note?: string;
+  id?: string;
+  noPrint?: boolean;
+  children: ComponentChildren;
+}
+
+function Panel({ title, note, id, noPrint = false, children }: PanelProps) {
   return (
-    <section class="panel" aria-label={title}>
+    <section class={`panel${noPrint ? " no-print" : ""}`} aria-label={title} id={id}>
       <header>
         <h2>{title}</h2>
-        {note && <span class="muted">{note}</span>}
+        {note && <span class="muted no-print">{note}</span>}
       </header>
       {children}
     </section>
@@ -206,24 +278,26 @@ function Panel({ title, note, children }: { title: string; note?: string; childr
 
 /** A tile for each place, the largest TILES of them: the others are in the table. */
 function tilesOf(entries: readonly FunctionEntry[], threshold: number, placeOf: (entry: FunctionEntry) => string): Tile[] {
-  const found = new Map<string, { size: number; risk: number; functions: number; over: number }>();
+  const found = new Map<string, { size: number; worst: number; functions: number; risky: number }>();
   for (const entry of entries) {
     const key = placeOf(entry);
-    const tile = found.get(key) ?? { size: 0, risk: 0, functions: 0, over: 0 };
+    const tile = found.get(key) ?? { size: 0, worst: 0, functions: 0, risky: 0 };
     tile.size += entry.cyclomatic;
-    tile.risk = Math.max(tile.risk, entry.crap);
+    tile.worst = Math.max(tile.worst, entry.crap);
     tile.functions += 1;
-    tile.over += entry.crap > threshold ? 1 : 0;
+    tile.risky += isRisky(entry, threshold) ? 1 : 0;
     found.set(key, tile);
   }
   return [...found]
     .sort(([, a], [, b]) => b.size - a.size)
     .slice(0, TILES)
-    .map(([key, { size, risk, functions, over }]) => ({
+    .map(([key, { size, worst, functions, risky }]) => ({
       key,
+      name: key,
       label: key.split("/").slice(-2).join("/"),
       size,
-      risk,
-      about: `${key}, highest CRAP ${score(risk)}, ${over} of ${plural(functions, "function")} over ${threshold}, complexity ${count(size)}`,
+      functions,
+      risky,
+      about: [`highest CRAP ${score(worst)}`, `complexity ${count(size)}`],
     }));
 }

@@ -1,25 +1,29 @@
 // How the scores of a project changed from analysis to analysis, and which functions between any two.
 
 import { useMemo } from "preact/hooks";
-import { Chart } from "../../kit/chart";
-import { read, readPages } from "../../kit/http";
-import { useLoad } from "../../kit/load";
-import { Pill } from "../../kit/pill";
-import { go, Link, useQuery, withQuery } from "../../kit/router";
-import { Empty, ErrorPanel, Skeleton } from "../../kit/states";
-import { type Column, parseSort, sorted, sortText, Table } from "../../kit/table";
-import { utc } from "../../kit/time";
+import { Chart, type Series } from "../../kit/charts/chart";
+import { Crumbs } from "../../kit/page/crumbs";
+import { read, readPages } from "../../kit/data/http";
+import { useLoad } from "../../kit/data/load";
+import { Pill } from "../../kit/parts/pill";
+import { go, Link, useQuery, withQuery } from "../../kit/page/router";
+import { Empty, ErrorPanel, Skeleton } from "../../kit/parts/states";
+import { type Column, parseSort, sorted, sortText, Table } from "../../kit/parts/table";
+import { utc } from "../../kit/parts/time";
+import { useTitle } from "../../kit/page/title";
 import { Name, Place } from "../analysis/functions";
 import { brokenText, isMissing, sourceOf } from "../analysis/risk";
 import type { Change, Diff, Whole } from "../analysis/types";
-import { count, projectName, score, shortCommit } from "../names";
+import { count, plural, projectName, repoName, score, shortCommit } from "../data/names";
+import { analysisAt, repoAt } from "../data/places";
+import { riskyOf } from "../data/risky";
 import type { ScreenProps } from "../routes";
-import type { HistoryEntry } from "../types";
+import type { HistoryEntry } from "../data/types";
 import "../analysis/analysis.css";
 
 const METRICS = {
   average: "Average CRAP",
-  exceeded: "Functions over the threshold",
+  exceeded: "Risky functions",
   combined: "Total CRAP",
   total_funcs: "Functions",
 } as const;
@@ -40,6 +44,8 @@ export default function History({ params }: ScreenProps) {
     },
     [id],
   );
+  const name = value ? projectName(value.latest.repo_info.url, value.latest.project) : "";
+  useTitle(name && `History of ${name}${chosenFrom || chosenTo ? `, ${chosenFrom || "…"} to ${chosenTo || "the latest"}` : ""}`, 1);
   if (error && !value) {
     return (
       <div class="page">
@@ -55,84 +61,106 @@ export default function History({ params }: ScreenProps) {
   const from = chosenFrom || (history[history.findIndex((entry) => entry.task_id === to) + 1]?.task_id ?? "");
   return (
     <div class="page">
+      <Crumbs
+        above={[
+          { name: "Repositories", to: "/repos" },
+          { name: repoName(latest.repo_info.url), to: repoAt(latest.repo_id) },
+          { name: latest.project === "." ? "latest analysis" : latest.project, to: analysisAt(id) },
+        ]}
+        here="History"
+      />
       <header class="page-head">
-        <h1>{projectName(latest.repo_info.url, latest.project)}</h1>
-        <p>
-          <Link to={`/analyses/${id}`}>Latest analysis</Link>
-        </p>
+        <h1>{name}: history</h1>
       </header>
-      <Trend history={history} />
+      <Trend id={id} history={history} />
       <Choices id={id} history={history} from={from} to={to} />
-      {history.length < 2 ? <p class="muted">There is one analysis, and nothing to compare it with.</p> : null}
+      {history.length < 2 ? <p class="muted">There is nothing yet to compare this analysis with.</p> : null}
       {from && to ? <Comparison id={id} latest={latest} from={from} to={to} /> : history.length > 1 && <Empty title="There is no analysis before that one" />}
     </div>
   );
 }
 
-function Trend({ history }: { history: readonly HistoryEntry[] }) {
+function Trend({ id, history }: { id: string; history: readonly HistoryEntry[] }) {
   const [chosen, choose] = useQuery("metric");
+  const [by, setBy] = useQuery("by");
   const metric: Metric = chosen in METRICS ? (chosen as Metric) : "average";
   const points = useMemo(() => [...history].reverse(), [history]);
-  const at = useMemo(() => points.map((entry) => Date.parse(entry.analyzed_at) / 1000), [points]);
+  const along = useMemo(
+    () => (by === "time" ? { at: points.map((entry) => Date.parse(entry.analyzed_at) / 1000) } : { steps: points.map((entry) => entry.commit_sha.slice(0, 7)) }),
+    [points, by],
+  );
   const series = useMemo(() => stretchesOf(points, metric), [points, metric]);
-  const breaks = points.filter((entry) => entry.break.length > 0);
+  const breaks = useMemo(() => points.flatMap((entry, index) => (entry.break.length > 0 ? [index] : [])), [points]);
   const [first, last] = [points[0], points.at(-1)];
-  const said = `${METRICS[metric]} over ${count(points.length)} analyses, from ${first?.summary[metric].toFixed(2)} to ${last?.summary[metric].toFixed(2)}, measured otherwise from ${count(breaks.length)} of them on.`;
+  const text = (entry: HistoryEntry | undefined) => (entry ? shownAs(metric, valueOf(entry, metric)) : "–");
+  const said =
+    points.length === 1
+      ? `${METRICS[metric]}: one analysis, ${text(last)}.`
+      : `${METRICS[metric]} over ${plural(points.length, "analysis", "analyses")}, from ${text(first)} to ${text(last)}${breaks.length ? `, measured differently from ${count(breaks.length)} of them on` : ""}.`;
+  const nameOf = (index: number) => {
+    const entry = points[index];
+    return entry ? `${shortCommit(entry.commit_sha)}, ${utc(entry.analyzed_at).slice(0, 16)} UTC` : "";
+  };
   return (
     <section class="panel" aria-label="Trend">
       <header>
         <h2>Trend</h2>
-        <div class="line" role="group" aria-label="What is drawn">
+        <div class="line no-print" role="group" aria-label="Figure of the chart">
           {(Object.keys(METRICS) as Metric[]).map((name) => (
             <button key={name} type="button" class="small" aria-pressed={name === metric} onClick={() => choose(name === "average" ? "" : name)}>
               {METRICS[name]}
             </button>
           ))}
+          <button type="button" class="small" aria-pressed={by === "time"} onClick={() => setBy(by === "time" ? "" : "time")}>
+            By time
+          </button>
         </div>
       </header>
-      {points.length < 2 ? (
-        <p class="muted">One analysis so far: a line begins with the second.</p>
-      ) : (
-        <Chart key={metric} label={said} at={at} series={series} height={220} underlay={(plot) => marks(plot, breaks)} />
-      )}
+      <Chart
+        key={`${metric} ${by}`}
+        label={said}
+        along={along}
+        nameOf={nameOf}
+        pointName="Analysis"
+        series={series}
+        height={220}
+        breaks={breaks}
+        note={by === "time" ? "times in UTC" : "by analysis, the oldest first; times in UTC"}
+        onPick={(index) => go(analysisAt(id, points[index]?.task_id))}
+      />
+      {points.length === 1 && <p class="muted">One analysis so far: a line begins with the second.</p>}
       {breaks.length > 0 && (
         <p class="muted">
-          The line is broken where it was measured otherwise ({[...new Set(breaks.flatMap((entry) => entry.break.map(({ what }) => what)))].join(", ")}): there a
-          difference need not be the code's.
+          The line is broken where analyses were measured differently ({[...new Set(points.flatMap((entry) => entry.break.map(({ what }) => what)))].join(", ")}): a
+          difference there need not come from the code.
         </p>
       )}
     </section>
   );
 }
 
+const valueOf = (entry: HistoryEntry, metric: Metric): number => (metric === "exceeded" ? riskyOf(entry) : entry.summary[metric]);
+
+const shownAs = (metric: Metric, value: number): string => (metric === "exceeded" || metric === "total_funcs" ? count(value) : score(value));
+
 /** A line for each stretch that was measured in one way, so that none leads over a break. */
-function stretchesOf(points: readonly HistoryEntry[], metric: Metric) {
+function stretchesOf(points: readonly HistoryEntry[], metric: Metric): Series[] {
   const starts = points.flatMap((entry, index) => (index === 0 || entry.break.length > 0 ? [index] : []));
+  const seen = new Map<string, number>();
   return starts.map((start, number) => {
     const end = starts[number + 1] ?? points.length;
+    const made = `${points[start]?.go_version}, ${points[start]?.engine} ${points[start]?.engine_version}`;
+    const times = (seen.get(made) ?? 0) + 1;
+    seen.set(made, times);
     return {
-      label: starts.length === 1 ? METRICS[metric] : `${points[start]?.go_version}, ${points[start]?.engine} ${points[start]?.engine_version}`,
+      label: starts.length === 1 ? METRICS[metric] : times === 1 ? made : `${made} (${times})`,
       colour: number % 2 ? "expired" : "accent",
-      values: points.map((entry, index) => (index >= start && index < end ? entry.summary[metric] : null)),
+      values: points.map((entry, index) => (index >= start && index < end ? valueOf(entry, metric) : null)),
       fill: true,
+      dashed: number % 2 === 1,
+      show: (value) => shownAs(metric, value),
     };
   });
-}
-
-/** Dashed lines where the measuring changed. */
-function marks(plot: { ctx: CanvasRenderingContext2D; bbox: { top: number; height: number }; valToPos: (value: number, scale: string, canvas: boolean) => number }, breaks: readonly HistoryEntry[]): void {
-  const { ctx, bbox } = plot;
-  ctx.save();
-  ctx.strokeStyle = "#8a8f98";
-  ctx.setLineDash([4, 4]);
-  for (const entry of breaks) {
-    const left = Math.round(plot.valToPos(Date.parse(entry.analyzed_at) / 1000, "x", true));
-    ctx.beginPath();
-    ctx.moveTo(left, bbox.top);
-    ctx.lineTo(left, bbox.top + bbox.height);
-    ctx.stroke();
-  }
-  ctx.restore();
 }
 
 function Choices({ id, history, from, to }: { id: string; history: readonly HistoryEntry[]; from: string; to: string }) {
@@ -153,7 +181,7 @@ function Choices({ id, history, from, to }: { id: string; history: readonly Hist
       title: "Analysed (UTC)",
       width: "160px",
       cell: (entry) => (
-        <Link to={`/analyses/${id}?task=${entry.task_id}`} data-row class="name" title={entry.task_id}>
+        <Link to={analysisAt(id, entry.task_id)} data-row class="name" title={entry.task_id}>
           {utc(entry.analyzed_at).slice(0, 16)}
         </Link>
       ),
@@ -172,9 +200,9 @@ function Choices({ id, history, from, to }: { id: string; history: readonly Hist
     },
     { id: "commit", title: "Commit", width: "124px", cell: (entry) => <code>{shortCommit(entry.commit_sha)}</code>, phone: "second" },
     { id: "average", title: "Average", width: "88px", align: "right", cell: (entry) => score(entry.summary.average), phone: "second" },
-    { id: "exceeded", title: "Risky", width: "72px", align: "right", cell: (entry) => count(entry.summary.exceeded), phone: "hidden" },
+    { id: "exceeded", title: "Risky", width: "72px", align: "right", cell: (entry) => count(riskyOf(entry)), phone: "hidden" },
     { id: "functions", title: "Functions", width: "92px", align: "right", cell: (entry) => count(entry.summary.total_funcs), phone: "hidden" },
-    { id: "break", title: "Measured otherwise", cell: (entry) => <span title={brokenText(entry.break)}>{brokenText(entry.break)}</span>, phone: "hidden" },
+    { id: "break", title: "Measured differently", cell: (entry) => <span title={brokenText(entry.break)}>{brokenText(entry.break)}</span>, phone: "hidden" },
   ];
   return (
     <section class="list history" aria-label="Analyses">
@@ -183,8 +211,10 @@ function Choices({ id, history, from, to }: { id: string; history: readonly Hist
   );
 }
 
-const STATUSES = ["new", "worse", "fixed", "better", "gone"] as const;
-const TONES: Record<Change["status"], string> = { new: "queued", worse: "failed", fixed: "completed", better: "completed", gone: "pending" };
+const STATUSES = ["new", "worse", "fixed", "better", "gone", "unmeasured", "measured"] as const;
+/** States that are shown only if there are such functions. */
+const RARE: readonly Change["status"][] = ["unmeasured", "measured"];
+const TONES: Record<Change["status"], string> = { new: "queued", worse: "failed", fixed: "completed", better: "completed", gone: "pending", unmeasured: "expired", measured: "queued" };
 
 function Comparison({ id, latest, from, to }: { id: string; latest: Whole; from: string; to: string }) {
   const [status, setStatus] = useQuery("status");
@@ -209,16 +239,16 @@ function Comparison({ id, latest, from, to }: { id: string; latest: Whole; from:
           <button type="button" class="small" aria-pressed={status === ""} onClick={() => setStatus("")}>
             all {count(value.functions.length)}
           </button>
-          {STATUSES.map((name) => (
+          {STATUSES.filter((name) => value.counts[name] || !RARE.includes(name)).map((name) => (
             <button key={name} type="button" class="small" aria-pressed={status === name} onClick={() => setStatus(status === name ? "" : name)}>
-              {name} {count(value.counts[name])}
+              {name} {count(value.counts[name] ?? 0)}
             </button>
           ))}
-          <span class="muted">{count(value.counts.unchanged)} unchanged</span>
+          <span class="muted">{count(value.counts.unchanged ?? 0)} unchanged</span>
         </div>
       </div>
-      {value.break.length > 0 && <p class="muted">Measured otherwise: {brokenText(value.break)}.</p>}
-      {value.partial && <p class="muted">A report was shortened (--min, --top): what is new or gone may only be not shown.</p>}
+      {value.break.length > 0 && <p class="muted">Measured differently: {brokenText(value.break)}.</p>}
+      {value.partial && <p class="muted">A report was shortened (--min, --top): a function that is new or gone here may only be left out of one report.</p>}
       {rows.length === 0 ? (
         <Empty title={value.functions.length === 0 ? "No function changed" : `No function is ${status}`} />
       ) : (

@@ -1,15 +1,16 @@
 // The event log: every event with its sequence, found by kind, type, aggregate and text; and how things were at any of them.
 
 import { useEffect, useState } from "preact/hooks";
-import { Drawer } from "../../kit/drawer";
-import { ask, read } from "../../kit/http";
-import { useLoad } from "../../kit/load";
-import { go, Link, useQuery, withQuery } from "../../kit/router";
-import { Copy, Empty, ErrorPanel, Skeleton } from "../../kit/states";
-import { type Column, Table } from "../../kit/table";
-import { Ago, utc } from "../../kit/time";
-import { stream } from "../live";
-import { count, plural } from "../names";
+import { Drawer } from "../../kit/page/drawer";
+import { ask, read } from "../../kit/data/http";
+import { useLoad } from "../../kit/data/load";
+import { go, Link, useQuery, withQuery } from "../../kit/page/router";
+import { Copy, Empty, ErrorPanel, Skeleton } from "../../kit/parts/states";
+import { type Column, Table } from "../../kit/parts/table";
+import { Ago, utc } from "../../kit/parts/time";
+import { useTitle } from "../../kit/page/title";
+import { stream } from "../data/live";
+import { count, plural } from "../data/names";
 import type { ScreenProps } from "../routes";
 import "./log.css";
 
@@ -24,6 +25,7 @@ interface Entry {
   commit: string | null;
   correlation: string | null;
   causation: string | null;
+  actor: string | null;
   problem: string | null;
 }
 
@@ -43,7 +45,7 @@ interface State {
   events: Entry[];
 }
 
-const KINDS = ["repo", "task", "worker"];
+const KINDS = ["repo", "task", "verdict", "delivery", "schedule", "worker", "token"];
 const PAGE = 200;
 
 const openAt = (entry: Entry): string => withQuery({}, `/log/${entry.position}`);
@@ -61,10 +63,16 @@ const COLUMNS: readonly Column<Entry>[] = [
     phone: "first",
   },
   { id: "type", title: "Event", width: "176px", cell: (entry) => entry.type ?? <span class="bad">cannot be read</span>, phone: "first" },
-  { id: "aggregate", title: "Of", width: "264px", cell: (entry) => <code title={entry.aggregate}>{entry.aggregate}</code>, phone: "second" },
-  { id: "data", title: "What it says", cell: (entry) => <code class="muted">{said(entry)}</code>, phone: "hidden" },
+  { id: "aggregate", title: "Aggregate", width: "264px", cell: (entry) => <code title={entry.aggregate}>{entry.aggregate}</code>, phone: "second" },
+  { id: "actor", title: "By", width: "112px", cell: ({ actor }) => actor && <span title={actor}>{short(actor)}</span>, phone: "hidden" },
+  { id: "data", title: "Data", cell: (entry) => <code class="muted">{said(entry)}</code>, phone: "hidden" },
   { id: "age", title: "Age", width: "72px", align: "right", cell: (entry) => entry.at && <Ago at={entry.at} />, phone: "second" },
 ];
+
+/** The caller in few letters: the name of a token, of a worker, of a user; a caller without a name as it is. */
+function short(actor: string): string {
+  return actor.split(":").at(-1) ?? actor;
+}
 
 /** The members of an event in one line, without the time that the row has anyway. */
 function said({ data, problem }: Entry): string {
@@ -86,6 +94,8 @@ export default function EventLog({ params }: ScreenProps) {
   for (const name of type.split(/[\s,]+/).filter(Boolean)) query.append("type", name);
   const path = `/api/log?${query}`;
   const close = () => go(withQuery({}, "/log"));
+  const chosen = [kind, type, aggregate, text].filter(Boolean).join(" ");
+  useTitle(chosen && `Event log: ${chosen}`, 1);
   return (
     <div class="page full">
       <section class="list" aria-label="Events">
@@ -102,7 +112,7 @@ export default function EventLog({ params }: ScreenProps) {
             </select>
           </label>
           <Field label="Types" value={type} set={setType} placeholder="types: TaskFailed" />
-          <Field label="Aggregate" value={aggregate} set={setAggregate} placeholder="of: gctd.task.task-17" />
+          <Field label="Aggregate" value={aggregate} set={setAggregate} placeholder="aggregate: gctd.task.task-17" />
           <button type="button" disabled={!(text || kind || type || aggregate)} onClick={() => go(withQuery({ q: null, kind: null, type: null, of: null }))}>
             Clear
           </button>
@@ -171,21 +181,21 @@ function Found({ path, open }: { path: string; open: string | null }) {
     <>
       <p class="line" role="status">
         <span class="muted">
-          {plural(entries.length, "event")}; looked at sequences {count(from)} to {count(end)}
+          {plural(entries.length, "event")}; sequences {count(from)} to {count(end)}
         </span>
         {newer > 0 && (
           <button type="button" class="small primary" onClick={() => void load(path, null)}>
-            {count(newer)} since: look again
+            {count(newer)} since: read again
           </button>
         )}
       </p>
-      {entries.length === 0 && !next && <Empty title="No event is so" />}
+      {entries.length === 0 && !next && <Empty title="No event matches" />}
       {entries.length > 0 && <Table label="Events" rows={entries} keyOf={(entry) => entry.position} columns={COLUMNS} open={open} />}
       {error ? <ErrorPanel error={error} /> : null}
       {next && (
         <p class="buttons left">
           <button type="button" disabled={busy} onClick={() => void load(next, reading)}>
-            {busy ? "Reading" : `Look further back, before ${count(from)}`}
+            {busy ? "Reading" : `Read events before ${count(from)}`}
           </button>
         </p>
       )}
@@ -197,6 +207,7 @@ function EntryDrawer({ position, close }: { position: string; close: () => void 
   const sequence = Number(position.split(".")[0]);
   const { value, error, reload } = useLoad((signal) => read<Page>(`/api/log?from=${sequence}&to=${sequence}`, signal), [sequence]);
   const entry = value?.events.find((one) => one.position === position);
+  useTitle(`Event ${position}${entry?.type ? `: ${entry.type}` : ""}`, 2);
   return (
     <Drawer title={entry?.type ?? `Sequence ${position}`} close={close}>
       {error && !value ? <ErrorPanel error={error} retry={reload} /> : null}
@@ -218,7 +229,7 @@ function Facts({ entry }: { entry: Entry }) {
         <dd>{entry.position}</dd>
         <dt>Time</dt>
         <dd>{entry.at && utc(entry.at)}</dd>
-        <dt>Of</dt>
+        <dt>Aggregate</dt>
         <dd>
           <Link to={`/log/${entry.position}?of=${entry.aggregate}`}>{entry.aggregate}</Link>
           {kind === "task" && (
@@ -229,14 +240,15 @@ function Facts({ entry }: { entry: Entry }) {
         </dd>
         {entry.version !== null && <Fact name="Version" value={String(entry.version)} />}
         {entry.commit && <Fact name="Commit" value={entry.commit} />}
+        <Fact name="By" value={entry.actor ?? "the service"} />
         {entry.correlation && <Fact name="Request" value={entry.correlation} />}
-        {entry.causation && <Fact name="Because of" value={entry.causation} />}
+        {entry.causation && <Fact name="Caused by" value={entry.causation} />}
       </dl>
       {entry.problem && <p class="reason">{entry.problem}</p>}
       <h3>
-        What it says <Copy text={json} what="JSON" />
+        Data <Copy text={json} what="JSON" />
       </h3>
-      <pre class="log" tabIndex={0} aria-label="What it says">
+      <pre class="log" tabIndex={0} aria-label="Data">
         {json}
       </pre>
     </section>
@@ -291,7 +303,7 @@ function StateAt({ aggregate, sequence }: { aggregate: string; sequence: number 
         </button>
       </div>
       {error && !value ? <ErrorPanel error={error} retry={reload} /> : null}
-      {!value && !error && !loading && <p class="muted">It was not there yet.</p>}
+      {!value && !error && !loading && <p class="muted">The aggregate did not exist yet.</p>}
       {value && (
         <>
           <p class="muted">

@@ -1,21 +1,24 @@
-// How it stands: what waits and runs, what is risky, what needs somebody, what just happened.
+// The state of all: waiting and running tasks, risks, problems, the latest events.
 
 import type { ComponentChildren } from "preact";
 import { useEffect, useMemo, useState } from "preact/hooks";
-import { useCell } from "../../kit/cell";
-import { Chart } from "../../kit/chart";
-import { Pill } from "../../kit/pill";
-import { go, Link } from "../../kit/router";
-import { Command, Empty, ErrorPanel, Skeleton } from "../../kit/states";
-import { Ago, useNow } from "../../kit/time";
-import { Treemap } from "../../kit/treemap";
-import { useActivity, type Happened } from "../activity";
-import { count, plural, projectName, repoName, score } from "../names";
-import { regressions, type Change } from "../regressions";
-import { outdated, useRepos } from "../repos";
-import { tasks } from "../tasks";
-import type { Analysis, Repo, Task } from "../types";
-import { workers } from "../workers";
+import { useCell } from "../../kit/data/cell";
+import { Chart } from "../../kit/charts/chart";
+import { Pill } from "../../kit/parts/pill";
+import { go, Link } from "../../kit/page/router";
+import { Command, Empty, ErrorPanel, Skeleton } from "../../kit/parts/states";
+import { Ago, useNow } from "../../kit/parts/time";
+import { Treemap } from "../../kit/charts/treemap";
+import { useActivity, type Happened } from "../data/activity";
+import { count, plural, projectName, repoName, score } from "../data/names";
+import { analysisAt, repoAt, taskAt } from "../data/places";
+import { regressions, type Change } from "../data/regressions";
+import { Register } from "../repo/register";
+import { outdated, useRepos } from "../data/repos";
+import { riskyOf } from "../data/risky";
+import { tasks } from "../data/tasks";
+import type { Analysis, Repo, Task } from "../data/types";
+import { workers } from "../data/workers";
 
 const DAY = 86_400_000;
 const MINUTE = 60_000;
@@ -30,16 +33,17 @@ export default function Overview() {
       <Tiles analyses={analyses} read={read} />
       {error ? <ErrorPanel error={error} retry={() => outdated(0)} /> : null}
       {read && repos.length === 0 ? (
-        <Empty title="No repository yet">
-          <p>
-            <Link to="/repos">Register one</Link>, or at a terminal:
-          </p>
+        <section class="first" aria-label="First repository">
+          <h2>See which functions are risky</h2>
+          <p class="muted">Give the address of a repository with Go code. Its tests are run, and every function gets a score of complexity and coverage.</p>
+          <Register title="Address of the repository" />
+          <p class="muted">The same at a terminal:</p>
           <Command text="gctd repo add https://github.com/owner/name" />
-        </Empty>
+        </section>
       ) : (
         <div class="columns">
           <div>
-            <Panel title="Risk" note="area: functions, colour: average CRAP">
+            <Panel title="Risk" note="area: functions; colour: share of risky functions">
               {!read && !error ? <Skeleton /> : <RiskMap analyses={analyses} />}
             </Panel>
             <Panel title="Needs attention">{read ? <Attention repos={repos} analyses={analyses} /> : <Skeleton />}</Panel>
@@ -87,7 +91,7 @@ function Tiles({ analyses, read }: { analyses: readonly Analysis[]; read: boolea
   const present = useNow();
   const functions = analyses.reduce((sum, { summary }) => sum + summary.total_funcs, 0);
   const combined = analyses.reduce((sum, { summary }) => sum + summary.combined, 0);
-  const exceeded = analyses.reduce((sum, { summary }) => sum + summary.exceeded, 0);
+  const exceeded = analyses.reduce((sum, analysis) => sum + riskyOf(analysis), 0);
   let failed = 0;
   for (const { task } of byId.values()) if (isFailed(task) && present - Date.parse(task.updated_at) < DAY) failed += 1;
   const here = list.filter((worker) => worker.status !== "gone");
@@ -107,11 +111,11 @@ function Tiles({ analyses, read }: { analyses: readonly Analysis[]; read: boolea
         to="/workers"
         name="Workers"
         figure={count(here.length)}
-        note={paused ? `${paused} paused` : plural(here.reduce((sum, worker) => sum + (worker.concurrency ?? 0), 0), "place")}
+        note={paused ? `${paused} paused` : plural(here.reduce((sum, worker) => sum + (worker.concurrency ?? 0), 0), "slot")}
         tone={list.length > 0 && here.length === 0 ? "bad" : ""}
       />
-      <Tile to="/repos" name="Average CRAP" figure={functions ? score(combined / functions) : "–"} note={read ? plural(analyses.length, "project") : ""} />
-      <Tile to="/repos" name="Over the threshold" figure={functions ? count(exceeded) : "–"} note={read ? `of ${plural(functions, "function")}` : ""} />
+      <Tile to="/analyses?sort=-average" name="Average CRAP" figure={functions ? score(combined / functions) : "–"} note={read ? plural(analyses.length, "project") : ""} />
+      <Tile to="/analyses?sort=-exceeded" name="Risky functions" figure={functions ? count(exceeded) : "–"} note={read ? `of ${plural(functions, "function")}` : ""} />
     </ul>
   );
 }
@@ -121,14 +125,16 @@ const isFailed = (task: Task): boolean => task.status === "failed" || task.statu
 function RiskMap({ analyses }: { analyses: readonly Analysis[] }) {
   if (analyses.length === 0) return <Empty title="Nothing was analysed yet" />;
   const tiles = analyses.map((analysis) => ({
-    key: analysis.task_id,
+    key: analysis.id,
+    name: projectName(analysis.repo_info.url, analysis.project),
     label: projectName(analysis.repo_info.url, analysis.project),
     group: analysis.repo_id,
     size: analysis.summary.total_funcs,
-    risk: analysis.summary.average,
-    about: `average ${score(analysis.summary.average)}, ${analysis.summary.exceeded} of ${plural(analysis.summary.total_funcs, "function")} over the threshold`,
+    functions: analysis.summary.total_funcs,
+    risky: riskyOf(analysis),
+    about: [`average CRAP ${score(analysis.summary.average)}`],
   }));
-  return <Treemap label="Projects by size and risk" tiles={tiles} height={220} onOpen={(task) => go(`/tasks/${task}`)} />;
+  return <Treemap label="Projects by size and risk" tileName="Project" sizeName="Area" tiles={tiles} height={220} onOpen={(id) => go(analysisAt(id))} />;
 }
 
 /** What ended in each minute of the last hour, and how many tasks waited at its end. */
@@ -152,16 +158,25 @@ function Throughput() {
     return { at, completed, failed, waited };
   }, [byId, minute, tasks.value]);
   const sum = (values: readonly number[]) => values.reduce((total, value) => total + value, 0);
+  const along = useMemo(() => ({ at }), [at]);
+  const series = useMemo(
+    () => [
+      { label: "completed", colour: "completed", values: completed, bars: true },
+      { label: "failed or expired", colour: "failed", values: failed, bars: true },
+      { label: "waiting or running", colour: "accent", values: waited },
+    ],
+    [completed, failed, waited],
+  );
+  const nameOf = (index: number) => `${new Date((at[index] ?? 0) * 1000).toISOString().slice(11, 16)} UTC`;
   return (
     <Chart
-      label={`In the last hour ${plural(sum(completed), "task")} completed, ${sum(failed)} failed; at most ${Math.max(...waited)} were under way at once`}
-      at={at}
-      height={220}
-      series={[
-        { label: "completed", colour: "completed", values: completed, bars: true },
-        { label: "failed", colour: "failed", values: failed, bars: true },
-        { label: "under way", colour: "accent", values: waited },
-      ]}
+      label={`In the last hour ${plural(sum(completed), "task")} completed, ${sum(failed)} failed or expired; at most ${Math.max(...waited)} waited or ran at once.`}
+      along={along}
+      nameOf={nameOf}
+      pointName="Minute"
+      height={200}
+      note="times in UTC"
+      series={series}
     />
   );
 }
@@ -181,7 +196,7 @@ function Attention({ repos, analyses }: { repos: readonly Repo[]; analyses: read
   const present = useNow();
   const found: Matter[] = [];
   for (const repo of repos) {
-    if (repo.Status === "error") found.push({ key: repo.ID, to: `/repos/${repo.ID}`, state: "error", word: "error", name: repoName(repo.URL), why: repo.StatusReason, at: "" });
+    if (repo.Status === "error") found.push({ key: repo.ID, to: repoAt(repo.ID), state: "error", word: "error", name: repoName(repo.URL), why: repo.StatusReason, at: "" });
   }
   const latest = new Map<string, Task>();
   for (const { task } of byId.values()) {
@@ -191,7 +206,7 @@ function Attention({ repos, analyses }: { repos: readonly Repo[]; analyses: read
   }
   for (const task of latest.values()) {
     if (isFailed(task) && !task.seen) {
-      found.push({ key: task.id, to: `/tasks/${task.id}`, state: task.status, word: task.status, name: projectName(task.repo_url, task.project), why: task.reason, at: task.updated_at });
+      found.push({ key: task.id, to: taskAt(task.id), state: task.status, word: task.status, name: projectName(task.repo_url, task.project), why: task.reason, at: task.updated_at });
     }
   }
   for (const analysis of analyses) {
@@ -199,7 +214,7 @@ function Attention({ repos, analyses }: { repos: readonly Repo[]; analyses: read
       const [first] = analysis.uncovered;
       found.push({
         key: `u ${analysis.id}`,
-        to: `/tasks/${analysis.task_id}`,
+        to: analysisAt(analysis.id),
         state: "pending",
         word: "partial",
         name: projectName(analysis.repo_info.url, analysis.project),
@@ -208,7 +223,7 @@ function Attention({ repos, analyses }: { repos: readonly Repo[]; analyses: read
       });
     }
     if (present - Date.parse(analysis.analyzed_at) > STALE_AFTER) {
-      found.push({ key: `s ${analysis.id}`, to: `/repos/${analysis.repo_id}`, state: "expired", word: "stale", name: projectName(analysis.repo_info.url, analysis.project), why: "not analysed for two weeks", at: analysis.analyzed_at });
+      found.push({ key: `s ${analysis.id}`, to: repoAt(analysis.repo_id), state: "expired", word: "stale", name: projectName(analysis.repo_info.url, analysis.project), why: "not analysed for two weeks", at: analysis.analyzed_at });
     }
   }
   if (found.length === 0) return <p class="good">All is well: the latest analysis of each project completed.</p>;
@@ -249,11 +264,11 @@ function Regressions({ analyses }: { analyses: readonly Analysis[] }) {
         <li key={change.analysis.id}>
           <strong class="bad figure-small">+{score(change.by)}</strong>
           <span class="what">
-            <Link to={`/tasks/${change.analysis.task_id}`}>{projectName(change.analysis.repo_info.url, change.analysis.project)}</Link>{" "}
+            <Link to={analysisAt(change.analysis.id)}>{projectName(change.analysis.repo_info.url, change.analysis.project)}</Link>{" "}
             <span class="muted">
               average {score(change.before)} to {score(change.analysis.summary.average)}
-              {change.exceeded > 0 && `, ${change.exceeded} more over the threshold`}
-              {change.measured && "; measured in another way since"}
+              {change.exceeded > 0 && `, ${change.exceeded} more risky`}
+              {change.measured && "; measured differently since"}
             </span>
           </span>
           <Ago at={change.analysis.analyzed_at} />
@@ -265,7 +280,7 @@ function Regressions({ analyses }: { analyses: readonly Analysis[] }) {
 
 function Activity() {
   const happened = useActivity();
-  if (happened.length === 0) return <p class="muted">Nothing happened since this page was opened.</p>;
+  if (happened.length === 0) return <p class="muted">No event since this page was opened.</p>;
   return (
     <ol class="activity" aria-label="Events, the newest first">
       {happened.map((each) => (

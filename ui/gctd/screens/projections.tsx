@@ -1,14 +1,14 @@
-// The read model against the log: how far each projection is, what is parked, copies that are being made or kept.
+// The read model against the log: the position of each projection, parked aggregates, copies that are being made or kept.
 
 import { useEffect } from "preact/hooks";
-import { read } from "../../kit/http";
-import { useEvery, useLoad } from "../../kit/load";
-import { Pill } from "../../kit/pill";
-import { Link } from "../../kit/router";
-import { Command, ErrorPanel, Skeleton } from "../../kit/states";
-import { Ago, duration } from "../../kit/time";
-import { stream } from "../live";
-import { count, plural } from "../names";
+import { read } from "../../kit/data/http";
+import { useEvery, useLoad } from "../../kit/data/load";
+import { Pill } from "../../kit/parts/pill";
+import { Link } from "../../kit/page/router";
+import { Command, ErrorPanel, Skeleton } from "../../kit/parts/states";
+import { Ago, duration } from "../../kit/parts/time";
+import { stream } from "../data/live";
+import { count, plural } from "../data/names";
 import "../analysis/analysis.css";
 
 interface Projection {
@@ -53,6 +53,15 @@ interface ReadModel {
   projections: Projection[];
   parked: Parked[];
   copies: Copy[];
+  scrub: Scrub;
+}
+
+interface Scrub {
+  position: number | null;
+  until: number | null;
+  completed: string | null;
+  damaged: number | null;
+  found: string[];
 }
 
 const AGAIN = 2_000;
@@ -103,6 +112,10 @@ export default function Projections() {
         <section class="panel" aria-label="Copies">
           <h2>Copies of the tables</h2>
           <Copies model={value} />
+        </section>
+        <section class="panel" aria-label="Records of the log">
+          <h2>Records of the log</h2>
+          <Scrubbed scrub={value.scrub} />
         </section>
       </div>
       {error ? <ErrorPanel error={error} /> : null}
@@ -183,13 +196,49 @@ function ParkedList({ parked }: { parked: readonly Parked[] }) {
   );
 }
 
-const PARTS: Readonly<Record<string, string>> = { new: "being made anew", old: "from before the last switch" };
+function Scrubbed({ scrub: { position, until, completed, damaged, found } }: { scrub: Scrub }) {
+  const isRunning = position !== null && until !== null && position < until;
+  return (
+    <>
+      {damaged ? (
+        <>
+          <p class="bad">{plural(damaged, "record")} damaged. Delete no tables and no backups.</p>
+          <ul class="plain-list">
+            {found.map((one) => (
+              <li key={one} class="reason">
+                {one}
+              </li>
+            ))}
+          </ul>
+          <Command text="projections repair" />
+        </>
+      ) : (
+        <p class={completed ? "good" : "muted"}>{completed ? "Every record can be read and follows the one before it." : "No pass over the log is complete yet."}</p>
+      )}
+      {completed && (
+        <p class="muted">
+          Last complete pass: <Ago at={completed} />
+        </p>
+      )}
+      {isRunning && (
+        <>
+          <p class="muted">
+            This pass: {count(position)} of {count(until)}
+          </p>
+          <Bar percent={share(position, until)} label="This pass has reached" />
+        </>
+      )}
+    </>
+  );
+}
+
+const PARTS: Readonly<Record<string, string>> = { new: "being rebuilt", old: "from before the last switch" };
 
 function Copies({ model: { copies, head, read_model: name } }: { model: ReadModel }) {
   if (copies.length === 0) {
     return (
       <>
-        <p class="muted">There are none. The tables can be made again beside the live ones:</p>
+        <p class="muted">There are none. A rebuild makes the tables again beside the live ones:</p>
         <Command text={`projections rebuild ${name}`} />
       </>
     );

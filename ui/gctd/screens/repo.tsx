@@ -1,42 +1,127 @@
-// A repository that is open: its projects as a tree, each with its result, whether its ref moved, and its settings.
+// A repository: its projects with their scores, as they are measured. Next steps. Its tasks and settings.
 
-import { useState } from "preact/hooks";
-import { complain, say } from "../../kit/dialogs";
-import { Drawer } from "../../kit/drawer";
-import { ask, textOf } from "../../kit/http";
-import { Pill } from "../../kit/pill";
-import { Link, useQuery } from "../../kit/router";
-import { Copy, Empty } from "../../kit/states";
-import { Ago } from "../../kit/time";
-import { analyse } from "../actions";
-import { plural, repoName, score, shortCommit } from "../names";
-import { outdated } from "../repos";
-import type { Analysis, Project, Repo } from "../types";
-import { Settings } from "./settings";
-
-interface Update {
-  project: string | null;
-  ref: string | null;
-  recorded_sha: string | null;
-  remote_sha: string | null;
-  moved: boolean;
-  note: string | null;
-  error: string | null;
-}
+import { useEffect, useState } from "preact/hooks";
+import { Crumbs } from "../../kit/page/crumbs";
+import { complain, say } from "../../kit/parts/dialogs";
+import { ask, textOf } from "../../kit/data/http";
+import { Pill } from "../../kit/parts/pill";
+import { go, Link, useQuery, withQuery } from "../../kit/page/router";
+import { Command, Copy, Empty, ErrorPanel, Skeleton } from "../../kit/parts/states";
+import { Ago } from "../../kit/parts/time";
+import { useTitle } from "../../kit/page/title";
+import { analyse, analyseFirst, analyseOnce, removeRepo } from "../data/actions";
+import { plural, repoName, shortCommit } from "../data/names";
+import { analysisAt, historyAt } from "../data/places";
+import { ProjectNode, RecentTasks, type Update } from "../repo/project";
+import { outdated, useRepos } from "../data/repos";
+import type { ScreenProps } from "../routes";
+import type { Analysis, Repo } from "../data/types";
+import { Settings } from "../repo/settings";
 
 const LONG = 160_000;
+/** So many projects have their worst functions read and their logs followed: a browser has few connections. */
+const DETAILED = 3;
 
-export function RepoDrawer({ repo, analyses, close }: { repo: Repo | null; analyses: readonly Analysis[]; close: () => void }) {
-  const [updates, setUpdates] = useState<readonly Update[] | null>(null);
-  const [checking, setChecking] = useState(false);
-  const [chosen, choose] = useQuery("project");
+export default function Repository({ params }: ScreenProps) {
+  const id = params["id"] ?? "";
+  const { repos, analyses, read, error } = useRepos();
+  const repo = repos.find((each) => each.ID === id);
   if (!repo) {
     return (
-      <Drawer title="Repository" close={close}>
-        <Empty title="There is no such repository" />
-      </Drawer>
+      <div class="page">
+        <Crumbs above={[{ name: "Repositories", to: "/repos" }]} here="Repository" />
+        <h1>Repository</h1>
+        {error ? <ErrorPanel error={error} retry={() => outdated(0)} /> : read ? <Empty title="There is no such repository" /> : <Skeleton lines={6} />}
+      </div>
     );
   }
+  return <Shown key={id} repo={repo} analyses={analyses.filter((each) => each.repo_id === id)} />;
+}
+
+function Shown({ repo, analyses }: { repo: Repo; analyses: readonly Analysis[] }) {
+  const [updates, setUpdates] = useState<readonly Update[] | null>(null);
+  const [chosen, choose] = useQuery("project");
+  const name = repoName(repo.URL);
+  const { projects } = repo.Profile;
+  useTitle(name, 1);
+  useFirstAnalysis(repo);
+  return (
+    <div class="page repository">
+      <Crumbs above={[{ name: "Repositories", to: "/repos" }]} here={name} />
+      <header class="page-head">
+        <div>
+          <h1>{name}</h1>
+          <p class="line muted">
+            <Pill state={repo.Status} />
+            {repo.CommitSHA && (
+              <span>
+                <code>{repo.DefaultRef}</code> <code>{shortCommit(repo.CommitSHA)}</code>
+              </span>
+            )}
+            {repo.ProfiledAt && (
+              <span>
+                projects found <Ago at={repo.ProfiledAt} /> ago
+              </span>
+            )}
+            <code>{repo.URL}</code>
+          </p>
+        </div>
+        <Actions repo={repo} setUpdates={setUpdates} />
+      </header>
+      {repo.StatusReason && <p class="reason">{repo.StatusReason}</p>}
+      {updates?.some((update) => update.project === null) && <p class="muted">{updates[0]?.error ?? updates[0]?.note}</p>}
+      <div class="columns wide-left">
+        <section class="panel" aria-labelledby="projects-title">
+          <h2 id="projects-title">{projects.length ? plural(projects.length, "project") : "Projects"}</h2>
+          {projects.length === 0 && (
+            <p class="muted" role="status">
+              {repo.Status === "registering" ? "A worker looks for the Go modules of the repository. They appear here." : "No project is known."}
+            </p>
+          )}
+          <ul class="tree">
+            {projects.map((project, index) => (
+              <ProjectNode
+                key={project.name}
+                repo={repo}
+                project={project}
+                analysis={analyses.find((each) => each.project === project.name)}
+                update={updates?.find((each) => each.project === project.name)}
+                isDetailed={index < DETAILED}
+                isOpen={chosen === project.name}
+                toggle={() => choose(chosen === project.name ? "" : project.name)}
+              />
+            ))}
+          </ul>
+        </section>
+        <div>
+          {analyses.length > 0 && <NextSteps analyses={analyses} />}
+          <section class="panel" aria-label="Tasks">
+            <h2>Latest tasks</h2>
+            <RecentTasks url={repo.URL} />
+          </section>
+          <section class="panel" aria-labelledby="root-title">
+            <h2 id="root-title">Settings for all projects</h2>
+            <Settings url={repo.URL} subdir="" id="root" />
+          </section>
+        </div>
+      </div>
+    </div>
+  );
+}
+
+/** With `?analyse=first` the projects are analysed as soon as they are known, once however often the page is opened. */
+function useFirstAnalysis(repo: Repo): void {
+  const [wanted] = useQuery("analyse");
+  useEffect(() => {
+    if (wanted !== "first" || repo.Status !== "ready") return;
+    go(withQuery({ analyse: null }), { replace: true });
+    void analyseFirst(repo);
+  }, [wanted, repo.Status]);
+}
+
+function Actions({ repo, setUpdates }: { repo: Repo; setUpdates: (updates: readonly Update[]) => void }) {
+  const [checking, setChecking] = useState(false);
+  const isReady = repo.Status === "ready";
   const rescan = async () => {
     try {
       await ask("POST", "/api/repos?refresh=true", { body: { repo_url: repo.URL } });
@@ -45,6 +130,11 @@ export function RepoDrawer({ repo, analyses, close }: { repo: Repo | null; analy
     } catch (error) {
       complain(textOf(error));
     }
+  };
+  const remove = async () => {
+    if (!(await removeRepo(repo))) return;
+    go("/repos", { replace: true });
+    outdated(0);
   };
   const check = async () => {
     setChecking(true);
@@ -56,140 +146,73 @@ export function RepoDrawer({ repo, analyses, close }: { repo: Repo | null; analy
       setChecking(false);
     }
   };
-  const isReady = repo.Status === "ready";
-  const { projects } = repo.Profile;
   return (
-    <Drawer title={repoName(repo.URL)} close={close}>
-      <section aria-label="Repository">
-        <p class="line">
-          <Pill state={repo.Status} />
-          {repo.ProfiledAt && (
-            <span class="muted">
-              looked at <Ago at={repo.ProfiledAt} /> ago
-            </span>
-          )}
-        </p>
-        {repo.StatusReason && <p class="reason">{repo.StatusReason}</p>}
-        <dl class="facts">
-          <dt>Address</dt>
-          <dd>
-            <code>{repo.URL}</code>
-          </dd>
-          {repo.CommitSHA && (
-            <>
-              <dt>Branch</dt>
-              <dd>
-                <code>{repo.DefaultRef}</code> <code class="muted">{shortCommit(repo.CommitSHA)}</code>
-              </dd>
-            </>
-          )}
-        </dl>
-        <p class="buttons left">
-          <button type="button" class="primary" disabled={!isReady} onClick={() => void analyse(repo.URL, null)}>
-            Analyse all
-          </button>
-          <button type="button" disabled={!isReady || checking} onClick={() => void check()}>
-            {checking ? "Checking…" : "Check for updates"}
-          </button>
-          <button type="button" disabled={repo.Status === "registering"} onClick={() => void rescan()}>
-            Find projects again
-          </button>
-          <Copy text={repo.URL} what="address" />
-        </p>
-        {updates?.some((update) => update.project === null) && <p class="muted">{updates[0]?.error ?? updates[0]?.note}</p>}
-      </section>
-      <section aria-labelledby="projects-title">
-        <h3 id="projects-title">{projects.length ? plural(projects.length, "project") : "Projects"}</h3>
-        {projects.length === 0 && <p class="muted">{repo.Status === "registering" ? "A worker looks for them." : "None is known."}</p>}
-        <ul class="tree">
-          {projects.map((project) => (
-            <ProjectNode
-              key={project.name}
-              repo={repo}
-              project={project}
-              analysis={analyses.find((each) => each.project === project.name)}
-              update={updates?.find((each) => each.project === project.name)}
-              isOpen={chosen === project.name}
-              toggle={() => choose(chosen === project.name ? "" : project.name)}
-            />
-          ))}
-        </ul>
-      </section>
-      <section aria-labelledby="root-title">
-        <h3 id="root-title">Settings for all projects</h3>
-        <Settings url={repo.URL} subdir="" id="root" />
-      </section>
-    </Drawer>
-  );
-}
-
-interface NodeProps {
-  repo: Repo;
-  project: Project;
-  analysis: Analysis | undefined;
-  update: Update | undefined;
-  isOpen: boolean;
-  toggle: () => void;
-}
-
-const depthOf = (name: string): number => (name === "." ? 0 : name.split("/").length - 1);
-
-function ProjectNode({ repo, project, analysis, update, isOpen, toggle }: NodeProps) {
-  const about = [
-    plural(project.packages, "package"),
-    project.go_version && `go ${project.go_version}`,
-    project.in_workspace && "in the workspace",
-    !project.has_tests && "no tests",
-  ].filter(Boolean);
-  return (
-    <li style={{ paddingInlineStart: `${depthOf(project.name) * 16}px` }}>
-      <div class="node">
-        <div class="what">
-          <strong>{project.name === "." ? "root" : project.name}</strong> <code class="muted">{project.module_path}</code>
-          <br />
-          <span class="muted">{about.join(", ")}</span>
-        </div>
-        <div class="right">
-          {analysis ? (
-            <Link to={`/tasks/${analysis.task_id}`} title="the latest analysis">
-              CRAP {score(analysis.summary.average)}
-            </Link>
-          ) : (
-            <span class="muted">not analysed</span>
-          )}
-          {analysis && (
-            <>
-              <br />
-              <span class="muted">
-                {analysis.summary.exceeded} of {plural(analysis.summary.total_funcs, "function")} over
-              </span>
-            </>
-          )}
-        </div>
-      </div>
-      {project.problem && <p class="reason">{project.problem}</p>}
-      {update && <Moved update={update} />}
+    <div class="repo-actions no-print">
       <p class="buttons left">
-        <button type="button" class="small" disabled={repo.Status !== "ready"} aria-label={`Analyse ${project.name}`} onClick={() => void analyse(repo.URL, project.name)}>
-          Analyse
+        <button type="button" class="primary" disabled={!isReady} onClick={() => void analyse(repo.URL, null)}>
+          Analyse all
         </button>
-        {project.name !== "." && ( // those of the root are the repository's own, below
-          <button type="button" class="small" aria-expanded={isOpen} aria-label={`Settings of ${project.name}`} onClick={toggle}>
-            Settings
-          </button>
-        )}
+        <button type="button" disabled={!isReady || checking} onClick={() => void check()}>
+          {checking ? "Checking…" : "Check for updates"}
+        </button>
+        <button type="button" disabled={repo.Status === "registering"} onClick={() => void rescan()}>
+          Find projects again
+        </button>
+        <Copy text={repo.URL} what="address" />
+        <button type="button" class="danger" onClick={() => void remove()}>
+          Remove
+        </button>
       </p>
-      {isOpen && project.name !== "." && <Settings url={repo.URL} subdir={project.name} id={`p-${project.name}`} />}
-    </li>
+      {isReady && <AnotherRef repo={repo} />}
+    </div>
   );
 }
 
-function Moved({ update }: { update: Update }) {
-  if (update.error) return <p class="bad">{update.error}</p>;
+/** Another branch, tag or commit, for one analysis: the setting stays as it is. */
+function AnotherRef({ repo }: { repo: Repo }) {
+  const [ref, setRef] = useState("");
+  const submit = async (event: SubmitEvent) => {
+    event.preventDefault();
+    if (ref.trim() && (await analyseOnce(repo.URL, ref.trim()))) setRef("");
+  };
   return (
-    <p>
-      {update.moved ? <Pill state="queued" word="moved" /> : <Pill state="ready" word="not moved" />} <code>{update.ref}</code> leads to <code>{shortCommit(update.remote_sha ?? "")}</code>
-      {update.moved && <span class="muted">, analysed was {update.recorded_sha ? <code>{shortCommit(update.recorded_sha)}</code> : "nothing yet"}</span>}
-    </p>
+    <form class="line" onSubmit={(event) => void submit(event)} noValidate>
+      <label class="line">
+        Another ref
+        <input type="text" placeholder="branch, tag or commit" value={ref} spellcheck={false} autocomplete="off" autocapitalize="none" onInput={(event) => setRef(event.currentTarget.value)} />
+      </label>
+      <button type="submit" disabled={!ref.trim()}>
+        Analyse once
+      </button>
+    </form>
+  );
+}
+
+/** What somebody does after a first analysis. */
+function NextSteps({ analyses }: { analyses: readonly Analysis[] }) {
+  const [worst] = [...analyses].sort((a, b) => b.summary.average - a.summary.average);
+  if (!worst) return null;
+  return (
+    <section class="panel" aria-label="Next steps">
+      <h2>Next steps</h2>
+      <ul class="plain-list">
+        <li>
+          <Link to={analysisAt(worst.id)}>See the risky functions</Link> <span class="muted">and the coverage that helps</span>
+        </li>
+        <li>
+          <Link to={historyAt(worst.id)}>Compare two analyses</Link> <span class="muted">function by function</span>
+        </li>
+        <li>
+          <Link to={`${analysisAt(worst.id)}#gate`}>Set the limits of the gate</Link> <span class="muted">for a build</span>
+        </li>
+        <li>
+          <Link to={`${analysisAt(worst.id)}#exports`}>Add the badge</Link> <span class="muted">to a README</span>
+        </li>
+        <li>
+          Analyse each new commit, from a timer:
+          <Command text="gctd repo check-updates --schedule" />
+        </li>
+      </ul>
+    </section>
   );
 }

@@ -1,20 +1,20 @@
 // The repositories: register one, see their projects, whether they moved, how they are measured.
 
 import { useMemo, useRef, useState } from "preact/hooks";
-import { complain, say } from "../../kit/dialogs";
-import { ask, Problem, textOf } from "../../kit/http";
-import { useKeys } from "../../kit/keys";
-import { Pill } from "../../kit/pill";
-import { go, Link, useQuery, withQuery } from "../../kit/router";
-import { Empty, ErrorPanel, Skeleton } from "../../kit/states";
-import { type Column, parseSort, sorted, sortText, Table } from "../../kit/table";
-import { Ago } from "../../kit/time";
-import { canonical, problemOf } from "../address";
-import { count, repoName, score, shortCommit } from "../names";
-import { outdated, useRepos } from "../repos";
-import type { ScreenProps } from "../routes";
-import type { Analysis, Repo } from "../types";
-import { RepoDrawer } from "./repo";
+import { complain, say } from "../../kit/parts/dialogs";
+import { ask, textOf } from "../../kit/data/http";
+import { useKeys } from "../../kit/page/keys";
+import { Pill } from "../../kit/parts/pill";
+import { Link, useQuery } from "../../kit/page/router";
+import { Empty, ErrorPanel, Skeleton } from "../../kit/parts/states";
+import { type Column, parseSort, sorted, sortText, Table } from "../../kit/parts/table";
+import { Ago } from "../../kit/parts/time";
+import { count, repoName, score, shortCommit } from "../data/names";
+import { repoAt, scoreAt } from "../data/places";
+import { Register } from "../repo/register";
+import { outdated, useRepos } from "../data/repos";
+import { riskyOf } from "../data/risky";
+import type { Analysis, Repo } from "../data/types";
 
 interface Row {
   repo: Repo;
@@ -36,7 +36,7 @@ const COLUMNS: readonly Column<Row>[] = [
     title: "Repository",
     by: ({ repo }) => repo.URL,
     cell: ({ repo }) => (
-      <Link to={withQuery({}, `/repos/${repo.ID}`)} data-row title={repo.URL} class="name">
+      <Link to={repoAt(repo.ID)} data-row title={repo.URL} class="name">
         {repoName(repo.URL)}
       </Link>
     ),
@@ -68,11 +68,11 @@ const COLUMNS: readonly Column<Row>[] = [
   },
   {
     id: "exceeded",
-    title: "Over",
+    title: "Risky",
     width: "68px",
     align: "right",
-    by: (row) => sumOf(row, ({ summary }) => summary.exceeded),
-    cell: (row) => (row.analyses.length ? count(sumOf(row, ({ summary }) => summary.exceeded)) : ""),
+    by: (row) => sumOf(row, riskyOf),
+    cell: (row) => (row.analyses.length ? <Link to={scoreAt(row.repo.URL, row.analyses)}>{count(sumOf(row, riskyOf))}</Link> : ""),
     phone: "hidden",
   },
   {
@@ -83,7 +83,13 @@ const COLUMNS: readonly Column<Row>[] = [
     by: (row) => averageOf(row) ?? -1,
     cell: (row) => {
       const average = averageOf(row);
-      return average === null ? "" : score(average);
+      return average === null ? (
+        ""
+      ) : (
+        <Link to={scoreAt(row.repo.URL, row.analyses)} title="average CRAP">
+          {score(average)}
+        </Link>
+      );
     },
     phone: "first",
   },
@@ -97,7 +103,7 @@ const COLUMNS: readonly Column<Row>[] = [
   },
 ];
 
-export default function Repositories({ params }: ScreenProps) {
+export default function Repositories() {
   const { repos, analyses, read, error } = useRepos();
   const [filter, setFilter] = useQuery("q");
   const [sortQuery, setSort] = useQuery("sort");
@@ -118,8 +124,6 @@ export default function Repositories({ params }: ScreenProps) {
       parseSort(sortQuery),
     );
   }, [repos, analyses, filter, sortQuery]);
-  const open = params["id"];
-  const opened = repos.find((repo) => repo.ID === open);
   return (
     <div class="page full">
       <h1 class="hidden-text">Repositories</h1>
@@ -163,71 +167,10 @@ export default function Repositories({ params }: ScreenProps) {
             columns={COLUMNS}
             sort={parseSort(sortQuery)}
             onSort={(sort) => setSort(sortText(sort))}
-            open={open ?? null}
           />
         )}
       </section>
-      {open && read && <RepoDrawer key={open} repo={opened ?? null} analyses={analyses.filter((each) => each.repo_id === open)} close={() => go(withQuery({ project: null }, "/repos"))} />}
     </div>
-  );
-}
-
-/** The form for a new repository: what is wrong is said before it is sent. */
-function Register({ input }: { input: { current: HTMLInputElement | null } }) {
-  const [text, setText] = useState("");
-  const [left, setLeft] = useState(false);
-  const [refused, setRefused] = useState("");
-  const [busy, setBusy] = useState(false);
-  const problem = problemOf(text);
-  const shown = refused || (left || busy ? (problem ?? "") : "");
-  const submit = async (event: SubmitEvent) => {
-    event.preventDefault();
-    setLeft(true);
-    if (!text.trim() || problem) return;
-    setBusy(true);
-    try {
-      const { body: repo } = await ask<Repo>("POST", "/api/repos", { body: { repo_url: text.trim() } });
-      say(repo.Status === "registering" ? `${repoName(repo.URL)} is registered: a worker looks for its Go projects.` : `${repoName(repo.URL)} is known already.`);
-      setText("");
-      setLeft(false);
-      outdated(0);
-      go(`/repos/${repo.ID}`);
-    } catch (error) {
-      setRefused(error instanceof Problem && error.fields[0] ? `The address ${error.fields[0].detail}.` : textOf(error));
-    } finally {
-      setBusy(false);
-    }
-  };
-  return (
-    <form class="register panel" onSubmit={(event) => void submit(event)} noValidate>
-      <label for="address">Register a repository</label>
-      <div class="toolbar">
-        <input
-          ref={input}
-          id="address"
-          type="text"
-          inputMode="url"
-          autocomplete="off"
-          autocapitalize="none"
-          spellcheck={false}
-          placeholder="https://github.com/owner/name"
-          value={text}
-          aria-invalid={shown ? "true" : "false"}
-          aria-describedby="address-note"
-          onInput={(event) => {
-            setText(event.currentTarget.value);
-            setRefused("");
-          }}
-          onBlur={() => setLeft(true)}
-        />
-        <button type="submit" class="primary" disabled={busy}>
-          Register
-        </button>
-      </div>
-      <p id="address-note" class={shown ? "bad" : "muted"} role="status">
-        {shown || (text && !problem ? `Will be known as ${canonical(text)}` : "A worker clones it and looks for its Go modules.")}
-      </p>
-    </form>
   );
 }
 
@@ -239,7 +182,7 @@ interface Update {
 
 const LONG = 160_000;
 
-/** Looks up where all refs lead to now, and has analysed what has moved. */
+/** Looks up the present commits of all refs, and has moved ones analysed. */
 function CheckAll() {
   const [busy, setBusy] = useState(false);
   const check = async () => {

@@ -1,18 +1,22 @@
-// A task that is open: what became of it, its attempts with their stages, what they say, and what it found.
+// A task that is open: its state, its attempts with their stages and logs, and its result.
 
 import { useEffect, useRef, useState } from "preact/hooks";
-import { useCell } from "../../kit/cell";
-import { Drawer } from "../../kit/drawer";
-import { Problem, read } from "../../kit/http";
-import { useLoad } from "../../kit/load";
-import { Pill } from "../../kit/pill";
-import { Link } from "../../kit/router";
-import { Copy, ErrorPanel, Skeleton } from "../../kit/states";
-import { Ago, duration, Took, useNow, utc } from "../../kit/time";
-import { analyse, cancel, canCancel, canRetry, retry, seen } from "../actions";
-import { plural, projectName, score, shortCommit } from "../names";
-import { tasks } from "../tasks";
-import type { Analysis, Attempt, Task } from "../types";
+import { useCell } from "../../kit/data/cell";
+import { Drawer } from "../../kit/page/drawer";
+import { Problem, read } from "../../kit/data/http";
+import { useLoad } from "../../kit/data/load";
+import { Pill } from "../../kit/parts/pill";
+import { Link } from "../../kit/page/router";
+import { Copy, ErrorPanel, Skeleton } from "../../kit/parts/states";
+import { Ago, duration, Took, useNow, utc } from "../../kit/parts/time";
+import { useTitle } from "../../kit/page/title";
+import { analyse, cancel, canCancel, canRetry, retry, seen } from "../data/actions";
+import { plural, projectName, score, shortCommit, stageOf } from "../data/names";
+import { repoAt, resultOf, taskAt } from "../data/places";
+import { useRepos } from "../data/repos";
+import { riskyOf } from "../data/risky";
+import { tasks } from "../data/tasks";
+import type { Analysis, Attempt, Task } from "../data/types";
 
 const WORST = 10;
 
@@ -29,6 +33,7 @@ export function TaskDrawer({ id, close }: { id: string; close: () => void }) {
   }
   return (
     <Drawer title={projectName(task.repo_url, task.project)} close={close}>
+      <Titled task={task} />
       <Facts task={task} />
       <Attempts task={task} version={known?.sequence ?? 0} />
       {task.status === "completed" && <Result task={task} />}
@@ -36,13 +41,26 @@ export function TaskDrawer({ id, close }: { id: string; close: () => void }) {
   );
 }
 
+function Titled({ task }: { task: Task }) {
+  useTitle(`${projectName(task.repo_url, task.project)}: ${task.id} ${task.status}`, 2);
+  return null;
+}
+
 function Facts({ task }: { task: Task }) {
   const terminal = !canCancel(task);
+  const known = useRepos().repos.find((repo) => repo.URL === task.repo_url);
   return (
     <section aria-label="Task">
+      {task.status === "completed" && task.analysis_id && (
+        <p>
+          <Link to={resultOf(task)} class="to-result">
+            Open the analysis
+          </Link>
+        </p>
+      )}
       <p class="line">
         <Pill state={task.status} />
-        {task.status === "running" && <span>{task.stage || "starting"}</span>}
+        {task.status === "running" && <span data-stage>{stageOf(task)}</span>}
         <span class="muted">
           attempt {task.attempt} of {task.max_attempts}
         </span>
@@ -52,7 +70,13 @@ function Facts({ task }: { task: Task }) {
       <dl class="facts">
         <dt>Repository</dt>
         <dd>
-          <code>{task.repo_url}</code>
+          {known ? (
+            <Link to={repoAt(known.ID)}>
+              <code>{task.repo_url}</code>
+            </Link>
+          ) : (
+            <code>{task.repo_url}</code>
+          )}
         </dd>
         <dt>Ref</dt>
         <dd>
@@ -63,7 +87,7 @@ function Facts({ task }: { task: Task }) {
           {task.engine}
           {task.rescored_from && (
             <>
-              , scores the run of <Link to={`/tasks/${task.rescored_from}`}>{task.rescored_from}</Link> again
+              , scores the profile of <Link to={taskAt(task.rescored_from)}>{task.rescored_from}</Link> again
             </>
           )}
         </dd>
@@ -94,7 +118,7 @@ function Facts({ task }: { task: Task }) {
           </button>
         )}
         {task.status === "completed" && (
-          <button type="button" onClick={() => void analyse(task.repo_url, task.project)}>
+          <button type="button" onClick={() => void analyse(task.repo_url, task.project, true)}>
             Analyse again
           </button>
         )}
@@ -145,7 +169,7 @@ function Attempts({ task, version }: { task: Task; version: number }) {
   );
 }
 
-/** The stages of an attempt, each as long as it took. */
+/** The stages of an attempt, with their durations. */
 function Timeline({ attempt }: { attempt: Attempt }) {
   const present = useNow();
   if (attempt.stages.length === 0) return null;
@@ -237,9 +261,9 @@ function Result({ task }: { task: Task }) {
   const { summary } = value;
   return (
     <section aria-labelledby="result-title">
-      <h3 id="result-title">Result</h3>
+      <h3 id="result-title">Analysis</h3>
       <p>
-        Average <strong>{score(summary.average)}</strong>, {summary.exceeded} of {plural(summary.total_funcs, "function")} over the threshold
+        Average CRAP <strong>{score(summary.average)}</strong>, {riskyOf(value)} of {plural(summary.total_funcs, "function")} risky
       </p>
       <p class="muted">
         {shortCommit(value.repo_info.commit_sha)}, {value.go_version}, {value.engine} {value.engine_version}, sandbox {value.sandbox || "not known"}
@@ -268,7 +292,9 @@ function Result({ task }: { task: Task }) {
                 <td class="right">{entry.cyclomatic}</td>
                 <td class="right">{entry.coverage === null ? "not known" : `${entry.coverage.toFixed(1)} %`}</td>
                 <td>
-                  <code title={`${entry.file}:${entry.line}`}>{entry.function}</code>
+                  <Link to={`${resultOf(task)}&q=${encodeURIComponent(`${entry.function} ${entry.file}`)}`} title={`${entry.file}:${entry.line}`}>
+                    <code>{entry.function}</code>
+                  </Link>
                 </td>
               </tr>
             ))}

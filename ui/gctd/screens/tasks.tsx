@@ -1,21 +1,23 @@
-// The list of tasks, live; a task that is open stands beside it.
+// The list of tasks, live, with the open task next to it.
 
 import { useMemo, useRef, useState } from "preact/hooks";
-import { Cell, useCell } from "../../kit/cell";
-import { useHeld } from "../../kit/held";
-import { useKeys } from "../../kit/keys";
-import { Pill } from "../../kit/pill";
-import { go, Link, place, useQuery, withQuery } from "../../kit/router";
-import { Command, Empty, ErrorPanel, Skeleton } from "../../kit/states";
-import { type Column, parseSort, sorted, sortText, Table } from "../../kit/table";
-import { Ago, Took } from "../../kit/time";
-import { cancel, canCancel, canRetry, hideAll, retry, seen } from "../actions";
-import { filterOf, NAMES, valueOf, withValue } from "../filter";
-import { count, plural, projectName, score } from "../names";
+import { Cell, useCell } from "../../kit/data/cell";
+import { useHeld } from "../../kit/data/held";
+import { useKeys } from "../../kit/page/keys";
+import { Pill } from "../../kit/parts/pill";
+import { go, Link, place, useQuery, withQuery } from "../../kit/page/router";
+import { Command, Empty, ErrorPanel, Skeleton } from "../../kit/parts/states";
+import { type Column, parseSort, sorted, sortText, Table } from "../../kit/parts/table";
+import { Ago, Took } from "../../kit/parts/time";
+import { useTitle } from "../../kit/page/title";
+import { cancel, canCancel, canRetry, hideAll, retry, seen } from "../data/actions";
+import { filterOf, NAMES, valueOf, withValue } from "../data/filter";
+import { count, plural, projectName, score, stageOf } from "../data/names";
+import { resultOf, taskAt } from "../data/places";
 import type { ScreenProps } from "../routes";
-import { scoreOf, scores } from "../scores";
-import { refresh, tasks, type Known, type TaskList } from "../tasks";
-import { STATUSES, type Task } from "../types";
+import { scoreOf, scores } from "../data/scores";
+import { refresh, tasks, type Known, type TaskList } from "../data/tasks";
+import { STATUSES, type Task } from "../data/types";
 import { TaskDrawer } from "./task";
 
 const TINT = 700;
@@ -24,13 +26,17 @@ const keyOf = (known: Known): string => known.task.id;
 const idNumber = (task: Task): number => Number(task.id.slice(5));
 
 const COLUMNS: readonly Column<Known>[] = [
-  { id: "status", title: "Status", width: "124px", by: ({ task }) => STATUSES.indexOf(task.status), cell: ({ task }) => <Pill state={task.status} />, phone: "first" },
+  { id: "status", title: "Status", width: "124px", by: ({ task }) => STATUSES.indexOf(task.status), cell: ({ task }) => (
+      <Link to={withQuery({}, taskAt(task.id))} title="Attempts, stages and log" aria-label={`${task.status}: open the task`}>
+        <Pill state={task.status} />
+      </Link>
+    ), phone: "first" },
   {
     id: "project",
     title: "Project",
     by: ({ task }) => projectName(task.repo_url, task.project),
     cell: ({ task }) => (
-      <Link to={withQuery({}, `/tasks/${task.id}`)} data-row title={task.repo_url} class="name">
+      <Link to={task.status === "completed" && task.analysis_id ? resultOf(task) : withQuery({}, taskAt(task.id))} data-row title={task.repo_url} class="name">
         {projectName(task.repo_url, task.project)}
       </Link>
     ),
@@ -74,16 +80,20 @@ const COLUMNS: readonly Column<Known>[] = [
 ];
 
 function whatAbout(task: Task): string {
-  if (task.status === "running") return task.stage || "starting";
+  if (task.status === "running") return stageOf(task);
   if (task.status === "failed" || task.status === "expired") return task.reason;
-  return task.status === "pending" ? task.reason : "";
+  return task.status === "pending" || task.status === "queued" ? task.reason : "";
 }
 
 function Score({ task }: { task: Task }) {
   useCell(scores);
   const found = scoreOf(task);
   if (task.status !== "completed" || !found) return null;
-  return <span title={`${found.exceeded} of ${found.total_funcs} functions over the threshold`}>{score(found.average)}</span>;
+  return (
+    <Link to={resultOf(task)} title={`average CRAP; ${found.exceeded} of ${found.total_funcs} functions risky`}>
+      {score(found.average)}
+    </Link>
+  );
 }
 
 /** The list as it was when the user paused it; null while it is live. */
@@ -102,6 +112,7 @@ export default function Tasks({ params }: ScreenProps) {
   const list = useCell(paused) ?? live;
   useCell(scores);
   const sort = parseSort(sortQuery);
+  useTitle(filter && `Tasks: ${filter}`, 1);
   const rows = useMemo(() => {
     const wanted = filterOf(filter);
     const found: Known[] = [];
@@ -123,11 +134,11 @@ export default function Tasks({ params }: ScreenProps) {
   const search = useRef<HTMLInputElement>(null);
   useKeys([
     { keys: "/", does: "filter", run: () => search.current?.focus() },
-    { keys: "p", does: "pause the list, or let it go on", run: pause },
+    { keys: "p", does: "pause or resume the list", run: pause },
     { keys: "r", does: "retry the tasks selected, or the row's", run: on(retry) },
     { keys: "c", does: "cancel the tasks selected, or the row's", run: on(cancel) },
     { keys: "s", does: "mark as seen", run: on((wanted) => markSeen(wanted)) },
-    { keys: "n", does: "show what is new", run: () => held.waiting > 0 && held.release() },
+    { keys: "n", does: "show new tasks", run: () => held.waiting > 0 && held.release() },
     ...(checked.size ? [{ keys: "Escape", does: "select none", run: () => setChecked(new Set()) }] : []),
   ]);
   const markSeen = (wanted: readonly Task[]) => {
@@ -163,9 +174,9 @@ export default function Tasks({ params }: ScreenProps) {
             Words, or {NAMES.map((name) => `${name}:`).join(", ")}
           </span>
           <button type="button" aria-pressed={paused.value !== null} onClick={pause} title="Pause (p)">
-            {paused.value ? "Go on" : "Pause"}
+            {paused.value ? "Resume" : "Pause"}
           </button>
-          <button type="button" onClick={() => hideAll(allOf(list))} title="Hide every task from all lists">
+          <button type="button" onClick={() => void hideAll(allOf(list))} title="Hide every task from the lists of everybody">
             Hide all
           </button>
         </div>

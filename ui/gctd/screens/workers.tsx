@@ -1,18 +1,18 @@
-// The workers: what each is, what it works on, what it uses; pause and go on.
+// The workers: kind, jobs and use of the machine of each; pause and resume.
 
 import { useState } from "preact/hooks";
-import { useCell } from "../../kit/cell";
-import { complain, say } from "../../kit/dialogs";
-import { ask, textOf } from "../../kit/http";
-import { Pill } from "../../kit/pill";
-import { Link } from "../../kit/router";
-import { Spark } from "../../kit/spark";
-import { Command, Empty, ErrorPanel, Skeleton } from "../../kit/states";
-import { age, Ago, useNow, utc } from "../../kit/time";
-import { plural, projectName } from "../names";
-import { tasks } from "../tasks";
-import type { Worker } from "../types";
-import { readWorkers, SPAN, workers } from "../workers";
+import { useCell } from "../../kit/data/cell";
+import { complain, say } from "../../kit/parts/dialogs";
+import { ask, textOf } from "../../kit/data/http";
+import { Pill } from "../../kit/parts/pill";
+import { Link } from "../../kit/page/router";
+import { Spark } from "../../kit/charts/spark";
+import { Command, Empty, ErrorPanel, Skeleton } from "../../kit/parts/states";
+import { age, Ago, useNow, utc } from "../../kit/parts/time";
+import { plural, projectName, stageOf } from "../data/names";
+import { tasks } from "../data/tasks";
+import type { Worker } from "../data/types";
+import { readWorkers, SPAN, workers } from "../data/workers";
 
 const ORDER = ["busy", "idle", "draining", "paused", "gone"];
 
@@ -29,7 +29,7 @@ export default function Workers() {
         {read && here.length > 0 && (
           <p class="muted">
             {plural(here.length, "worker")} present, {here.reduce((sum, worker) => sum + worker.tasks.length, 0)} of{" "}
-            {plural(here.reduce((sum, worker) => sum + (worker.concurrency ?? 0), 0), "place")} taken, {cores.toFixed(1)} cores used
+            {plural(here.reduce((sum, worker) => sum + (worker.concurrency ?? 0), 0), "slot")} taken, {cores.toFixed(1)} cores used
           </p>
         )}
       </div>
@@ -37,7 +37,7 @@ export default function Workers() {
       {!read && !error && <Skeleton />}
       {read && here.length === 0 && (
         <Empty title="No worker is present">
-          <p>Nothing is analysed until one is. Start one on this host or another:</p>
+          <p>Nothing is analysed without a worker. Start one on this host or another:</p>
           <Command text="gctd worker" />
         </Empty>
       )}
@@ -79,6 +79,7 @@ function Card({ worker }: { worker: Worker }) {
         <Spark
           points={points}
           most={most}
+          unit="cores"
           span={SPAN}
           until={at}
           label={`Cores used in the last ten minutes: ${cores.toFixed(1)} now, at most ${Math.max(0, ...points.map(([, value]) => value)).toFixed(1)}`}
@@ -105,18 +106,24 @@ function Card({ worker }: { worker: Worker }) {
         </dd>
         {worker.heard_at && (
           <>
-            <dt>Heard of</dt>
+            <dt>Heartbeat</dt>
             <dd>
               <Heard at={worker.heard_at} />
             </dd>
           </>
         )}
-        <dt>Has</dt>
+        <dt>Versions</dt>
         <dd>
           {[worker.version && `gctd ${worker.version}`, worker.go_version, ...Object.entries(worker.engines).map(([name, version]) => `${name} ${version}`)]
             .filter(Boolean)
             .join(", ")}
         </dd>
+        {worker.platform && (
+          <>
+            <dt>Platform</dt>
+            <dd>{worker.platform}</dd>
+          </>
+        )}
         <dt>Sandbox</dt>
         <dd class={worker.sandbox === "none" ? "bad" : ""}>{worker.sandbox || "not known"}</dd>
       </dl>
@@ -125,7 +132,7 @@ function Card({ worker }: { worker: Worker }) {
   );
 }
 
-/** How long a worker has said nothing: what it says of itself is as old. */
+/** The age of the last heartbeat, which is also the age of the worker's other values. */
 function Heard({ at }: { at: string }) {
   const text = age(Date.parse(at), useNow());
   return (
@@ -138,7 +145,7 @@ function Heard({ at }: { at: string }) {
 function Work({ worker }: { worker: Worker }) {
   const { byId } = useCell(tasks);
   const places = worker.concurrency ?? worker.tasks.length;
-  if (worker.tasks.length === 0) return <p class="muted">Works on nothing; {plural(places, "place")} free.</p>;
+  if (worker.tasks.length === 0) return <p class="muted">Idle; {plural(places, "slot")} free.</p>;
   return (
     <ul class="plain-list">
       {worker.tasks.map((id) => {
@@ -147,12 +154,12 @@ function Work({ worker }: { worker: Worker }) {
           <li key={id}>
             {task ? (
               <>
-                <Link to={`/tasks/${id}`}>{projectName(task.repo_url, task.project)}</Link> <span class="muted">{task.stage}</span>
+                <Link to={`/tasks/${id}`}>{projectName(task.repo_url, task.project)}</Link> <span class="muted">{stageOf(task)}</span>
               </>
             ) : id.startsWith("task-") ? (
               <Link to={`/tasks/${id}`}>{id}</Link>
             ) : (
-              "looks for the projects of a repository"
+              "finds the projects of a repository"
             )}
           </li>
         );
@@ -168,7 +175,7 @@ function Pause({ worker }: { worker: Worker }) {
     setBusy(true);
     try {
       await ask("POST", `/api/workers/${worker.id}/${isPaused ? "unpause" : "pause"}`);
-      say(isPaused ? `${worker.id} takes jobs again.` : `${worker.id} takes no more jobs; what it works on goes on.`);
+      say(isPaused ? `${worker.id} takes jobs again.` : `${worker.id} takes no more jobs; its present tasks go on.`);
       await readWorkers();
     } catch (error) {
       complain(textOf(error));
@@ -178,8 +185,8 @@ function Pause({ worker }: { worker: Worker }) {
   };
   return (
     <p class="buttons left">
-      <button type="button" disabled={busy} onClick={() => void turn()} aria-label={`${isPaused ? "Let go on" : "Pause"} ${worker.id}`}>
-        {isPaused ? "Go on" : "Pause"}
+      <button type="button" disabled={busy} onClick={() => void turn()} aria-label={`${isPaused ? "Resume" : "Pause"} ${worker.id}`}>
+        {isPaused ? "Resume" : "Pause"}
       </button>
     </p>
   );

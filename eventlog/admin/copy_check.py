@@ -1,0 +1,129 @@
+"""Whether a copy of a stream can be restored and read: it is restored on a throw-away server, and every record is read back.
+
+The server that makes a snapshot copies files, also damaged ones, and does not report records that it cannot read.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from http import HTTPStatus
+from pathlib import Path
+
+import attrs
+import msgspec
+
+from eventlog.admin.backup import Copied, described, restore
+from eventlog.embedded.nats import EmbeddedServer
+from eventlog.errors import EventLogError
+from eventlog.jetstream.api import Refused
+from eventlog.jetstream.message_reader import MessageReader, Stored
+from eventlog.jetstream.transport.connection import Connection
+from eventlog.support.chain import beginning, digest_of, step
+
+_TOGETHER = 512
+_STORE = 1 << 50
+"""Bytes that the throw-away server may store: as many as the disk has."""
+_COMMIT = b'{"id":"'
+"""How each commit begins."""
+_MOST = 5
+"""Places that are named of many."""
+
+
+class CopyDamaged(EventLogError):
+    """A copy of a stream cannot be restored, or not all of it can be read."""
+
+    status = HTTPStatus.CONFLICT
+
+
+class _Linked(msgspec.Struct):
+    prev: str | None = None
+
+
+@attrs.frozen
+class _Record:
+    sequence: int
+    subject: str
+    data: bytes
+
+
+async def check_copy(file: Path) -> str:
+    """Restore a copy (by its description) on a throw-away server and read all: the running digest of its records.
+
+    Raises BackupInvalid, CopyDamaged, ServerFailed if no server can be started here.
+    """
+    copied = described(file)
+    with tempfile.TemporaryDirectory(prefix=".check-", dir=file.parent) as scratch:
+        async with (
+            EmbeddedServer(Path(scratch), max_file_store=_STORE, durable=False) as server,
+            Connection.open(server.url, name="copy-check") as connection,
+        ):
+            try:
+                await restore(connection, file, changes={"max_bytes": -1, "allow_direct": True})
+            except (EventLogError, Refused) as error:
+                raise CopyDamaged(f"the copy of {copied.stream} cannot be restored: {error}") from error
+            digest = await _read(connection, copied)
+    if copied.digest is not None and copied.digest != digest:
+        raise CopyDamaged(f"the copy of {copied.stream} has other records than when it was made: their digest is {digest}")
+    return digest
+
+
+async def _read(connection: Connection, copied: Copied) -> str:
+    """The running digest of all records. Raises CopyDamaged."""
+    reader = MessageReader(connection, copied.stream)
+    reading = _Reading(copied)
+    after = 0
+    while found := await reader.several({"batch": _TOGETHER, "seq": after + 1, "next_by_subj": ">"}):
+        for stored in found:
+            reading.take(stored)
+        after = found[-1].seq
+    return reading.end()
+
+
+class _Reading:
+    """The records of a copy that were read so far."""
+
+    def __init__(self, copied: Copied) -> None:
+        self._copied = copied
+        self._digest = beginning(copied.stream)
+        self._links: dict[str, str] = {}
+        self._last, self._count = int(copied.state["first_seq"]) - 1, 0
+        self._missing: list[int] = []
+        self._broken: list[str] = []
+
+    def take(self, stored: Stored) -> None:
+        """One record."""
+        self._digest = step(self._digest, _Record(stored.seq, stored.subject, stored.data))
+        if len(self._missing) <= _MOST:
+            self._missing += range(self._last + 1, min(stored.seq, self._last + _MOST + 2))
+        self._last, self._count = stored.seq, self._count + 1
+        if stored.data.startswith(_COMMIT):
+            self._follow(stored)
+
+    def _follow(self, stored: Stored) -> None:
+        try:
+            prev = msgspec.json.decode(stored.data, type=_Linked).prev
+        except msgspec.MsgspecError:
+            self._broken.append(f"sequence {stored.seq} is no commit")
+        else:
+            if prev is not None and prev != self._links.get(stored.subject):
+                self._broken.append(f"sequence {stored.seq} does not follow the commit before it of {stored.subject}")
+        self._links[stored.subject] = digest_of(stored.subject, stored.data)
+
+    def end(self) -> str:
+        """The digest of all. Raises CopyDamaged."""
+        copied = self._copied
+        said = self._broken[:_MOST]
+        if self._count != copied.messages:
+            missing = [*self._missing, *range(self._last + 1, min(copied.last, self._last + _MOST) + 1)][:_MOST]
+            places = f": sequences {', '.join(map(str, missing))}" if missing else ""
+            said.insert(0, f"{copied.messages - self._count} of {copied.messages} records cannot be read{places}")
+        if said:
+            raise CopyDamaged(
+                f"the copy of {copied.stream} is damaged: {'; '.join(said)}. The stream on the server is then damaged as well. "
+                "Keep the tables and older copies: they may be the only place that has what cannot be read. Do not restart that "
+                "nats-server before a copy is made with --unverified: it may cut the stream there"
+            )
+        return self._digest.hex()
+
+
+__all__ = ["CopyDamaged", "check_copy"]

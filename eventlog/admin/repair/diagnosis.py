@@ -1,0 +1,198 @@
+"""Find the damaged sequences of a stream, and everything that is still known of the commit at each of them.
+
+The next commit of the same aggregate names the sequence of the lost commit (its guard) and the digest of it (`prev`). If there is
+no next commit, the server still counts the record, so the aggregate with more records than can be read is the one that lost it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Awaitable, Callable
+
+import attrs
+
+from eventlog.commit import Commit
+from eventlog.errors import Unavailable, UndecodableCommit
+from eventlog.jetstream.api import Refused, ask, call
+from eventlog.jetstream.message_reader import MessageReader, Stored
+from eventlog.jetstream.transport.connection import Connection
+from eventlog.registry import Registry
+
+_TOGETHER = 512
+_SUBJECTS = 100_000
+"""Subjects that the server lists in one answer."""
+_ELECTED_WITHIN = 60.0
+_PAUSE = 0.5
+_LOOKS = 10
+"""Looks at the leader after each request that another server leads."""
+UNREADABLE = "the record cannot be read"
+MISSING = "the log ends before it"
+STRAY = "it was stored without a guard, past the event log"
+CHANGED = "it is not the commit that the next one of its aggregate follows"
+
+
+@attrs.frozen(kw_only=True)
+class Fault:
+    """A damaged sequence. `subject` is the aggregate and `digest` the digest of the lost commit, None if they are not known."""
+
+    sequence: int
+    problem: str
+    subject: str | None = None
+    digest: str | None = None
+
+    def __str__(self) -> str:
+        return f"sequence {self.sequence}{f', {self.subject}' if self.subject else ''}: {self.problem}"
+
+
+async def _unknown(sequence: int) -> str | None:  # noqa: ARG001 - one of many forms
+    return None
+
+
+@attrs.frozen(kw_only=True)
+class Witness:
+    """The knowledge that the tables have of the log: the sequence they have reached, and the running digest there.
+
+    `digest` is in hexadecimal, None if it is not known. `subject_at` gives the aggregate of a commit with an idempotency key.
+    """
+
+    sequence: int = 0
+    digest: str | None = None
+    subject_at: Callable[[int], Awaitable[str | None]] = _unknown
+
+
+async def records(
+    reader: MessageReader, begin: int, end: int, *, leader: bool = False
+) -> AsyncIterator[tuple[int, Stored | None]]:
+    """Each sequence from `begin` to `end` with its record, None if the leader cannot read it. Raises Unavailable.
+
+    `leader`: all records are read from the leader, not from the replica that answers first.
+    """
+    at = begin
+    while at <= end and leader:
+        yield at, await reader.leader({"seq": at})
+        at += 1
+    while at <= end:
+        batch = await reader.several({"batch": _TOGETHER, "seq": at, "next_by_subj": ">"})
+        found = {stored.seq: stored for stored in batch if stored.seq <= end}
+        last = max(found, default=min(at + _TOGETHER - 1, end))
+        for sequence in range(at, last + 1):
+            yield sequence, found.get(sequence) or await reader.leader({"seq": sequence})
+        at = last + 1
+
+
+class Diagnosis:
+    """The state of a stream after one pass over it; `faults` are in the order of their sequences."""
+
+    def __init__(self, registry: Registry) -> None:
+        self.faults: dict[int, Fault] = {}
+        self._registry = registry
+        self._last: dict[str, tuple[int, str]] = {}
+        self._count: dict[str, int] = {}
+
+    async def read(self, connection: Connection, stream: str, end: int, witness: Witness, *, leader: bool = False) -> None:
+        """Read the stream up to sequence `end`; a sequence beyond that the tables have is missing. `leader`: see `records`.
+
+        Raises Unavailable.
+        """
+        async for sequence, stored in records(MessageReader(connection, stream), 1, end, leader=leader):
+            if stored is None:
+                self.faults[sequence] = Fault(sequence=sequence, problem=UNREADABLE)
+            else:
+                self._take(stored)
+        for sequence in range(end + 1, witness.sequence + 1):
+            self.faults[sequence] = Fault(sequence=sequence, problem=MISSING)
+        await self._name(connection, stream, witness)
+        self.faults = dict(sorted(self.faults.items()))
+
+    def _take(self, stored: Stored) -> None:
+        commit = Commit(stored.seq, stored.subject, stored.data, self._registry, stored.hdrs)
+        self._count[commit.subject] = self._count.get(commit.subject, 0) + 1
+        guard = commit.guard
+        if guard is None:
+            self._found(commit, STRAY)
+            return
+        try:
+            prev = commit.prev
+        except UndecodableCommit as error:
+            self._found(commit, f"it cannot be decoded: {error}")
+            return
+        self._bind(commit.subject, guard, prev)
+        self._last[commit.subject] = commit.sequence, commit.digest
+
+    def _bind(self, subject: str, guard: int, prev: str | None) -> None:
+        """Compare a commit with the one that it was decided on."""
+        fault = self.faults.get(guard)
+        if fault is not None:
+            self.faults[guard] = attrs.evolve(fault, subject=subject, digest=prev)
+            return
+        before = self._last.get(subject)
+        if guard and prev is not None and (before is None or before != (guard, prev)):
+            self.faults[guard] = Fault(sequence=guard, problem=CHANGED, subject=subject, digest=prev)
+
+    def _found(self, commit: Commit, problem: str) -> None:
+        self.faults[commit.sequence] = Fault(sequence=commit.sequence, problem=problem, subject=commit.subject)
+
+    async def _name(self, connection: Connection, stream: str, witness: Witness) -> None:
+        """Find the aggregates of lost commits that no later commit names."""
+        for sequence, fault in self.faults.items():
+            if fault.subject is None:
+                self.faults[sequence] = attrs.evolve(fault, subject=await witness.subject_at(sequence))
+        if not any(fault.subject is None and fault.problem == UNREADABLE for fault in self.faults.values()):
+            return
+        left = {subject: count - self._count.get(subject, 0) for subject, count in (await _counts(connection, stream)).items()}
+        for fault in self.faults.values():
+            if fault.subject is not None and fault.problem == UNREADABLE:
+                left[fault.subject] = left.get(fault.subject, 0) - 1
+        subjects = [subject for subject, count in sorted(left.items()) for _ in range(count)]
+        for sequence, fault in self.faults.items():
+            if fault.subject is None and fault.problem == UNREADABLE and subjects:
+                fits = [one for one in subjects if self._last.get(one, (0, ""))[0] < sequence]
+                if fits:
+                    subjects.remove(fits[0])
+                    self.faults[sequence] = attrs.evolve(fault, subject=fits[0])
+
+
+async def each_leads(connection: Connection, stream: str) -> AsyncIterator[None]:
+    """Let each server of a cluster lead the stream in turn, for one round of the loop. Raises Unavailable.
+
+    A damaged record on one server is found only while that server leads: no other server reads its files.
+    """
+    cluster = (await ask(connection, f"STREAM.INFO.{stream}"))["cluster"]
+    for name in sorted({cluster["leader"], *(replica["name"] for replica in cluster["replicas"])}):
+        async with asyncio.timeout(_ELECTED_WITHIN):
+            elected = await _leader_of(connection, stream) == name
+            while not elected:
+                with contextlib.suppress(Refused, Unavailable):
+                    await call(connection, f"STREAM.LEADER.STEPDOWN.{stream}", {"placement": {"preferred": name}})
+                elected = await _elected(connection, stream, name)
+        yield
+
+
+async def _elected(connection: Connection, stream: str, name: str) -> bool:
+    """Wait until a server leads, some seconds at most: a server that was elected just now may not hand the lead on yet."""
+    for _ in range(_LOOKS):
+        await asyncio.sleep(_PAUSE)
+        if await _leader_of(connection, stream) == name:
+            return True
+    return False
+
+
+async def _leader_of(connection: Connection, stream: str) -> str | None:
+    info = await ask(connection, f"STREAM.INFO.{stream}")
+    leader: str | None = info["cluster"].get("leader")
+    return leader
+
+
+async def _counts(connection: Connection, stream: str) -> dict[str, int]:
+    """The number of records of each subject, as the server counts them."""
+    counts: dict[str, int] = {}
+    while True:
+        info = await ask(connection, f"STREAM.INFO.{stream}", {"subjects_filter": ">", "offset": len(counts)})
+        page = info["state"].get("subjects") or {}
+        counts |= page
+        if len(page) < _SUBJECTS:
+            return counts
+
+
+__all__ = ["CHANGED", "MISSING", "STRAY", "UNREADABLE", "Diagnosis", "Fault", "Witness", "each_leads", "records"]

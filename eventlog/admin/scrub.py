@@ -1,0 +1,231 @@
+"""Scrubbing of an event log: every record is read, and compared with the ones before it.
+
+nats-server reports no damage by itself. It finds a bad record when that is read, and then readers skip the record without a word.
+So a pass looks for sequences that cannot be read, for commits without a guard, for commits that do not follow the previous one
+of their aggregate, and, of a sample, for states that contradict the events.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Mapping
+from datetime import UTC, datetime
+from types import MappingProxyType
+
+import attrs
+import structlog
+
+from eventlog.admin.fold_check import Fold, contradiction
+from eventlog.commit import Commit
+from eventlog.errors import EventLogError, UndecodableCommit
+from eventlog.jetstream.message_reader import MessageReader, Stored
+from eventlog.port import Head
+from eventlog.registry import Registry
+from eventlog.support.chain import digest_of
+
+log = structlog.get_logger(__name__)
+
+SHARE = 0.1
+"""The share of commits whose state is compared with their events in one pass: each costs one read more."""
+RATE = 1000.0
+"""Records per second of a pass inside a service."""
+EVERY = 86_400.0
+"""Seconds from the start of one pass to the start of the next."""
+
+_FIRST_AFTER = 15.0
+"""Seconds after the start of a service: before that nats-server may answer from its cache, which hides what is on the disk."""
+_AWAY = 5.0
+_LOOK_AGAIN = 30.0
+"""Seconds between two looks at the findings, which may be repaired by then."""
+_TOGETHER = 256
+_KNOWN = 20_000
+"""Aggregates whose last digest is kept in memory; for others the previous record is read."""
+_MOST = 100
+"""Findings that are kept of one pass; the rest is counted."""
+
+
+@attrs.frozen
+class Damage:
+    """A finding: the sequence, the subject of the aggregate if it is known, and the problem in words."""
+
+    sequence: int
+    subject: str | None
+    problem: str
+
+    def __str__(self) -> str:
+        return f"sequence {self.sequence}{f', {self.subject}' if self.subject else ''}: {self.problem}"
+
+
+@attrs.frozen(kw_only=True)
+class ScrubPass:
+    """A pass over a log: it has reached sequence `position` of `until`, and has `count` findings, of which `found` has the first.
+
+    `ended` is None while it runs.
+    """
+
+    incarnation: str
+    until: int
+    started: datetime
+    position: int = 0
+    found: tuple[Damage, ...] = ()
+    count: int = 0
+    ended: datetime | None = None
+
+
+class LogScrubber:
+    """Makes passes over one log. `head` gives its ends.
+
+    The states of a `share` of the commits, chosen at random, are compared with their events by `folds`: `Decider.fold` by
+    category.
+    """
+
+    def __init__(
+        self,
+        reader: MessageReader,
+        registry: Registry,
+        head: Callable[[], Awaitable[Head]],
+        *,
+        folds: Mapping[str, Fold] = MappingProxyType({}),
+        share: float = SHARE,
+    ) -> None:
+        self._reader = reader
+        self._registry = registry
+        self._head = head
+        self._folds = folds
+        self._share = share
+        self._links: OrderedDict[str, tuple[int, str]] = OrderedDict()
+        self.current: ScrubPass | None = None
+        """The pass that runs, or that ran last; None before the first one."""
+        self.complete: ScrubPass | None = None
+        """The last pass that came to its end."""
+
+    @property
+    def found(self) -> ScrubPass | None:
+        """The pass with the newest findings: the one that runs, if it has some, else the last complete one."""
+        return self.current if self.current is not None and self.current.count else self.complete
+
+    async def run(self) -> None:
+        """Make a pass a day at a bounded rate, for ever; an interrupted pass continues."""
+        await asyncio.sleep(_FIRST_AFTER)
+        while True:
+            try:
+                done = await self.scrub(rate=RATE)
+            except EventLogError as error:
+                log.info("scrubbing waits", reason=str(error))
+                await asyncio.sleep(_AWAY)
+            else:
+                await self._rest(max(_AWAY, EVERY - (datetime.now(UTC) - done.started).total_seconds()))
+
+    async def _rest(self, seconds: float) -> None:
+        """Wait for the next pass; the findings of the last one are looked at again until then."""
+        end = time.monotonic() + seconds
+        while (left := end - time.monotonic()) > 0:
+            if self.complete is None or not self.complete.count:
+                await asyncio.sleep(left)
+                return
+            await asyncio.sleep(min(left, _LOOK_AGAIN))
+            try:
+                await self.look_again()
+            except EventLogError as error:
+                log.info("scrubbing waits", reason=str(error))
+
+    async def look_again(self) -> None:
+        """Look at the findings of the last complete pass again, and drop the repaired ones. Raises Unavailable.
+
+        If the pass had more findings than it kept, or the stream was created again, another pass is made.
+        """
+        if (done := self.complete) is None or not done.count:
+            return
+        if done.count > len(done.found) or (await self._head()).incarnation != done.incarnation:
+            await self.scrub(rate=RATE)
+            return
+        self._links.clear()
+        still = []
+        for damage in done.found:
+            stored = await self._reader.leader({"seq": damage.sequence})
+            if stored is None or await self._problem(stored, share=1) is not None:
+                still.append(damage)
+            else:
+                log.info("the log is repaired", sequence=damage.sequence, subject=stored.subject)
+        self.complete = attrs.evolve(done, found=tuple(still), count=len(still))
+        if self.current is done:
+            self.current = self.complete
+
+    async def scrub(self, *, rate: float | None = None, on_progress: Callable[[ScrubPass], object] | None = None) -> ScrubPass:
+        """Make one pass, or complete the interrupted one; at most `rate` records per second. Raises Unavailable."""
+        head = await self._head()
+        if self.current is None or self.current.ended is not None or self.current.incarnation != head.incarnation:
+            self._links.clear()
+            self.current = ScrubPass(incarnation=head.incarnation, until=head.last, started=datetime.now(UTC))
+        while self.current.position < self.current.until:
+            began = time.monotonic()
+            before = self.current.position
+            self.current = await self._further(self.current)
+            if on_progress is not None:
+                on_progress(self.current)
+            if rate is not None:
+                await asyncio.sleep(max(0.0, (self.current.position - before) / rate - (time.monotonic() - began)))
+        self.current = self.complete = attrs.evolve(self.current, ended=datetime.now(UTC))
+        log.info("log scrubbed", until=self.complete.until, damaged=self.complete.count)
+        return self.complete
+
+    async def _further(self, at: ScrubPass) -> ScrubPass:
+        """Read some more records."""
+        request = {"batch": _TOGETHER, "seq": at.position + 1, "next_by_subj": ">"}
+        batch = [stored for stored in await self._reader.several(request) if stored.seq <= at.until]
+        by_sequence = {stored.seq: stored for stored in batch}
+        end = batch[-1].seq if batch else min(at.position + _TOGETHER, at.until)
+        found: list[Damage] = []
+        for sequence in range(at.position + 1, end + 1):
+            # A replica may be behind: a record is damaged only if the leader cannot read it either.
+            stored = by_sequence.get(sequence) or await self._reader.leader({"seq": sequence})
+            if stored is None:
+                found.append(Damage(sequence, None, "the record cannot be read"))
+            elif (problem := await self._problem(stored, share=self._share)) is not None:
+                found.append(Damage(sequence, stored.subject, problem))
+        for damage in found:
+            log.error("the log is damaged", sequence=damage.sequence, subject=damage.subject, problem=damage.problem)
+        kept = (*at.found, *found)[:_MOST]
+        return attrs.evolve(at, position=end, found=kept, count=at.count + len(found))
+
+    async def _problem(self, stored: Stored, *, share: float) -> str | None:
+        commit = Commit(stored.seq, stored.subject, stored.data, self._registry, stored.hdrs)
+        before = self._links.pop(stored.subject, None)
+        self._links[stored.subject] = stored.seq, commit.digest
+        if len(self._links) > _KNOWN:
+            self._links.popitem(last=False)
+        if commit.guard is None:
+            return "it was stored without a guard, past the event log"
+        try:
+            prev = commit.prev
+        except UndecodableCommit as error:
+            return f"it cannot be decoded: {error}"
+        if prev is None:
+            return await self._contradiction(commit, share)
+        if commit.guard > 0 and (before is None or before[0] != commit.guard):
+            previous = await self._reader.leader({"seq": commit.guard})
+            if previous is None:
+                return None  # that one is a finding itself
+            before = previous.seq, digest_of(previous.subject, previous.data)
+        if before is None or before[1] != prev:
+            return "it does not follow the commit before it of its aggregate"
+        return await self._contradiction(commit, share)
+
+    async def _contradiction(self, commit: Commit, share: float) -> str | None:
+        """The difference between the state of a commit and its events, if it is one of the chosen ones."""
+        fold = self._folds.get(commit.category)
+        if fold is None or random.random() >= share:  # noqa: S311 - a sample, not a secret
+            return None
+        before: Commit | None = None
+        if commit.guard:
+            found = await self._reader.leader({"seq": commit.guard})
+            if found is None:
+                return None  # that one is a finding itself
+            before = Commit(found.seq, found.subject, found.data, self._registry, found.hdrs)
+        return contradiction(commit, before, fold) or None
+
+
+__all__ = ["Damage", "LogScrubber", "ScrubPass"]

@@ -1,0 +1,66 @@
+"""The last blocks of each stream, copied aside before a start after an unclean stop.
+
+After a crash nats-server scans the blocks when it starts, and cuts a file at the first record that it cannot read: the
+records after it are gone, also whole ones. The copies are the only other place that has it.
+"""
+
+from __future__ import annotations
+
+import shutil
+from datetime import UTC, datetime
+from pathlib import Path
+
+import structlog
+
+log = structlog.get_logger(__name__)
+
+BESIDE = "before-recovery"
+"""The directory of the copies, in the data directory."""
+_KEPT = 2
+_RUNNING = "running"
+_BLOCKS = "**/streams/*/msgs"
+_MOST_BYTES = 8 * 1024**2
+"""Bytes of blocks that are copied of each stream at least, from its end."""
+
+
+class BlackBox:
+    """Keeps the copies of one data directory. A marker file is in it from each start to a stop in good order."""
+
+    def __init__(self, data_dir: Path) -> None:
+        self._data_dir = data_dir
+        self._running = data_dir / _RUNNING
+
+    def before_start(self) -> Path | None:
+        """Copy the last blocks aside if the last stop was unclean: their directory, or None. Raises OSError."""
+        aside = self._copied() if self._running.exists() else None
+        self._running.touch()
+        return aside
+
+    def after_stop(self) -> None:
+        """The server has ended in good order."""
+        self._running.unlink(missing_ok=True)
+
+    def _copied(self) -> Path | None:
+        aside = self._data_dir / BESIDE / datetime.now(UTC).strftime("%Y-%m-%dT%H%M%S.%fZ")
+        for blocks in sorted(self._data_dir.glob(_BLOCKS)):
+            for block in _last(blocks):
+                target = aside / blocks.parent.name / block.name
+                target.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy2(block, target)
+        for older in sorted((self._data_dir / BESIDE).glob("*"))[:-_KEPT]:
+            shutil.rmtree(older)
+        if not aside.exists():
+            return None
+        log.warning("nats-server was not stopped in good order: the last blocks of its streams are copied aside", to=str(aside))
+        return aside
+
+
+def _last(blocks: Path) -> list[Path]:
+    """The last blocks of a stream, newest first."""
+    found, size = [], 0
+    for block in sorted(blocks.glob("*.blk"), key=lambda block: int(block.stem), reverse=True):
+        if size >= _MOST_BYTES:
+            break
+        found.append(block)
+        size += block.stat().st_size
+    return found

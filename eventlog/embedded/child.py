@@ -1,0 +1,156 @@
+"""A server as a child process on a data directory: its start, its end, and the last lines of its log."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import signal
+import subprocess
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, ClassVar, Self
+
+import structlog
+
+from eventlog.embedded import die_with_parent as launch
+
+log = structlog.get_logger(__name__)
+
+_POLL = 0.01
+_LOG_TAIL = 20
+
+
+class ChildServer(ABC):
+    """A server that this process starts, and that ends with it: `async with` runs it while a block runs.
+
+    Subclasses start it (`_prepare`, `_begin`), and give back at its end (`_release`). `title` names it in
+    errors and log lines, `failed` is the class of these errors. `end_signal` ends it in order, within `stop_timeout` seconds;
+    then it is killed.
+    """
+
+    title: ClassVar[str]
+    failed: ClassVar[type[Exception]]
+    end_signal: ClassVar[signal.Signals] = signal.SIGTERM
+    stop_timeout: ClassVar[float] = 10.0
+
+    def __init__(self, data_dir: Path, *, start_timeout: float) -> None:
+        self.data_dir = data_dir
+        self._start_timeout = start_timeout
+        self._process: subprocess.Popen[bytes] | None = None
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        await self.stop()
+
+    @property
+    @abstractmethod
+    def log_file(self) -> Path:
+        """The file that the server logs to."""
+
+    @abstractmethod
+    async def _prepare(self) -> None:
+        """Make ready what the server needs before its time to start runs."""
+
+    @abstractmethod
+    async def _begin(self) -> None:
+        """Run the server (`_spawn`) until it answers. Raises `failed`."""
+
+    def _ended(self) -> None:  # noqa: B027 - most have nothing to do
+        """Do what is to be done after an end in order, which a kill is not."""
+
+    def _release(self) -> None:  # noqa: B027 - most have nothing to give back
+        """Give back what `_prepare` has taken."""
+
+    @property
+    def pid(self) -> int:
+        """The process id of the running server. Raises `failed` if it does not run."""
+        if self._process is None or not self._running():
+            raise self.failed(f"{self.title} does not run")
+        return self._process.pid
+
+    async def start(self) -> None:
+        """Start it and wait until it answers, at most `start_timeout` seconds; nothing happens if it runs already.
+
+        Raises `failed`. Call it in a thread that stays: the server ends with the thread that started it.
+        """
+        if self._running():
+            return
+        try:
+            await self._prepare()
+            async with asyncio.timeout(self._start_timeout):
+                await self._begin()
+        except BaseException as error:
+            await self.kill()
+            self._release()
+            if isinstance(error, TimeoutError):
+                raise self._failure(f"did not answer within {self._start_timeout:g} s") from error
+            if isinstance(error, OSError):
+                raise self.failed(f"cannot run {self.title} on {self.data_dir}: {error}") from error
+            raise
+        log.info("server started", server=self.title, pid=self.pid, data_dir=str(self.data_dir))
+
+    async def stop(self) -> None:
+        """End it in order, or kill it after `stop_timeout` seconds, and release the data directory."""
+        await self._end()
+        self._release()
+
+    async def kill(self) -> None:
+        """End it at once, as a crash would (SIGKILL). Nothing happens if it does not run."""
+        if self._process is not None:
+            self._process.kill()
+            await self.wait()
+
+    async def restart(self) -> None:
+        """Stop it if it still runs, and start it again."""
+        await self._end()
+        await self.start()
+
+    async def wait(self) -> int:
+        """Wait until it has ended, for any reason. Gives the exit status (negative: the signal that ended it)."""
+        if self._process is None:
+            raise self.failed(f"{self.title} has not been started")
+        while self._process.poll() is None:  # noqa: ASYNC110 - a process outside of the loop's care sets no event
+            await asyncio.sleep(_POLL)
+        return self._process.returncode
+
+    def _running(self) -> bool:
+        return self._process is not None and self._process.poll() is None
+
+    async def _end(self) -> None:
+        if self._process is not None and self._running():
+            self._process.send_signal(self.end_signal)
+            try:
+                async with asyncio.timeout(self.stop_timeout):
+                    await self.wait()
+                self._ended()
+            except TimeoutError:
+                log.warning("server did not stop, killing it", server=self.title, pid=self._process.pid)
+        await self.kill()
+
+    def _spawn(
+        self, command: Sequence[str], output: Path, mode: str, *, account: int | None = None, **options: Any
+    ) -> subprocess.Popen[bytes]:
+        """Run its program, which the kernel ends with this process; `mode` opens the file for its `output`."""
+        with output.open(mode) as file:
+            self._process = subprocess.Popen(
+                launch.attached(command, end=self.end_signal, account=account),
+                stdin=subprocess.DEVNULL,
+                stdout=file,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,  # or Ctrl-C in a terminal ends it before its clients
+                **options,
+            )
+        return self._process
+
+    def _failure(self, what: str, *more: Path) -> Exception:
+        """The error with the end of its log, and of `more` files."""
+        lines: list[str] = []
+        for file in (self.log_file, *more):
+            with contextlib.suppress(FileNotFoundError):
+                lines += file.read_text(encoding="utf-8", errors="replace").splitlines()[-_LOG_TAIL:]
+        return self.failed("\n".join([f"{self.title} {what}; the end of its log ({self.log_file}):", *lines]))

@@ -1,0 +1,116 @@
+"""Whether a stream is still the one that this process has read and written: checked before an append.
+
+A stream that was deleted and recreated, or that lost its end, lacks the aggregates whose commits are known here, or their
+last ones. The guard of an append to one of them fails by itself. A guard does not see a new aggregate, so the
+incarnation is compared if the log reports that there is no such aggregate, and after each reconnect. Nor does a guard see that
+another commit has the sequence of a lost one, so after each reconnect the newest commit that is known here is compared too. If an
+acknowledgement shows the change too late, the log is closed for all later appends.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from eventlog.admin.reconcile import incarnation_of
+from eventlog.commit import Appended, Commit
+from eventlog.errors import IncarnationChanged, LogDamaged, LogDiverged, LogTruncated, Unavailable
+from eventlog.jetstream.api import Refused, ask
+from eventlog.jetstream.message_reader import MessageReader
+from eventlog.jetstream.transport.connection import Connection
+from eventlog.support.chain import digest_of
+
+
+class Fence:
+    """The fence of one stream: `check` before each message, `stored` after it, `read` for each commit that was read.
+
+    `saw` takes the server's information on the stream.
+    """
+
+    def __init__(self, connection: Connection, stream: str, reads: MessageReader) -> None:
+        self._connection = connection
+        self._stream = stream
+        self._reads = reads
+        self._incarnation: str | None = None
+        self._connects = self._connections()
+        self._closed: LogDamaged | None = None
+        self.acknowledged = 0
+        """The highest sequence that was acknowledged to this process, or that it has read."""
+        self._digest: Callable[[], str | None] = lambda: None
+        """Gives the digest of the commit there, None if it is not known. It is seldom asked for."""
+
+    async def check(self) -> None:
+        """See that the stream is the known one; asked of the server after a reconnect only.
+
+        Raises LogDamaged if it is not, Unavailable if that cannot be known.
+        """
+        if self._connects != self._connections():
+            connects = self._connections()
+            acknowledged, digest = self.acknowledged, self._digest()  # others may append before the server answers
+            info = await self._info()
+            self._closed = None
+            self.saw(info)
+            self._check_end(info, acknowledged)
+            if digest is not None:
+                await self._check_newest(acknowledged, digest)
+            self._connects = connects
+        if self._closed is not None:
+            raise self._closed
+
+    def saw(self, info: dict[str, Any]) -> None:
+        """Take note of the server's information on the stream (STREAM.INFO); another incarnation closes the log."""
+        found = incarnation_of(info)
+        if self._incarnation is None:
+            self._incarnation = found
+        if found != self._incarnation:
+            self._closed = IncarnationChanged(self._incarnation, found)
+
+    def check_seen(self) -> None:
+        """See that nothing seen so far has closed the log. Raises LogDamaged."""
+        if self._closed is not None:
+            raise self._closed
+
+    def stored(self, appended: Appended, before: int) -> None:
+        """Take note of an acknowledgement; `before` is the highest sequence acknowledged when the commit was sent.
+
+        Raises LogDiverged if a new commit did not take a higher one: the log lost its end, or is another one.
+        """
+        if not appended.replayed and appended.sequence <= before:
+            self._closed = LogDiverged(before, appended.sequence)
+            raise self._closed
+        self._know(appended.sequence, lambda: appended.digest)
+
+    def read(self, commit: Commit) -> None:
+        """Take note of a commit that was read from the stream."""
+        self._know(commit.sequence, lambda: commit.digest)
+
+    def _know(self, sequence: int, digest: Callable[[], str | None]) -> None:
+        if sequence > self.acknowledged:
+            self.acknowledged, self._digest = sequence, digest
+
+    async def _check_newest(self, sequence: int, digest: str) -> None:
+        """See that the newest known commit is still there. An unreadable record is damage of one aggregate, and no other log."""
+        if self._closed is not None:
+            return
+        found = await self._reads.leader({"seq": sequence})
+        if found is not None and digest_of(found.subject, found.data) != digest:
+            self._closed = LogDiverged(sequence)
+
+    def _check_end(self, info: dict[str, Any], acknowledged: int) -> None:
+        end = info["state"]["last_seq"]
+        if end >= acknowledged:
+            return
+        text = f"{self._stream} ends at sequence {end}, and {acknowledged} was acknowledged"
+        if info["config"]["num_replicas"] > 1:  # a leader that was elected just now may not know its own end yet
+            raise Unavailable(text)
+        self._closed = LogTruncated(text)
+
+    async def _info(self) -> dict[str, Any]:
+        try:
+            return await ask(self._connection, f"STREAM.INFO.{self._stream}")
+        except Refused as error:
+            raise Unavailable(f"the stream {self._stream} cannot be written: {error.description}") from error
+
+    def _connections(self) -> int:
+        counters = self._connection.counters
+        return counters.reconnects + counters.replaced

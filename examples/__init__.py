@@ -1,0 +1,1 @@
+"""Services that show how to build on the packages; tests run them."""

@@ -1,0 +1,1 @@
+"""A bank: accounts with deposits and transfers."""

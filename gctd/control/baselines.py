@@ -1,0 +1,155 @@
+"""The base of a comparison: a commit, and its analysis that was made in the same way."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from enum import StrEnum
+
+import attrs
+
+from gctd.domain.errors import BadInput, NotFound
+from gctd.domain.refs import is_commit_id, parse_ref
+from gctd.domain.urls import RepoUrl
+from gctd.readmodel.queries import TrackerQueries
+from gctd.readmodel.views import AnalysisView
+from gctd.scan.errors import GitError, ScanError
+from gctd.scan.git.commands import Git
+from gctd.scan.git.history import Histories
+from gctd.wiring.policy import RepoPolicy
+
+LONGEST = 60.0
+"""Seconds that a question to a remote may take."""
+NEAREST = 50
+"""Limit of earlier commits in the search for an analysis that was made in the same way."""
+_PREFIX = re.compile(r"[0-9a-f]{7,63}")
+_NO_INFLUENCE = ("--threshold=", "--min=", "--top=", "--missing=", "-vet=")
+"""Flags that change no value whose coverage is known."""
+
+
+class Kind(StrEnum):
+    """The way in which a base was chosen."""
+
+    MERGE_BASE = "merge base"
+    PARENT = "first parent"
+    COMMIT = "commit"
+    TAG = "tag"
+    PREVIOUS = "previous commit of the ref"
+    NONE = ""
+
+
+@attrs.frozen(kw_only=True)
+class Baseline:
+    """The base of a comparison.
+
+    `commit` is empty if no base exists. `analysis` is None if no analysis of that commit was made in the same way. In both
+    cases `reason` has the cause.
+    """
+
+    kind: Kind = Kind.NONE
+    commit: str = ""
+    analysis: AnalysisView | None = None
+    reason: str = ""
+
+
+class Baselines:
+    """Chooses bases. `seconds` is the timeout of the remote."""
+
+    def __init__(
+        self, queries: TrackerQueries, git: Git, histories: Histories, repos: RepoPolicy, *, seconds: float = LONGEST
+    ) -> None:
+        self._queries = queries
+        self._git = git
+        self._histories = histories
+        self._repos = repos
+        self._seconds = seconds
+
+    async def of(self, after: AnalysisView, base: str) -> Baseline:
+        """Return the base for an analysis. `base` names a branch, a tag or a commit; empty: the commit before it on its ref.
+
+        The base is never the commit of the analysis itself. A failure of the remote becomes the `reason` of the result.
+        Raises BadInput, NotFound.
+        """
+        if not base:
+            return await self._previous(after)
+        name = parse_ref(base, field="base")
+        if is_commit_id(name) or _PREFIX.fullmatch(name):
+            named = await self._commit(after, name)
+            if named is not None:
+                return await self._found(after, Kind.COMMIT, named)
+        try:
+            kind, commit = await self._asked(after, name)
+        except (ScanError, TimeoutError) as error:
+            if isinstance(error, GitError) and error.permanent:
+                raise NotFound(f"base: {error}") from error
+            said = str(error) or "no answer in time"
+            return Baseline(reason=f"the history of the repository cannot be asked for: {said}")
+        if commit is None:
+            return Baseline(reason=f"{after.commit_sha[:12]} has no commit in common with {name}")
+        return await self._found(after, kind, commit)
+
+    async def again(self, after: AnalysisView, kind: str, commit: str) -> Baseline:
+        """Return a base that was chosen before, with its analysis if one exists now."""
+        return await self._found(after, Kind(kind), commit)
+
+    async def _commit(self, after: AnalysisView, digits: str) -> str | None:
+        """Return the full id of a commit from its digits; None if no analysis has them, because they may name a branch."""
+        if is_commit_id(digits):
+            if digits == after.commit_sha:
+                raise BadInput("base", "the base must be another commit than the one that is judged")
+            return digits
+        known = await self._queries.analyses_of_commit(after.analysis_id, digits, limit=2)
+        if len(known) > 1:
+            raise BadInput("base", f"several commits begin with {digits}: give more digits")
+        return await self._commit(after, known[0].commit_sha) if known else None
+
+    async def _asked(self, after: AnalysisView, name: str) -> tuple[Kind, str | None]:
+        """The commit that a branch or a tag gives. Raises ScanError, TimeoutError, BadInput."""
+        url: RepoUrl = self._repos.parse_url(after.repo_url)
+        found = await self._git.resolve(url, name, seconds=self._seconds)
+        if found.full is not None and found.full.startswith("refs/tags/"):
+            if found.commit_sha == after.commit_sha:
+                raise BadInput("base", f"{name} is the commit that is judged")
+            return Kind.TAG, found.commit_sha
+        common = await self._histories.merge_base(url, name, after.commit_sha, seconds=self._seconds)
+        if common != after.commit_sha:
+            return Kind.MERGE_BASE, common
+        # The commit is on that branch already: its own changes are the difference from its parent.
+        return Kind.PARENT, await self._histories.first_parent(url, after.commit_sha, seconds=self._seconds)
+
+    async def _previous(self, after: AnalysisView) -> Baseline:
+        """The last commit that was analysed on the ref before this one was for the first time."""
+        candidates = await self._queries.commits_before(after.analysis_id, after.ref, after.commit_sha, limit=NEAREST)
+        if not candidates:
+            return Baseline(reason=f"no analysis of another commit on {after.ref} is older: name a base")
+        for candidate in candidates:
+            found = await self._found(after, Kind.PREVIOUS, candidate)
+            if found.analysis is not None:
+                return found
+        return await self._found(after, Kind.PREVIOUS, candidates[0])
+
+    async def _found(self, after: AnalysisView, kind: Kind, commit: str) -> Baseline:
+        analyses = await self._queries.analyses_at(after.analysis_id, commit)
+        differing: Sequence[str] = ()
+        for one in analyses:
+            differing = different(one, after)
+            if not differing:
+                return Baseline(kind=kind, commit=commit, analysis=one)
+        reason = f"measured otherwise: {', '.join(differing)}" if analyses else "not analysed yet"
+        return Baseline(kind=kind, commit=commit, reason=f"the base {commit[:12]} is {reason}")
+
+
+def different(one: AnalysisView, other: AnalysisView) -> Sequence[str]:
+    """Return the differences in the way of measuring. With any difference, values of functions are not comparable."""
+    sides = [
+        {
+            "engine": f"{side.engine} {side.engine_version}",
+            "Go": ".".join(side.go_version.split(".")[:2]),
+            "flags": " ".join(flag for flag in side.flags if not flag.startswith(_NO_INFLUENCE)),
+            "platform": side.platform,
+            "states of functions": "told" if side.states is not None else "not told",
+        }
+        for side in (one, other)
+    ]
+    before, after = sides
+    return [f"{what} {before[what] or 'none'}, not {after[what] or 'none'}" for what in before if before[what] != after[what]]

@@ -1,0 +1,263 @@
+"""Verdicts: the gate's judgement of an analysis, stored, and given as soon as the base has been analysed."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
+
+import attrs
+import structlog
+
+from eventlog import Context, EventLog, EventLogError
+from eventlog.broker.blobs import Blobs
+from eventlog.commands import Commands
+from gctd.control.baselines import Baseline, Baselines, different
+from gctd.control.pairs import Pair, compared
+from gctd.control.tracker import Tracker
+from gctd.domain.errors import GctdError, NotFound, Overtaken
+from gctd.domain.options import threshold_of
+from gctd.domain.repo import REPO, Repo
+from gctd.domain.task import TASK, Task
+from gctd.domain.verdict import VERDICT, AskVerdict, Finding, GiveVerdict, Result, Rules, VerdictAsked, verdict_id
+from gctd.engines.changes.gate import GateFacts, Verdict, judge
+from gctd.exports.coverage import Coverages
+from gctd.readmodel.queries import TrackerQueries
+from gctd.readmodel.views import AnalysisView, TaskView, VerdictView
+from projections.errors import ProjectionError
+
+_log = structlog.get_logger(__name__)
+
+SWEEP = 2.0
+"""Seconds between two looks at the verdicts that wait for their bases."""
+AT_ONCE = 100
+"""Limit of the verdicts in one sweep."""
+_TRIES = 5
+
+
+@attrs.frozen(kw_only=True)
+class Judged:
+    """The gate's judgement of an analysis, with the reason of an unknown result.
+
+    `id` is the id of the stored verdict, if it is stored. `base_task` analyses the base. `sequence` is the position of the stored
+    events. `partial`: a report was shortened.
+    """
+
+    rules: Rules
+    after: AnalysisView
+    baseline: Baseline
+    verdict: Verdict
+    result: Result
+    reason: str = ""
+    id: str | None = None
+    base_task: TaskView | None = None
+    sequence: int = 0
+    partial: bool = False
+
+
+class Judging:
+    """Judges. `caught_up` waits until the read model has all that is in the log now."""
+
+    def __init__(
+        self,
+        log: EventLog,
+        commands: Commands,
+        queries: TrackerQueries,
+        blobs: Blobs,
+        tracker: Tracker,
+        baselines: Baselines,
+        *,
+        caught_up: Callable[[], Awaitable[None]],
+    ) -> None:
+        self._log = log
+        self._commands = commands
+        self._queries = queries
+        self._blobs = blobs
+        self._tracker = tracker
+        self._baselines = baselines
+        self._coverages = Coverages(blobs)
+        self._caught_up = caught_up
+
+    async def run(self) -> None:
+        """Judge pending verdicts whose bases have been analysed, until cancelled. Errors are logged."""
+        while True:
+            try:
+                await self.sweep()
+            except (EventLogError, ProjectionError, GctdError) as error:
+                _log.warning("verdicts wait", error=str(error))
+            await asyncio.sleep(SWEEP)
+
+    async def sweep(self) -> None:
+        """Judge all pending verdicts once, if their bases have been analysed."""
+        for waiting in await self._queries.verdicts_waiting(limit=AT_ONCE):
+            found = await self._of_kept(waiting)
+            if found is not None and found.result is not Result.UNKNOWN:
+                await self._give(waiting.id, found, None)
+
+    async def look(self, after: AnalysisView, base: str, rules: Rules) -> Judged:
+        """Return the stored verdict, else the verdict as of now. Stores no event. Raises the errors of `Baselines.of`."""
+        kept = await self._queries.verdict(_id(after, base, rules))
+        if kept is not None and (found := await self._of_kept(kept)) is not None:
+            return found
+        baseline = await self._baselines.of(after, base) if rules.compares else Baseline()
+        return await self._judged(after, baseline, rules)
+
+    async def beside(self, after: AnalysisView, older: AnalysisView, rules: Rules) -> Judged:
+        """Judge an analysis against a named older analysis. The result is not stored."""
+        return await self._judged(after, Baseline(commit=older.commit_sha, analysis=older), rules)
+
+    async def ask(self, after: AnalysisView, base: str, rules: Rules, context: Context | None) -> Judged:
+        """Return the verdict as `look` does, and store it.
+
+        A base without a comparable analysis is analysed, and the verdict follows.
+        """
+        found = await self.look(after, base, rules)
+        if rules.compares and not found.baseline.commit:
+            return found
+        if found.id is None:
+            found = await self._asked(found, base, context)
+        if found.result is not Result.UNKNOWN:
+            return attrs.evolve(found, sequence=max(found.sequence, await self._give(_id(after, base, rules), found, context)))
+        if found.baseline.commit and found.baseline.analysis is None and found.base_task is None:
+            return await self._with_base(found, context)
+        return found
+
+    async def _asked(self, found: Judged, base: str, context: Context | None) -> Judged:
+        after, baseline = found.after, found.baseline
+        id_ = _id(after, base, found.rules)
+        asked = VerdictAsked(
+            id=id_,
+            repo_id=after.repo_id,
+            analysis_id=after.analysis_id,
+            head_task=after.task_id,
+            commit_sha=after.commit_sha,
+            base=base,
+            kind=baseline.kind.value,
+            base_commit=baseline.commit,
+            rules=found.rules,
+            at=datetime.now(UTC),
+        )
+        outcome = await self._commands.execute(VERDICT, id_, AskVerdict(asked=asked), context)
+        return attrs.evolve(found, id=id_, sequence=outcome.sequence)
+
+    async def _give(self, id_: str, found: Judged, context: Context | None) -> int:
+        given = GiveVerdict(
+            result=found.result,
+            base_task=found.baseline.analysis.task_id if found.baseline.analysis else "",
+            checks=tuple(
+                Finding(name=one.name.value, passed=one.passed, limit=one.limit, value=one.value) for one in found.verdict.checks
+            ),
+            at=datetime.now(UTC),
+        )
+        return (await self._commands.execute(VERDICT, id_, given, context)).sequence
+
+    async def _of_kept(self, kept: VerdictView) -> Judged | None:
+        """Return the content of a stored verdict; None if one of its analyses is removed."""
+        after = await self._queries.analysis_of_task(kept.head_task)
+        if after is None:
+            return None
+        baseline = Baseline()
+        if kept.base_task:
+            older = await self._queries.analysis_of_task(kept.base_task)
+            if older is None:
+                return None
+            baseline = attrs.evolve(await self._baselines.again(after, kept.kind, kept.base_commit), analysis=older, reason="")
+        elif kept.base_commit:
+            baseline = await self._baselines.again(after, kept.kind, kept.base_commit)
+        return attrs.evolve(await self._judged(after, baseline, kept.rules), id=kept.id)
+
+    async def _judged(self, after: AnalysisView, baseline: Baseline, rules: Rules) -> Judged:
+        coverage = None
+        if rules.min_coverage is not None and after.profile_digest is not None:
+            coverage = await self._coverages.of(after.profile_digest)
+        found, partial = await compared(
+            self._blobs,
+            after,
+            baseline.analysis,
+            lambda pair: (judge(rules, facts_of(pair, rules, coverage)), pair.partial),
+            rules.threshold,
+        )
+        judged = Judged(rules=rules, after=after, baseline=baseline, verdict=found, result=found.result, partial=partial)
+        if after.states is None:
+            reason = "the analysis does not record which functions are measured: analyse the commit again"
+            return attrs.evolve(judged, result=Result.UNKNOWN, reason=reason)
+        if rules.compares and baseline.analysis is not None and (differing := different(baseline.analysis, after)):
+            return attrs.evolve(judged, result=Result.UNKNOWN, reason=f"it was measured otherwise: {', '.join(differing)}")
+        if rules.compares and baseline.analysis is None:
+            task = await self._base_task(after, baseline)
+            return attrs.evolve(judged, result=Result.UNKNOWN, reason=_waits(baseline, task), base_task=task)
+        if found.result is Result.UNKNOWN:
+            names = ", ".join(check.name.value for check in found.checks if check.passed is None)
+            return attrs.evolve(judged, reason=f"it is not known whether these hold: {names}")
+        return judged
+
+    async def _base_task(self, after: AnalysisView, baseline: Baseline) -> TaskView | None:
+        """Return the last task queued to analyse the base since the judged analysis was made.
+
+        A completed task is not queued again: if its analysis was made in another way, a second analysis would be as well.
+        """
+        if not baseline.commit:
+            return None
+        tasks = await self._queries.tasks_of_commit(after.repo_id, after.project, baseline.commit)
+        made = datetime.fromisoformat(after.analyzed_at)
+        return next((one for one in tasks if datetime.fromisoformat(one.created_at) >= made), None)
+
+    async def _with_base(self, found: Judged, context: Context | None) -> Judged:
+        """Queue an analysis of the base in the same way as the commit. Several servers at the same moment queue it once."""
+        after, baseline = found.after, found.baseline
+        head = await self._state(after.task_id)
+        for _ in range(_TRIES):
+            commit = await self._log.last(REPO.aggregate(after.repo_id), consistent=True)
+            if commit is None:
+                raise NotFound(f"{after.repo_url} is not registered: register it first")
+            known: Repo = commit.state
+            await self._caught_up()
+            now = await self._baselines.again(after, baseline.kind.value, baseline.commit)
+            if now.analysis is not None:  # analysed since the search
+                return attrs.evolve(await self._judged(after, now, found.rules), id=found.id, sequence=found.sequence)
+            task = await self._base_task(after, baseline)
+            sequence = found.sequence
+            if task is None:
+                try:
+                    outcome = await self._tracker.analyze_base(known, head, baseline.commit, context)
+                except Overtaken:
+                    continue
+                task, sequence = TaskView.of_state(outcome.state, outcome.sequence), outcome.sequence
+            return attrs.evolve(found, base_task=task, reason=_waits(baseline, task), sequence=max(found.sequence, sequence))
+        raise Overtaken(f"analyses of {after.repo_url} are asked for all the time")
+
+    async def _state(self, task_id: str) -> Task:
+        commit = await self._log.last(TASK.aggregate(task_id), consistent=True)
+        if commit is None:
+            raise NotFound(f"there is no {task_id}")
+        state: Task = commit.state
+        return state
+
+
+def facts_of(pair: Pair, rules: Rules, coverage: float | None) -> GateFacts:
+    """Collect the facts of two analyses that the gate judges."""
+    after = pair.after
+    summary = after.known or after.summary
+    own = rules.threshold == threshold_of(after.flags)
+    return GateFacts(
+        entries=pair.report.entries,
+        # A shortened report does not have all functions; their number at the project's own threshold is known all the same.
+        exceeded=summary.exceeded if own else sum(entry.risky(rules.threshold) for entry in pair.report.entries),
+        average=summary.average,
+        coverage=coverage,
+        uncovered=len(after.uncovered),
+        changes=pair.changes,
+        lower_bound=any(package.reason != "no tests" for package in after.uncovered),
+    )
+
+
+def _id(after: AnalysisView, base: str, rules: Rules) -> str:
+    return verdict_id(after.analysis_id, after.commit_sha, base, rules)
+
+
+def _waits(baseline: Baseline, task: TaskView | None) -> str:
+    if task is None or task.status == "completed":
+        return baseline.reason
+    if task.status in ("failed", "expired"):
+        return f"{baseline.reason}, and {task.id}, which was to analyse it, has {task.status}: {task.reason}"
+    return f"{baseline.reason}: {task.id} analyses it"

@@ -1,0 +1,61 @@
+"""Two analyses of a project with their reports, compared."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import TypeVar
+
+import attrs
+
+from eventlog.broker.blobs import Blobs
+from gctd.domain.options import threshold_of
+from gctd.engines import report as report_format
+from gctd.engines.changes.comparison import Comparison, compare
+from gctd.engines.report import Report
+from gctd.readmodel.views import AnalysisView
+
+T = TypeVar("T")
+
+
+@attrs.frozen
+class Pair:
+    """An analysis with its report, and its changes since another analysis, if one is given."""
+
+    after: AnalysisView
+    report: Report
+    before: AnalysisView | None = None
+    changes: Comparison | None = None
+    partial: bool = False
+    """A report was shortened (--min, --top): new or gone functions may merely be hidden."""
+
+
+async def compared(
+    blobs: Blobs,
+    after: AnalysisView,
+    older: AnalysisView | None,
+    use: Callable[[Pair], T],
+    threshold: float | None = None,
+) -> T:
+    """Return the result of `use` for two analyses, or for one if `older` is None.
+
+    `threshold`: the project's threshold at `after`. Raises BlobMissing, Unavailable.
+    """
+    digests = [one.report_digest for one in (after, older) if one is not None]
+    stored = await asyncio.gather(*map(blobs.get, digests))
+    # Two reports of 50,000 functions take some tenths of a second: not in the event loop.
+    return await asyncio.to_thread(lambda: use(_pair(after, older, stored, threshold)))
+
+
+def _pair(after: AnalysisView, older: AnalysisView | None, stored: list[bytes], threshold: float | None) -> Pair:
+    report = report_format.decode(stored[0])
+    if older is None:
+        return Pair(after, report, partial=_is_partial(report))
+    old = report_format.decode(stored[1])
+    limit = threshold_of(after.flags) if threshold is None else threshold
+    changes = compare(old.entries, report.entries, threshold=limit)
+    return Pair(after, report, older, changes, _is_partial(old) or _is_partial(report))
+
+
+def _is_partial(report: Report) -> bool:
+    return len(report.entries) < report.summary.total_funcs

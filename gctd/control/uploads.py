@@ -1,0 +1,173 @@
+"""Uploaded coverage profiles: checked for form, stored, and scored by a task that has all profiles of the commit.
+
+The newest task with uploads that has not failed has the profiles of a commit. The repository's count of requests guards the next
+upload, so of two uploads at the same moment the second one has the profile of the first.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import io
+from collections.abc import Awaitable, Callable
+
+import attrs
+
+from eventlog import Context, EventLog
+from eventlog.broker.blobs import Blobs
+from gctd.control.tracker import Tracker
+from gctd.domain.analysis import Blob, analysis_id
+from gctd.domain.errors import BadInput, NotFound, Overtaken, Refused
+from gctd.domain.project import Project
+from gctd.domain.refs import is_commit_id, parse_ref
+from gctd.domain.repo import REPO, Repo, RepoStatus
+from gctd.domain.task import TASK, Task, TaskStatus
+from gctd.domain.upload import UploadedProfile, checked_upload, with_upload
+from gctd.engines.golang.profile import Profile, ProfileTooLarge, parse_profile
+from gctd.readmodel.queries import TrackerQueries
+
+LARGEST = 32 * 1024**2
+"""Limit of the bytes of one profile."""
+MOST_BLOCKS = 1_000_000
+MOST_FLAGS = 32
+"""Profiles of one commit at most."""
+_PAGE = 500
+_TRIES = 5
+
+
+@attrs.frozen(kw_only=True)
+class Uploaded:
+    """The task that scores an uploaded profile, and the sequence of its last commit. `known`: the upload is a repetition."""
+
+    task: Task
+    sequence: int
+    known: bool
+
+
+class Uploads:
+    """Takes profiles. `caught_up` waits until the read model has all commits of the log."""
+
+    def __init__(
+        self,
+        log: EventLog,
+        queries: TrackerQueries,
+        blobs: Blobs,
+        tracker: Tracker,
+        *,
+        caught_up: Callable[[], Awaitable[None]],
+    ) -> None:
+        self._log = log
+        self._queries = queries
+        self._blobs = blobs
+        self._tracker = tracker
+        self._caught_up = caught_up
+
+    async def upload(
+        self,
+        id_: str,
+        commit_sha: str,
+        text: str,
+        upload: UploadedProfile,
+        *,
+        ref: str | None = None,
+        replace: bool = False,
+        context: Context,
+    ) -> Uploaded:
+        """Queue a task that scores all profiles of a commit of a project, including this one.
+
+        `id_` names the project's analyses. `upload` names the profile, and its digest and size are computed here. A repeated
+        upload returns the task that has it. Raises BadInput, NotFound, and Refused if another profile has the flag and `replace`
+        is not set.
+        """
+        if not is_commit_id(commit_sha):
+            raise BadInput("commit", "a commit is named by its full id of 40 or 64 hex digits")
+        known, project = await self._project(id_)
+        body = text.encode()
+        await asyncio.to_thread(_check, body, project)
+        stored = await self._blobs.put(body)
+        upload = checked_upload(attrs.evolve(upload, profile=Blob(digest=stored.digest, size=stored.size)))
+        ref = None if ref is None else parse_ref(ref)
+        for _ in range(_TRIES):
+            known = await self._registered(known.id)
+            await self._caught_up()
+            newest = await self._newest(known, project.name, commit_sha)
+            before = newest.state.uploads if newest is not None else ()
+            same = next((one for one in before if one.flag == upload.flag), None)
+            if newest is not None and same == upload:
+                return Uploaded(task=newest.state, sequence=newest.sequence, known=True)
+            if same is not None and not replace:
+                raise Refused(
+                    f"{commit_sha[:12]} has another profile with the flag {upload.flag!r}: choose another flag, or replace it"
+                )
+            uploads = with_upload(before, upload)
+            if len(uploads) > MOST_FLAGS:
+                raise Refused(f"{commit_sha[:12]} has {MOST_FLAGS} profiles already")
+            try:
+                outcome = await self._tracker.score_uploads(known, project.name, commit_sha, uploads, ref=ref, context=context)
+            except Overtaken:
+                continue
+            return Uploaded(task=outcome.state, sequence=outcome.sequence, known=False)
+        raise Overtaken(f"analyses of {known.url} are requested all the time: try again")
+
+    async def _project(self, id_: str) -> tuple[Repo, Project]:
+        """Return the repository and the project whose analyses have this id, whether or not there is one."""
+        after = ("", "")
+        while page := await self._queries.repos_by_url(after=after, limit=_PAGE):
+            for one in page:
+                found = next((project for project in one.projects if analysis_id(one.id, project.name) == id_), None)
+                if found is not None:
+                    return await self._registered(one.id), found
+            after = (page[-1].url, page[-1].id)
+        raise NotFound(f"no project of a registered repository has analyses with the id {id_}")
+
+    async def _registered(self, repo_id: str) -> Repo:
+        commit = await self._log.last(REPO.aggregate(repo_id), consistent=True)
+        if commit is None or commit.state.status is RepoStatus.REMOVED:
+            raise NotFound("the repository is not registered: register it first")
+        known: Repo = commit.state
+        return known
+
+    async def _newest(self, known: Repo, project: str, commit_sha: str) -> _Queued | None:
+        """Return the newest task with uploads for a commit that has not failed."""
+        tasks = [task.id for task in await self._queries.tasks_of_commit(known.id, project, commit_sha)]
+        analyses = await self._queries.analyses_at(analysis_id(known.id, project), commit_sha)
+        found = []
+        for task in dict.fromkeys([*tasks, *(one.task_id for one in analyses if one.source == "upload")]):
+            commit = await self._log.last(TASK.aggregate(task), consistent=True)
+            state: Task | None = commit.state if commit else None
+            if commit is not None and state is not None and state.uploads and state.status not in _FAILED and not state.dropped:
+                found.append(_Queued(state, commit.sequence))
+        return max(found, key=lambda one: (one.state.created_at, one.state.id), default=None)
+
+
+_FAILED = {TaskStatus.FAILED, TaskStatus.EXPIRED}
+
+
+@attrs.frozen
+class _Queued:
+    """A task, and the sequence of its last commit."""
+
+    state: Task
+    sequence: int
+
+
+def _check(body: bytes, project: Project) -> None:
+    """Refuse a text that is not a profile of this module. Raises BadInput."""
+    if len(body) > LARGEST:
+        raise BadInput("profile", f"the profile has {len(body)} bytes; at most {LARGEST} are taken")
+    try:
+        profile = parse_profile(io.BytesIO(body), max_bytes=LARGEST, max_blocks=MOST_BLOCKS)
+    except ProfileTooLarge as error:
+        raise BadInput("profile", str(error)) from error
+    if profile.mode not in ("set", "count", "atomic"):
+        raise BadInput("profile", "the text is not a coverage profile: its first line is not `mode: set`, `count` or `atomic`")
+    if profile.malformed:
+        raise BadInput("profile", f"line {profile.first_malformed} is not a block of a coverage profile")
+    if not profile.blocks:
+        raise BadInput("profile", "the profile has no block: no package was tested, or the tests ended before it was written")
+    if strange := _elsewhere(profile, project):
+        raise BadInput("profile", f"{strange} is not in the module {project.module_path}: the profile is of another module")
+
+
+def _elsewhere(profile: Profile, project: Project) -> str | None:
+    """Return the first path of a profile that does not begin with the module's path."""
+    return next((path for path in profile.paths() if not path.startswith(f"{project.module_path}/")), None)

@@ -1,0 +1,1 @@
+"""The changes between two reports, and their judgement by the gate."""

@@ -1,0 +1,145 @@
+"""Two reports on one project, function by function: the new, fixed, worse, better and gone functions."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from enum import StrEnum
+
+import attrs
+
+from gctd.engines.changes.matching import Match, match
+from gctd.engines.report import FunctionEntry
+from gctd.engines.state import State
+
+TOLERANCE = 0.01
+"""A CRAP value that moved by less has not changed: go-crap's own bound for a regression."""
+
+
+class Status(StrEnum):
+    """Change of a function between two reports.
+
+    - `fixed`: its value was over the threshold, and is not any more.
+    - `worse`, `better`: its value rose, fell.
+    - `unmeasured`: its coverage was known, and is not any more, so its values cannot be compared.
+    - `measured`: its coverage is known now, and was not.
+    """
+
+    NEW = "new"
+    FIXED = "fixed"
+    WORSE = "worse"
+    BETTER = "better"
+    GONE = "gone"
+    UNMEASURED = "unmeasured"
+    MEASURED = "measured"
+
+
+class Kept(StrEnum):
+    """Properties that differ in a function found again: its place, its name or its signature."""
+
+    MOVED = "moved"
+    RENAMED = "renamed"
+    SIGNATURE = "signature changed"
+
+
+@attrs.frozen(kw_only=True)
+class Change:
+    """Change of a function: its entries before and after, None if it is not in that report.
+
+    `kept` has the properties that differ in a function found again. `similarity` is the share of equal content (0 to 1; None: the
+    match is certain). `body_changed` False: parameters, results and body are the same.
+    """
+
+    status: Status
+    before: FunctionEntry | None
+    after: FunctionEntry | None
+    kept: tuple[Kept, ...] = ()
+    similarity: float | None = None
+    body_changed: bool = True
+
+    @property
+    def entry(self) -> FunctionEntry:
+        """Return the entry after the change, or the entry before it if the function is gone."""
+        entry = self.after or self.before
+        assert entry is not None, "a change is of a function"
+        return entry
+
+    @property
+    def delta(self) -> float:
+        """The change of the sum of all values."""
+        return (self.after.crap if self.after else 0.0) - (self.before.crap if self.before else 0.0)
+
+
+@attrs.frozen(kw_only=True)
+class Comparison:
+    """All changes, the largest first, and the number of functions without a change.
+
+    `kept` are the functions that moved, were renamed or have another signature, even if their values are equal.
+    """
+
+    changes: tuple[Change, ...]
+    unchanged: int
+    kept: tuple[Match, ...] = ()
+
+    def counts(self) -> Mapping[str, int]:
+        """Return the number of functions with each status, and `unchanged`."""
+        found = Counter(change.status for change in self.changes)
+        return {**{status.value: found[status] for status in Status}, "unchanged": self.unchanged}
+
+
+def compare(before: Sequence[FunctionEntry], after: Sequence[FunctionEntry], *, threshold: float) -> Comparison:
+    """Compare the functions of two reports. `threshold` is the value above which a function needs a fix."""
+    changes: list[Change] = []
+    kept: list[Match] = []
+    unchanged = 0
+    for pair in match(before, after):
+        how = kept_as(pair)
+        if how:
+            kept.append(pair)
+        status = _status(pair.before, pair.after, threshold)
+        if status is None:
+            unchanged += 1
+        else:
+            changes.append(
+                Change(
+                    status=status,
+                    before=pair.before,
+                    after=pair.after,
+                    kept=how,
+                    similarity=pair.similarity,
+                    body_changed=pair.body_changed,
+                )
+            )
+    changes.sort(key=lambda change: (-abs(change.delta), change.entry.file, change.entry.line, change.entry.function))
+    kept.sort(key=_place_after)
+    return Comparison(changes=tuple(changes), unchanged=unchanged, kept=tuple(kept))
+
+
+def kept_as(pair: Match) -> tuple[Kept, ...]:
+    """Return the properties that differ in a function found again; empty if none differs."""
+    said = ((Kept.MOVED, pair.moved), (Kept.RENAMED, pair.renamed), (Kept.SIGNATURE, pair.signature_changed))
+    return tuple(name for name, holds in said if holds)
+
+
+def _place_after(pair: Match) -> tuple[str, int, str]:
+    entry = pair.after or pair.before
+    assert entry is not None, "a match has a function"
+    return entry.file, entry.line, entry.function
+
+
+def _status(before: FunctionEntry | None, after: FunctionEntry | None, threshold: float) -> Status | None:
+    if before is None:
+        return Status.NEW
+    if after is None:
+        return Status.GONE
+    if State.UNTOLD not in (before.state, after.state) and not (before.state.known and after.state.known):
+        if before.state.known == after.state.known:
+            return None
+        return Status.UNMEASURED if before.state.known else Status.MEASURED
+    if before.crap > threshold >= after.crap:
+        return Status.FIXED
+    if after.crap > threshold >= before.crap:
+        return Status.WORSE
+    if abs(after.crap - before.crap) < TOLERANCE:
+        return None
+    return Status.WORSE if after.crap > before.crap else Status.BETTER

@@ -1,0 +1,1 @@
+"""Forges: webhooks in, commit statuses and comments out (docs/explanation/tracker.md)."""

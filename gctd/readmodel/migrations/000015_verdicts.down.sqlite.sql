@@ -1,0 +1,2 @@
+DROP TABLE verdicts;
+ALTER TABLE analyses DROP COLUMN baseline;

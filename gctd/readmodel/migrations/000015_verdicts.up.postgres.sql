@@ -1,0 +1,19 @@
+ALTER TABLE analyses ADD COLUMN baseline BOOLEAN NOT NULL DEFAULT FALSE;
+CREATE TABLE verdicts (
+    id TEXT COLLATE "C" NOT NULL PRIMARY KEY,
+    repo_id TEXT COLLATE "C" NOT NULL,
+    analysis_id TEXT COLLATE "C" NOT NULL,
+    head_task TEXT COLLATE "C" NOT NULL,
+    commit_sha TEXT COLLATE "C" NOT NULL,
+    base TEXT COLLATE "C" NOT NULL,
+    kind TEXT COLLATE "C" NOT NULL,
+    base_commit TEXT COLLATE "C" NOT NULL,
+    rules JSON NOT NULL,
+    result TEXT COLLATE "C" NOT NULL,
+    base_task TEXT COLLATE "C" NOT NULL,
+    checks JSON NOT NULL,
+    asked_at TIMESTAMPTZ NOT NULL,
+    given_at TIMESTAMPTZ,
+    sequence BIGINT NOT NULL
+);
+CREATE INDEX verdicts_waiting ON verdicts (asked_at, id) WHERE result = 'unknown';

@@ -1,0 +1,155 @@
+"""The rights of each step of a test run: its environment, its readable files, its writable files."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+import attrs
+
+from gctd.scan.errors import GoError
+from gctd.scan.go.toolchain import TRUST, Downloads, GoCaches, GoPlaces, Toolchain, go_environment
+from gctd.scan.isolation.process import run
+from gctd.scan.isolation.sandbox import View
+
+_COPYING = 600.0
+_NO_INDEX = {"GODEBUG": "goindex=0"}
+"""Go keeps an index of files that are older than two seconds in its build cache, and fails if that cannot be written."""
+_ENVIRONMENT = {"PATH": "/usr/local/bin:/usr/bin:/bin"}
+
+
+@attrs.frozen(kw_only=True)
+class Step:
+    """A run of go. `credentials`: its output may show credentials of the operator."""
+
+    environment: Mapping[str, str] = attrs.field(repr=False)
+    view: View
+    credentials: bool = False
+
+
+@attrs.frozen(kw_only=True)
+class Rights:
+    """Rights of the steps of one test run.
+
+    In a sandbox all steps see a copy of the checkout at the place of the checkout, so that paths, and with them the keys of the
+    build cache, are the same. `place` is an empty folder of this run, in the job's folder. `confined`: a sandbox is in use.
+    `flags` are the flags of every go command.
+    """
+
+    toolchain: Toolchain
+    source: Path
+    module_dir: Path
+    place: Path
+    caches: GoCaches
+    flags: tuple[str, ...]
+    cgo: bool | None
+    downloads: Downloads
+    confined: bool
+    test_network: bool
+
+    async def prepare(self) -> None:
+        """Make the directories and the copy of the checkout. Raises GoError."""
+        for name in ("modules", "build", "test"):
+            self._own(name).mkdir(parents=True, exist_ok=True, mode=0o700)
+        self._clones.mkdir(exist_ok=True)
+        self.caches.version_control.mkdir(parents=True, exist_ok=True)
+        if not self.confined:
+            return
+        self._copy.mkdir(mode=0o700)
+        command = ["cp", "-a", "--reflink=auto", "--", f"{self.source}/.", str(self._copy)]
+        copied = await run(command, cwd=self.place, env=_ENVIRONMENT, timeout=_COPYING)
+        if not copied.ok:
+            raise GoError(f"the checkout cannot be copied: cp {copied.how()}: {copied.output_tail.strip()[-300:]}")
+
+    def modules(self, *, workspace: bool) -> Step:
+        """Downloading: the network, the credentials, the module cache; clones of modules are thrown away with the job."""
+        environment = self._environment("modules", self.caches.index, workspace=workspace, downloads=self.downloads)
+        view = self._view(
+            environment,
+            writable=[self._own("modules"), self.caches.modules, self.caches.index],
+            writable_as={**self._tree, self.caches.version_control: self._clones},
+            network=True,
+        )
+        return Step(environment=environment, view=view, credentials=True)
+
+    def build(self, *, workspace: bool) -> Step:
+        """Compiling: the build cache and nothing else can be written."""
+        environment = self._environment("build", self.caches.build, workspace=workspace)
+        view = self._view(
+            environment,
+            readable=[self.caches.modules],
+            readable_as=self._tree,
+            writable=[self._own("build"), self.caches.build],
+        )
+        return Step(environment=environment, view=view)
+
+    @property
+    def profile(self) -> Path:
+        """Path at which tests write the profile: a file that exists before."""
+        return self.place / "profile"
+
+    def test(self, *, workspace: bool) -> Step:
+        """Testing: no cache and no file of another step can be written."""
+        network = self.test_network or not self.confined
+        environment = self._environment("test", self.caches.build, workspace=workspace, network=network)
+        if self.confined:
+            environment = {**environment, **_NO_INDEX}
+        view = self._view(
+            environment,
+            readable=[self.caches.modules, self.caches.build],
+            writable=[self._own("test"), self.profile],
+            writable_as=self._tree,
+            network=network,
+        )
+        return Step(environment=environment, view=view)
+
+    @property
+    def _copy(self) -> Path:
+        return self.place / "copy"
+
+    @property
+    def _clones(self) -> Path:
+        return self._own("modules") / "vcs"
+
+    @property
+    def _tree(self) -> Mapping[Path, Path]:
+        return {self.source: self._copy}
+
+    def _own(self, step: str) -> Path:
+        return self.place / step
+
+    def _environment(
+        self, step: str, build: Path, *, workspace: bool, downloads: Downloads | None = None, network: bool = False
+    ) -> Mapping[str, str]:
+        return go_environment(
+            self.toolchain,
+            GoPlaces(own=self._own(step), build=build, modules=self.caches.modules),
+            flags=self.flags,
+            workspace=workspace,
+            downloads=downloads,
+            network=network or downloads is not None,
+            cgo=self.cgo,
+        )
+
+    def _view(
+        self,
+        environment: Mapping[str, str],
+        *,
+        writable: list[Path],
+        readable: list[Path] | None = None,
+        readable_as: Mapping[Path, Path] | None = None,
+        writable_as: Mapping[Path, Path] | None = None,
+        network: bool = False,
+    ) -> View:
+        named = [environment[name] for name in (*TRUST, "NETRC") if name in environment]
+        proxies = re.findall(r"file://([^,|]+)", environment.get("GOPROXY", ""))
+        return View(
+            cwd=self.module_dir,
+            scratch=self.place,
+            readable=[self.toolchain.go.parents[1], *map(Path, named), *map(Path, proxies), *(readable or ())],
+            writable=writable,
+            network=network,
+            readable_as=readable_as or {},
+            writable_as=writable_as or {},
+        )

@@ -1,0 +1,123 @@
+"""Coverage profiles that were made elsewhere, merged into one, and the results of the tests as far as the profiles show them."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import os
+import posixpath
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from eventlog import BlobMissing
+from eventlog.broker.blobs import Blobs
+from gctd.domain.analysis import PackageProblem
+from gctd.domain.project import Project
+from gctd.domain.upload import UploadedProfile
+from gctd.engines.golang.constraints import Platform
+from gctd.engines.golang.profile import Profile, parse_profile
+from gctd.engines.measurement import PackageFacts, Scope, TestFacts
+from gctd.scan.go.discovery import SKIPPED
+from gctd.worker.measuring import Measured
+from gctd.worker.work import WorkFailed
+
+_MINOR = re.compile(r"go1\.([0-9]+)")
+_MOST_BYTES = 1 << 30
+_MOST_BLOCKS = 4_000_000
+
+
+async def measured_elsewhere(
+    uploads: Sequence[UploadedProfile], blobs: Blobs, root: Path, project: Project, nested: Sequence[str]
+) -> Measured:
+    """Return the test run behind the profiles of a commit. `root` is the directory of the module, `nested` as in EngineInput.
+
+    A single profile is used unchanged. Of several, a block is covered if one of them covers it. Raises WorkFailed.
+    """
+    bodies = []
+    for upload in uploads:
+        try:
+            bodies.append(await blobs.get(upload.profile.digest))
+        except BlobMissing as missing:
+            raise WorkFailed(f"the uploaded profile {upload.flag} is gone: {missing}", permanent=True) from missing
+    profile, parsed = await asyncio.to_thread(_merged, bodies)
+    tested = await asyncio.to_thread(lambda: dict(_packages(root, nested)))
+    facts = _facts(uploads, parsed, project, tested)
+    first = uploads[0]
+    return Measured(
+        profile=profile,
+        go_version=first.go_version,
+        flags=_flags(uploads),
+        uncovered=tuple(PackageProblem(path=one.path, reason=one.outcome) for one in facts.packages if one.outcome != "ok"),
+        sandbox="",
+        tests=facts,
+    )
+
+
+def _merged(bodies: Sequence[bytes]) -> tuple[bytes, Profile]:
+    if len(bodies) == 1:
+        return bodies[0], parse_profile(io.BytesIO(bodies[0]), max_bytes=_MOST_BYTES, max_blocks=_MOST_BLOCKS)
+    text = b"mode: set\n" + b"".join(line + b"\n" for body in bodies for line in _covered_or_not(body))
+    parsed = parse_profile(io.BytesIO(text), max_bytes=_MOST_BYTES, max_blocks=_MOST_BLOCKS)
+    lines = ["mode: set\n"]
+    for path in parsed.paths():
+        for block in parsed.blocks_of(path):
+            place = f"{block.start_line}.{block.start_col},{block.end_line}.{block.end_col}"
+            lines.append(f"{path}:{place} {block.statements} {int(block.covered)}\n")
+    return os.fsencode("".join(lines)), parsed
+
+
+def _covered_or_not(body: bytes) -> Iterator[bytes]:
+    """Yield the blocks of a profile with counts of 0 or 1, because modes count differently."""
+    for line in body.splitlines():
+        block, _, count = line.strip().rpartition(b" ")
+        if block and not line.startswith(b"mode:"):
+            yield block + (b" 1" if count.strip(b"0") else b" 0")
+
+
+def _packages(root: Path, nested: Sequence[str]) -> Iterator[tuple[str, bool]]:
+    """Yield the directories of a module with Go files, and whether one of the files has tests. Links are not followed."""
+    inside = frozenset(nested)
+    for directory, names, files in os.walk(root):
+        here = Path(directory).relative_to(root).as_posix()
+        names[:] = [
+            name
+            for name in names
+            if name not in SKIPPED and not name.startswith((".", "_")) and posixpath.normpath(f"{here}/{name}") not in inside
+        ]
+        go = [name for name in files if name.endswith(".go") and not name.startswith((".", "_"))]
+        if go:
+            yield here, any(name.endswith("_test.go") for name in go)
+
+
+def _facts(uploads: Sequence[UploadedProfile], profile: Profile, project: Project, tested: dict[str, bool]) -> TestFacts:
+    """Return the results; a package without a file in the profiles is left out, so that its functions are unknown."""
+    failed = sorted(upload.flag for upload in uploads if upload.tests_failed)
+    covered = {posixpath.dirname(path) for path in profile.paths()}
+    packages = []
+    for directory, has_tests in sorted(tested.items()):
+        path = posixpath.normpath(posixpath.join(project.module_path, directory))
+        if not has_tests:
+            packages.append(PackageFacts(path=path, outcome="no tests", reason="it has no tests"))
+        elif path in covered and failed:
+            reason = f"tests of the upload {', '.join(failed)} failed"
+            packages.append(PackageFacts(path=path, outcome="failed", reason=reason))
+        elif path in covered:
+            packages.append(PackageFacts(path=path, outcome="ok"))
+    first, *further = map(_platform, uploads)
+    scope: Scope = "module" if any(upload.scope == "module" for upload in uploads) else "own"
+    return TestFacts(packages=tuple(packages), platform=first, scope=scope, further=tuple(further), uploaded=True)
+
+
+def _platform(upload: UploadedProfile) -> Platform:
+    goos, _, goarch = upload.platform.partition("/")
+    found = _MINOR.match(upload.go_version)
+    releases = [f"go1.{minor}" for minor in range(1, int(found[1]) + 1)] if found else []
+    return Platform(goos=goos, goarch=goarch, cgo=upload.cgo, tags=(*upload.tags, *releases))
+
+
+def _flags(uploads: Sequence[UploadedProfile]) -> tuple[str, ...]:
+    """Return the flags of `go test` that the numbers depend on, as far as the uploads name them."""
+    tags = sorted({",".join(upload.tags) for upload in uploads if upload.tags})
+    scope = ("-coverpkg=./...",) if any(upload.scope == "module" for upload in uploads) else ()
+    return (*scope, *(f"-tags={one}" for one in tags))

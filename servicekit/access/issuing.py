@@ -1,0 +1,87 @@
+"""Issue, list and revoke tokens: by commands on the log itself, so that the first token needs no service that runs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from http import HTTPStatus
+
+import attrs
+
+from eventlog import Context
+from eventlog.commands import Commands
+from eventlog.jetstream.log import JetStreamLog
+from httpkit.errors import HttpkitError
+from httpkit.server.callers import Scope
+from servicekit.access.model import TokenModel
+from servicekit.access.secret import TokenText
+from servicekit.access.token import SHARED, IssueToken, RevokeToken, Token
+
+NAME = r"[A-Za-z0-9][A-Za-z0-9._@-]{0,63}"
+LONGEST = timedelta(days=366)
+"""The longest time for which a token is valid."""
+
+
+class TokenInvalid(HttpkitError):
+    """A token cannot have this name or this time."""
+
+    status = HTTPStatus.BAD_REQUEST
+
+
+@attrs.frozen
+class NewToken:
+    """A token that was issued, and its text, which is shown once."""
+
+    token: Token
+    text: str = attrs.field(repr=False)
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
+
+
+class TokenOffice:
+    """Issues and revokes the tokens of a service on its log. `actor` is the name of the operator in events."""
+
+    def __init__(self, tokens: TokenModel, log: JetStreamLog, *, actor: str) -> None:
+        self._tokens = tokens
+        self._log = log
+        self._commands = Commands(log)
+        self._context = Context(actor=actor)
+
+    async def issue(self, name: str, scope: Scope, valid_for: timedelta) -> NewToken:
+        """Issue a token. Raises TokenInvalid, and the errors of `Commands.execute`."""
+        if not re.fullmatch(NAME, name):
+            raise TokenInvalid(f"{name!r} cannot be the name of a token: 1 to 64 letters, digits, dots, @, _ and - are possible")
+        if not timedelta(0) < valid_for <= LONGEST:
+            raise TokenInvalid(f"a token is valid for at most {LONGEST.days} days")
+        made, at = TokenText.make(self._tokens.service), _now()
+        command = IssueToken(id=made.id, name=name, scope=scope.value, digest=made.digest, expires_at=at + valid_for, at=at)
+        outcome = await self._commands.execute(self._tokens.decider, made.id, command, self._context)
+        return NewToken(outcome.state, made.reveal())
+
+    async def revoke(self, id_: str) -> Token:
+        """Revoke a token. Raises NoSuchToken, TokenInvalid, and the errors of `Commands.execute`."""
+        if not re.fullmatch(r"[A-Za-z0-9_-]{1,64}", id_):
+            raise TokenInvalid(f"{id_!r} is not the id of a token: `token list` shows the ids")
+        outcome = await self._commands.execute(self._tokens.decider, id_, RevokeToken(at=_now()), self._context)
+        return outcome.state
+
+    async def tokens(self) -> Sequence[Token]:
+        """Return all tokens, the newest first. Raises Unavailable."""
+        found = await all_tokens(self._tokens, self._log)
+        return sorted(found, key=lambda token: token.created_at, reverse=True)
+
+
+async def all_tokens(tokens: TokenModel, log: JetStreamLog) -> Sequence[Token]:
+    """Return every token of a service, valid or not. Raises Unavailable."""
+    decider = tokens.decider
+    commits = [await log.last(decider.aggregate(id_)) for id_ in await log.ids(decider.category)]
+    return [commit.state for commit in commits if commit is not None]
+
+
+async def has_tokens(tokens: TokenModel, log: JetStreamLog) -> bool:
+    """Return whether a token is valid now. Raises Unavailable."""
+    now = _now()
+    return any(token.id != SHARED and token.is_valid(now) for token in await all_tokens(tokens, log))

@@ -1,0 +1,1 @@
+"""Commands that a service's program gets from here."""

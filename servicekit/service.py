@@ -1,0 +1,231 @@
+"""One way to make a service: from an event stream, rules, a read model and routes to a process.
+
+    BANK = Service(model=MODEL, deciders=[ACCOUNT], routes=ROUTES, summary="Accounts and transfers.")
+
+    if __name__ == "__main__":
+        sys.exit(BANK.main())
+
+It has commands that read their own writes, an event stream that resumes, health, metrics, an OpenAPI document, migrations, the
+commands of `projections`, and it ends in order. A larger service gives `parts`: the services for its handlers, and coroutines for
+the background.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import attrs
+import structlog
+from aiohttp import web
+from platformdirs import user_data_path
+
+from eventlog import Commit, Decider
+from eventlog.admin import reconcile
+from eventlog.admin.declarations import Declarations, event_stream
+from eventlog.jetstream.log import JetStreamLog
+from eventlog.jetstream.transport.connection import Connection
+from eventlog.privacy.encryption import PersonalDataCipher
+from httpkit.application import build_application
+from httpkit.edge import Edge
+from httpkit.ops.metrics import Metrics
+from httpkit.routes import Call, Nothing, Route
+from httpkit.server.serving import ListenAddress
+from httpkit.sse.frames import Frame
+from httpkit.static.pages import Pages
+from projections.model import ReadModel
+from projections.store import Queryable
+from servicekit import process
+from servicekit.access.directory import ConnectedLog, TokenDirectory
+from servicekit.access.issuing import has_tokens
+from servicekit.access.model import TokenModel
+from servicekit.access.service_access import ServiceAccess
+from servicekit.feed import CommitFrames, EventChange
+from servicekit.readside import ReadSide, migrated
+from servicekit.running import Parts, Running
+from servicekit.settings import ServiceSettings, Serving, check_reachable, guard_of, limits_of, shared_token
+from servicekit.status_route import projections_route, show_projections
+from terminalkit.config.loading import SettingsSource
+
+_log = structlog.get_logger(__name__)
+
+
+def _only_itself(running: Running, settings: Any) -> Parts:  # noqa: ARG001 - one of many forms
+    return Parts(services=running)
+
+
+def _nothing(change: EventChange) -> Iterable[Frame]:  # noqa: ARG001 - likewise
+    return ()
+
+
+async def follow_events(request: Nothing, call: Call[Running]) -> web.StreamResponse:  # noqa: ARG001 - it has no parameters
+    """Follow the events. `Last-Event-ID` resumes after an event: each one once, in order."""
+    return await call.services.follow(call)
+
+
+@attrs.frozen(kw_only=True)
+class Service:
+    """A service over one read model and the stream that it is made from.
+
+    `deciders` are the rules of its aggregates, `routes` its API. `show` gives the frames of an event for the event stream;
+    `events` are the names and data classes of these frames. With `events` there is a route at `events_path`.
+    `show` gets the state before the events of a commit that `needs_previous_state`, which may cost a read of the log.
+    `pages` are served besides the API. `tokens` are its personal tokens, which its read model has by
+    `servicekit.access.model.with_tokens`; without them there is one token, the setting `auth_token`.
+
+    `settings` is its settings class. `edge` is the form of the API's answers; guard, position and limits come from settings and
+    read model. `declared` gives the streams that have to be on the broker: by default the model's stream, as `streams_file`
+    declares it, else with the categories of the registry. `people` makes the cipher for personal fields. `probes` maps paths to
+    `live` or `ready`. `parts` puts a larger service together.
+    """
+
+    model: ReadModel
+    deciders: Sequence[Decider[Any, Any, Any]]
+    routes: Sequence[Route[Any]]
+    name: str = attrs.field(default=attrs.Factory(lambda self: self.model.name, takes_self=True))
+    version: str = "0"
+    summary: str = ""
+    show: Callable[[EventChange], Iterable[Frame]] = _nothing
+    needs_previous_state: Callable[[Commit], bool] = lambda _: False
+    events: Mapping[str, Any] = attrs.field(factory=dict)
+    events_path: str = "/api/events"
+    pages: Pages | None = None
+    tokens: TokenModel | None = None
+    settings: type[Any] = ServiceSettings
+    edge: Edge = attrs.field(
+        default=attrs.Factory(
+            lambda self: Edge(title=self.name, version=self.version, description=self.summary or None), takes_self=True
+        )
+    )
+    streams_file: Path | None = None
+    declared: Callable[[Any], Declarations] | None = None
+    people: Callable[[Connection], PersonalDataCipher] | None = None
+    probes: Mapping[str, str] | None = None
+    parts: Callable[[Running, Any], Parts] = _only_itself
+
+    def __attrs_post_init__(self) -> None:
+        """Raise ValueError for a decider whose category the registry has no state of: it could be neither stored nor read."""
+        missing = {decider.category for decider in self.deciders} - set(self.model.registry.categories)
+        if missing:
+            raise ValueError(f"{self.name}: no state is registered for {', '.join(sorted(missing))}")
+
+    @property
+    def source(self) -> SettingsSource[Any]:
+        """Where its settings come from: variables and a file with the names that the read model has for them."""
+        return SettingsSource(self.settings, self.model.settings.prefix, self.model.settings.file)
+
+    def main(self, argv: Sequence[str] | None = None) -> int:
+        """Run its program with these arguments (None: the arguments of the process), and give the exit code."""
+        from servicekit.program import program_of  # noqa: PLC0415 - a service that is only served needs no commands
+
+        return program_of(self).run(argv)
+
+    async def serve(self, settings: Serving, *, on_ready: Callable[[ListenAddress], None]) -> None:
+        """Serve until SIGINT or SIGTERM; `on_ready` gets the address when requests are answered.
+
+        Raises EventLogError, ProjectionError if it cannot start.
+        """
+        await process.serve(settings, self._opened(settings), on_ready=on_ready)
+
+    def listening(self, settings: Serving) -> AbstractAsyncContextManager[ListenAddress]:
+        """Serve while a block runs, which gets the address: for tests."""
+        return process.listening(settings, self._opened(settings))
+
+    def declarations(self, settings: Serving) -> Declarations:
+        """The streams that have to be on the broker. Raises DeclarationInvalid."""
+        if self.declared is not None:
+            return self.declared(settings)
+        return event_stream(
+            self.model.stream,
+            self.model.registry.categories,
+            file=self.streams_file,
+            replicas=settings.replicas,
+            max_bytes=settings.event_store_max_bytes,
+        )
+
+    def database(self, settings: Any) -> str:
+        """The address of its database: from the settings, else a file in the user's data directory."""
+        return settings.database_url or f"sqlite:{user_data_path(self.name) / self.name}.db"
+
+    @asynccontextmanager
+    async def connected(self, settings: Serving) -> AsyncIterator[Connection]:
+        """A connection to the broker, on which its streams are. Differences that are left to a person are logged."""
+        async with Connection.open(settings.nats_url, name=self.name) as connection:
+            for drift in await reconcile.apply(connection, self.declarations(settings)):
+                _log.warning("stream differs from its declaration", drift=str(drift))
+            yield connection
+
+    @asynccontextmanager
+    async def _opened(self, settings: Serving) -> AsyncIterator[process.Application]:
+        async with AsyncExitStack() as stack:
+            store = await stack.enter_async_context(migrated(self.database(settings), self.model))
+            connection = await stack.enter_async_context(self.connected(settings))
+            people = None if self.people is None else self.people(connection)
+            log = JetStreamLog(connection, self.model.stream, self.model.registry, people=people)
+            await self._check_reachable(settings, log)
+            deciders = {decider.category: decider for decider in self.deciders}
+            frames = CommitFrames(log, deciders, self.show, needs_previous_state=self.needs_previous_state)
+            side = ReadSide(
+                connection=connection,
+                log=log,
+                store=store,
+                model=self.model,
+                frames=frames,
+                max_lag=settings.max_lag,
+                monitoring_url=settings.monitoring_url,
+            )
+            running = Running(connection=connection, log=log, store=store, side=side, head=await log.head(), people=people)
+            parts = self.parts(running, settings)
+            for listener in parts.on_applied:
+                side.on_applied(listener)
+            await stack.enter_async_context(side.running(parts.background))
+            edge = self._edge(settings, side, self._access(settings, running))
+            yield self._application(edge, side, parts), edge
+
+    async def _check_reachable(self, settings: Serving, log: JetStreamLog) -> None:
+        program = f"{self.model.settings.prefix.lower()} token create NAME" if self.tokens is not None else None
+        issued = self.tokens is not None and await has_tokens(self.tokens, log)
+        check_reachable(settings, has_tokens=issued, program=program)
+
+    def _access(self, settings: Serving, running: Running) -> ServiceAccess | None:
+        if self.tokens is None:
+            return None
+
+        async def reader() -> Queryable:
+            return running.store
+
+        log = ConnectedLog(running.log, lambda: running.connection.connected)
+        directory = TokenDirectory(self.tokens, log, reader)
+        return ServiceAccess(directory, running.side.commands, shared=shared_token(settings))
+
+    def _edge(self, settings: Serving, side: ReadSide, access: ServiceAccess | None) -> Edge:
+        return attrs.evolve(
+            self.edge,
+            guard=guard_of(settings, access, name=self.model.settings.prefix.lower()),
+            metrics=Metrics(),
+            body_deadline=limits_of(settings).read,
+            position=lambda: side.projector.position,
+            wait_for=side.wait_for,
+        )
+
+    def _application(self, edge: Edge, side: ReadSide, parts: Parts) -> web.Application:
+        for collector in (side.hub, side, *parts.collectors):
+            edge.metrics.registry.register(collector)
+        if parts.measure is not None:
+            edge.metrics.ask(parts.measure)
+        app = build_application(self.table, parts.services, edge, health=side.health(), probes=self.probes, pages=self.pages)
+        app.on_shutdown.extend((side.hub.close, *parts.closing))
+        return app
+
+    @property
+    def table(self) -> Sequence[Route[Any]]:
+        """Its routes, with the routes of the event stream and of the read model's state."""
+        more: list[Route[Any]] = []
+        if self.events:
+            summary = "Follow the events"
+            more.append(Route("GET", self.events_path, follow_events, summary=summary, tags=("events",), events=self.events))
+        if all(route.handler is not show_projections for route in self.routes):
+            more.append(projections_route("/api/projections"))
+        return (*self.routes, *more)

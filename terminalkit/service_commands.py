@@ -1,0 +1,83 @@
+"""The commands that the programs of all services have: `serve`, and `config show`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from terminalkit.config.flags import SettingFlags, SettingSources, show_settings
+from terminalkit.exits import ExitCode
+from terminalkit.options import examples, output_options
+from terminalkit.output import Output
+from terminalkit.runtime.invocation import begin
+from terminalkit.runtime.serving import announce, ready_option, run_program
+
+if TYPE_CHECKING:
+    from httpkit.server.serving import ListenAddress
+
+C = TypeVar("C")
+
+Serve = Callable[..., Coroutine[Any, Any, None]]
+"""`serve(settings, *, on_ready)`: serves until a signal comes, and calls `on_ready` with the address."""
+
+
+def serve_command(
+    flags: SettingFlags[C],
+    serve: Callable[[], Serve],
+    *,
+    settings: Sequence[str],
+    does: str,
+    token: str,
+    shows: Sequence[str],
+) -> click.Command:
+    """The command that runs a service, with flags for these `settings`.
+
+    `serve` gives the coroutine function; it may import modules that are slow. `does` completes the sentence "Run ...".
+    `token` is the variable of the token, `shows` are the examples in the help.
+    """
+
+    @click.command(
+        "serve",
+        epilog=examples(*shows),
+        help=f"""Run {does}.
+
+One line on standard output has its address, once it answers requests. SIGINT and SIGTERM end it in order; a second one
+at once. A token is set with {token} or in the settings file.""",
+    )
+    @flags.options(*settings)
+    @ready_option
+    @click.pass_context
+    def run(ctx: click.Context, *, sources: SettingSources[Any], ready_fd: int | None) -> int:
+        output = begin(ctx).output
+        values = sources.load().values
+        on_ready: Callable[[ListenAddress], None] = announce(output, ready_fd)
+        return run_program(serve()(values, on_ready=on_ready), values)
+
+    return run
+
+
+def config_command(flags: SettingFlags[C], program: str, *, shows: Sequence[str] = ()) -> click.Group:
+    """The group of commands that show the settings of a program; `shows` are more examples."""
+
+    @click.group("config", help="Show the settings and where each comes from.")
+    def config() -> None:
+        """It only has commands."""
+
+    @config.command(
+        "show",
+        epilog=examples(f"{program} config show", f"{program} config show --json", *shows),
+        help="""Show each setting's value and its source: environment, file or default. Flags come before all of them.
+
+Secrets are masked.""",
+    )
+    @flags.options()
+    @output_options
+    @click.pass_context
+    def show(ctx: click.Context, *, sources: SettingSources[Any], output: Output) -> int:
+        begin(ctx, output)
+        show_settings(output, sources.load().show())
+        return ExitCode.OK
+
+    return config

@@ -1,0 +1,113 @@
+"""A pass over the log finds the damaged records, names them, and reads the rest."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+
+from eventlog import AggregateId, NewCommit, NewEvent, Proposal
+from eventlog.admin.declarations import parse
+from eventlog.admin.reconcile import apply
+from eventlog.admin.scrub import LogScrubber
+from eventlog.commands import Commands
+from eventlog.embedded.nats import EmbeddedServer
+from eventlog.jetstream.log import JetStreamLog
+from eventlog.jetstream.message_reader import MessageReader
+from eventlog.jetstream.transport.connection import Connection
+from tests.support.log.counter import COUNTER, REGISTRY, Add, Added, Counter
+from tests.support.log.damage import flip
+
+pytestmark = pytest.mark.fault
+
+STREAM = "COUNTERS"
+DECLARED = parse(
+    {"streams": {STREAM: {"subjects": ["test.counter.*"], "allow_atomic": True, "allow_direct": True, "max_bytes": "4MiB"}}}
+)
+
+
+@asynccontextmanager
+async def opened(server: EmbeddedServer) -> AsyncIterator[tuple[JetStreamLog, LogScrubber]]:
+    async with Connection.open(server.url, name="scrub") as connection:
+        log = JetStreamLog(connection, STREAM, REGISTRY)
+        await apply(connection, DECLARED)
+        yield log, LogScrubber(MessageReader(connection, STREAM), REGISTRY, log.head)
+
+
+async def test_a_sound_log_has_no_findings_and_a_pass_that_was_interrupted_goes_on(nats_server: EmbeddedServer) -> None:
+    async with opened(nats_server) as (log, scrubber):
+        for number in range(600):
+            await Commands(log).execute(COUNTER, f"c{number % 7}", Add(amount=1))
+
+        class Interrupted(Exception):
+            pass
+
+        def interrupt(_: object) -> None:
+            raise Interrupted
+
+        with pytest.raises(Interrupted):
+            await scrubber.scrub(on_progress=interrupt)
+        assert scrubber.current is not None
+        began, reached = scrubber.current.started, scrubber.current.position
+        assert 0 < reached < 600
+        assert scrubber.complete is None
+        done = await scrubber.scrub()
+        assert (done.started, done.position, done.until, done.count) == (began, 600, 600, 0)
+        assert done.ended is not None
+
+
+async def test_a_flipped_bit_in_the_middle_is_found_and_named_with_no_others(nats_server: EmbeddedServer) -> None:
+    async with opened(nats_server) as (log, _):
+        for amount in range(101, 131):
+            await Commands(log).execute(COUNTER, "one", Add(amount=amount))
+            await Commands(log).execute(COUNTER, "two", Add(amount=1))
+    await nats_server.stop()
+    flip(nats_server.data_dir, STREAM, b'"amount":115')
+    await nats_server.start()
+    async with opened(nats_server) as (_, scrubber):
+        done = await scrubber.scrub()
+        assert [(damage.sequence, damage.problem) for damage in done.found] == [(29, "the record cannot be read")]
+        assert scrubber.found is done
+
+
+async def test_what_was_published_past_the_event_log_or_does_not_follow_is_found(nats_server: EmbeddedServer) -> None:
+    async with opened(nats_server) as (log, scrubber):
+        commands = Commands(log)
+        for amount in (1, 2):
+            await commands.execute(COUNTER, "one", Add(amount=amount))
+        last = await log.at(2)
+        assert last is not None
+        forged = json.loads(last.data) | {"id": "forged"}
+        client = log.connection.client
+        headers = {"Nats-Expected-Last-Subject-Sequence": "2"}
+        await client.jetstream().publish("test.counter.one", json.dumps(forged).encode(), headers=headers)
+        await client.jetstream().publish("test.counter.two", json.dumps(forged).encode())
+        done = await scrubber.scrub()
+        assert [str(damage) for damage in done.found] == [
+            "sequence 3, test.counter.one: it does not follow the commit before it of its aggregate",
+            "sequence 4, test.counter.two: it was stored without a guard, past the event log",
+        ]
+
+
+async def test_a_state_that_contradicts_its_events_is_found_and_stays_found(nats_server: EmbeddedServer) -> None:
+    """Stored under a correct guard; a service compares a sample of each pass, so a few passes find it."""
+    async with opened(nats_server) as (log, _):
+        await Commands(log).execute(COUNTER, "one", Add(amount=5))
+        first = await log.last(AggregateId("test.counter", "one"))
+        assert first is not None
+        commit = NewCommit(
+            id="lie", at=first.at, events=(NewEvent(Added(amount=1, total=6)),), state=Counter(total=66, changes=2)
+        )
+        await log.append(Proposal(aggregate=first.aggregate, expected=1, commit=commit, prev=first.digest))
+        reader = MessageReader(log.connection, STREAM)
+        scrubber = LogScrubber(reader, REGISTRY, log.head, folds={"test.counter": COUNTER.fold})
+        for _ in range(500):
+            if (await scrubber.scrub()).count:
+                break
+        expected = "sequence 2, test.counter.one: its events give total 6, its state says 66"
+        assert scrubber.found is not None
+        assert [str(damage) for damage in scrubber.found.found] == [expected]
+        await scrubber.look_again()
+        assert scrubber.found.count == 1

@@ -1,0 +1,164 @@
+"""The chain within an aggregate: who loads one notices that its history is not the one that was stored."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from structlog.testing import capture_logs
+
+from eventlog import AggregateDamaged, AggregateId, Commit, NewCommit, NewEvent, Proposal
+from eventlog.commands import Commands, CommandStep
+from eventlog.jetstream.log import JetStreamLog
+from eventlog.jetstream.transport.connection import Connection
+from eventlog.port import EventLog
+from eventlog.support.chain import beginning, link, rolled, step
+from eventlog.testing.memory import MemoryLog
+from tests.support.log.counter import COUNTER, REGISTRY, Add, Added, Counter
+
+ONE = AggregateId("test.counter", "one")
+
+
+@pytest.fixture
+def log() -> MemoryLog:
+    return MemoryLog(REGISTRY)
+
+
+async def add(log: EventLog, *amounts: int, id_: str = "one") -> None:
+    """Commands of a process that remembers nothing."""
+    commands = Commands(log)
+    for amount in amounts:
+        await commands.execute(COUNTER, id_, Add(amount=amount))
+
+
+async def history(log: EventLog) -> list[Commit]:
+    return [commit async for commit in log.history(ONE)]
+
+
+async def without_chain(log: EventLog, amount: int) -> None:
+    """Store a commit in the way of an older version."""
+    last = await log.last(ONE)
+    state = last.state if last else Counter()
+    event = Added(amount=amount, total=state.total + amount)
+    commit = NewCommit(id=f"old-{amount}", at=datetime.now(UTC), events=(NewEvent(event),), state=COUNTER.evolve(state, event))
+    await log.append(Proposal(aggregate=ONE, expected=last.sequence if last else 0, commit=commit))
+
+
+async def test_each_commit_names_the_one_before_it(log: MemoryLog) -> None:
+    """Loaded for each command, kept from one to the next, and stored together with others."""
+    await add(log, 1)
+    await add(log, 2, 3)
+    await Commands(log).execute_together([CommandStep(COUNTER, "one", Add(amount=4)), CommandStep(COUNTER, "two", Add(amount=4))])
+    found = await history(log)
+    assert [commit.prev for commit in found] == [None, *(commit.digest for commit in found[:-1])]
+    assert [commit.guard for commit in found] == [0, 1, 2, 3]
+
+
+async def test_an_old_log_goes_on_and_gains_the_chain_with_its_next_commit(log: MemoryLog) -> None:
+    await without_chain(log, 1)
+    await without_chain(log, 2)
+    await add(log, 3)
+    old, last, new = await history(log)
+    assert (old.prev, last.prev, new.prev) == (None, None, last.digest)
+    assert b"prev" not in old.data
+    await without_chain(log, 4)  # while programs of both versions run
+    await add(log, 5)
+    assert (await history(log))[-1].state == Counter(total=15, changes=5)
+
+
+async def test_a_commit_that_was_exchanged_is_noticed_by_who_loads_the_next_one(log: MemoryLog) -> None:
+    await add(log, 1, 2)
+    await log.tamper(1, (await history(log))[0].data.replace(b'"amount":1', b'"amount":9'))
+    with pytest.raises(AggregateDamaged, match="sequence 2: it was decided on another commit") as raised:
+        await add(log, 3)
+    assert raised.value.status == 503
+    assert len(await history(log)) == 2
+
+
+async def test_a_last_commit_that_was_exchanged_is_noticed_by_who_remembers_it(log: MemoryLog) -> None:
+    commands = Commands(log)
+    await commands.execute(COUNTER, "one", Add(amount=1))
+    await log.tamper(1, (await history(log))[0].data.replace(b'"amount":1', b'"amount":9'))
+    with pytest.raises(AggregateDamaged, match="not the commit that was stored there"):
+        await commands.execute(COUNTER, "one", Add(amount=0))  # nothing to do: answered on a read
+
+
+async def test_a_message_that_was_published_past_the_log_is_not_taken_for_the_state(log: MemoryLog) -> None:
+    await add(log, 1)
+    await log.publish(ONE.subject, (await history(log))[0].data.replace(b'"total":1', b'"total":500'))
+    with pytest.raises(AggregateDamaged, match="sequence 2: it was published without a guard"):
+        await add(log, 1)
+
+
+async def test_a_last_commit_that_cannot_be_decoded_is_damage_and_no_internal_error(log: MemoryLog) -> None:
+    await add(log, 1)
+    await log.tamper(1, b"{")
+    with pytest.raises(AggregateDamaged, match="not a commit") as raised:
+        await add(log, 1)
+    assert raised.value.status == 503
+
+
+async def test_a_last_commit_that_cannot_be_read_is_not_absent(log: MemoryLog) -> None:
+    await add(log, 1, 2)
+    log.damage(2)
+    with pytest.raises(AggregateDamaged):
+        await add(log, 3)
+    assert (await log.head()).last == 2
+    log.damage(1)
+    with pytest.raises(AggregateDamaged):
+        await Commands(log).execute_together([CommandStep(COUNTER, "one", Add(amount=1))])
+
+
+async def test_damage_of_one_aggregate_leaves_the_others_alone(log: MemoryLog) -> None:
+    await add(log, 1)
+    log.damage(1)
+    await add(log, 1, id_="two")
+    assert (await log.head()).last == 2
+
+
+@pytest.mark.parametrize(("days", "said"), [(3, True), (0, False)])
+async def test_a_clock_that_was_ahead_is_said_when_the_aggregate_is_loaded(log: MemoryLog, days: int, *, said: bool) -> None:
+    ahead = Commands(log, now=lambda: datetime.now(UTC) + timedelta(days=days))
+    await ahead.execute(COUNTER, "one", Add(amount=1))
+    with capture_logs() as lines:
+        await add(log, 1)
+    warnings = [line for line in lines if "from the future" in line["event"]]
+    assert [(line["aggregate"], line["log_level"]) for line in warnings] == ([(ONE.subject, "warning")] if said else [])
+
+
+@pytest.fixture
+async def on_nats(nats_url: str) -> AsyncIterator[EventLog]:
+    from eventlog.admin.declarations import parse  # noqa: PLC0415 - for this one alone
+    from eventlog.admin.reconcile import apply  # noqa: PLC0415 - as above
+
+    declared = {"subjects": ["test.counter.*"], "allow_atomic": True, "allow_direct": True, "max_bytes": "1MiB"}
+    async with Connection.open(nats_url, name="chain") as connection:
+        await apply(connection, parse({"streams": {"CHAIN": declared}}))
+        yield JetStreamLog(connection, "CHAIN", REGISTRY)
+
+
+async def test_the_server_keeps_the_guard_and_the_digest_is_that_of_the_stored_bytes(on_nats: EventLog) -> None:
+    """This includes commits that are stored in a batch."""
+    await add(on_nats, 1, 2)
+    await Commands(on_nats).execute_together(
+        [CommandStep(COUNTER, "one", Add(amount=4)), CommandStep(COUNTER, "two", Add(amount=4))]
+    )
+    found = await history(on_nats)
+    assert [commit.prev for commit in found] == [None, *(commit.digest for commit in found[:-1])]
+    assert [commit.guard for commit in found] == [0, 1, 2]
+    followed = [commit async for commits in on_nats.follow(after=0, until=4) for commit in commits]
+    assert [commit.guard for commit in followed] == [0, 1, 2, 0]
+
+
+def test_a_digest_depends_on_everything_that_is_stored() -> None:
+    data = b"abc"
+    digests = {link("a.b.c", data), link("a.b.d", data), link("a.b.c", b"abd"), link("a.b", b"c\0abc")}
+    assert len(digests) == 4
+    assert {len(digest) for digest in digests} == {22}
+    commits = [Commit(n, "a.b.c", b"x" * n, REGISTRY) for n in range(1, 5)]
+    begin = beginning("S")
+    assert rolled(begin, commits) == step(rolled(begin, commits[:3]), commits[3])
+    other = [*commits[:2], Commit(3, "a.b.c", b"xxy", REGISTRY), commits[3]]
+    runs = {rolled(begin, some) for some in (commits, commits[:3], commits[1:], other, [commits[1], commits[0]])}
+    assert len({*runs, rolled(beginning("T"), commits)}) == 6

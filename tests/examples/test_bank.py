@@ -1,0 +1,186 @@
+"""The bank of `examples/`: a service of 80 lines has all that a service needs."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import pytest
+import pytest_asyncio
+from openapi_spec_validator import validate
+
+from eventlog.testing.scenario import given
+from examples.bank.service import ACCOUNT, BANK, MoneyMoved, Refused
+from projections.stores.postgres.server import PostgresServer
+from servicekit import ServiceSettings
+from tests.httpkit.eventsource import EventSource
+from tests.support import ROOT
+from tests.support.readside.postgres import fresh_database
+
+MODEL = "examples.bank.service:MODEL"
+
+
+class Bank:
+    """A bank that listens, and a client of it."""
+
+    def __init__(self, http: aiohttp.ClientSession, settings: ServiceSettings) -> None:
+        self.http = http
+        self.settings = settings
+
+    async def ask(self, method: str, path: str, document: Any = None, **headers: str) -> tuple[int, Any, Any]:
+        """Status, document and headers of an answer."""
+        async with self.http.request(method, path, json=document, headers=headers) as response:
+            return response.status, await response.json(content_type=None), response.headers
+
+    async def deposit(self, id_: str, cents: int, **headers: str) -> tuple[int, Any, Any]:
+        return await self.ask("POST", f"/api/accounts/{id_}/deposits", {"cents": cents}, **headers)
+
+    async def transfer(self, id_: str, to: str, cents: int) -> tuple[int, Any, Any]:
+        return await self.ask("POST", f"/api/accounts/{id_}/transfers", {"to": to, "cents": cents})
+
+    async def balances(self) -> dict[str, int]:
+        _, found, _ = await self.ask("GET", "/api/accounts")
+        return {one["id"]: one["cents"] for one in found}
+
+
+@asynccontextmanager
+async def listening(settings: ServiceSettings) -> AsyncIterator[Bank]:
+    async with BANK.listening(settings) as address, aiohttp.ClientSession(address.url) as http:
+        yield Bank(http, settings)
+
+
+@pytest_asyncio.fixture(params=["sqlite", "postgres"])
+async def settings(
+    request: pytest.FixtureRequest, nats_url: str, tmp_path: Path, session_postgres_server: PostgresServer
+) -> AsyncIterator[ServiceSettings]:
+    if request.param == "sqlite":
+        yield ServiceSettings(port=0, nats_url=nats_url, database_url=f"sqlite:{tmp_path / 'bank.db'}")
+        return
+    async with fresh_database(session_postgres_server) as url:
+        yield ServiceSettings(port=0, nats_url=nats_url, database_url=url)
+
+
+@pytest_asyncio.fixture
+async def bank(settings: ServiceSettings) -> AsyncIterator[Bank]:
+    async with listening(settings) as bank:
+        yield bank
+
+
+def test_the_rules() -> None:
+    given(ACCOUNT, registry=BANK.model.registry).when(MoneyMoved(5)).then(MoneyMoved(5))
+    given(ACCOUNT).when(MoneyMoved(-1)).then_refused(Refused, match="the balance is 0 cents")
+    given(ACCOUNT, MoneyMoved(5)).when(MoneyMoved(-5)).then(MoneyMoved(-5))
+
+
+def test_it_has_at_most_80_lines_of_python() -> None:
+    texts = [file.read_text(encoding="utf-8") for file in sorted((ROOT / "examples" / "bank").rglob("*.py"))]
+    assert sum(1 for text in texts for line in text.splitlines() if line.strip()) <= 80
+
+
+async def test_a_deposit_can_be_read_when_it_is_answered_and_counts_once(bank: Bank) -> None:
+    status, balance, headers = await bank.deposit("anna", 500, **{"Idempotency-Key": "k1"})
+    assert (status, balance) == (200, {"id": "anna", "cents": 500})
+    assert await bank.balances() == {"anna": 500}
+    assert headers["Event-Sequence"] == "1"
+    status, balance, headers = await bank.deposit("anna", 500, **{"Idempotency-Key": "k1"})
+    assert (status, balance, headers["Idempotent-Replayed"]) == (200, {"id": "anna", "cents": 500}, "true")
+    assert await bank.balances() == {"anna": 500}
+
+
+async def test_a_transfer_moves_money_between_two_accounts_or_not_at_all(bank: Bank) -> None:
+    await bank.deposit("anna", 500)
+    assert (await bank.transfer("anna", "bob", 200))[:2] == (200, {"id": "anna", "cents": 300})
+    assert await bank.balances() == {"anna": 300, "bob": 200}
+    answers = await asyncio.gather(*(bank.transfer(*way) for way in [("anna", "bob", 200), ("bob", "anna", 300)] * 5))
+    assert {status for status, _, _ in answers} == {200, 409}
+    assert sum((await bank.balances()).values()) == 500
+
+
+@pytest.mark.parametrize(
+    ("path", "document", "expected", "text"),
+    [
+        ("new/transfers", {"to": "anna", "cents": 1}, 409, "the balance is 0 cents, 1 were asked for"),
+        ("anna/transfers", {"to": "anna", "cents": 1}, 409, "an account cannot pay itself"),
+        ("anna/deposits", {"cents": 0}, 400, "cents: must be at least 1"),
+        ("anna/deposits", {"cents": "5"}, 400, "cents: "),
+        ("anna/deposits", {}, 400, "cents: "),
+        ("ANNA/deposits", {"cents": 1}, 404, "id: "),
+    ],
+)
+async def test_a_refusal_is_a_problem_document(bank: Bank, path: str, document: dict[str, Any], expected: int, text: str) -> None:
+    status, problem, headers = await bank.ask("POST", f"/api/accounts/{path}", document)
+    assert (status, headers["Content-Type"]) == (expected, "application/problem+json")
+    assert problem["status"] == expected
+    assert text in problem["detail"]
+    assert await bank.balances() == {}
+
+
+async def test_clients_follow_the_balances_and_resume(bank: Bank) -> None:
+    stream = EventSource(bank.http, "/api/events")
+    async with stream.connected():
+        await bank.deposit("anna", 500)
+        event = await anext(stream.events())
+    assert (event.name, json.loads(event.data), event.id) == ("balance", {"id": "anna", "cents": 500}, "1")
+    await bank.transfer("anna", "bob", 200)  # without a listener
+    async with stream.connected():
+        missed = stream.events()
+        found = [json.loads((await anext(missed)).data) for _ in range(2)]
+    assert found == [{"id": "anna", "cents": 300}, {"id": "bob", "cents": 200}]
+
+
+async def test_it_describes_itself_and_says_how_it_is(bank: Bank) -> None:
+    await bank.deposit("anna", 500)
+    _, document, _ = await bank.ask("GET", "/api/openapi.json")
+    validate(document)
+    assert {"/api/accounts", "/api/accounts/{id}/deposits", "/api/accounts/{id}/transfers", "/api/events"} <= set(
+        document["paths"]
+    )
+    assert (await bank.ask("GET", "/readyz"))[:2] == (200, {"status": "ok", "reads": "ok", "writes": "ok"})
+    _, standing, _ = await bank.ask("GET", "/api/projections")
+    assert (standing["read_model"], standing["stream"], standing["head"]) == ("bank", "BANK", 1)
+    async with bank.http.get("/metrics") as response:
+        assert "\nprojection_position 1" in await response.text()
+    async with bank.http.get("/") as response:
+        assert "<h1>Balances</h1>" in await response.text()
+
+
+async def test_the_balances_are_there_after_a_restart(settings: ServiceSettings) -> None:
+    async with listening(settings) as bank:
+        await bank.deposit("anna", 500)
+    async with listening(settings) as bank:
+        assert await bank.balances() == {"anna": 500}
+        assert (await bank.transfer("anna", "bob", 500))[0] == 200
+
+
+async def test_projections_verifies_and_rebuilds_its_read_model(bank: Bank) -> None:
+    await bank.deposit("anna", 500)
+    await bank.transfer("anna", "bob", 200)
+    status = await projections(bank, "status", "--model", MODEL)
+    assert [one["position"] for one in status["projections"]] == [3]
+    assert (await projections(bank, "verify", "--model", MODEL))["equal"] is True
+    assert (await projections(bank, "verify", "--model", MODEL, "--workers", "1"))["equal"] is True
+    assert await projections(bank, "parked", "--model", MODEL) == []
+    assert (await projections(bank, "rebuild", MODEL))["switched"] is True
+    assert await bank.balances() == {"anna": 300, "bob": 200}
+
+
+async def projections(bank: Bank, *arguments: str) -> Any:
+    """The document that `projections` prints; its addresses come from the environment."""
+    found = {"NATS_URL": bank.settings.nats_url, "BANK_DATABASE_URL": bank.settings.database_url or ""}
+    program = "import sys; from projections.cli import main; sys.exit(main())"
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-c", program, *arguments, "--json"),
+        cwd=ROOT,
+        env={**os.environ, **found},
+        stdout=asyncio.subprocess.PIPE,
+    )
+    out, _ = await process.communicate()
+    assert process.returncode == 0
+    return json.loads(out)

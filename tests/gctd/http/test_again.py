@@ -1,0 +1,64 @@
+"""The same commit twice: one test run, one analysis; `again`, other settings and a new registration run the tests."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from tests.support.programs.cli import gctd
+from tests.support.tracker.go_repo import make
+from tests.support.tracker.system import REAL_WORKER, TrackerSystem, tracker_system
+
+SAME = ("summary", "measured", "states", "entries", "profile_digest", "analyzed_at", "go_version", "flags", "engine", "uncovered")
+
+
+async def analysed(system: TrackerSystem, url: str, **how: Any) -> tuple[Any, list[str]]:
+    """The analysis of the only project as it is answered now, and the stages of its attempt."""
+    (task,) = await system.post("/api/repos/analyze", {"repo_url": url, **how})
+    assert (task["status"], task["attempt"]) == ("queued", 0)
+    done = await system.until_task(task["id"], "completed", "failed", timeout=110)
+    assert done["status"] == "completed", done["reason"]
+    (attempt,) = await system.get(f"/api/tasks/{task['id']}/attempts")
+    return await system.get(f"/api/tasks/{task['id']}/result"), [stage["stage"] for stage in attempt["stages"]]
+
+
+async def test_a_commit_is_tested_once_unless_asked_again(tmp_path: Path) -> None:
+    ran, reused = ["clone", "modules", "test", "analyse", "store"], ["clone", "store"]
+    repo = make(tmp_path / "source", kind="single")
+    repo.git("branch", "other")
+    async with tracker_system(tmp_path) as system:
+        await system.start_worker(1, program=REAL_WORKER)
+        await system.register(repo.url)
+        first, stages = await analysed(system, repo.url)
+        assert (stages, first["rescored_from"]) == (ran, None)
+        second, stages = await analysed(system, repo.url)
+        assert (stages, second["rescored_from"]) == (reused, first["task_id"])
+        assert {name: second[name] for name in SAME} == {name: first[name] for name in SAME}
+        other, stages = await analysed(system, repo.url, ref="other")
+        assert (stages, other["repo_info"]["ref"], other["rescored_from"]) == (reused, "other", first["task_id"])
+        # The newest request is the latest analysis, and all of them are in the history.
+        history = await system.get(f"/api/repos/{first['id']}/history")
+        assert [one["task_id"] for one in history] == [other["task_id"], second["task_id"], first["task_id"]]
+        shown = await gctd("repo", "analyze", repo.url, url=system.url, home=tmp_path)
+        assert (shown.code, f"was analysed before, by {first['task_id']}" in shown.err) == (0, True), shown.err
+
+        third, stages = await analysed(system, repo.url, again=True)
+        assert (stages, third["rescored_from"]) == (ran, None)
+        fourth, stages = await analysed(system, repo.url)
+        assert (stages, fourth["rescored_from"]) == (reused, third["task_id"])
+        _, stages = await analysed(system, repo.url, engine="native-compat")
+        assert stages == ran
+        await system.post("/api/repo-config", {"url": repo.url, "test_args": "-short"})
+        _, stages = await analysed(system, repo.url)
+        assert stages == ran
+        repo.write({"more.go": "package single\n\nfunc more() {}\n"}).commit()
+        _, stages = await analysed(system, repo.url)
+        assert stages == ran
+        # A reused analysis is scored again from the profile of the run behind it.
+        (rescoring,) = await system.post("/api/repos/rescore", {"repo_url": repo.url})
+        assert (await system.until_task(rescoring["id"], "completed", "failed"))["status"] == "completed"
+
+        await system.status(f"/api/repos/registered?url={repo.url}", "DELETE")
+        await system.register(repo.url)
+        _, stages = await analysed(system, repo.url)
+        assert stages == ran

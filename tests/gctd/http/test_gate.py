@@ -1,0 +1,154 @@
+"""The gate: a verdict is about a commit and its base, stays the same, and is not given if it cannot be."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import attrs
+import pytest
+
+from tests.support.programs.cli import gctd
+from tests.support.tracker.go_repo import GoRepo, module
+from tests.support.tracker.made_project import Project
+from tests.support.tracker.made_up import MadeUp
+from tests.support.tracker.system import TrackerSystem
+from tests.support.waiting import wait_until
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+OLD = MadeUp(commit_sha="a" * 40, functions={"a.go:Parse": 12.0, "a.go:Get": 5.0})
+RISKY = attrs.evolve(OLD, commit_sha="b" * 40, functions={**OLD.functions, "a.go:Added": 90.0})
+CLEAN = attrs.evolve(OLD, commit_sha="c" * 40)
+PANICKED = attrs.evolve(
+    OLD,
+    commit_sha="d" * 40,
+    functions={"a.go:Parse": 110.0, "a.go:Get": 5.0},
+    states={"a.go:Parse": ("tests_failed", "panicked: panic: no")},
+)
+
+
+async def ask(project: Project, **question: Any) -> Any:
+    return await project.system.post(f"{await project.path}/gate", question)
+
+
+async def result(project: Project, **question: Any) -> str:
+    found: str = (await ask(project, **question))["result"]
+    return found
+
+
+async def test_a_red_gate_stays_red_however_often_the_commit_is_analysed(project: Project) -> None:
+    await project.analyze(OLD, RISKY)
+    first = await ask(project)
+    assert (first["result"], first["passed"], [one["function"] for one in first["functions"]]) == ("failed", False, ["Added"])
+    assert first["base"] == {"kind": "previous commit of the ref", "commit_sha": OLD.commit_sha, "task_id": None}
+    for _ in range(2):
+        await project.analyze(RISKY)
+        again = await ask(project)
+        assert (again["result"], again["verdict"]) == ("failed", first["verdict"])
+    # Nor does a run in which the function happens to be covered change what was said of the commit.
+    await project.analyze(attrs.evolve(CLEAN, commit_sha=RISKY.commit_sha))
+    assert await result(project) == "failed"
+    assert (await project.system.get(f"{await project.path}/gate"))["result"] == "failed"
+    diff = await project.system.get(f"{await project.path}/diff")
+    assert diff["from"]["commit_sha"] == OLD.commit_sha
+    events = await project.system.events(f"gctd.verdict.{first['verdict']}")
+    assert [event.type for event in events] == ["VerdictAsked", "VerdictGiven"]
+
+
+async def test_without_a_base_the_verdict_is_unknown_and_not_green(project: Project, tmp_path: Path) -> None:
+    await project.analyze(RISKY, RISKY)
+    found = await ask(project)
+    assert (found["result"], found["passed"], found["verdict"]) == ("unknown", False, None)
+    assert found["reason"] == "no analysis of another commit on main is older: name a base"
+    shown = await gctd("gate", project.url, url=project.system.url, home=tmp_path)
+    assert (shown.code, "it is not known whether the gate is passed" in shown.err) == (8, True), shown
+    assert await result(project, new_risk=False, max_exceeded=1) == "passed"
+    assert await result(project, new_risk=False, max_exceeded=0) == "failed"
+
+
+async def test_a_base_that_is_not_analysed_is_analysed_and_the_verdict_follows(project: Project, tmp_path: Path) -> None:
+    attrs.evolve(OLD, commit_sha="e" * 40).write(project.directory, "e" * 40)
+    await project.analyze(RISKY)
+    found = await ask(project, base="e" * 40)
+    assert (found["result"], found["base"]["kind"], found["base"]["commit_sha"]) == ("unknown", "commit", "e" * 40)
+    assert found["reason"] == f"the base eeeeeeeeeeee is not analysed yet: {found['base']['task_id']} analyses it"
+    again = await ask(project, base="e" * 40)
+    assert again["base"]["task_id"] in (found["base"]["task_id"], None)
+
+    async def given() -> bool:
+        events = await project.system.events(f"gctd.verdict.{found['verdict']}")
+        return [event.type for event in events] == ["VerdictAsked", "VerdictGiven"]
+
+    await wait_until(given, timeout=60)
+    assert await result(project, base="e" * 40) == "failed"
+    shown = await gctd("gate", project.url, "--base", "e" * 40, url=project.system.url, home=tmp_path)
+    assert (shown.code, "max_new" in shown.err) == (1, True)
+    # An analysis that was made only as a base of the comparison is not the latest one.
+    assert (await project.system.get(await project.path))["repo_info"]["commit_sha"] == RISKY.commit_sha
+
+
+async def test_a_base_that_cannot_be_analysed_in_the_same_way_leaves_the_verdict_unknown_and_says_why(project: Project) -> None:
+    await project.analyze(RISKY)
+    attrs.evolve(OLD, commit_sha="f" * 40, go_version="go9.9.0").write(project.directory, "f" * 40)
+    found = await ask(project, base="f" * 40)
+    await project.system.until_task(found["base"]["task_id"], "completed")
+    for _ in range(3):
+        found = await ask(project, base="f" * 40)
+    tasks = await project.system.get("/api/tasks?show_seen=true")
+    assert len([task for task in tasks if task.get("commit_sha") == "f" * 40]) == 1
+    assert (found["result"], "measured otherwise: Go go9.9, not go1.26" in found["reason"]) == ("unknown", True), found
+
+
+async def test_the_base_is_the_commit_at_which_a_branch_was_left(shared: tuple[TrackerSystem, Path], tmp_path: Path) -> None:
+    system, directory = shared
+    made = GoRepo(tmp_path / "repo")
+    made.path.mkdir()
+    made.git("init", "--quiet", "--initial-branch=main")
+    made.write({"go.mod": module("example.com/based")})
+    first = made.commit()
+    left = made.commit("left here")
+    made.git("checkout", "--quiet", "-b", "topic")
+    topic = made.commit("topic")
+    made.git("checkout", "--quiet", "main")
+    newer = made.commit("main goes on")
+    made.git("tag", "v1.0.0", first)
+    await system.register(made.url)
+    project = Project(system, directory, made.url)
+    await project.analyze(*(attrs.evolve(OLD, commit_sha=one) for one in (first, left, newer)))
+    await project.analyze(attrs.evolve(RISKY, commit_sha=topic, ref="topic"))
+
+    async def base(name: str, to: str) -> tuple[str, str, str]:
+        found = await ask(project, base=name, to=to)
+        return found["base"]["kind"], found["base"]["commit_sha"], found["result"]
+
+    assert await base("main", topic) == ("merge base", left, "failed")
+    assert await base("topic", newer) == ("merge base", left, "passed")
+    assert await base("main", newer) == ("first parent", left, "passed")
+    assert await base("v1.0.0", topic) == ("tag", first, "failed")
+    assert await base(left[:10], topic) == ("commit", left, "failed")
+    path = f"/api/repos/{await project.id}"
+    assert (await system.get(f"{path}/diff?base=main&to={topic}"))["from"]["commit_sha"] == left
+    assert (await system.status(f"{path}/gate", "POST", json={"base": "nosuch"}))[0] == 404
+    assert (await system.status(f"{path}/gate", "POST", json={"base": topic, "to": topic}))[0] == 400
+    assert (await system.status(f"{path}/gate?from={topic}&to={topic}"))[0] == 400
+    # Where the branch goes later does not change what was said.
+    made.git("merge", "--quiet", "topic")
+    assert await base("main", topic) == ("merge base", left, "failed")
+
+
+async def test_what_lost_its_measurement_is_told_and_fails_only_where_that_is_asked_for(project: Project, tmp_path: Path) -> None:
+    await project.analyze(OLD, PANICKED)
+    found = await ask(project)
+    assert (found["result"], found["offending"], found["lost"]) == ("passed", 0, 1)
+    (lost,) = found["unmeasured"]
+    assert (lost["function"], lost["before"]["crap"], lost["after"]["state"]) == ("Parse", 12.0, "tests_failed")
+    assert lost["after"]["reason"] == "panicked: panic: no"
+    strict = await ask(project, require_measured=True)
+    assert (strict["result"], strict["checks"][-1]["name"]) == ("failed", "require_measured")
+    shown = await gctd("gate", project.url, url=project.system.url, home=tmp_path)
+    assert (shown.code, "tests_failed: panicked: panic: no" in shown.out) == (0, True)
+    shown = await gctd("gate", project.url, "--require-measured", url=project.system.url, home=tmp_path)
+    assert shown.code == 1
+    history = await project.system.get(f"{await project.path}/history")
+    assert history[0]["measured"]["total_funcs"] == 1

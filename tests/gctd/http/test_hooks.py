@@ -1,0 +1,227 @@
+"""Webhooks of forges: a push or a pull request ends in a status and one comment at the forge, once."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+import attrs
+import pytest
+import pytest_asyncio
+
+from eventlog.embedded.ports import free_port
+from tests.support.tracker.forge_double import (
+    SECRET,
+    TOKEN,
+    ForgeDouble,
+    forge_double,
+    github_pull,
+    github_push,
+    gitlab_merge,
+    signed,
+    with_token,
+)
+from tests.support.tracker.made_up import MadeUp
+from tests.support.tracker.system import TrackerSystem, tracker_system
+from tests.support.waiting import wait_until
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+OLD = MadeUp(commit_sha="a" * 40, functions={"a.go:Parse": 12.0})
+RISKY = attrs.evolve(OLD, commit_sha="b" * 40, functions={**OLD.functions, "a.go:Added": 90.0})
+CLEAN = attrs.evolve(OLD, commit_sha="c" * 40)
+
+
+@attrs.frozen
+class Forges:
+    """A tracker with a worker, and a double that is two forges to it: github.test and gitlab.test."""
+
+    system: TrackerSystem
+    double: ForgeDouble
+
+    async def deliver(self, kind: str, body: bytes, headers: dict[str, str]) -> tuple[int, Any]:
+        """Post a delivery; status and answer."""
+        return await self.system.status(f"/api/hooks/{kind}", "POST", data=body, headers=headers)
+
+    async def push(self, path: str, made: MadeUp, delivery: str, *, before: str = OLD.commit_sha) -> str:
+        """Deliver a push of GitHub that is taken; the id of the delivery in the log."""
+        body = github_push(path, before, made.commit_sha)
+        status, answer = await self.deliver("github", body, signed(body, event="push", delivery=delivery))
+        assert (status, answer["note"]) == (202, ""), answer
+        id_: str = answer["id"]
+        return id_
+
+    async def ended(self, id_: str) -> list[Any]:
+        """Wait until a delivery has ended; its events."""
+
+        async def has() -> Any:
+            events = [event.data for event in await self.system.events(f"gctd.delivery.{id_}")]
+            return events if events and type(events[-1]).__name__ == "DeliveryEnded" else None
+
+        found: list[Any] = await wait_until(has, timeout=90, every=0.2)
+        return found
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def forges(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Forges]:
+    directory = tmp_path_factory.mktemp("hooks")
+    analyses = directory / "analyses"
+    for made in (OLD, RISKY, CLEAN):
+        made.write(analyses, made.commit_sha)
+    async with forge_double() as double:
+        file = write_forges(directory, double.url)
+        settings = {"GCTD_FORGES_FILE": str(file), "GCTD_PUBLIC_URL": "https://gctd.test"}
+        async with tracker_system(directory, **settings) as system:
+            await system.start_worker(1, FAKE_ANALYSES=str(analyses))
+            yield Forges(system, double)
+
+
+def write_forges(directory: Path, url: str) -> Path:
+    """A file with the two forges."""
+    file = directory / "forges.yaml"
+    one = {"host": "github.test", "kind": "github", "api": url, "token": TOKEN, "secrets": [SECRET, "an older secret of it"]}
+    other = {"host": "gitlab.test", "kind": "gitlab", "api": f"{url}/api/v4", "token": TOKEN, "secrets": [SECRET]}
+    file.write_text(json.dumps([one, other]))
+    file.chmod(0o600)
+    return file
+
+
+async def test_a_push_ends_in_one_status(forges: Forges) -> None:
+    await forges.system.register("https://github.test/owner/push")
+    id_ = await forges.push("owner/push", RISKY, "d-1")
+    events = await forges.ended(id_)
+    assert (events[-1].reported, events[-1].reason) == (True, "")
+    (status,) = forges.double.statuses[RISKY.commit_sha]
+    assert (status["state"], status["context"], status["description"]) == ("failure", "gctd", "gate failed: max_new")
+    assert status["target_url"].startswith("https://gctd.test/tasks/task-")
+    await forges.ended(await forges.push("owner/push", CLEAN, "d-2", before=RISKY.commit_sha))
+    assert [one["state"] for one in forges.double.statuses[CLEAN.commit_sha]] == ["success"]
+
+
+async def test_a_pull_request_has_one_comment_that_is_updated(forges: Forges) -> None:
+    forges.double.comments[7] = [{"id": 900, "body": "by somebody else"}]
+    await forges.system.register("https://github.test/owner/pull")
+    for made, delivery in ((RISKY, "p-1"), (CLEAN, "p-2")):
+        body = github_pull("owner/pull", 7, made.commit_sha, OLD.commit_sha, action="opened" if made is RISKY else "synchronize")
+        status, answer = await forges.deliver("github", body, signed(body, event="pull_request", delivery=delivery))
+        assert status == 202, answer
+        events = await forges.ended(answer["id"])
+        assert events[-1].reported, events
+    _, comment = forges.double.comments[7]
+    assert comment["body"].startswith("<!-- gctd ")
+    assert CLEAN.commit_sha[:12] in comment["body"]
+    # An analysis of a pull request is not the latest of the project.
+    assert not [one for one in await forges.system.get("/api/repos") if one["repo_info"]["url"].endswith("owner/pull")]
+
+
+async def test_a_merge_request_of_gitlab_ends_in_a_status_and_a_comment(forges: Forges) -> None:
+    await forges.system.register("https://gitlab.test/group/sub/name")
+    forges.double.statuses.clear()
+    body = gitlab_merge("group/sub/name", 3, RISKY.commit_sha, OLD.commit_sha)
+    status, answer = await forges.deliver("gitlab", body, with_token(event="Merge Request Hook", delivery="m-1"))
+    assert status == 202, answer
+    assert (await forges.ended(answer["id"]))[-1].reported
+    assert [one["state"] for one in forges.double.statuses[RISKY.commit_sha]] == ["failed"]
+    assert len(forges.double.comments[3]) == 1
+
+
+async def test_a_delivery_that_comes_again_has_no_second_effect_and_a_replay_is_refused(forges: Forges) -> None:
+    await forges.system.register("https://github.test/owner/again")
+    body = github_push("owner/again", OLD.commit_sha, RISKY.commit_sha)
+    headers = signed(body, event="push", delivery="a-1")
+    first = await forges.deliver("github", body, headers)
+    again = await forges.deliver("github", body, headers)
+    assert (first[0], again) == (202, (202, {"id": first[1]["id"], "note": "it was delivered before"}))
+    replay = await forges.deliver("github", body, {**headers, "X-GitHub-Delivery": "a-2"})
+    assert replay[0] == 409
+    await forges.ended(first[1]["id"])
+    queued = [
+        event for event in await forges.system.events() if event.type == "DeliveryReceived" and event.data.delivery == "a-1"
+    ]
+    assert len(queued) == 1
+
+
+async def test_what_no_forge_signed_is_refused(forges: Forges) -> None:
+    await forges.system.register("https://github.test/owner/signed")
+    body = github_push("owner/signed", OLD.commit_sha, RISKY.commit_sha)
+    right = signed(body, event="push", delivery="s-1")
+    wrong = signed(body, event="push", delivery="s-1", secret="another secret, not ours")
+    cases = [
+        ("github", body + b" ", right),
+        ("github", body, wrong),
+        ("github", body, {**right, "X-Hub-Signature-256": "sha256="}),
+        ("github", body, {name: value for name, value in right.items() if name != "X-Hub-Signature-256"}),
+        ("github", body, with_token(event="Push Hook", delivery="s-1")),
+        ("gitlab", body, with_token(event="Push Hook", delivery="s-1", secret="another secret, not ours")),
+        ("gitlab", body, right),
+    ]
+    for kind, sent, headers in cases:
+        status, answer = await forges.deliver(kind, sent, headers)
+        assert status == 403, (kind, headers, answer)
+    older = signed(body, event="push", delivery="s-2", secret="an older secret of it")
+    status, answer = await forges.deliver("github", body, older)
+    assert status == 202
+    await forges.ended(answer["id"])
+
+
+async def test_deliveries_from_which_nothing_follows_are_taken_and_wrong_ones_are_not(forges: Forges) -> None:
+    ping = b'{"zen": "Design for failure."}'
+    status, answer = await forges.deliver("github", ping, signed(ping, event="ping", delivery="n-1"))
+    assert (status, answer) == (202, {"id": None, "note": "nothing follows from ping"})
+    unknown = github_push("owner/unknown", OLD.commit_sha, RISKY.commit_sha)
+    status, answer = await forges.deliver("github", unknown, signed(unknown, event="push", delivery="n-2"))
+    assert (status, answer) == (202, {"id": None, "note": "the repository is not registered here"})
+    for body in (b"[]", b"{", b'{"ref": 1}', github_push("owner/push", OLD.commit_sha, "not a commit")):
+        status, answer = await forges.deliver("github", body, signed(body, event="push", delivery="n-3"))
+        assert status == 400, (body, answer)
+    large = b" " * (25 * 1024 * 1024 + 1)
+    headers = signed(large, event="push", delivery="n-4")
+    assert (await forges.system.status("/api/hooks/github", "POST", data=BytesIO(large), headers=headers))[0] == 413
+
+
+async def test_a_forge_that_is_down_is_told_later_and_once(forges: Forges) -> None:
+    await forges.system.register("https://github.test/owner/down")
+    forges.double.statuses.clear()
+    forges.double.faults[:] = [(502, {}), (429, {"Retry-After": "1"})]
+    events = await forges.ended(await forges.push("owner/down", RISKY, "w-1"))
+    assert events[-1].reported
+    reasons = [event.reason for event in events if type(event).__name__ == "ReportAttemptFailed"]
+    assert [reason.rpartition(" ")[2] for reason in reasons] == ["502", "429"]
+    assert len(forges.double.statuses[RISKY.commit_sha]) == 1
+
+
+@pytest.mark.parametrize("status", [302, 307, 401, 404, 422])
+async def test_no_other_address_is_asked_and_a_refusal_is_final(forges: Forges, status: int) -> None:
+    """A redirect is not followed: only the configured base of the API is asked."""
+    name = f"owner/final-{status}"
+    forges.double.statuses.clear()
+    await forges.system.register(f"https://github.test/{name}")
+    forges.double.faults[:] = [(status, {"Location": f"{forges.double.url}/elsewhere"})]
+    events = await forges.ended(await forges.push(name, RISKY, f"f-{status}"))
+    assert (events[-1].reported, events[-1].reason.endswith(f"status {status}")) == (False, True)
+    assert "/elsewhere" not in forges.double.asked
+
+
+async def test_secrets_are_in_no_event_and_no_log(forges: Forges) -> None:
+    await forges.system.register("https://github.test/owner/secret")
+    await forges.ended(await forges.push("owner/secret", RISKY, "x-1"))
+    stored = repr([event.data for event in await forges.system.events()])
+    assert forges.system.serve is not None
+    said = forges.system.serve.log.read_text()
+    assert "delivery taken" in said
+    for secret in (TOKEN, SECRET, "an older secret"):
+        assert secret not in stored
+        assert secret not in said
+
+
+async def test_a_server_with_a_token_takes_deliveries_without_it(tmp_path: Path) -> None:
+    file = write_forges(tmp_path, f"http://127.0.0.1:{free_port()}")
+    settings = {"GCTD_FORGES_FILE": str(file), "GCTD_AUTH_TOKEN": "token-of-the-tracker"}
+    async with tracker_system(tmp_path, **settings) as system:
+        ping = b"{}"
+        headers = signed(ping, event="ping", delivery="t-1")
+        assert (await system.status("/api/hooks/github", "POST", data=ping, headers=headers))[0] == 202
+        assert (await system.status("/api/tasks"))[0] == 401

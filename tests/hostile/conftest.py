@@ -1,0 +1,114 @@
+"""A worker that hostile repositories meet: real steps, in each kind of sandbox, with a proxy that leads nowhere."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+import attrs
+import pytest
+import pytest_asyncio
+
+from eventlog.broker.blobs import MemoryBlobs
+from gctd.domain.analysis import Analysis
+from gctd.domain.config import ProjectConfig
+from gctd.domain.task import Task, TaskStatus
+from gctd.domain.urls import parse_repo_url, repo_id
+from gctd.scan.cache.directory import Cache
+from gctd.scan.isolation.sandbox import Sandbox, candidates
+from gctd.settings import Settings
+from gctd.worker.scanning import Scanning, open_work
+from tests.support.tracker import go_repo as gorepo
+
+DEAD = "http://127.0.0.1:9"
+KINDS = ["namespaces", "bubblewrap"]
+
+
+@attrs.define
+class Host:
+    """The worker: the content of its cache, and its lines in the log of the last scan."""
+
+    cache: Path
+    scanning: Scanning
+    blobs: MemoryBlobs
+    log: list[str] = attrs.field(factory=list)
+
+    async def scan(self, repo: gorepo.GoRepo, test_args: str | None = None) -> Analysis:
+        """Scan the root of a repository, as for a task."""
+        self.log.clear()
+
+        async def on_stage(stage: str, progress: object = None) -> None:
+            """Not of interest."""
+
+        return await self.scanning.scan(task(repo, ProjectConfig(test_args=test_args)), on_stage, self.log.append)
+
+    async def profile(self, analysis: Analysis) -> str:
+        """The coverage profile that was stored."""
+        assert analysis.profile is not None
+        return (await self.blobs.get(analysis.profile.digest)).decode()
+
+    @property
+    def builds(self) -> Path:
+        return self.cache / "builds"
+
+    def of(self, repo: gorepo.GoRepo) -> Path:
+        """The caches that Go has for a repository."""
+        return self.builds / _id(repo)
+
+
+def _id(repo: gorepo.GoRepo) -> str:
+    return repo_id(parse_repo_url(repo.url, allow_local=True).canonical)
+
+
+def task(repo: gorepo.GoRepo, config: ProjectConfig) -> Task:
+    """A task as the queue would give it."""
+    now = datetime.now(UTC)
+    return Task(
+        id="task-1",
+        repo_id=_id(repo),
+        repo_url=repo.url,
+        project=".",
+        ref="",
+        status=TaskStatus.RUNNING,
+        engine="native",
+        max_attempts=1,
+        config=config,
+        created_at=now,
+        updated_at=now,
+        waiting_since=now,
+    )
+
+
+@pytest.fixture(params=KINDS)
+def sandbox(request: pytest.FixtureRequest) -> Sandbox:
+    if request.param == "bubblewrap" and shutil.which("bwrap") is None:
+        pytest.skip("there is no bwrap on this machine")
+    return next(found for found in candidates() if found.kind == request.param)
+
+
+@pytest_asyncio.fixture
+async def host(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, sandbox: Sandbox) -> AsyncIterator[Host]:
+    """The builds of Go's library last over runs of the tests. The caches of repositories are removed."""
+    monkeypatch.setattr("gctd.scan.isolation.sandbox.candidates", lambda: [sandbox])
+    for name in ("HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"):
+        monkeypatch.setenv(name, DEAD)
+    monkeypatch.setenv("NO_PROXY", "")
+    monkeypatch.setenv("GOPROXY", "off")
+    cache = Path(request.config.cache.mkdir("hostile"))
+    settings = Settings(cache_directory=cache, allow_local=True, git_metadata=False, sandbox="require")
+    blobs = MemoryBlobs()
+    async with open_work(settings, blobs) as scanning:
+        yield Host(cache, scanning, blobs)
+    places = Cache(cache)
+    for kind in (places.clones, places.builds):
+        for item in await kind.items():
+            if not item.name.startswith("std-"):
+                await item.forget()
+
+
+def attacking(directory: Path, body: str, *imports: str) -> gorepo.GoRepo:
+    """A repository whose only test does this."""
+    files = {"go.mod": gorepo.module("example.com/hostile"), **gorepo.with_test("hostile", body, *imports)}
+    return gorepo.make(directory, files=files)

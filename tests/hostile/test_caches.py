@@ -1,0 +1,91 @@
+"""No test writes to a cache that a later job uses, whether of its repository or of another."""
+
+from __future__ import annotations
+
+from hashlib import sha256
+from pathlib import Path
+
+from tests.hostile.conftest import Host, attacking
+from tests.support.tracker import go_repo as gorepo
+
+
+def contents(directory: Path) -> dict[str, str]:
+    """Return the digest of each file, except the entries of Go's caches, which have the time of their creation."""
+    return {
+        str(path.relative_to(directory)): sha256(path.read_bytes()).hexdigest()
+        for path in directory.rglob("*")
+        if path.is_file() and path.name not in {"trim.txt", "lock"} and not path.name.endswith("-a")
+    }
+
+
+PLANT = """goroot, _ := exec.Command("go", "env", "GOROOT").Output()
+places := []string{os.Getenv("GOCACHE"), os.Getenv("GOMODCACHE"), os.Getenv("GOMODCACHE") + "/cache/vcs",
+\tos.Getenv("GOMODCACHE") + "/cache/download", strings.TrimSpace(string(goroot)), os.Getenv("HOME"), os.Getenv("GOPATH")}
+for _, place := range places {
+\tfilepath.WalkDir(place, func(path string, entry fs.DirEntry, err error) error {
+\t\tif err == nil && entry.IsDir() {
+\t\t\tos.WriteFile(path+"/canary", []byte("canary"), 0o755)
+\t\t} else if err == nil {
+\t\t\tif file, err := os.OpenFile(path, os.O_WRONLY, 0); err == nil {
+\t\t\t\tfile.WriteAt([]byte("canary"), 0)
+\t\t\t\tfile.Close()
+\t\t\t}
+\t\t}
+\t\treturn nil
+\t})
+\tos.MkdirAll(place+"/canaries/hooks", 0o755)
+\tos.WriteFile(place+"/canaries/config", []byte("[core]\\n\\tfsmonitor = touch /canary\\n"), 0o644)
+}"""
+
+
+async def test_a_test_changes_no_cache_and_leaves_nothing_in_one(tmp_path: Path, host: Host) -> None:
+    """Module cache, clones of modules, build cache, Go's installation, HOME: no canary, and not a byte of another file."""
+    repo = attacking(tmp_path / "repo", "os.Getpid()", "os")
+    await host.scan(repo)
+    before = contents(host.of(repo))
+    repo.write(attacking_files(PLANT))
+    repo.commit()
+    await host.scan(repo)
+    after = contents(host.of(repo))
+    assert {name: digest for name, digest in after.items() if name in before} == before
+    assert list(host.cache.rglob("canar*")) == []
+
+
+def attacking_files(body: str) -> dict[str, str]:
+    return gorepo.with_test("hostile", body, "io/fs", "os", "os/exec", "path/filepath", "strings")
+
+
+async def test_clones_of_modules_of_an_earlier_job_are_not_there_for_the_next(tmp_path: Path, host: Host) -> None:
+    """Git would obey the configuration of a clone that was left in the module cache."""
+    body = """found, _ := os.ReadDir(os.Getenv("GOMODCACHE") + "/cache/vcs")
+if len(found) > 0 {
+\tt.Fatal("there is a clone")
+}"""
+    repo = attacking(tmp_path / "repo", body, "os")
+    await host.scan(repo)
+    assert list((host.of(repo) / "modules" / "cache" / "vcs").iterdir()) == []
+
+
+async def test_caches_that_tests_of_an_earlier_version_could_write_to_are_removed(tmp_path: Path, host: Host) -> None:
+    repo = attacking(tmp_path / "repo", "os.Getpid()", "os")
+    old = host.of(repo) / "go" / "modules" / "cache" / "vcs" / "canary"
+    old.mkdir(parents=True)
+    (old / "config").write_text("[core]\n\tfsmonitor = touch /canary\n")
+    await host.scan(repo)
+    assert not (host.of(repo) / "go").exists()
+
+
+async def test_directives_of_a_repository_reach_nothing_outside(tmp_path: Path, host: Host) -> None:
+    """`replace` outside, a newer toolchain, flags in a checked-in go.env, a generator: no canary."""
+    canary = tmp_path / "canary"
+    files = {
+        "go.env": f"GOFLAGS=-toolexec=touch\\ {canary}\nGOTOOLCHAIN=go1.99.0\n",
+        ".gitconfig": f"[core]\n\tfsmonitor = touch {canary}\n",
+        "other.go": f"package hostile\n\n//go:generate touch {canary}\n\n// F does nothing.\nfunc F() {{}}\n",
+        "go.work.sum": "",
+    }
+    repo = attacking(tmp_path / "repo", "os.Getpid()", "os")
+    repo.write(files)
+    repo.commit()
+    await host.scan(repo)
+    assert not canary.exists()

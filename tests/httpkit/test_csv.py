@@ -1,0 +1,36 @@
+"""A CSV export can be opened: no cell is a formula, nothing in it reaches a terminal."""
+
+from __future__ import annotations
+
+import csv
+import io
+
+import attrs
+import pytest
+
+from httpkit.messages.csv_form import encode_csv
+
+
+@attrs.frozen
+class Row:
+    name: str
+    amount: float
+
+
+def cell(name: str, amount: float = 0.0) -> tuple[str, str]:
+    (row,) = csv.DictReader(io.StringIO(encode_csv(Row, [Row(name, amount)]).decode(), newline=""))
+    return row["name"], row["amount"]
+
+
+@pytest.mark.parametrize("begin", ["=", "+", "-", "@", "\t", "\r", "\uff1d"])
+def test_a_text_that_begins_as_a_formula_does_is_marked_as_text(begin: str) -> None:
+    assert cell(f"{begin}cmd|' /C calc'!A0")[0] == f"'{begin}cmd|' /C calc'!A0"
+
+
+def test_numbers_and_other_texts_stay_as_they_are() -> None:
+    assert cell("-12.5", -3.0) == ("-12.5", "-3.0")
+    assert cell("a=b, c") == ("a=b, c", "0.0")
+
+
+def test_escape_sequences_and_changes_of_direction_are_replaced() -> None:
+    assert cell("\x1b]52;c;aGk=\x07 \u202etxt.exe \x9b31m")[0] == "\ufffd]52;c;aGk=\ufffd \ufffdtxt.exe \ufffd31m"

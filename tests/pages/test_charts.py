@@ -1,0 +1,257 @@
+"""Charts that people can read: values by pointer and by keyboard, names, single points, one time zone, one scale, tables."""
+
+from __future__ import annotations
+
+import re
+from itertools import pairwise
+from typing import Any
+
+import attrs
+import pytest
+from playwright.async_api import Locator, Page, expect
+
+from tests.pages.conftest import FIRST, Dashboard, Measured
+from tests.support.web.browser import Visitor, found_by_axe, visitor
+
+pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.network]
+
+FAR_FROM_UTC = "Asia/Kathmandu"
+_PIXELS = """(canvas, [left, width]) => {
+  const { data } = canvas.getContext("2d").getImageData(left, 0, width, canvas.height);
+  const found = new Set();
+  for (let at = 0; at < data.length; at += 4) if (data[at + 3] > 200) found.add(`${data[at]},${data[at + 1]},${data[at + 2]}`);
+  return [...found];
+}"""
+
+
+def tip(figure: Locator) -> Locator:
+    """Return the description of the selected point."""
+    return figure.locator(".tip-box p")
+
+
+def luminance(red: float, green: float, blue: float) -> float:
+    """Relative luminance, 0 to 1 (WCAG 2)."""
+    linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in (red, green, blue)]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+async def ticks(page: Page) -> None:
+    """Have every text that a canvas is given kept in `window.drawn`."""
+    await page.add_init_script(
+        "window.drawn = []; const fill = CanvasRenderingContext2D.prototype.fillText;"
+        "CanvasRenderingContext2D.prototype.fillText = function (text, ...rest) {"
+        " window.drawn.push(text); return fill.call(this, text, ...rest); }"
+    )
+
+
+async def test_a_chart_says_its_values_by_pointer_and_by_keyboard(measured: Measured, reader: Visitor) -> None:
+    page = await reader.open(await measured.address("/history"))
+    figure = page.get_by_role("group", name=re.compile("^Average CRAP over 2 analyses"))
+    canvas = figure.locator("canvas")
+    await expect(canvas).to_be_visible()
+    box = await figure.bounding_box()
+    assert box is not None
+    await figure.hover(position={"x": 0.75 * box["width"], "y": 100})
+    await expect(tip(figure).first).to_contain_text("222222222222")
+    await expect(tip(figure).last).to_have_text(re.compile(r"^go1\.26\.7, fake 1: \d+\.\d\d$"))
+    await page.mouse.move(1, 1)
+    await expect(tip(figure)).to_have_count(0)
+    await figure.focus()
+    await page.keyboard.press("Home")
+    await expect(tip(figure).first).to_have_text(re.compile(r"^111111111111, \d{4}-\d\d-\d\d \d\d:\d\d UTC$"))
+    await expect(figure.get_by_role("status")).to_contain_text("111111111111")
+    await page.keyboard.press("ArrowRight")
+    await expect(tip(figure).first).to_contain_text("222222222222")
+    await page.keyboard.press("ArrowLeft")
+    await page.keyboard.press("Enter")
+    await expect(page).to_have_url(re.compile(rf"\?task={measured.project.tasks[0]}$"))
+
+
+async def test_a_single_point_is_drawn(measured: Measured, reader: Visitor) -> None:
+    page = await reader.open(f"/analyses/{await measured.single.id}/history")
+    canvas = page.locator(".chart canvas")
+    await expect(canvas).to_be_visible()
+    accent = await page.evaluate(
+        "(() => { const probe = document.body.appendChild(document.createElement('i'));"
+        " probe.style.color = 'var(--accent)'; return getComputedStyle(probe).color; })()"
+    )
+    width = await canvas.evaluate("canvas => canvas.width")
+    assert accent.removeprefix("rgb(").removesuffix(")").replace(" ", "") in await canvas.evaluate(_PIXELS, [60, width - 60])
+
+
+async def test_a_dot_says_which_functions_it_is_and_opens_them(measured: Measured, reader: Visitor) -> None:
+    page = await reader.open(await measured.address())
+    plot = page.get_by_role("group", name=re.compile("functions by complexity and coverage"))
+    await plot.focus()
+    await page.keyboard.press("ArrowRight")
+    await expect(tip(plot)).to_have_text(["Added, CRAP 90.00", "complexity 9, 0 % covered"])
+    await expect(plot.get_by_role("status")).to_contain_text("Added, CRAP 90.00")
+    await page.keyboard.press("ArrowRight")
+    await expect(tip(plot).first).to_have_text("Huge, CRAP 40.00")
+    ring = await plot.locator(".ring").bounding_box()
+    assert ring is not None
+    await page.keyboard.press("Escape")
+    await page.mouse.move(ring["x"] + ring["width"] / 2 + 3, ring["y"] + ring["height"] / 2 + 3)
+    await expect(tip(plot).first).to_have_text("Huge, CRAP 40.00")
+    await page.mouse.down()
+    await page.mouse.up()
+    names = page.get_by_role("table", name="Functions", exact=True).locator("tbody tr[data-key] .name")
+    await expect(names).to_have_text(["Huge"])
+    await expect(page).to_have_url(re.compile("complexity=40-40&coverage=99.5-100"))
+
+
+async def test_a_tile_says_how_many_of_its_functions_are_risky(measured: Measured, reader: Visitor) -> None:
+    page = await reader.open(await measured.address())
+    tile = page.locator('g[data-tile="pricing"]')
+    await tile.hover()
+    await expect(tip(page.locator(".treemap"))).to_have_text(
+        ["pricing", "1 of 2 functions risky", "highest CRAP 40.00", "complexity 51"]
+    )
+    await page.mouse.move(1, 1)
+    await tile.focus()
+    await expect(tip(page.locator(".treemap")).first).to_have_text("pricing")
+
+
+async def test_all_maps_colour_by_the_share_of_risky_functions(measured: Measured, reader: Visitor) -> None:
+    """The same project has one colour as a tile of the overview, and its calm packages are calm."""
+    page = await reader.open("/")
+    legend = "risky functionsnoneto 2 %to 5 %to 10 %more"
+    await expect(page.locator(".treemap .legend")).to_have_text(legend)
+    whole = page.locator(f'g[data-tile="{await measured.project.id}"]')
+    await expect(whole).to_have_class("risk-5")  # 2 of 6 functions
+    await page.goto(measured.system.url + await measured.address())
+    await expect(page.locator(".treemap .legend")).to_have_text(legend)
+    await expect(page.locator('g[data-tile="order"]')).to_have_class("risk-1")
+    await expect(page.locator('g[data-tile="pricing"]')).to_have_class("risk-5")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+async def test_the_scale_is_in_order_of_lightness_for_every_eye(measured: Measured, scheme: Any) -> None:
+    """Each step is lighter (in the dark) or darker than the one before, also without one kind of cones (Machado 2009)."""
+    async with visitor(measured.browser, measured.system.url, color_scheme=scheme) as someone:
+        page = await someone.open("/")
+        texts = await page.evaluate(
+            "[1, 2, 3, 4, 5].map(step => { const probe = document.body.appendChild(document.createElement('i'));"
+            " probe.style.color = `var(--risk-${step})`; return getComputedStyle(probe).color; })"
+        )
+    colours = [[int(part) / 255 for part in re.findall(r"\d+", text)] for text in texts]
+    eyes = {
+        "usual": ((1, 0, 0), (0, 1, 0), (0, 0, 1)),
+        "protan": ((0.152286, 1.052583, -0.204868), (0.114503, 0.786281, 0.099216), (-0.003882, -0.048116, 1.051998)),
+        "deutan": ((0.367322, 0.860646, -0.227968), (0.280085, 0.672501, 0.047413), (-0.01182, 0.04294, 0.968881)),
+        "tritan": ((1.255528, -0.076749, -0.178779), (-0.078411, 0.930809, 0.147602), (0.004733, 0.691367, 0.3039)),
+    }
+    for eye, matrix in eyes.items():
+        seen = [
+            luminance(*(min(1.0, max(0.0, sum(a * b for a, b in zip(row, colour, strict=True)))) for row in matrix))
+            for colour in colours
+        ]
+        steps = [(max(a, b) + 0.05) / (min(a, b) + 0.05) for a, b in pairwise(seen)]
+        assert seen == sorted(seen, reverse=scheme == "light"), (eye, seen)
+        assert min(steps) > 1.15, (eye, steps)
+
+
+async def test_bars_stand_on_each_other(dashboard: Dashboard, user: Visitor) -> None:
+    page = await user.open("/")
+    figure = page.get_by_role("group", name=re.compile("^In the last hour 3 tasks completed, 1 failed"))
+    canvas = figure.locator("canvas")
+    await expect(canvas).to_be_visible()
+    heights = await canvas.evaluate(
+        """(canvas, names) => {
+          const pick = name => { const probe = document.body.appendChild(document.createElement("i"));
+            probe.style.color = `var(--${name})`; return getComputedStyle(probe).color.match(/\\d+/g).map(Number); };
+          const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
+          return names.map(name => { const [r, g, b] = pick(name); const rows = new Set();
+            for (let at = 0; at < data.length; at += 4)
+              if (data[at] === r && data[at + 1] === g && data[at + 2] === b && data[at + 3] === 255)
+                rows.add(Math.floor(at / 4 / canvas.width));
+            return [Math.min(...rows), Math.max(...rows), rows.size]; });
+        }""",
+        ["failed", "completed"],
+    )
+    (top, bottom, failed), (start, end, completed) = heights
+    assert failed
+    assert completed
+    assert top < bottom <= start < end, "the failed ones stand on the completed ones"
+    assert 2 < completed / failed < 4.5, "three completed, one failed"
+
+
+async def test_no_tick_is_there_twice_and_times_are_utc_in_any_zone(dashboard: Dashboard, measured: Measured) -> None:
+    async with visitor(dashboard.browser, dashboard.system.url, timezone_id=FAR_FROM_UTC) as someone:
+        page = await someone.context.new_page()
+        await ticks(page)
+        await page.goto(dashboard.system.url)
+        figure = page.get_by_role("group", name=re.compile("^In the last hour"))
+        await expect(figure.locator("canvas")).to_be_visible()
+        await expect(page.locator(".chart .note")).to_have_text("times in UTC")
+        drawn = await page.evaluate("window.drawn")
+        times = [text for text in dict.fromkeys(drawn) if ":" in text]
+        now = await page.evaluate("new Date().toISOString().slice(11, 13)")
+        assert times
+        assert all(text.endswith("0") for text in times), "Kathmandu is 5:45 from UTC"
+        assert any(text.startswith(now) for text in times) or all(text > now for text in times)
+        await figure.focus()
+        await page.keyboard.press("End")
+        await expect(tip(figure).first).to_have_text(re.compile(r"^\d\d:\d\d UTC$"))
+        others = await someone.context.new_page()
+        await ticks(others)
+        await others.goto(f"{measured.system.url}{await measured.address('/history')}?by=time&metric=combined")
+        await expect(others.locator(".chart canvas")).to_be_visible()
+        drawn = await others.evaluate("window.drawn")
+        last = drawn[-len(drawn) // max(1, drawn.count("0")) :] if "0" in drawn else drawn
+        labels = [text for text in last if text]
+        assert len(set(labels)) >= 3
+        assert [text for text in labels if ":" in text] == list(dict.fromkeys(text for text in labels if ":" in text))
+        someone.others.clear()  # the second page is of another system
+
+
+async def test_the_labels_of_large_values_are_whole(measured: Measured, reader: Visitor) -> None:
+    large = {f"p/f.go:F{number}": (900, 0.0) for number in range(4)}
+    await measured.single.analyze(attrs.evolve(FIRST, commit_sha="4" * 40, measured=large))
+    page = await reader.open(f"/analyses/{await measured.single.id}/history?metric=combined")
+    canvas = page.locator(".chart canvas")
+    await expect(canvas).to_be_visible()
+    outside = await canvas.evaluate(_PIXELS, [0, 3])
+    assert outside == [], "nothing is drawn at the edge, so no label is cut"
+
+
+async def test_each_chart_has_a_table_of_the_same_values(measured: Measured, reader: Visitor) -> None:
+    page = await reader.open("/")
+    for address, tables in {
+        "/": ("Projects by size and risk", "In the last hour"),
+        await measured.address(): ("Packages by risk", "6 functions by complexity and coverage"),
+        await measured.address("/history"): ("Average CRAP over 2 analyses",),
+    }.items():
+        await page.goto(measured.system.url + address)
+        await expect(page.locator("details.as-table")).to_have_count(len(tables))
+        for name in tables:
+            table = page.get_by_role("table", name=re.compile(f"^{name}"))
+            await expect(table).to_have_count(0)
+            details = page.locator("details.as-table").nth(tables.index(name))
+            await details.locator("summary").click()
+            await expect(table).to_be_visible()
+            assert await table.locator("tbody tr").count() >= 1
+        assert await found_by_axe(page) == [], address
+    row = page.get_by_role("table", name=re.compile("^Average CRAP over 2 analyses")).locator("tbody tr").first
+    await expect(row).to_contain_text("111111111111")
+    await page.goto(measured.system.url + await measured.address())
+    await page.locator("details.as-table summary").first.click()
+    await page.get_by_role("table", name=re.compile("^Packages by risk")).get_by_role("button", name="pricing").click()
+    await expect(page).to_have_url(re.compile("in=pricing"))
+
+
+async def test_the_use_of_a_worker_says_its_values(measured: Measured, reader: Visitor) -> None:
+    page = await reader.open("/workers")
+    spark = page.get_by_role("group", name=re.compile("^Cores used in the last ten minutes"))
+    await spark.focus()
+    await page.keyboard.press("End")
+    await expect(tip(spark)).to_have_text([re.compile(r"^\d+\.\d\d cores$"), re.compile(r"^\d\d:\d\d:\d\d UTC$")])
+    box = await spark.bounding_box()
+    assert box is not None
+    await page.keyboard.press("Escape")
+    await expect(tip(spark)).to_have_count(0)
+    await spark.hover(position={"x": box["width"] - 4, "y": 20})
+    await expect(tip(spark).first).to_contain_text("cores")
+    await page.locator("details.as-table summary").click()
+    await expect(page.get_by_role("table", name=re.compile("^Cores used"))).to_contain_text("UTC")
+    assert await found_by_axe(page) == []

@@ -1,0 +1,127 @@
+"""Health of writes: a broker that stores no message is reported, reads and writes apart, and acknowledged changes stay."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+
+from eventlog.jetstream.api import call
+from eventlog.jetstream.transport.connection import Connection
+from tests.support.pantry.system import MILK, Answer, PantrySystem, Server, pantry_system
+from tests.support.waiting import wait_until
+
+pytestmark = pytest.mark.fault
+
+
+def forbid_growth(system: PantrySystem) -> None:
+    """No file of the nats-server grows from now on, as on a full disk."""
+    psutil.Process(system.nats.pid).rlimit(psutil.RLIMIT_FSIZE, (4096, psutil.RLIM_INFINITY))
+
+
+def allow_growth(system: PantrySystem) -> None:
+    psutil.Process(system.nats.pid).rlimit(psutil.RLIMIT_FSIZE, (psutil.RLIM_INFINITY, psutil.RLIM_INFINITY))
+
+
+async def move_until_it_fails(server: Server) -> tuple[int, Answer]:
+    """Return the number of booked movements, and the first other answer."""
+    for booked in range(10_000):
+        answer = await server.move("in", 1)
+        if answer.status != 201:
+            return booked, answer
+    raise AssertionError("all were booked")
+
+
+async def writes_fail(server: Server, part: str, within: float) -> float:
+    """Wait until `/readyz` says of writes that they fail, with this in the reason; the seconds it took."""
+    began = time.monotonic()
+
+    async def said() -> bool:
+        answer = await server.ask("GET", "/readyz")
+        return answer.status == 503 and part in answer.body["writes"] and answer.body["reads"] == "ok"
+
+    await wait_until(said, timeout=within, every=0.05)
+    return time.monotonic() - began
+
+
+async def figure(server: Server, name: str) -> float:
+    text = (await server.ask("GET", "/metrics")).body
+    return next(float(line.rpartition(" ")[2]) for line in text.splitlines() if line.startswith(f"{name} "))
+
+
+async def test_a_write_error_of_the_broker_makes_writes_not_ready_until_it_is_started_again(tmp_path: Path) -> None:
+    async with pantry_system(tmp_path) as system:
+        server = system.one
+        await server.create()
+        await server.moved("in", 1)
+        assert (await server.ask("GET", "/readyz")).body == {"status": "ok", "reads": "ok", "writes": "ok"}
+        assert await figure(server, "writes_ready") == 1
+        forbid_growth(system)
+        moving = asyncio.create_task(move_until_it_fails(server))
+        await writes_fail(server, "write error", within=3 + 7)  # the promise, and an allowance for a busy machine
+        booked, refused = await moving
+        assert refused.status in {0, 503}, refused
+        assert await figure(server, "writes_ready") == 0
+        refused = await server.post(f"/products/{MILK}", {"name": "milk", "unit": "kg"})
+        assert refused.status == 503
+        assert "nothing was stored" in refused.body["detail"]
+        assert "write error" in refused.body["detail"]
+        assert (await server.ask("GET", "/readyz?for=reads")).status == 200
+        assert (await server.ask("GET", "/readyz?for=writes")).status == 503
+        assert await server.stock() >= 1 + booked
+
+        allow_growth(system)
+        assert (await server.ask("GET", "/readyz")).status == 503, "room alone does not open the stream again"
+        await system.nats.restart()
+        await server.ready(timeout=10 + 20)
+        stock = await server.stock()
+        assert 1 + booked <= stock <= 2 + booked  # the last one may have been stored without an answer
+        await server.moved("in", 1)
+        assert await server.stock() == stock + 1
+        await server.kill()
+        assert await server.difference_from_a_fold() is None
+
+
+async def test_a_full_stream_is_warned_of_and_then_named_and_more_room_needs_no_restart(tmp_path: Path) -> None:
+    async with pantry_system(tmp_path, PANTRY_EVENT_STORE_MAX_BYTES="64KiB") as system:
+        server = system.one
+        await server.create()
+        async with Connection.open(system.nats.url, name="operator") as connection:
+            booked = 0
+            while (await call(connection, "STREAM.INFO.PANTRY"))["state"]["bytes"] < 0.87 * 64 * 1024:
+                await server.moved("in", 1)
+                booked += 1
+
+        async def warned() -> bool:
+            answer = await server.ask("GET", "/readyz")
+            return answer.status == 200 and "of a limit is used: the stream PANTRY" in answer.body.get("note", "")
+
+        await wait_until(warned, timeout=20)
+        more, refused = await move_until_it_fails(server)
+        assert refused.status == 503
+        assert "maximum bytes exceeded (10077)" in refused.body["detail"]
+        await writes_fail(server, "the stream PANTRY", within=3 + 7)
+        assert await server.stock() == booked + more
+        async with Connection.open(system.nats.url, name="operator") as connection:
+            config = (await call(connection, "STREAM.INFO.PANTRY"))["config"]
+            await call(connection, "STREAM.UPDATE.PANTRY", {**config, "max_bytes": 1024**2})
+        await server.ready(timeout=10 + 20)
+        await server.moved("in", 1)
+
+
+async def test_without_a_monitoring_address_health_of_writes_is_known_from_appends_only(tmp_path: Path) -> None:
+    async with pantry_system(tmp_path) as system:
+        server = system.one
+        await server.kill()
+        server.monitored = False
+        await server.start()
+        assert (await server.ask("GET", "/readyz")).body["writes"].startswith("unknown: writes: no append yet")
+        await server.create()
+        assert (await server.ask("GET", "/readyz")).body["writes"] == "ok"
+        forbid_growth(system)
+        moving = asyncio.create_task(move_until_it_fails(server))
+        await writes_fail(server, "silent", within=5 + 10)
+        moving.cancel()

@@ -1,0 +1,114 @@
+"""The public surface: documented, in the reference as it is, used by examples and pages alone, and changed only with a note."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from importlib import import_module
+from pathlib import Path
+
+import public_api
+import pytest
+from public_api import FOLDER, LIST, PACKAGES, Member, surface
+
+from httpkit.facade import facade
+from tests.support import ROOT
+
+NEWS = "CHANGELOG.md"
+KITS = re.compile(r"eventlog\.testing\b|projections\.testing\b|eventlog\.embedded\b")
+"""Also public: kits for the tests of services."""
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_a_package_gives_each_name_that_it_says_it_has(package: str) -> None:
+    module = import_module(package)
+    assert sorted(set(module.__all__)) == sorted(module.__all__)
+    for name in module.__all__:
+        assert getattr(module, name) is not None
+    typed = {alias.asname or alias.name for node in _typed_imports(package) for alias in node.names}
+    assert typed >= set(module.__all__), "type checkers know the names, too"
+
+
+def _typed_imports(package: str) -> Iterator[ast.ImportFrom]:
+    tree = ast.parse((ROOT / package / "__init__.py").read_text(encoding="utf-8"))
+    return (node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom))
+
+
+def test_a_name_that_a_package_does_not_have_is_none_of_its_attributes() -> None:
+    assert facade("tests", {"tests.support": "ROOT"})("ROOT") == ROOT
+    with pytest.raises(AttributeError, match="'tests' has no attribute 'ROUTE'"):
+        facade("tests", {"tests.support": "ROOT"})("ROUTE")
+
+
+def test_everything_public_has_a_docstring() -> None:
+    assert [member.name for member in surface() if not member.text] == []
+    assert Member("nothing", lambda: None).text == ""
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_the_reference_is_that_of_the_code(package: str) -> None:
+    written = (FOLDER / f"{package}.md").read_text(encoding="utf-8")
+    assert written == public_api.reference(package), "run: python scripts/public_api.py"
+
+
+def test_a_change_of_the_public_surface_is_noted_for_users() -> None:
+    """The list is from the last release. Names that came, went or take other parameters since then are in the CHANGELOG."""
+    unreleased = (ROOT / NEWS).read_text(encoding="utf-8").partition("## [Unreleased]")[2].partition("\n## [")[0]
+    assert _not_noted(LIST.read_text(encoding="utf-8"), public_api.listed(), unreleased) == []
+
+
+@pytest.mark.parametrize(
+    ("now", "note", "found"),
+    [
+        ("a.B(x)\na.c\n", "", []),
+        ("a.B(x, y)\na.c\n", "", ["a.B"]),
+        ("a.B(x, y)\na.c\n", "`B` takes y", []),
+        ("a.B(x)\n", "`cat`", ["a.c"]),
+        ("a.B(x)\na.c\na.B.d\n", "`B.d` is new", []),
+        ("a.B(x)\na.c\na.B.d\n", "`B` is new", ["a.B.d"]),
+    ],
+)
+def test_a_change_is_found(now: str, note: str, found: list[str]) -> None:
+    assert _not_noted("a.B(x)\na.c\n", now, note) == found
+
+
+def _not_noted(before: str, now: str, note: str) -> list[str]:
+    changed = set(before.splitlines()) ^ set(now.splitlines())
+    names = {line.partition("(")[0] for line in changed}
+    return sorted(name for name in names if not re.search(rf"`[\w.]*\b{re.escape(name.partition('.')[2])}\b[^`\n.]*`", note))
+
+
+def _imports(source: str) -> Iterator[tuple[str, str]]:
+    """The names that a text of Python imports from our packages, with the modules that it names."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            yield from ((alias.name, "") for alias in node.names if alias.name.partition(".")[0] in PACKAGES)
+        elif isinstance(node, ast.ImportFrom) and node.module and node.module.partition(".")[0] in PACKAGES:
+            yield from ((node.module, alias.name) for alias in node.names)
+
+
+def _is_public(module: str, name: str) -> bool:
+    return KITS.match(module) is not None or (module in PACKAGES and name in import_module(module).__all__)
+
+
+def _sources() -> Iterator[tuple[Path, str]]:
+    for file in sorted((ROOT / "examples").rglob("*.py")):
+        yield file, file.read_text(encoding="utf-8")
+    for file in (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))):
+        for block in re.findall(r"^```python.*?\n(.*?)^```$", file.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL):
+            yield file, block.replace("…", "...")
+
+
+def test_examples_and_pages_use_public_names_only() -> None:
+    used = [(file.name, *found) for file, source in _sources() for found in _imports(source)]
+    assert len(used) >= 30
+    assert [f"{file}: {module}.{name}" for file, module, name in used if not _is_public(module, name)] == []
+
+
+def test_a_private_name_is_found() -> None:
+    assert [_is_public(*found) for found in _imports("import httpkit.edge\nfrom httpkit import Edge, edge")] == [
+        False,
+        True,
+        False,
+    ]

@@ -1,0 +1,54 @@
+"""`projections repair` on a cluster: a record that one server cannot read is whole on the others."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import attrs
+import pytest
+
+from eventlog import Commands
+from eventlog.admin.declarations import Declarations
+from eventlog.admin.reconcile import apply
+from eventlog.admin.repair.diagnosis import Witness
+from eventlog.admin.repair.repair import StreamRepair
+from eventlog.admin.repair.sources import Replicas
+from eventlog.admin.scrub import LogScrubber
+from eventlog.jetstream.log import JetStreamLog
+from eventlog.jetstream.message_reader import MessageReader
+from eventlog.jetstream.transport.connection import Connection
+from tests.support.cluster.servers import SIZE, Cluster
+from tests.support.log.damage import flip
+from tests.support.readside.ledger import ACCOUNT, REGISTRY, Booked, Opened
+from tests.support.readside.projecting import STREAM
+
+pytestmark = pytest.mark.fault
+
+REPLICATED = attrs.evolve(STREAM, config={**STREAM.config, "num_replicas": SIZE})
+
+
+async def test_a_record_that_one_server_cannot_read_is_restored_from_the_others(tmp_path: Path) -> None:
+    """Even if that server does not lead: each one leads in turn while the damage is looked for."""
+    async with Cluster.running(tmp_path) as cluster, Connection.open(cluster.urls, name="test") as connection:
+        await apply(connection, Declarations((REPLICATED,)))
+        log = JetStreamLog(connection, STREAM.name, REGISTRY)
+        commands = Commands(log)
+        await commands.execute(ACCOUNT, "a", Opened("ann"))
+        for amount in range(5):
+            await commands.execute(ACCOUNT, "a", Booked(7770000 + amount))
+        before = await log.head()
+        leader = await cluster.leader(STREAM.name)
+        follower = next(node for node in cluster.nodes if node is not leader)
+        await follower.stop()
+        flip(follower.data_dir, STREAM.name, b"7770004")
+        await follower.start()
+        await cluster.ready()
+        reader = MessageReader(connection, STREAM.name)
+        work = StreamRepair(connection, STREAM.name, REGISTRY, sources=[Replicas(reader)], witness=Witness())
+        done = await work.apply(tmp_path / "kept")
+        assert [(one.fault.sequence, one.source) for one in done.remedies] == [(6, "a replica")]
+        assert done.same
+        assert await log.head() == before
+        assert (await work.plan()).remedies == []
+        assert (await LogScrubber(reader, REGISTRY, log.head).scrub()).count == 0
+        assert (await commands.execute(ACCOUNT, "a", Booked(1))).state.entries == 6

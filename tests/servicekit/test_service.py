@@ -1,0 +1,89 @@
+"""The parts of a service: its streams, its program, its settings, and the refused combinations."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import attrs
+import pytest
+import yaml
+
+from eventlog import Decider
+from eventlog.admin.declarations import EVENT_STREAM, default_file, event_stream, load
+from examples.bank.service import ACCOUNT, BANK, MODEL
+from projections import models
+from servicekit import ServiceSettings
+
+SETTINGS = ServiceSettings(database_url="sqlite:bank.db", replicas=3, event_store_max_bytes="2GiB")
+
+
+@pytest.fixture(autouse=True)
+def alone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """Only the settings of the test. The model that a program gives is forgotten after it."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    for name in ("BANK_DATABASE_URL", "BANK_PORT", "NATS_URL"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(models, "_given", [])
+    monkeypatch.setattr("signal.signal", lambda *_: None)
+    return tmp_path
+
+
+def test_its_stream_has_the_categories_of_its_aggregates_and_what_a_log_needs() -> None:
+    [stream] = BANK.declarations(SETTINGS).streams
+    assert (stream.name, stream.incarnation, stream.apart) == ("BANK", True, False)
+    assert stream.config["subjects"] == ["bank.account.*"]
+    assert (stream.config["num_replicas"], stream.config["max_bytes"]) == (3, 2 * 1024**3)
+    [tracker] = load(replicas=3).only("GCTD").streams
+    own = {"subjects", "description", "max_bytes"}
+    assert {name: value for name, value in stream.config.items() if name not in own} == {
+        name: value for name, value in tracker.config.items() if name not in own
+    }
+
+
+def test_the_template_of_the_file_and_the_derived_stream_are_one() -> None:
+    assert yaml.safe_load(default_file().read_text(encoding="utf-8"))["templates"]["events"] == EVENT_STREAM
+
+
+def test_a_file_with_the_stream_comes_first(tmp_path: Path) -> None:
+    file = tmp_path / "own.yaml"
+    file.write_text(json.dumps({"streams": {"BANK": {**EVENT_STREAM, "subjects": ["bank.>"], "max_bytes": "5MiB"}}}))
+    service = attrs.evolve(BANK, streams_file=file)
+    [stream] = service.declarations(ServiceSettings()).streams
+    assert (stream.config["subjects"], stream.config["max_bytes"]) == (["bank.>"], 5 * 1024**2)
+    [stream] = service.declarations(SETTINGS).streams
+    assert stream.config["max_bytes"] == 2 * 1024**3
+    [other] = event_stream("OTHER", ["other.thing"], file=file).streams
+    assert other.config["subjects"] == ["other.thing.*"]
+
+
+def test_a_decider_without_a_registered_state_is_refused() -> None:
+    stranger: Decider[Any, Any, Any] = Decider("bank.vault", ACCOUNT.decide, ACCOUNT.evolve)
+    with pytest.raises(ValueError, match=r"no state is registered for bank\.vault"):
+        attrs.evolve(BANK, deciders=[ACCOUNT, stranger])
+
+
+def test_its_program_shows_its_settings(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setenv("BANK_PORT", "9")
+    Path(".bank.yaml").write_text("database_url: sqlite:other.db")
+    assert BANK.main(["config", "show", "--json"]) == 0
+    shown = {one["key"]: (one["value"], one["origin"]) for one in json.loads(capsys.readouterr().out)}
+    assert shown["port"] == (9, "environment BANK_PORT")
+    assert shown["database_url"] == ("sqlite:other.db", "file .bank.yaml")
+
+
+def test_a_wrong_setting_ends_its_program_with_the_reason(capsys: pytest.CaptureFixture[str]) -> None:
+    assert BANK.main(["serve", "--port", "99999"]) == 2
+    assert "--port: must be at most 65535" in capsys.readouterr().err
+    assert BANK.main(["--version"]) == 0
+    assert capsys.readouterr().out == "bank 0\n"
+
+
+def test_its_program_has_the_commands_of_projections_for_its_model(capsys: pytest.CaptureFixture[str]) -> None:
+    Path(".bank.yaml").write_text("database_url: sqlite:bank.db")
+    assert BANK.main(["projections", "migrate", "up"]) == 0
+    assert BANK.main(["projections", "migrate", "version", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out.splitlines()[-1]) == {"version": 1, "dirty": False}
+    assert (models.default_name(), models.load("bank")) == ("bank", MODEL)

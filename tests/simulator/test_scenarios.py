@@ -1,0 +1,92 @@
+"""Holes that the simulator has found, each as the shortest way to it: the real log over the simulated broker."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
+
+import pytest
+
+from eventlog import AggregateId, LogDiverged, NewCommit, NewEvent, OutcomeUnknown, Proposal
+from eventlog.jetstream.log import JetStreamLog
+from eventlog.testing.virtual_time import VirtualTimeLoop
+from tests.simulator.accounts import CATEGORY, REGISTRY, STREAM, Account, Moved
+from tests.simulator.broker import Broker
+from tests.simulator.stream import Stream
+
+
+def simulated(scenario: Callable[[Broker, JetStreamLog], Awaitable[None]]) -> None:
+    """Run a scenario of one process."""
+    loop = VirtualTimeLoop(1)
+    broker = Broker(loop, Stream(STREAM, replicas=1))
+
+    async def main() -> None:
+        connection = await broker.connect("one").connection()
+        await scenario(broker, JetStreamLog(connection, STREAM, REGISTRY))
+
+    loop.run_until_complete(main())
+    loop.close()
+
+
+def booking(account: str, id_: str = "first", *, expected: int = 0, prev: str | None = None) -> Proposal:
+    """A booking on an account."""
+    events = (NewEvent(Moved(amount=5)),)
+    state = Account(balance=5, movements=1)
+    commit = NewCommit(id=f"{id_}-of-{account}", at=datetime(2026, 1, 1, tzinfo=UTC), events=events, state=state)
+    return Proposal(aggregate=AggregateId(CATEGORY, account), expected=expected, commit=commit, prev=prev)
+
+
+async def stored_without_an_answer(broker: Broker, sending: Awaitable[object]) -> asyncio.Future[object]:
+    """An append that is stored, whose answer is lost, and whose first record cannot be read when it is sent again."""
+    broker.loss = 1.0
+    appending = asyncio.ensure_future(sending)
+    await asyncio.sleep(0.5)
+    assert broker.stream.records
+    broker.stream.flip(1)
+    broker.loss = 0.0
+    return appending
+
+
+def test_a_commit_that_was_stored_without_an_answer_and_cannot_be_read_is_not_denied() -> None:
+    """A conflict would mean that it is not stored: the command would be refused, and it has taken effect."""
+
+    async def scenario(broker: Broker, log: JetStreamLog) -> None:
+        appending = await stored_without_an_answer(broker, log.append(booking("a"), deadline=6))
+        with pytest.raises(OutcomeUnknown):
+            await appending
+
+    simulated(scenario)
+
+
+def test_a_batch_that_was_stored_without_an_answer_and_cannot_be_read_is_not_denied() -> None:
+    async def scenario(broker: Broker, log: JetStreamLog) -> None:
+        appending = await stored_without_an_answer(broker, log.append_together([booking("a"), booking("b")], deadline=8))
+        with pytest.raises(OutcomeUnknown):
+            await appending
+
+    simulated(scenario)
+
+
+def test_an_append_that_is_sent_again_after_a_reconnect_is_not_stored_after_another_commit() -> None:
+    """The log was cut and has grown to the same sequence since: the guard fits, and the commit before is another one."""
+
+    async def scenario(broker: Broker, log: JetStreamLog) -> None:
+        first = await log.append(booking("a"))
+        broker.loss = 1.0
+        broker.stream.latched = True  # the first try has no effect and no answer
+        again = booking("a", "second", expected=first.sequence, prev=first.digest)
+        appending = asyncio.ensure_future(log.append(again, deadline=6))
+        await asyncio.sleep(0.5)
+        broker.stream.cut(0, 0.0)
+        broker.restart(0.1, unclean=False)
+        broker.loss = 0.0
+        other = JetStreamLog(await broker.connect("two").connection(), STREAM, REGISTRY)
+        await other.append(booking("a", "other"))
+        with pytest.raises(OutcomeUnknown, match="sequence 1 is another commit now"):
+            await appending
+        with pytest.raises(LogDiverged):
+            await log.append(again)
+        assert len(broker.stream.records) == 1
+
+    simulated(scenario)

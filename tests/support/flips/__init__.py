@@ -1,0 +1,1 @@
+"""Random single-bit flips and truncations of the files of a small store, with a judgement of each."""

@@ -1,0 +1,1 @@
+"""Counts of unnatural prose in the repository, per package and pattern, and the ratchet that keeps them from rising."""

@@ -1,0 +1,10 @@
+// The tracker's events in this browser.
+
+import { Stream } from "../../kit/data/live";
+
+export const stream = new Stream({
+  url: "/api/sse",
+  names: ["task", "stage", "log", "repo", "worker"],
+  probe: "/livez",
+  channel: "gctd-events",
+});

@@ -1,0 +1,29 @@
+// How things are called for people.
+
+import type { Task } from "./types";
+
+/** A repository: of a local one the folder's own name says enough. */
+export function repoName(url: string): string {
+  return url.startsWith("file:") ? (url.split("/").at(-1) ?? url) : url.replace(/^\w+:\/\//, "");
+}
+
+/** A project of a repository. */
+export function projectName(url: string, project: string): string {
+  return project === "." || project === "" ? repoName(url) : `${repoName(url)} · ${project}`;
+}
+
+/** The stage of a running task, with the packages that are tested: `test, 12 of 31 packages, running x/y`. */
+export function stageOf({ stage, progress }: Pick<Task, "stage" | "progress">): string {
+  if (!progress) return stage || "starting";
+  const { done, total, running } = progress;
+  const more = running.length > 2 ? ` and ${running.length - 2} more` : "";
+  return `${stage}, ${count(done)} of ${plural(total, "package")}${running.length ? `, running ${running.slice(0, 2).join(", ")}${more}` : ""}`;
+}
+
+export const shortCommit = (sha: string): string => sha.slice(0, 12);
+
+export const score = (value: number): string => value.toFixed(2);
+
+export const count = (value: number): string => value.toLocaleString("en");
+
+export const plural = (number: number, one: string, many = `${one}s`): string => `${count(number)} ${number === 1 ? one : many}`;

@@ -1,0 +1,31 @@
+// Risky functions: functions with a CRAP value above the threshold, by a coverage that is known.
+
+import type { FunctionEntry, Summary } from "./types";
+
+const KNOWN = new Set(["measured", "other_tests", "no_tests"]);
+/** Reports from before there were states: their functions are taken as they are. */
+const UNTOLD = "untold";
+/** A rule leaves them out: they are in no figure. */
+const EXCLUDED = "excluded";
+
+export const isMeasured = ({ state = UNTOLD }: { state?: string }): boolean => state === UNTOLD || KNOWN.has(state);
+
+export const isRisky = (entry: FunctionEntry, threshold: number): boolean => entry.crap > threshold && isMeasured(entry);
+
+interface Figures {
+  summary: Summary;
+  measured?: Summary | null;
+  states?: Record<string, number> | null;
+}
+
+/** How many functions are risky. */
+export const riskyOf = ({ summary, measured }: Figures): number => (measured ?? summary).exceeded;
+
+/** How many functions could not be measured; null if the engine did not say. */
+export function unmeasuredOf({ states }: Figures): number | null {
+  if (!states) return null;
+  return Object.entries(states).reduce((sum, [state, times]) => sum + (isMeasured({ state }) || state === EXCLUDED ? 0 : times), 0);
+}
+
+/** A state in words. */
+export const stateText = (state = UNTOLD): string => (isMeasured({ state }) ? "" : state.replaceAll("_", " "));

@@ -1,0 +1,35 @@
+// The results of completed tasks. The results of a project are read together, when the first of them is looked at.
+
+import { Cell } from "../../kit/data/cell";
+import { read } from "../../kit/data/http";
+import type { HistoryEntry, Summary, Task } from "./types";
+
+const summaries = new Map<string, Summary>();
+const asked = new Map<string, Set<string>>();
+
+/** Called when more is known. */
+export const scores = new Cell<ReadonlyMap<string, Summary>>(summaries);
+
+/** The result of a completed task; undefined while it is being read, or if it is not known. */
+export function scoreOf(task: Task): Summary | undefined {
+  if (task.status !== "completed" || !task.analysis_id) return undefined;
+  const found = summaries.get(task.id);
+  if (!found) void ask(task.analysis_id, task.id);
+  return found;
+}
+
+async function ask(analysis: string, task: string): Promise<void> {
+  const before = asked.get(analysis) ?? new Set();
+  if (before.has(task)) return;
+  asked.set(analysis, before.add(task));
+  await Promise.resolve(); // what else is drawn now is answered by the same reading
+  if (summaries.has(task) || [...before][0] !== task) return;
+  try {
+    for (const entry of await read<HistoryEntry[]>(`/api/repos/${analysis}/history?limit=1000`)) summaries.set(entry.task_id, entry.summary);
+    scores.tell();
+  } catch {
+    return; // the list is worth showing without scores; the task itself shows the error
+  } finally {
+    asked.delete(analysis);
+  }
+}

@@ -1,0 +1,74 @@
+// The results of Ctrl+K: pages, repositories, projects, their worst functions, tasks, and the actions of the page's keys.
+
+import { useEffect, useMemo, useState } from "preact/hooks";
+import { useCell } from "../kit/data/cell";
+import { read, textOf } from "../kit/data/http";
+import { keysNow } from "../kit/page/keys";
+import { type Choice, Palette } from "../kit/page/palette";
+import { go } from "../kit/page/router";
+import type { Whole } from "./analysis/types";
+import { projectName, repoName, score } from "./data/names";
+import { analysisAt, historyAt, repoAt, taskAt } from "./data/places";
+import { useRepos } from "./data/repos";
+import { SCREENS } from "./routes";
+import { tasks } from "./data/tasks";
+import type { Analysis } from "./data/types";
+
+const PROJECTS = 20;
+const FUNCTIONS = 200;
+const TASKS = 200;
+const SINGLE = /^\S$/;
+
+const leading = (kind: string, name: string, to: string, also = ""): Choice => ({ kind, name, to, also, run: () => go(to) });
+
+/** Functions that were read, by the task of their analysis. */
+const functions = new Map<string, readonly Choice[]>();
+
+async function functionsOf(analysis: Analysis, signal: AbortSignal): Promise<readonly Choice[]> {
+  const known = functions.get(analysis.task_id);
+  if (known) return known;
+  const { entries } = await read<Whole>(`/api/repos/${analysis.id}?entries=${FUNCTIONS}`, signal);
+  const name = projectName(analysis.repo_info.url, analysis.project);
+  const made = entries.map((entry) =>
+    leading(`function of ${name}, CRAP ${score(entry.crap)}`, entry.function, `${analysisAt(analysis.id)}?q=${encodeURIComponent(`${entry.function} ${entry.file}`)}`, entry.file),
+  );
+  functions.set(analysis.task_id, made);
+  return made;
+}
+
+export default function Find({ close }: { close: () => void }) {
+  const { repos, analyses } = useRepos();
+  const { order, byId } = useCell(tasks);
+  const [found, setFound] = useState<readonly Choice[]>([]);
+  const [problem, setProblem] = useState("");
+  // the keys of the page as they were when the palette was opened
+  const actions = useMemo(() => keysNow().filter(({ keys }) => SINGLE.test(keys)), []);
+  const version = analyses.map((analysis) => analysis.task_id).join(" ");
+  useEffect(() => {
+    const controller = new AbortController();
+    Promise.all(analyses.slice(0, PROJECTS).map((analysis) => functionsOf(analysis, controller.signal))).then(
+      (all) => controller.signal.aborted || setFound(all.flat()),
+      (error) => controller.signal.aborted || setProblem(`Functions could not be read: ${textOf(error)}`),
+    );
+    return () => controller.abort();
+  }, [version]);
+  const choices = useMemo(
+    (): readonly Choice[] => [
+      ...SCREENS.filter(({ key }) => key !== undefined).map(({ title, patterns: [first = "/"] }) => leading("page", title, first)),
+      ...actions.map(({ keys, does, run }): Choice => ({ kind: `action, key ${keys}`, name: does, to: null, run: () => void run() })),
+      ...repos.map((repo) => leading("repository", repoName(repo.URL), repoAt(repo.ID))),
+      ...analyses.flatMap(({ id, repo_info: { url }, project }) => [
+        leading("latest analysis", projectName(url, project), analysisAt(id)),
+        leading("history", projectName(url, project), historyAt(id)),
+      ]),
+      ...found,
+      ...order.slice(0, TASKS).flatMap((id) => {
+        const task = byId.get(id)?.task;
+        return task ? [leading(`task, ${task.status}`, projectName(task.repo_url, task.project), taskAt(id), `${id} ${task.ref}`)] : [];
+      }),
+    ],
+    [actions, repos, analyses, found, order, byId],
+  );
+  const note = problem || `Functions: the ${FUNCTIONS} with the highest values of each project${analyses.length > PROJECTS ? `, of ${PROJECTS} of ${analyses.length} projects` : ""}.`;
+  return <Palette choices={choices} note={note} close={close} />;
+}

@@ -1,0 +1,204 @@
+// A project of a repository: its score, its latest task as it runs, its worst functions, its actions.
+
+import { useCell } from "../../kit/data/cell";
+import { read } from "../../kit/data/http";
+import { useLoad } from "../../kit/data/load";
+import { Pill } from "../../kit/parts/pill";
+import { Link } from "../../kit/page/router";
+import { ErrorPanel } from "../../kit/parts/states";
+import { Ago, Took } from "../../kit/parts/time";
+import { analyse } from "../data/actions";
+import type { Whole } from "../analysis/types";
+import { count, plural, score, shortCommit } from "../data/names";
+import { analysisAt, historyAt, taskAt } from "../data/places";
+import { useProgress } from "../data/progress";
+import { riskyOf } from "../data/risky";
+import { tasks } from "../data/tasks";
+import type { Analysis, Project, Repo, Task } from "../data/types";
+import { Settings } from "./settings";
+
+export interface Update {
+  project: string | null;
+  ref: string | null;
+  recorded_sha: string | null;
+  remote_sha: string | null;
+  moved: boolean;
+  note: string | null;
+  error: string | null;
+}
+
+interface Props {
+  repo: Repo;
+  project: Project;
+  analysis: Analysis | undefined;
+  update: Update | undefined;
+  /** Whether its worst functions are read, and its log is followed. */
+  isDetailed: boolean;
+  isOpen: boolean;
+  toggle: () => void;
+}
+
+const WORST = 3;
+const depthOf = (name: string): number => (name === "." ? 0 : name.split("/").length - 1);
+const isUnderWay = (task: Task): boolean => ["pending", "queued", "running"].includes(task.status);
+
+/** The tasks of a repository, the newest first. */
+export function useTasksOf(url: string): readonly Task[] {
+  const { order, byId } = useCell(tasks);
+  return order.flatMap((id) => {
+    const task = byId.get(id)?.task;
+    return task?.repo_url === url ? [task] : [];
+  });
+}
+
+export function ProjectNode({ repo, project, analysis, update, isDetailed, isOpen, toggle }: Props) {
+  const [task] = useTasksOf(repo.URL).filter((each) => each.project === project.name);
+  const about = [
+    plural(project.packages, "package"),
+    project.go_version && `go ${project.go_version}`,
+    project.in_workspace && "in the workspace",
+    !project.has_tests && "no tests",
+  ].filter(Boolean);
+  return (
+    <li data-project={project.name} style={{ paddingInlineStart: `${depthOf(project.name) * 16}px` }}>
+      <div class="node">
+        <div class="what">
+          <h3>{analysis ? <Link to={analysisAt(analysis.id)}>{nameOf(project)}</Link> : nameOf(project)}</h3>
+          <code class="muted">{project.module_path}</code>
+          <br />
+          <span class="muted">{about.join(", ")}</span>
+        </div>
+        <div class="right">{analysis ? <Score analysis={analysis} /> : <span class="muted">not analysed</span>}</div>
+      </div>
+      {project.problem && <p class="reason">{project.problem}</p>}
+      {task && (isUnderWay(task) || !analysis || task.status === "failed" || task.status === "expired") && <Latest task={task} project={project} follows={isDetailed} />}
+      {analysis && isDetailed && <Worst analysis={analysis} />}
+      {update && <Moved update={update} />}
+      <p class="buttons left">
+        <button type="button" class="small" disabled={repo.Status !== "ready"} aria-label={`Analyse ${project.name}`} onClick={() => void analyse(repo.URL, project.name)}>
+          Analyse
+        </button>
+        {project.name !== "." && ( // the settings of the root are the repository's, below
+          <button type="button" class="small" aria-expanded={isOpen} aria-label={`Settings of ${project.name}`} onClick={toggle}>
+            Settings
+          </button>
+        )}
+        {analysis && <Link to={historyAt(analysis.id)}>History and comparison</Link>}
+      </p>
+      {isOpen && project.name !== "." && <Settings url={repo.URL} subdir={project.name} id={`p-${project.name}`} />}
+    </li>
+  );
+}
+
+const nameOf = (project: Project): string => (project.name === "." ? "root" : project.name);
+
+function Score({ analysis }: { analysis: Analysis }) {
+  const { id, summary } = analysis;
+  return (
+    <>
+      <Link to={analysisAt(id)} title="the latest analysis">
+        average CRAP {score(summary.average)}
+      </Link>
+      <br />
+      <Link to={`${analysisAt(id)}?only=risky`} class="muted">
+        {count(riskyOf(analysis))} of {plural(summary.total_funcs, "function")} risky
+      </Link>
+    </>
+  );
+}
+
+/** The task that was queued last: how far it is, or why it ended. */
+function Latest({ task, project, follows }: { task: Task; project: Project; follows: boolean }) {
+  return (
+    <p class="line latest" role="status">
+      <Link to={taskAt(task.id)} aria-label={`Task: ${task.status}`}>
+        <Pill state={task.status} />
+      </Link>
+      {task.status === "running" && <span>{task.stage || "starting"}</span>}
+      {isUnderWay(task) && (
+        <span class="muted">
+          for <Took from={task.created_at} to={null} />
+        </span>
+      )}
+      {!isUnderWay(task) && task.reason && <span class="muted">{task.reason}</span>}
+      {task.status === "running" && task.stage === "test" && follows && <Tested key={task.attempt} task={task} packages={project.packages} />}
+    </p>
+  );
+}
+
+function Tested({ task, packages }: { task: Task; packages: number }) {
+  const progress = useProgress(task.id, task.attempt);
+  if (!progress) return <span class="muted">no package tested yet</span>;
+  const { ended, failed, last } = progress;
+  return (
+    <span data-progress>
+      {ended <= packages ? `${count(ended)} of ${plural(packages, "package")} tested` : `${plural(ended, "package")} tested`}
+      {failed > 0 && <span class="bad">, {count(failed)} failed</span>}
+      <span class="muted">; last {last}</span>
+    </span>
+  );
+}
+
+/** The functions with the highest values, each with a way to it. */
+function Worst({ analysis }: { analysis: Analysis }) {
+  const { value, error } = useLoad((signal) => read<Whole>(`/api/tasks/${analysis.task_id}/result?entries=${WORST}`, signal), [analysis.task_id]);
+  if (error) return <ErrorPanel error={error} />;
+  if (!value || value.entries.length === 0) return null;
+  return (
+    <ol class="plain-list worst" aria-label="Worst functions">
+      {value.entries.map((entry) => (
+        <li key={`${entry.file} ${entry.line}`}>
+          <Link to={`${analysisAt(analysis.id)}?q=${encodeURIComponent(`${entry.function} ${entry.file}`)}`}>{entry.function}</Link>{" "}
+          <span class="muted">
+            CRAP {score(entry.crap)}, complexity {entry.cyclomatic}, {entry.coverage === null ? "coverage not known" : `${entry.coverage.toFixed(1)} % covered`}
+          </span>
+        </li>
+      ))}
+    </ol>
+  );
+}
+
+function Moved({ update }: { update: Update }) {
+  if (update.error) return <p class="bad">{update.error}</p>;
+  return (
+    <p>
+      {update.moved ? <Pill state="queued" word="moved" /> : <Pill state="ready" word="not moved" />} <code>{update.ref}</code> leads to <code>{shortCommit(update.remote_sha ?? "")}</code>
+      {update.moved && <span class="muted">; the latest analysis is of {update.recorded_sha ? <code>{shortCommit(update.recorded_sha)}</code> : "no commit yet"}</span>}
+    </p>
+  );
+}
+
+const RECENT = 8;
+
+/** The latest tasks of a repository; a completed one links to its analysis. */
+export function RecentTasks({ url }: { url: string }) {
+  const all = useTasksOf(url);
+  if (all.length === 0) return <p class="muted">There is no task in the list.</p>;
+  return (
+    <>
+      <ul class="matters">
+        {all.slice(0, RECENT).map((task) => (
+          <li key={task.id}>
+            <Link to={taskAt(task.id)} aria-label={`Task: ${task.status}`}>
+              <Pill state={task.status} />
+            </Link>
+            <span class="what">
+              {task.status === "completed" && task.analysis_id ? (
+                <Link to={analysisAt(task.analysis_id, task.id)}>{task.project === "." ? "root" : task.project}</Link>
+              ) : (
+                <span>{task.project === "." ? "root" : task.project}</span>
+              )}{" "}
+              <span class="muted">
+                <code>{task.ref}</code> {task.commit_sha && <code>{shortCommit(task.commit_sha)}</code>} {task.rescored_from && "rescored"}
+              </span>
+            </span>
+            <Ago at={task.created_at} />
+          </li>
+        ))}
+      </ul>
+      <p>
+        <Link to={`/tasks?q=${encodeURIComponent(`repo:${url.replace(/^\w+:\/\//, "")}`)}`}>{all.length > RECENT ? `All ${count(all.length)} tasks` : "In the list of tasks"}</Link>
+      </p>
+    </>
+  );
+}

@@ -1,0 +1,148 @@
+// The settings of a project or of a repository's root: the values in effect, where each is set, and the fields to change them.
+// Changes that are not saved stay until they are saved or discarded, also when the page is left for another.
+
+import { useEffect, useState } from "preact/hooks";
+import { say } from "../../kit/parts/dialogs";
+import { ask, Problem, read, textOf } from "../../kit/data/http";
+import { useLoad } from "../../kit/data/load";
+import { ErrorPanel, Skeleton } from "../../kit/parts/states";
+
+type Value = string | boolean | readonly string[] | null;
+
+interface Config {
+  stored: Record<string, Value>;
+  effective: Record<string, Value>;
+  origin: Record<string, "project" | "root" | "default">;
+}
+
+const FIELDS: readonly { name: string; title: string; hint: string }[] = [
+  { name: "ref", title: "Ref", hint: "branch, tag or full commit id" },
+  { name: "test_args", title: "Flags of go test", hint: "-short -race -tags=e2e" },
+  { name: "go_flags", title: "Flags of every go command", hint: "-tags=e2e" },
+  { name: "crap_args", title: "Flags of the scoring", hint: "--threshold=20 --exclude=_gen.go" },
+  { name: "timeout", title: "Time limit of an attempt", hint: "20m" },
+  { name: "git_timeout", title: "Time limit of a git command", hint: "5m" },
+  { name: "submodules", title: "Submodules", hint: "" },
+  { name: "coverpkg", title: "Tests of other packages", hint: "" },
+];
+
+/** The settings that are on or off, with the words for both. */
+const SWITCHES: Readonly<Record<string, { on: string; off: string }>> = {
+  submodules: { on: "check out", off: "leave out" },
+  coverpkg: { on: "count for every package", off: "count for their own package" },
+};
+
+const shown = (value: Value | undefined): string => (value === null || value === undefined ? "" : value instanceof Array ? value.join(" ") : String(value));
+
+function parsed(name: string, text: string): Value {
+  const trimmed = text.trim();
+  if (!trimmed) return null;
+  if (SWITCHES[name]) return trimmed === "true";
+  return name === "crap_args" ? trimmed.split(/\s+/) : trimmed;
+}
+
+/** Texts that are not saved, by the address of the settings. */
+const drafts = new Map<string, Record<string, string>>();
+
+const ORIGINS = { project: "set here", root: "from the repository", default: "default" } as const;
+
+export function Settings({ url, subdir, id }: { url: string; subdir: string; id: string }) {
+  const query = new URLSearchParams(subdir ? { url, subdir } : { url });
+  const address = `/api/repo-config?${query}`;
+  const { value, error, reload } = useLoad((signal) => read<Config>(address, signal), [address]);
+  const [config, setConfig] = useState<Config | null>(null);
+  const [texts, setTexts] = useState<Record<string, string>>({});
+  const [problems, setProblems] = useState<Record<string, string>>({});
+  const [busy, setBusy] = useState(false);
+  const type = (next: Record<string, string>) => {
+    drafts.set(address, next);
+    setTexts(next);
+  };
+  const take = (next: Config) => {
+    drafts.delete(address);
+    setConfig(next);
+    setTexts(Object.fromEntries(FIELDS.map(({ name }) => [name, shown(next.stored[name])])));
+    setProblems({});
+  };
+  useEffect(() => {
+    if (!value) return;
+    const draft = drafts.get(address);
+    take(value);
+    if (draft) type(draft);
+  }, [value]);
+  if (error) return <ErrorPanel error={error} retry={reload} />;
+  if (!config) return <Skeleton />;
+  const changed = FIELDS.filter(({ name }) => (texts[name] ?? "").trim() !== shown(config.stored[name]));
+  const save = async (event: SubmitEvent) => {
+    event.preventDefault();
+    setBusy(true);
+    try {
+      const changes = Object.fromEntries(changed.map(({ name }) => [name, parsed(name, texts[name] ?? "")]));
+      take((await ask<Config>("POST", "/api/repo-config", { body: { url, ...(subdir ? { subdir } : {}), ...changes } })).body);
+      say("Saved. Tasks that are queued from now on use it.");
+    } catch (reason) {
+      const fields = reason instanceof Problem ? reason.fields : [];
+      const found: Record<string, string> = {};
+      for (const field of fields) found[(field.pointer ?? "").split("/")[1] ?? ""] = field.detail;
+      setProblems(Object.keys(found).length ? found : { "": textOf(reason) });
+    } finally {
+      setBusy(false);
+    }
+  };
+  return (
+    <form class="settings" onSubmit={(event) => void save(event)} noValidate>
+      {FIELDS.map(({ name, title, hint }) => {
+        const origin = config.origin[name] ?? "default";
+        const field = `${id}-${name}`;
+        const note = `${field}-note`;
+        const words = SWITCHES[name];
+        return (
+          <div key={name} class="setting">
+            <label for={field}>{title}</label>
+            {words ? (
+              <select id={field} aria-describedby={note} value={texts[name] ?? ""} onChange={(event) => type({ ...texts, [name]: event.currentTarget.value })}>
+                <option value="">not set</option>
+                <option value="true">{words.on}</option>
+                <option value="false">{words.off}</option>
+              </select>
+            ) : (
+              <input
+                id={field}
+                type="text"
+                placeholder={hint}
+                spellcheck={false}
+                autocomplete="off"
+                autocapitalize="none"
+                value={texts[name] ?? ""}
+                aria-invalid={problems[name] ? "true" : "false"}
+                aria-describedby={note}
+                onInput={(event) => type({ ...texts, [name]: event.currentTarget.value })}
+              />
+            )}
+            <p id={note} class={problems[name] ? "bad" : "muted"}>
+              {problems[name] ?? (
+                <>
+                  in effect: <code>{shown(config.effective[name]) || "none"}</code> ({subdir || origin === "default" ? ORIGINS[origin] : "set here"})
+                </>
+              )}
+            </p>
+          </div>
+        );
+      })}
+      {problems[""] && (
+        <p class="bad" role="alert">
+          {problems[""]}
+        </p>
+      )}
+      <p class="buttons left">
+        <button type="submit" class="primary" disabled={busy || changed.length === 0}>
+          Save
+        </button>
+        <button type="button" disabled={changed.length === 0} onClick={() => take(config)}>
+          Discard
+        </button>
+        {changed.length > 0 && <span class="muted">not saved</span>}
+      </p>
+    </form>
+  );
+}

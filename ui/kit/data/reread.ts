@@ -1,0 +1,48 @@
+// A list as a whole: read page by page at the beginning and whenever events may have been missed. Events keep it up to date.
+
+import { readPages } from "./http";
+import type { Stream } from "./live";
+
+interface Whole<Row> {
+  stream: Stream;
+  path: string;
+  /** No more are read. */
+  most?: number;
+  idOf: (row: Row) => string;
+  /** Take a row as it was at that position of the log, unless a later one is known. */
+  put: (row: Row, sequence: number) => void;
+  /** All items at that position have been read: other items are gone, unless they are newer. */
+  leave: (found: ReadonlySet<string>, sequence: number) => void;
+  publish: (change: { read?: true; error: unknown }) => void;
+}
+
+/** What reads the list again. The last of several readings counts: those before it end. */
+export function rereading<Row>({ stream, path, most = Infinity, idOf, put, leave, publish }: Whole<Row>): () => Promise<void> {
+  let reading: AbortController | null = null;
+  return async () => {
+    reading?.abort();
+    const controller = new AbortController();
+    reading = controller;
+    const found = new Set<string>();
+    let from = Infinity;
+    try {
+      await readPages<Row>(
+        path,
+        (page, sequence) => {
+          stream.startAt(sequence);
+          from = Math.min(from, sequence);
+          for (const row of page) {
+            found.add(idOf(row));
+            put(row, sequence);
+          }
+          publish({ read: true, error: null });
+        },
+        { signal: controller.signal, most },
+      );
+      leave(found, from);
+      publish({ read: true, error: null });
+    } catch (error) {
+      if (!controller.signal.aborted) publish({ error });
+    }
+  };
+}
