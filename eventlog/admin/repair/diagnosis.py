@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 
 import attrs
@@ -23,9 +24,9 @@ _TOGETHER = 512
 _SUBJECTS = 100_000
 """Subjects that the server lists in one answer."""
 _ELECTED_WITHIN = 60.0
+_PATIENCE = 5.0
+"""Seconds that an election may take before the lead is handed on once more."""
 _PAUSE = 0.5
-_LOOKS = 10
-"""Looks at the leader after each request that another server leads."""
 UNREADABLE = "the record cannot be read"
 MISSING = "the log ends before it"
 STRAY = "it was stored without a guard, past the event log"
@@ -160,18 +161,30 @@ async def each_leads(connection: Connection, stream: str) -> AsyncIterator[None]
     """
     cluster = (await ask(connection, f"STREAM.INFO.{stream}"))["cluster"]
     for name in sorted({cluster["leader"], *(replica["name"] for replica in cluster["replicas"])}):
+        await _make_leader(connection, stream, name)
+        yield
+
+
+async def _make_leader(connection: Connection, stream: str, name: str) -> None:
+    """Hand the lead to a server, again and again if it does not take it. Raises Unavailable."""
+    try:
         async with asyncio.timeout(_ELECTED_WITHIN):
             elected = await _leader_of(connection, stream) == name
             while not elected:
                 with contextlib.suppress(Refused, Unavailable):
                     await call(connection, f"STREAM.LEADER.STEPDOWN.{stream}", {"placement": {"preferred": name}})
                 elected = await _elected(connection, stream, name)
-        yield
+    except TimeoutError as error:
+        raise Unavailable(
+            f"the server {name} did not become the leader of {stream} within {_ELECTED_WITHIN:g} s, so its files were not read. "
+            "Start it, or remove it from the stream, and repeat the command"
+        ) from error
 
 
 async def _elected(connection: Connection, stream: str, name: str) -> bool:
     """Wait until a server leads, some seconds at most: a server that was elected just now may not hand the lead on yet."""
-    for _ in range(_LOOKS):
+    end = time.monotonic() + _PATIENCE
+    while time.monotonic() < end:
         await asyncio.sleep(_PAUSE)
         if await _leader_of(connection, stream) == name:
             return True
@@ -179,7 +192,11 @@ async def _elected(connection: Connection, stream: str, name: str) -> bool:
 
 
 async def _leader_of(connection: Connection, stream: str) -> str | None:
-    info = await ask(connection, f"STREAM.INFO.{stream}")
+    """The server that leads. None during an election: no server answers then."""
+    try:
+        info = await ask(connection, f"STREAM.INFO.{stream}")
+    except Unavailable:
+        return None
     leader: str | None = info["cluster"].get("leader")
     return leader
 
