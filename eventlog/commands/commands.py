@@ -1,8 +1,8 @@
 """Commands: load an aggregate, decide, append under its guard, and decide again when another writer was first.
 
 Commands for one aggregate wait in line inside the process. Commands that wait while a commit is on its way are decided in
-order, each one separately, and stored with one commit: a busy aggregate costs one write for many commands
-(docs/explanation/event-log.md).
+order, each one separately, and stored with one commit: a busy aggregate costs one write for many commands. A commit has at most
+one command with an idempotency key, since the broker compares one id for each message (docs/explanation/event-log.md).
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import attrs
 
 from eventlog.commands.keys import Keys, check_request, use_in
 from eventlog.commands.loading import Loaded, Loader
+from eventlog.commands.rounds import PENDING, Answer, Draft, Outcome, Pending, Round, settle, settle_all, unsettled
 from eventlog.commit import AggregateId, Commit, Context, NewCommit, NewEvent, Proposal
 from eventlog.decider import Decider
 from eventlog.errors import Conflict, KeyReused, KeyTaken, TooLarge, Unavailable
@@ -32,21 +33,6 @@ TRIES = 10
 """How often a command is decided before its conflict is the caller's. Of two processes that are both busy with one aggregate each
 loses every other time: after five tries one command in a thousand was refused, after ten tries not one of 50,000."""
 MOST_IN_ONE_COMMIT = 200
-_PENDING = -1
-
-
-@attrs.frozen(kw_only=True)
-class Outcome(Generic[S, E]):
-    """Result of a command: its events (none: there was nothing to do), the state after them, the aggregate's sequence.
-
-    `replayed`: the command's idempotency key had taken effect before. Events, state and sequence are then from that time.
-    """
-
-    aggregate: AggregateId
-    sequence: int
-    events: tuple[E, ...]
-    state: S
-    replayed: bool = False
 
 
 @attrs.frozen
@@ -64,13 +50,6 @@ class CommandStep(Generic[S, C, E]):
 
 
 @attrs.define(eq=False)
-class _Pending:
-    command: Any
-    context: Context
-    answer: asyncio.Future[Outcome[Any, Any]]
-
-
-@attrs.define(eq=False)
 class _AggregateQueue:
     """The commands that wait for one aggregate, the task that serves them, the lock under which this process changes it.
 
@@ -78,20 +57,9 @@ class _AggregateQueue:
     """
 
     lock: asyncio.Lock = attrs.field(factory=asyncio.Lock)
-    waiting: list[_Pending] = attrs.field(factory=list)
+    waiting: list[Pending] = attrs.field(factory=list)
     task: asyncio.Task[None] | None = None
     users: int = 0
-
-
-@attrs.define(eq=False)
-class _Round:
-    """One pass over waiting commands: the answers to them, which hold once the events are stored."""
-
-    answers: list[tuple[_Pending, Outcome[Any, Any] | Exception]] = attrs.field(factory=list)
-    events: list[NewEvent] = attrs.field(factory=list)
-    state: Any = None
-    unguarded: bool = False
-    """Whether something was answered on the state read alone: a refusal, or nothing to do."""
 
 
 class Commands:
@@ -135,7 +103,7 @@ class Commands:
         Raises the errors of `decide`, Conflict after TRIES lost ones, KeyReused, and Unavailable or OutcomeUnknown after
         `deadline` seconds.
         """
-        waiting = _Pending(command, context or Context(), asyncio.get_running_loop().create_future())
+        waiting = Pending(command, context or Context(), asyncio.get_running_loop().create_future())
         self._line_up(decider, id_, (waiting,), deadline)
         return await waiting.answer
 
@@ -147,14 +115,14 @@ class Commands:
         They are stored with as few commits as possible. `deadline` is the time for each commit, in seconds.
         """
         loop = asyncio.get_running_loop()
-        several = [_Pending(command, context, loop.create_future()) for command, context in commands]
+        several = [Pending(command, context, loop.create_future()) for command, context in commands]
         self._line_up(decider, id_, several, deadline)
         answers: Sequence[Outcome[S, E] | BaseException] = await asyncio.gather(
             *(waiting.answer for waiting in several), return_exceptions=True
         )
         return answers
 
-    def _line_up(self, decider: Decider[Any, Any, Any], id_: str, several: Iterable[_Pending], deadline: float) -> None:
+    def _line_up(self, decider: Decider[Any, Any, Any], id_: str, several: Iterable[Pending], deadline: float) -> None:
         aggregate = decider.aggregate(id_)
         line = self._lines.get(aggregate)
         if line is None or line.task is None:
@@ -206,81 +174,88 @@ class Commands:
             while line.waiting:
                 async with line.lock:
                     taken, line.waiting = line.waiting[:MOST_IN_ONE_COMMIT], line.waiting[MOST_IN_ONE_COMMIT:]
-                    taken = [waiting for waiting in taken if not waiting.answer.done()]
                     try:
-                        await self._answer(decider, aggregate, taken, deadline)
+                        await self._answer(decider, aggregate, unsettled(taken), deadline)
                     except Exception as error:  # noqa: BLE001 - every waiting caller gets it
                         for waiting in taken:
-                            _settle(waiting, error)
+                            settle(waiting, error)
         finally:
             line.task = None
             self._leave(aggregate, line)
 
     async def _answer(
-        self, decider: Decider[Any, Any, Any], aggregate: AggregateId, taken: list[_Pending], deadline: float
+        self, decider: Decider[Any, Any, Any], aggregate: AggregateId, taken: list[Pending], deadline: float
     ) -> None:
+        loop = asyncio.get_running_loop()
         spent: int | None = None
-        for attempt in range(1, TRIES + 1):
+        attempt, fresh = 1, False
+        while taken:
             self._check_writable()
-            known = self._loader.known(aggregate) if attempt == 1 else None
-            loaded = known or await self._loader.load(aggregate, fresh=attempt > 1)
+            known = None if fresh else self._loader.known(aggregate)
+            loaded = known or await self._loader.load(aggregate, fresh=fresh)
+            until = loop.time() + deadline
             round_ = await self._decide(decider, aggregate, taken, loaded, spent)
             if round_.unguarded and not loaded.fresh:
                 loaded = await self._loader.load(aggregate, fresh=True)
                 round_ = await self._decide(decider, aggregate, taken, loaded, spent)
-            sequence = loaded.sequence
-            if round_.events:
-                try:
-                    sequence = await self._append(aggregate, loaded, round_, deadline)
-                except (Conflict, KeyTaken) as error:
-                    if attempt == TRIES:
-                        raise
-                    spent = error.sequence if isinstance(error, KeyTaken) else spent
-                    await self._lost()
-                    continue
-                except TooLarge:
-                    if len(taken) == 1:
-                        raise
-                    half = len(taken) // 2
-                    await self._answer(decider, aggregate, taken[:half], deadline)
-                    await self._answer(decider, aggregate, taken[half:], deadline)
+            settle_all(round_.answers, loaded.sequence)
+            try:
+                for draft in round_.drafts:
+                    if draft is not round_.drafts[0] and loop.time() > until:
+                        break  # the keys were looked up too long ago
+                    loaded = await self._store(aggregate, loaded, draft, deadline)
+                    attempt = 1
+            except (Conflict, KeyTaken) as error:
+                if attempt == TRIES:
+                    raise
+                attempt, fresh = attempt + 1, True
+                spent = error.sequence if isinstance(error, KeyTaken) else spent
+                await self._lost()
+            except TooLarge as error:
+                taken = unsettled(taken)
+                if len(taken) == 1:
+                    settle(taken[0], error)
                     return
-            for waiting, answer in round_.answers:
-                _settle(waiting, _stored_at(answer, sequence) if isinstance(answer, Outcome) else answer)
-            return
+                half = len(taken) // 2
+                await self._answer(decider, aggregate, taken[:half], deadline)
+                await self._answer(decider, aggregate, taken[half:], deadline)
+                return
+            taken = unsettled(taken)
 
-    async def _append(self, aggregate: AggregateId, loaded: Loaded, round_: _Round, deadline: float) -> int:
-        commit = NewCommit(id=self._new_id(), at=self._now(), events=tuple(round_.events), state=round_.state)
+    async def _store(self, aggregate: AggregateId, loaded: Loaded, draft: Draft, deadline: float) -> Loaded:
+        """Store a commit after the one that is loaded, and answer its commands. Return the aggregate with it."""
+        commit = NewCommit(id=self._new_id(), at=self._now(), events=tuple(draft.events), state=draft.state)
         self._loader.forget(aggregate)
         self._check_writable()
-        key = next((event.context.key for event in round_.events if event.context.key is not None), None)
-        proposal = Proposal(aggregate=aggregate, expected=loaded.sequence, commit=commit, prev=loaded.digest, key=key)
+        proposal = Proposal(aggregate=aggregate, expected=loaded.sequence, commit=commit, prev=loaded.digest, key=draft.key)
         appended = await self._log.append(proposal, deadline=deadline)
-        self._loader.remember(aggregate, round_.state, appended.sequence, appended.digest)
-        return appended.sequence
+        self._loader.remember(aggregate, draft.state, appended.sequence, appended.digest)
+        settle_all(draft.answers, appended.sequence)
+        return Loaded(draft.state, appended.sequence, appended.digest, fresh=False)
 
     async def _decide(
         self,
         decider: Decider[Any, Any, Any],
         aggregate: AggregateId,
-        taken: Iterable[_Pending],
+        taken: Iterable[Pending],
         loaded: Loaded,
         spent: int | None,
-    ) -> _Round:
+    ) -> Round:
         """Judge each command in order, on the state after the commands before it.
 
         `spent` is the sequence of a commit that bears the key of one of them.
         """
-        round_ = _Round(state=decider.fold((), loaded.state))
-        by_key: dict[str, tuple[_Pending, Outcome[Any, Any] | Exception]] = {}
+        round_ = Round(decider.fold((), loaded.state))
+        by_key: dict[str, tuple[Pending, Answer, list[tuple[Pending, Answer]]]] = {}
         for waiting in taken:
             key = waiting.context.key
-            answer: Outcome[Any, Any] | Exception
+            answer: Answer
+            place: list[tuple[Pending, Answer]] | None = None
             try:
                 earlier = by_key.get(key) if key is not None else None
                 if earlier is not None:
                     check_request(waiting.context, earlier[0].context.fingerprint)
-                    answer = earlier[1]
+                    _, answer, place = earlier
                     if isinstance(answer, Outcome):
                         answer = attrs.evolve(answer, replayed=True)
                 else:
@@ -290,21 +265,26 @@ class Commands:
                 answer = error
             except Exception as error:  # noqa: BLE001 - a refusal in the service's own terms
                 answer, round_.unguarded = error, True
+            if place is None:
+                place = round_.place()
             if key is not None:
-                by_key.setdefault(key, (waiting, answer))
-            round_.answers.append((waiting, answer))
+                by_key.setdefault(key, (waiting, answer, place))
+            place.append((waiting, answer))
         return round_
 
     def _judge(
-        self, decider: Decider[Any, Any, Any], aggregate: AggregateId, waiting: _Pending, round_: _Round
+        self, decider: Decider[Any, Any, Any], aggregate: AggregateId, waiting: Pending, round_: Round
     ) -> Outcome[Any, Any]:
         events = tuple(decider.decide(waiting.command, round_.state))
         if not events and waiting.context.key is not None and decider.confirm is not None:
             events = (decider.confirm(waiting.command, round_.state),)
-        round_.state = decider.fold(events, round_.state)
-        round_.events.extend(NewEvent(event, waiting.context) for event in events)
-        round_.unguarded |= not events
-        return Outcome(aggregate=aggregate, sequence=_PENDING, events=events, state=round_.state)
+        if events:
+            draft = round_.draft(waiting.context.key)
+            draft.state = round_.state = decider.fold(events, round_.state)
+            draft.events.extend(NewEvent(event, waiting.context) for event in events)
+        else:
+            round_.unguarded = True
+        return Outcome(aggregate=aggregate, sequence=PENDING, events=events, state=round_.state)
 
     # Several aggregates
 
@@ -439,22 +419,3 @@ class Commands:
     async def _lost(self) -> None:
         self.conflicts += 1
         await asyncio.sleep(random.uniform(0.001, 0.01))  # noqa: S311 - jitter, not a secret
-
-
-def _settle(waiting: _Pending, answer: Outcome[Any, Any] | Exception) -> None:
-    if waiting.answer.done():
-        return
-    if isinstance(answer, Exception):
-        waiting.answer.set_exception(answer)
-        waiting.answer.exception()  # if its caller is gone, no other code retrieves it
-    else:
-        waiting.answer.set_result(answer)
-
-
-def _stored_at(answer: Outcome[Any, Any], sequence: int) -> Outcome[Any, Any]:
-    """Return an answer with the sequence of its stored commit. An answer that did not wait for a commit is unchanged."""
-    if answer.sequence != _PENDING:
-        return answer
-    return Outcome(
-        aggregate=answer.aggregate, sequence=sequence, events=answer.events, state=answer.state, replayed=answer.replayed
-    )

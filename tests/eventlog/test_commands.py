@@ -23,6 +23,7 @@ from eventlog import (
     NewEvent,
     OutcomeUnknown,
     Proposal,
+    TooLarge,
 )
 from eventlog.commands import MOST_IN_ONE_COMMIT, Commands, CommandStep, Outcome
 from eventlog.testing.memory import MemoryLog
@@ -300,6 +301,48 @@ class TestKeys:
         again = await add(commands, 2, key="k", fingerprint="f")
         assert (await mine).state.total == again.state.total == 3
         assert again.events == (await mine).events
+
+    async def test_each_key_has_a_commit_and_commands_without_a_key_share_it(self, commands: Commands, log: Slow) -> None:
+        """The broker compares one key for each commit."""
+        keys = [None, "a", None, "b", "c", None]
+        orders = [(Add(amount=1), Context(key=key, fingerprint="f")) for key in keys]
+        answers = await commands.execute_in_order(COUNTER, "one", orders)
+        stored = [(answer.sequence, answer.state.total) for answer in answers if isinstance(answer, Outcome)]
+        assert stored == [(1, 1), (1, 2), (1, 3), (2, 4), (3, 5), (3, 6)]
+        assert [[event.context.key for event in commit.events] for commit in await history(log)] == [
+            [None, "a", None],
+            ["b"],
+            ["c", None],
+        ]
+        again = await commands.execute_in_order(COUNTER, "one", orders[3:5])
+        assert [answer.replayed and answer.state.total for answer in again if isinstance(answer, Outcome)] == [4, 5]
+
+    async def test_another_writer_between_two_of_several_keys_does_no_harm(self, log: Slow) -> None:
+        class Interrupted(Slow):
+            async def append(self, proposal: Proposal, *, deadline: float = DEADLINE) -> Appended:
+                appended = await super().append(proposal, deadline=deadline)
+                if self.appends == 2:
+                    await other_writer(self, -2)
+                return appended
+
+        busy = Interrupted()
+        commands = Commands(busy, keys=KeysInTheLog(busy))
+        orders = [
+            (Add(amount=amount), Context(key=f"key-{number}", fingerprint="f")) for number, amount in enumerate((1, 1, -1, 1))
+        ]
+        answers = await commands.execute_in_order(COUNTER, "one", orders)
+        assert [answer.state.total if isinstance(answer, Outcome) else type(answer) for answer in answers] == [1, 2, Short, 1]
+        assert [commit.state.total for commit in await history(busy)] == [1, 2, 0, 1]
+
+    async def test_a_command_that_is_too_large_does_not_fail_the_others(self, log: Slow) -> None:
+        class Narrow(Slow):
+            async def append(self, proposal: Proposal, *, deadline: float = DEADLINE) -> Appended:
+                if any(event.data.amount == 7 for event in proposal.commit.events):
+                    raise TooLarge("a 7 is too large")
+                return await super().append(proposal, deadline=deadline)
+
+        answers = await Commands(Narrow()).execute_in_order(COUNTER, "one", [(Add(amount=n), Context()) for n in (1, 7, 2, 3)])
+        assert [answer.state.total if isinstance(answer, Outcome) else type(answer) for answer in answers] == [1, TooLarge, 3, 6]
 
     async def test_a_refused_command_may_be_repeated_with_its_key(self, commands: Commands) -> None:
         with pytest.raises(Short):

@@ -78,3 +78,19 @@ async def test_also_in_one_process_that_stores_many_together(logs: tuple[JetStre
         assert sum(isinstance(result, KeyReused) for result in results) == 150
         assert not [result for result in results if isinstance(result, Exception) and not isinstance(result, KeyReused)]
     assert (await logs[0].head()).last == 450
+
+
+async def test_also_for_each_of_several_commands_that_wait_for_one_aggregate(logs: tuple[JetStreamLog, JetStreamLog]) -> None:
+    """The other server uses one of their keys for another aggregate, at the same moment."""
+    servers = [Commands(log, keys=Forgetful()) for log in logs]
+    for round_ in range(100):
+        keys = [Context(key=f"{round_}-{number}", fingerprint="same") for number in range(4)]
+        shared = keys[1 + round_ % 3]
+        several, one = await asyncio.gather(
+            servers[0].execute_in_order(COUNTER, f"a-{round_}", [(Add(amount=1), context) for context in keys]),
+            asyncio.gather(servers[1].execute(COUNTER, f"b-{round_}", Add(amount=1), shared), return_exceptions=True),
+        )
+        refused = [answer for answer in (*several, *one) if isinstance(answer, BaseException)]
+        assert [type(error) for error in refused] == [KeyReused], (several, one)
+    stored = [event.context.key async for commits in logs[0].follow(after=0, until=400) for c in commits for event in c.events]
+    assert len(stored) == len(set(stored)) == 400
