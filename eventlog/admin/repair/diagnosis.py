@@ -166,7 +166,7 @@ async def each_leads(connection: Connection, stream: str) -> AsyncIterator[None]
 
 
 async def _make_leader(connection: Connection, stream: str, name: str) -> None:
-    """Hand the lead to a server, again and again if it does not take it. Raises Unavailable."""
+    """Make a server the leader, with repeated requests until it is elected. Raises Unavailable."""
     try:
         async with asyncio.timeout(_ELECTED_WITHIN):
             elected = await _leader_of(connection, stream) == name
