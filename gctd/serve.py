@@ -18,8 +18,8 @@ from gctd.control.scheduled_updates import ScheduledUpdates
 from gctd.control.tracker import Policy, Tracker
 from gctd.control.updates import Updates
 from gctd.control.uploads import Uploads
-from gctd.domain.config import ProjectConfig
-from gctd.domain.options import format_duration
+from gctd.domain.repo.config import ProjectConfig
+from gctd.domain.repo.options import format_duration
 from gctd.engines.registry import NAMES, known
 from gctd.exports.coverage import Coverages
 from gctd.forges.configured import read_forges

@@ -9,8 +9,8 @@ from enum import StrEnum
 import attrs
 
 from gctd.domain.errors import BadInput, NotFound
-from gctd.domain.refs import is_commit_id, parse_ref
-from gctd.domain.urls import RepoUrl
+from gctd.domain.remote.refs import is_commit_id, parse_ref
+from gctd.domain.remote.urls import RepoUrl
 from gctd.readmodel.queries import TrackerQueries
 from gctd.readmodel.views import AnalysisView
 from gctd.scan.errors import GitError, ScanError

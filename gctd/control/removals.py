@@ -17,9 +17,9 @@ from eventlog import Context, Decider, EventLog, EventLogError
 from eventlog.commands import Commands
 from gctd.control.tracker import Tracker
 from gctd.domain.errors import GctdError, NotFound
+from gctd.domain.remote.urls import repo_id
 from gctd.domain.repo import REPO, RepoStatus
 from gctd.domain.task import TASK, DropTask
-from gctd.domain.urls import repo_id
 from gctd.domain.verdict import VERDICT, DropVerdict
 from gctd.readmodel.queries import TrackerQueries
 from projections.errors import ProjectionError

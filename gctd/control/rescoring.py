@@ -10,7 +10,7 @@ from eventlog import Context, EventLog
 from eventlog.commands import Outcome
 from gctd.control.tracker import MOST_PROJECTS, Measured, Tracker
 from gctd.domain.errors import Refused
-from gctd.domain.refs import parse_subdir
+from gctd.domain.remote.refs import parse_subdir
 from gctd.domain.task import TASK, Task, TaskEvent
 from gctd.readmodel.queries import TrackerQueries
 from gctd.readmodel.views import AnalysisView

@@ -14,14 +14,14 @@ from eventlog import Context, EventLog
 from eventlog.commands import Commands, CommandStep, Outcome
 from gctd.domain import repo, task, worker
 from gctd.domain.analysis import Analysis, Measurement
-from gctd.domain.config import ROOT, ProjectConfig, checked, config_key, effective
 from gctd.domain.errors import BadInput, NotFound, Refused
-from gctd.domain.options import parse_crap_args
-from gctd.domain.refs import parse_ref, parse_subdir
+from gctd.domain.remote.refs import parse_ref, parse_subdir
+from gctd.domain.remote.urls import RepoUrl, repo_id
 from gctd.domain.repo import REPO, Repo, RepoStatus
+from gctd.domain.repo.config import ROOT, ProjectConfig, checked, config_key, effective
+from gctd.domain.repo.options import parse_crap_args
 from gctd.domain.task import TASK, Task
 from gctd.domain.upload import UploadedProfile
-from gctd.domain.urls import RepoUrl, repo_id
 from gctd.domain.worker import WORKER
 from gctd.wiring.policy import RepoPolicy
 

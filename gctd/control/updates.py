@@ -14,10 +14,10 @@ import attrs
 
 from eventlog import Context, EventLog
 from gctd.control.tracker import MOST_PROJECTS, ObservedRef, Tracker
-from gctd.domain.config import effective
 from gctd.domain.errors import BadInput, NotFound, Overtaken
-from gctd.domain.options import parse_duration
 from gctd.domain.repo import REPO, Repo, RepoStatus
+from gctd.domain.repo.config import effective
+from gctd.domain.repo.options import parse_duration
 from gctd.readmodel.queries import TrackerQueries
 from gctd.readmodel.views import TaskView
 from gctd.scan.errors import GitError, ScanError

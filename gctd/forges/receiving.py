@@ -14,7 +14,7 @@ from eventlog.commands import Commands
 from gctd.control.tracker import Tracker
 from gctd.domain.delivery import DELIVERY, DeliveryReceived, ReceiveDelivery, delivery_id
 from gctd.domain.errors import BadInput, NotFound
-from gctd.domain.refs import parse_ref
+from gctd.domain.remote.refs import parse_ref
 from gctd.forges.configured import Forge
 from gctd.forges.payloads import PushedCommit, pushed_commit, signed_by
 

@@ -9,13 +9,13 @@ from gctd.engines.registry import NAMES
 Schema = dict[str, Any]
 
 REPO_URL: Schema = {"type": "string", "format": "repository-url"}
-"""`https://host/path`, also without `https://`; other forms if the operator allows them (`gctd.domain.urls`)."""
+"""`https://host/path`, also without `https://`; other forms if the operator allows them (`gctd.domain.remote.urls`)."""
 ONE_REPO_URL: Schema = {"type": ["string", "null"], "minLength": 1, "format": "repository-url"}
 """The same, for an optional field."""
 REF: Schema = {"type": ["string", "null"], "format": "git-ref"}
-"""A branch, a tag or a full commit id (`gctd.domain.refs.parse_ref`)."""
+"""A branch, a tag or a full commit id (`gctd.domain.remote.refs.parse_ref`)."""
 PROJECT: Schema = {"type": ["string", "null"], "format": "project-path"}
-"""The path of a directory in the repository (`gctd.domain.refs.parse_subdir`)."""
+"""The path of a directory in the repository (`gctd.domain.remote.refs.parse_subdir`)."""
 CURSOR: Schema = {"type": "string", "format": "cursor"}
 """The cursor in `Link: rel="next"` of an earlier page."""
 POSITION: Schema = {"type": "string", "format": "position-cursor"}
@@ -27,12 +27,12 @@ AGGREGATE: Schema = {"type": "string", "pattern": r"^gctd\.(repo|task|verdict|wo
 ENGINE: Schema = {"type": ["string", "null"], "enum": [*NAMES, None]}
 """The name of an engine."""
 GO_FLAGS: Schema = {"type": ["string", "null"], "format": "go-flags"}
-"""Flags from a list of harmless ones, separated by spaces (`gctd.domain.options.GO_FLAGS`)."""
+"""Flags from a list of harmless ones, separated by spaces (`gctd.domain.repo.options.GO_FLAGS`)."""
 CRAP_ARGS: Schema = {"type": ["array", "null"], "items": {"type": "string", "format": "go-crap-flag"}}
-"""Flags of `go-crap scan` (`gctd.domain.options.parse_crap_args`)."""
+"""Flags of `go-crap scan` (`gctd.domain.repo.options.parse_crap_args`)."""
 PROFILE: Schema = {"type": "string", "format": "coverage-profile"}
 """The text of a coverage profile (`go tool cover`): a line with the mode, then a line for each block."""
 DURATION: Schema = {"type": ["string", "null"], "format": "go-duration"}
-"""A duration as Go writes it, 1 s to 24 h (`gctd.domain.options.parse_duration`)."""
+"""A duration as Go writes it, 1 s to 24 h (`gctd.domain.repo.options.parse_duration`)."""
 POINT: Schema = {"type": ["string", "null"], "pattern": "^(task-[0-9]{1,30}|[0-9A-Fa-f]{7,64})$"}
 """An analysis of a project, by its task or by the first digits of its commit."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from gctd.domain.errors import NotFound
-from gctd.domain.urls import repo_id
+from gctd.domain.remote.urls import repo_id
 from gctd.http import formats
 from gctd.http.bodies import AnalysisBody, RepoBody
 from gctd.http.services import Services

@@ -13,7 +13,7 @@ from gctd.control.rescoring import Rescoring
 from gctd.control.tracker import Tracker
 from gctd.control.updates import Updates
 from gctd.control.uploads import Uploads
-from gctd.domain.config import ProjectConfig
+from gctd.domain.repo.config import ProjectConfig
 from gctd.exports.coverage import Coverages
 from gctd.forges.receiving import Hooks
 from gctd.http.tasks.attempt_logs import AttemptLogs

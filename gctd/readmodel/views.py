@@ -9,9 +9,9 @@ import attrs
 import msgspec
 
 from gctd.domain.analysis import Metadata, PackageProblem, Summary
-from gctd.domain.config import ProjectConfig
-from gctd.domain.project import Project
 from gctd.domain.repo import Repo
+from gctd.domain.repo.config import ProjectConfig
+from gctd.domain.repo.project import Project
 from gctd.domain.task import Task
 from gctd.domain.verdict import Finding, Result, Rules
 from gctd.readmodel.tables import REPOS, TASKS, repo_row, task_row

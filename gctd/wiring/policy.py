@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import attrs
 
-from gctd.domain.addresses import PUBLIC_ONLY, AddressPolicy
-from gctd.domain.urls import RepoUrl, parse_repo_url
+from gctd.domain.remote.addresses import PUBLIC_ONLY, AddressPolicy
+from gctd.domain.remote.urls import RepoUrl, parse_repo_url
 from gctd.scan.git.commands import GitSettings
 from gctd.scan.go.toolchain import Downloads
 from gctd.settings import Settings

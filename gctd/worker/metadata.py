@@ -6,7 +6,7 @@ import asyncio
 from pathlib import Path
 
 from gctd.domain.analysis import Metadata
-from gctd.domain.urls import RepoUrl
+from gctd.domain.remote.urls import RepoUrl
 from gctd.scan.git.commands import GitSettings
 from gctd.scan.hosts.answers import Answers
 from gctd.scan.hosts.apis import parse_apis

@@ -15,11 +15,11 @@ import msgspec
 
 from eventlog.broker.blobs import Blobs
 from gctd.domain.analysis import Analysis, Blob, Metadata, PackageProblem, Summary, analysis_id, profile_path
-from gctd.domain.config import ROOT, effective, go_test_flags
 from gctd.domain.errors import BadInput
-from gctd.domain.options import parse_crap_args, parse_duration, parse_go_flags
-from gctd.domain.project import Project
 from gctd.domain.repo import Repo
+from gctd.domain.repo.config import ROOT, effective, go_test_flags
+from gctd.domain.repo.options import parse_crap_args, parse_duration, parse_go_flags
+from gctd.domain.repo.project import Project
 from gctd.domain.task import Progress, Task
 from gctd.engines import report as report_format
 from gctd.engines.engine import Engine, EngineInput

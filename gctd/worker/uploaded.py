@@ -13,7 +13,7 @@ from pathlib import Path
 from eventlog import BlobMissing
 from eventlog.broker.blobs import Blobs
 from gctd.domain.analysis import PackageProblem
-from gctd.domain.project import Project
+from gctd.domain.repo.project import Project
 from gctd.domain.upload import UploadedProfile
 from gctd.engines.golang.constraints import Platform
 from gctd.engines.golang.profile import Profile, parse_profile

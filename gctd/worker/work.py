@@ -9,8 +9,8 @@ import attrs
 
 from gctd.domain.analysis import Analysis
 from gctd.domain.capabilities import Capabilities
-from gctd.domain.project import Project
 from gctd.domain.repo import Repo
+from gctd.domain.repo.project import Project
 from gctd.domain.task import Progress, Task
 from gctd.scan.isolation.output import OnLog
 

@@ -11,7 +11,7 @@ import structlog
 from graphql import GraphQLResolveInfo
 
 from gctd.domain.analysis import analysis_id
-from gctd.domain.project import Project
+from gctd.domain.repo.project import Project
 from gctd.domain.task import Task, TaskLogStored
 from gctd.readmodel import MODEL
 from gctd.readmodel.attempts import AttemptView, attempts_of

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from gctd.domain import task as t
-from gctd.domain.config import ProjectConfig
+from gctd.domain.repo.config import ProjectConfig
 from gctd.readmodel.attempts import AttemptView, attempts_of
 from gctd.readmodel.views import TaskView
 from projections.model import timestamp_text

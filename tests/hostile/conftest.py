@@ -13,9 +13,9 @@ import pytest_asyncio
 
 from eventlog.broker.blobs import MemoryBlobs
 from gctd.domain.analysis import Analysis
-from gctd.domain.config import ProjectConfig
+from gctd.domain.remote.urls import parse_repo_url, repo_id
+from gctd.domain.repo.config import ProjectConfig
 from gctd.domain.task import Task, TaskStatus
-from gctd.domain.urls import parse_repo_url, repo_id
 from gctd.scan.cache.directory import Cache
 from gctd.scan.isolation.sandbox import Sandbox, candidates
 from gctd.settings import Settings

@@ -13,7 +13,7 @@ from pathlib import Path
 import attrs
 import pytest
 
-from gctd.domain.config import ProjectConfig
+from gctd.domain.repo.config import ProjectConfig
 from gctd.worker.work import WorkFailed
 from tests.hostile.conftest import Host, attacking, task
 from tests.support.tracker import go_repo as gorepo

@@ -10,7 +10,7 @@ import click
 from gctd.cli.completion import repo_urls
 from gctd.cli.session import Session, client_command
 from gctd.client.projects import RepoConfig
-from gctd.domain.config import FIELDS
+from gctd.domain.repo.config import FIELDS
 from terminalkit.exits import ExitCode
 from terminalkit.options import examples
 from terminalkit.output import Column, Output

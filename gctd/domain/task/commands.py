@@ -8,9 +8,9 @@ from datetime import datetime
 import attrs
 
 from gctd.domain.analysis import Analysis, Measurement
-from gctd.domain.config import ProjectConfig
 from gctd.domain.errors import NotFound, Refused
 from gctd.domain.lease import fence
+from gctd.domain.repo.config import ProjectConfig
 from gctd.domain.task.events import (
     STAGES,
     AttemptLog,

@@ -7,8 +7,8 @@ from datetime import datetime
 import attrs
 
 from gctd.domain.analysis import Analysis, Measurement
-from gctd.domain.config import ProjectConfig
 from gctd.domain.registry import REGISTRY
+from gctd.domain.repo.config import ProjectConfig
 from gctd.domain.upload import UploadedProfile
 
 STAGES = ("clone", "modules", "test", "analyse", "store")

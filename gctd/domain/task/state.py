@@ -9,9 +9,9 @@ import attrs
 
 from gctd.domain.analysis import Analysis, Measurement
 from gctd.domain.capabilities import Needs
-from gctd.domain.config import ProjectConfig
 from gctd.domain.lease import Lease
 from gctd.domain.registry import REGISTRY
+from gctd.domain.repo.config import ProjectConfig
 from gctd.domain.task.attempts import Attempt, attempts_after
 from gctd.domain.task.events import (
     TaskAttemptFailed,

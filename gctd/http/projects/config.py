@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import attrs
 
-from gctd.domain.config import FIELDS, Origin, ProjectConfig, config_key, effective, origins, require_configurable
 from gctd.domain.errors import BadSettings, NotFound
-from gctd.domain.urls import repo_id
+from gctd.domain.remote.urls import repo_id
+from gctd.domain.repo.config import FIELDS, Origin, ProjectConfig, config_key, effective, origins, require_configurable
 from gctd.http import formats
 from gctd.http.services import Services
 from gctd.readmodel.views import RepoView

@@ -11,7 +11,7 @@ from pathlib import Path
 import attrs
 import structlog
 
-from gctd.domain.urls import RepoUrl, parse_repo_url, repo_id
+from gctd.domain.remote.urls import RepoUrl, parse_repo_url, repo_id
 from gctd.scan.cache.directory import DEFAULT_LIMITS, Cache, CacheLimits
 from gctd.scan.cache.stdlib import StdlibBuildCache
 from gctd.scan.errors import LimitExceeded, MirrorDamaged

@@ -15,9 +15,9 @@ from pathlib import Path
 
 import attrs
 
-from gctd.domain.addresses import PUBLIC_ONLY, AddressPolicy
-from gctd.domain.refs import is_commit_id
-from gctd.domain.urls import RepoUrl
+from gctd.domain.remote.addresses import PUBLIC_ONLY, AddressPolicy
+from gctd.domain.remote.refs import is_commit_id
+from gctd.domain.remote.urls import RepoUrl
 from gctd.scan.errors import GitError
 from gctd.scan.git.config import basic_authorization, config_variables
 from gctd.scan.git.messages import explain, redact

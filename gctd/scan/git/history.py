@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from hashlib import sha256
 from pathlib import Path
 
-from gctd.domain.urls import RepoUrl
+from gctd.domain.remote.urls import RepoUrl
 from gctd.scan.git.commands import Git
 from gctd.scan.isolation.locks import locked
 

@@ -6,7 +6,7 @@ import asyncio
 import socket
 from ipaddress import ip_address
 
-from gctd.domain.addresses import AddressPolicy, IPAddress
+from gctd.domain.remote.addresses import AddressPolicy, IPAddress
 from gctd.scan.errors import GitError
 
 LOOK_UP = 15.0

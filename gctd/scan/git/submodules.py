@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterable, Mapping
 import attrs
 
 from gctd.domain.errors import BadInput
-from gctd.domain.refs import parse_subdir
-from gctd.domain.urls import RepoUrl
+from gctd.domain.remote.refs import parse_subdir
+from gctd.domain.remote.urls import RepoUrl
 from gctd.scan.errors import GitError
 
 ParseUrl = Callable[[str], RepoUrl]

@@ -16,8 +16,8 @@ import attrs
 import structlog
 
 from gctd.domain.errors import BadInput
-from gctd.domain.project import Project
-from gctd.domain.refs import parse_subdir
+from gctd.domain.remote.refs import parse_subdir
+from gctd.domain.repo.project import Project
 from gctd.scan.errors import DiscoveryError, LimitExceeded
 from gctd.scan.go.modfile import NoDirectives, SyntaxProblem, parse_go_mod, parse_go_work
 

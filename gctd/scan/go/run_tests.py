@@ -22,7 +22,7 @@ from pathlib import Path
 import attrs
 
 from gctd.domain.errors import BadInput
-from gctd.domain.options import covers_others, format_duration, parse_duration
+from gctd.domain.repo.options import covers_others, format_duration, parse_duration
 from gctd.engines.golang.constraints import Platform
 from gctd.engines.measurement import Scope
 from gctd.scan.errors import GoError, NeedsNewerGo, UnsafeFile

@@ -20,7 +20,7 @@ from pathlib import Path
 import attrs
 import structlog
 
-from gctd.domain.project import Project
+from gctd.domain.repo.project import Project
 from gctd.scan.cache.lru import LruDirectory
 from gctd.scan.errors import GoError, ScanError
 from gctd.scan.git.messages import redact

@@ -13,9 +13,9 @@ from urllib.parse import quote, unquote, urlsplit
 import attrs
 import msgspec
 
-from gctd.domain.addresses import AddressPolicy
 from gctd.domain.errors import BadInput
-from gctd.domain.urls import RepoUrl
+from gctd.domain.remote.addresses import AddressPolicy
+from gctd.domain.remote.urls import RepoUrl
 from gctd.scan.hosts.facts import Facts
 from gctd.scan.hosts.licenses import spdx_id
 

@@ -16,8 +16,8 @@ import structlog
 from aiohttp.abc import AbstractResolver, ResolveResult
 from yarl import URL
 
-from gctd.domain.addresses import AddressPolicy, IPAddress
-from gctd.domain.urls import RepoUrl
+from gctd.domain.remote.addresses import AddressPolicy, IPAddress
+from gctd.domain.remote.urls import RepoUrl
 from gctd.scan.errors import GitError
 from gctd.scan.git.network import public_addresses
 from gctd.scan.hosts.answers import Answer, Answers

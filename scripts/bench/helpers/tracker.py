@@ -13,8 +13,8 @@ from eventlog import AggregateId, NewCommit, NewEvent, Proposal
 from eventlog.support.chain import link
 from gctd.domain import task
 from gctd.domain.analysis import Analysis, Blob, Summary, analysis_id, profile_path
-from gctd.domain.config import ProjectConfig
 from gctd.domain.registry import REGISTRY
+from gctd.domain.repo.config import ProjectConfig
 
 _REPOS = 997
 STAGES = ("clone", "modules", "test", "analyse", "store")

@@ -30,9 +30,9 @@ from statistics import median
 import attrs
 
 from eventlog.broker.blobs import MemoryBlobs
-from gctd.domain.config import ProjectConfig
+from gctd.domain.remote.urls import parse_repo_url, repo_id
+from gctd.domain.repo.config import ProjectConfig
 from gctd.domain.task import Progress, Task, TaskStatus
-from gctd.domain.urls import parse_repo_url, repo_id
 from gctd.scan.cache.directory import Cache
 from gctd.settings import Settings
 from gctd.worker.scanning import Scanning, open_work

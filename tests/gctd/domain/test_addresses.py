@@ -6,8 +6,8 @@ from ipaddress import ip_address, ip_network
 
 import pytest
 
-from gctd.domain.addresses import PUBLIC_ONLY, AddressPolicy
-from gctd.domain.special_addresses import NOT_PUBLIC_IPV4, NOT_PUBLIC_IPV6
+from gctd.domain.remote.addresses import PUBLIC_ONLY, AddressPolicy
+from gctd.domain.remote.special_addresses import NOT_PUBLIC_IPV4, NOT_PUBLIC_IPV6
 
 PUBLIC = [
     *("1.1.1.1", "8.8.8.8", "140.82.121.3", "192.0.1.1", "198.17.255.255"),

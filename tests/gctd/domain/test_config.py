@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gctd.domain.config import ProjectConfig, go_test_flags
+from gctd.domain.repo.config import ProjectConfig, go_test_flags
 
 
 @pytest.mark.parametrize(

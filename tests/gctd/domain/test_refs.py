@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gctd.domain.errors import BadInput
-from gctd.domain.refs import is_commit_id, parse_ref, parse_subdir
+from gctd.domain.remote.refs import is_commit_id, parse_ref, parse_subdir
 
 ACCEPTED = [
     "main",

@@ -15,10 +15,10 @@ from gctd.domain import repo as r
 from gctd.domain import task as t
 from gctd.domain import worker as w
 from gctd.domain.analysis import Analysis, Blob, Summary, analysis_id, profile_path
-from gctd.domain.config import ProjectConfig, effective
 from gctd.domain.errors import GctdError, NotFound, Overtaken, Refused
-from gctd.domain.project import Project
 from gctd.domain.registry import REGISTRY
+from gctd.domain.repo.config import ProjectConfig, effective
+from gctd.domain.repo.project import Project
 
 AT = datetime(2026, 11, 20, 12, tzinfo=UTC)
 LATER = AT + timedelta(seconds=10)

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gctd.domain.addresses import AddressPolicy
 from gctd.domain.errors import BadInput
-from gctd.domain.urls import RepoUrl, parse_repo_url, repo_id
+from gctd.domain.remote.addresses import AddressPolicy
+from gctd.domain.remote.urls import RepoUrl, parse_repo_url, repo_id
 
 SAME = [
     (

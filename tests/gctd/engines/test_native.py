@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from gctd.domain.errors import BadInput
-from gctd.domain.options import CrapOptions
+from gctd.domain.repo.options import CrapOptions
 from gctd.engines import report
 from gctd.engines.engine import EngineFailed, EngineInput, EngineLimits
 from gctd.engines.gocrap import differences

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from gctd.domain.addresses import PUBLIC_ONLY, AddressPolicy
 from gctd.domain.errors import BadInput
-from gctd.domain.urls import parse_repo_url
+from gctd.domain.remote.addresses import PUBLIC_ONLY, AddressPolicy
+from gctd.domain.remote.urls import parse_repo_url
 from gctd.scan.hosts.apis import api_of, parse_apis
 
 

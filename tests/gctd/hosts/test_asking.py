@@ -16,9 +16,9 @@ import pytest_asyncio
 from aiohttp import web
 from identify.vendor.licenses import LICENSES
 
-from gctd.domain.addresses import PUBLIC_ONLY, AddressPolicy
 from gctd.domain.analysis import Metadata
-from gctd.domain.urls import RepoUrl, parse_repo_url
+from gctd.domain.remote.addresses import PUBLIC_ONLY, AddressPolicy
+from gctd.domain.remote.urls import RepoUrl, parse_repo_url
 from gctd.scan.hosts import answers
 from gctd.scan.hosts.answers import Answers
 from gctd.scan.hosts.apis import parse_apis

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from gctd.domain.addresses import AddressPolicy
-from gctd.domain.urls import RepoUrl, parse_repo_url
+from gctd.domain.remote.addresses import AddressPolicy
+from gctd.domain.remote.urls import RepoUrl, parse_repo_url
 from gctd.scan.git.checkout import Checkouts
 from gctd.scan.git.commands import Git, GitSettings
 from gctd.scan.go.toolchain import Toolchain, find_toolchain

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from gctd.domain.project import Project
+from gctd.domain.repo.project import Project
 from gctd.scan.errors import DiscoveryError, LimitExceeded
 from gctd.scan.git.checkout import Checkouts
 from gctd.scan.go.discovery import Bounds, discover, nested_modules

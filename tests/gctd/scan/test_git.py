@@ -10,8 +10,8 @@ from typing import Any
 import attrs
 import pytest
 
-from gctd.domain.addresses import AddressPolicy
-from gctd.domain.urls import Kind, RepoUrl
+from gctd.domain.remote.addresses import AddressPolicy
+from gctd.domain.remote.urls import Kind, RepoUrl
 from gctd.scan.errors import GitError, ScanError
 from gctd.scan.git.commands import Git, GitSettings, RemoteRef
 from gctd.scan.git.messages import redact

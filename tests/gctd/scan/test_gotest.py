@@ -13,7 +13,7 @@ from typing import Any
 import attrs
 import pytest
 
-from gctd.domain.options import parse_duration
+from gctd.domain.repo.options import parse_duration
 from gctd.domain.task import Progress
 from gctd.scan.errors import GoError, NoToolchain
 from gctd.scan.go.events import PackageResult

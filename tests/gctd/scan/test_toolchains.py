@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gctd.domain.project import Project
+from gctd.domain.repo.project import Project
 from gctd.scan.errors import GoError, NeedsNewerGo
 from gctd.scan.go.run_tests import Plan, run_tests
 from gctd.scan.go.toolchain import Downloads, GoCaches, Toolchain

@@ -16,9 +16,9 @@ from eventlog.commit import Proposal
 from eventlog.testing.memory import MemoryLog
 from gctd.domain import task as t
 from gctd.domain.analysis import Analysis, Blob, Summary
-from gctd.domain.config import ProjectConfig
 from gctd.domain.registry import REGISTRY
 from gctd.domain.repo import Repo
+from gctd.domain.repo.config import ProjectConfig
 from gctd.domain.task import Task, TaskStatus
 from gctd.scan.isolation.output import OnLog
 from gctd.worker.attempt_log import AttemptLogs

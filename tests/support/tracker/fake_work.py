@@ -21,8 +21,8 @@ from urllib.parse import urlsplit
 
 from eventlog.embedded.die_with_parent import attached
 from gctd.domain.analysis import Analysis, Blob, Summary, analysis_id
-from gctd.domain.project import Project
 from gctd.domain.repo import Repo
+from gctd.domain.repo.project import Project
 from gctd.domain.task import Progress, Task
 from gctd.engines.registry import NAMES
 from gctd.scan.isolation.output import OnLog

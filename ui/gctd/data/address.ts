@@ -1,4 +1,4 @@
-// Faults in the address of a repository, before it is sent. The service has the last word (gctd/domain/urls.py).
+// Faults in the address of a repository, before it is sent. The service has the last word (gctd/domain/remote/urls.py).
 
 /** Why an address cannot be right; null if it may be. */
 export function problemOf(text: string): string | null {

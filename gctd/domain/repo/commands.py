@@ -1,230 +1,30 @@
-"""The aggregate of a registered repository: registered, its projects discovered by a worker, then ready for analysis."""
+"""The commands of a repository, and the events that each causes."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
-from enum import StrEnum
 
 import attrs
 
-from eventlog import Decider
-from gctd.domain.config import ROOT, ProjectConfig, require_configurable
 from gctd.domain.errors import NotFound, Overtaken, Refused
-from gctd.domain.lease import Lease, fence
-from gctd.domain.project import Project
-from gctd.domain.registry import REGISTRY
-
-CATEGORY = "gctd.repo"
-
-
-class RepoStatus(StrEnum):
-    """The states of a repository."""
-
-    REGISTERING = "registering"
-    READY = "ready"
-    ERROR = "error"
-    REMOVED = "removed"
-
-
-# Events
-
-
-@REGISTRY.event("RepoRegistered")
-@attrs.frozen(kw_only=True)
-class RepoRegistered:
-    """A repository is known from now on, under the id that its canonical URL gives."""
-
-    id: str
-    url: str
-    clone_url: str
-    max_attempts: int
-    at: datetime
-
-
-@REGISTRY.event("DiscoveryRequested")
-@attrs.frozen(kw_only=True)
-class DiscoveryRequested:
-    """The projects of a known repository are to be found again."""
-
-    at: datetime
-
-
-@REGISTRY.event("DiscoveryStarted")
-@attrs.frozen(kw_only=True)
-class DiscoveryStarted:
-    """A worker looks for the projects."""
-
-    attempt: int
-    worker: str
-    session: str
-    at: datetime
-
-
-@REGISTRY.event("DiscoveryAttemptFailed")
-@attrs.frozen(kw_only=True)
-class DiscoveryAttemptFailed:
-    """An attempt failed, or its worker was lost; another follows, not before `retry_at`."""
-
-    attempt: int
-    reason: str
-    retry_at: datetime
-    at: datetime
-
-
-@REGISTRY.event("RepoReady")
-@attrs.frozen(kw_only=True)
-class RepoReady:
-    """The projects were found, at this commit of the default branch."""
-
-    commit_sha: str
-    default_ref: str
-    projects: tuple[Project, ...]
-    at: datetime
-
-
-@REGISTRY.event("RepoFailed")
-@attrs.frozen(kw_only=True)
-class RepoFailed:
-    """The projects could not be found; the reason is for the user."""
-
-    reason: str
-    at: datetime
-
-
-@REGISTRY.event("RepoRemoved")
-@attrs.frozen(kw_only=True)
-class RepoRemoved:
-    """The repository is not registered any more: no command but another registration has an effect on it."""
-
-    at: datetime
-
-
-@REGISTRY.event("ProjectConfigured", version=2, reads=[1])
-@attrs.frozen(kw_only=True)
-class ProjectConfigured:
-    """The settings of a project (`subdir`, empty for the root) are these from now on."""
-
-    subdir: str
-    config: ProjectConfig
-    at: datetime
-
-
-@REGISTRY.event("ProjectConfigRemoved")
-@attrs.frozen(kw_only=True)
-class ProjectConfigRemoved:
-    """The private settings of a project are removed."""
-
-    subdir: str
-    at: datetime
-
-
-@REGISTRY.event("AnalysisRequested", version=2, reads=[1])
-@attrs.frozen(kw_only=True)
-class AnalysisRequested:
-    """These tasks were queued together. `commits`: project to the new commit for which a check for updates queued its task."""
-
-    tasks: tuple[str, ...]
-    at: datetime
-    commits: dict[str, str] = attrs.field(factory=dict)
-
-
-RepoEvent = (
-    RepoRegistered
-    | DiscoveryRequested
-    | DiscoveryStarted
-    | DiscoveryAttemptFailed
-    | RepoReady
-    | RepoFailed
-    | ProjectConfigured
-    | ProjectConfigRemoved
-    | AnalysisRequested
-    | RepoRemoved
+from gctd.domain.lease import fence
+from gctd.domain.repo.config import ROOT, ProjectConfig, require_configurable
+from gctd.domain.repo.events import (
+    AnalysisRequested,
+    DiscoveryAttemptFailed,
+    DiscoveryRequested,
+    DiscoveryStarted,
+    ProjectConfigRemoved,
+    ProjectConfigured,
+    RepoEvent,
+    RepoFailed,
+    RepoReady,
+    RepoRegistered,
+    RepoRemoved,
 )
-
-
-# State
-
-
-@REGISTRY.state(CATEGORY, version=3, reads=[1, 2])
-@attrs.frozen(kw_only=True)
-class Repo:
-    """A repository. `attempt` counts the attempts of the current discovery; `requested` is the time of its last request.
-
-    `requests` counts the requests for analyses. `checked` is, by project, the commit for which a check for updates last
-    queued a task.
-    """
-
-    id: str
-    url: str
-    clone_url: str
-    status: RepoStatus
-    max_attempts: int
-    created_at: datetime
-    updated_at: datetime
-    requested: datetime
-    reason: str = ""
-    commit_sha: str = ""
-    default_ref: str = ""
-    profiled_at: datetime | None = None
-    projects: tuple[Project, ...] = ()
-    attempt: int = 0
-    lease: Lease | None = None
-    retry_at: datetime | None = None
-    configs: dict[str, ProjectConfig] = attrs.field(factory=dict)
-    requests: int = 0
-    checked: dict[str, str] = attrs.field(factory=dict)
-
-
-def evolve(state: Repo | None, event: RepoEvent) -> Repo:
-    """The repository after an event."""
-    if isinstance(event, RepoRegistered):
-        return Repo(
-            id=event.id,
-            url=event.url,
-            clone_url=event.clone_url,
-            status=RepoStatus.REGISTERING,
-            max_attempts=event.max_attempts,
-            created_at=event.at,
-            updated_at=event.at,
-            requested=event.at,
-        )
-    assert state is not None, "a repository begins with RepoRegistered"
-    repo = attrs.evolve(state, updated_at=event.at)
-    match event:
-        case DiscoveryRequested():
-            return attrs.evolve(
-                repo, status=RepoStatus.REGISTERING, reason="", attempt=0, lease=None, retry_at=None, requested=event.at
-            )
-        case DiscoveryStarted():
-            lease = Lease(worker=event.worker, session=event.session, since=event.at)
-            return attrs.evolve(repo, attempt=event.attempt, lease=lease, retry_at=None)
-        case DiscoveryAttemptFailed():
-            return attrs.evolve(repo, lease=None, retry_at=event.retry_at)
-        case RepoReady():
-            return attrs.evolve(
-                repo,
-                status=RepoStatus.READY,
-                reason="",
-                commit_sha=event.commit_sha,
-                default_ref=event.default_ref,
-                projects=event.projects,
-                profiled_at=event.at,
-                lease=None,
-            )
-        case RepoFailed():
-            return attrs.evolve(repo, status=RepoStatus.ERROR, reason=event.reason, lease=None, retry_at=None)
-        case ProjectConfigured():
-            return attrs.evolve(repo, configs={**repo.configs, event.subdir: event.config})
-        case ProjectConfigRemoved():
-            return attrs.evolve(repo, configs={k: v for k, v in repo.configs.items() if k != event.subdir})
-        case AnalysisRequested():
-            return attrs.evolve(repo, requests=repo.requests + 1, checked={**repo.checked, **event.commits})
-        case RepoRemoved():
-            return attrs.evolve(repo, status=RepoStatus.REMOVED, reason="", lease=None, retry_at=None)
-
-
-# Commands
+from gctd.domain.repo.project import Project
+from gctd.domain.repo.state import Repo, RepoStatus
 
 
 @attrs.frozen(kw_only=True)
@@ -429,6 +229,3 @@ def _configure(
 
 def _fence(state: Repo, attempt: int, session: str) -> None:
     fence("discovery", state.lease, state.attempt, by_attempt=attempt, by_session=session)
-
-
-REPO: Decider[Repo, RepoCommand, RepoEvent] = Decider(CATEGORY, decide, evolve)

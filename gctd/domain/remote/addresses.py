@@ -8,7 +8,7 @@ from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_add
 import attrs
 
 from gctd.domain.errors import BadInput
-from gctd.domain.special_addresses import is_public
+from gctd.domain.remote.special_addresses import is_public
 
 IPAddress = IPv4Address | IPv6Address
 

@@ -16,9 +16,9 @@ import attrs
 import pytest_asyncio
 
 from eventlog.commands import Commands
-from gctd.domain.config import ProjectConfig
+from gctd.domain.remote.urls import parse_repo_url, repo_id
 from gctd.domain.repo import REPO, ConfigureProject
-from gctd.domain.urls import parse_repo_url, repo_id
+from gctd.domain.repo.config import ProjectConfig
 from tests.support.programs.cli import gctd
 from tests.support.tracker.go_repo import GoRepo, make
 from tests.support.tracker.system import TrackerSystem, tracker_system

@@ -15,8 +15,8 @@ from urllib.parse import quote, unquote_to_bytes
 
 import attrs
 
-from gctd.domain.addresses import PUBLIC_ONLY, AddressPolicy
 from gctd.domain.errors import BadInput
+from gctd.domain.remote.addresses import PUBLIC_ONLY, AddressPolicy
 
 MAX_LENGTH = 2048
 
