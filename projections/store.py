@@ -206,6 +206,9 @@ class Reader(Queryable, Protocol):
     async def find_key(self, key: str) -> KeyRecord | None:
         """Return the use of an idempotency key, up to the position of this read model."""
 
+    async def scrubs(self, stream: str) -> str | None:
+        """The last state of the passes over a log that `keep_scrubs` was given, or None."""
+
     def snapshot(self) -> AbstractAsyncContextManager[Snapshot]:
         """Everything as it is now, for reading whole tables without blocking the event loop."""
 
@@ -269,6 +272,9 @@ class Store(Reader, Protocol):
 
     async def forget(self, projections: Sequence[Projection]) -> None:
         """Empty the tables of these projections, remove their checkpoints and parked aggregates, in one transaction."""
+
+    async def keep_scrubs(self, stream: str, state: str) -> None:
+        """Keep the state of the passes over a log, in place of the one before. It stays if a copy replaces the live tables."""
 
     async def migrate(
         self, sql: str, *, before: SchemaVersion, after: SchemaVersion, projections: Sequence[Projection]

@@ -37,6 +37,7 @@ from projections.projector.writer import pauses
 from projections.rebuild.operations import AdminHandler, subject_of
 from projections.rebuild.recovery import damaged, make_again, open_sound
 from projections.rebuild.upgrade import SchemaUpgrade
+from projections.scrubs import KeptScrubs
 from projections.store import KEYS, Store
 from projections.stores.databases import copies_of, store_at
 from servicekit.broker_watch import BrokerWatch, raise_if_failing
@@ -47,6 +48,8 @@ _log = structlog.get_logger(__name__)
 
 _HEARTBEATS_MISSED = 2.5
 """Seconds without a heartbeat of the process that applies events after which what is behind is not put down to load."""
+_LOOK_AT_FINDINGS = 10.0
+"""Seconds between two looks at the passes over the log that another process makes."""
 READ_YOUR_WRITES = 5.0
 """Seconds for which the answer to a command waits for the read model."""
 
@@ -99,7 +102,13 @@ class ReadSide(Collector):
         """The last sequence of the log at the start: the process is not ready before the tables have it."""
         self.broker = BrokerWatch(connection, model.stream, log.writes, addresses(monitoring_url))
         """Looks at the broker, for the health of writes."""
-        self.scrubber = LogScrubber(MessageReader(connection, model.stream), model.registry, log.head, folds=model.folds)
+        self.scrubber = LogScrubber(
+            MessageReader(connection, model.stream),
+            model.registry,
+            log.head,
+            folds=model.folds,
+            memory=KeptScrubs(store, model.stream),
+        )
         """Reads the log over and over, while this process leads."""
         self.hub = Hub(frames.replay)
         self._feed = Feed(frames, self.hub)
@@ -139,6 +148,7 @@ class ReadSide(Collector):
             "event stream": self._feed.run(),
             "broker's health": self.broker.run(),
             "keys of the log": self._read_keys(head.last),
+            "findings": self._follow_scrubbing(),
             **led,
         }
         tasks = [asyncio.create_task(_kept(name, part), name=name) for name, part in work.items()]
@@ -148,6 +158,13 @@ class ReadSide(Collector):
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _follow_scrubbing(self) -> None:
+        """Show the passes of the process that leads, while this one does not."""
+        while True:
+            if not self.projector.lead.held:
+                await self.scrubber.recall()
+            await asyncio.sleep(_LOOK_AT_FINDINGS)
 
     async def _read_keys(self, until: int) -> None:
         for pause in pauses():

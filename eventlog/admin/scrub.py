@@ -11,9 +11,11 @@ import asyncio
 import random
 import time
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import UTC, datetime
+from math import inf
 from types import MappingProxyType
+from typing import Protocol
 
 import attrs
 import structlog
@@ -43,17 +45,25 @@ _LOOK_AGAIN = 30.0
 _TOGETHER = 256
 _KNOWN = 20_000
 """Aggregates whose last digest is kept in memory; for others the previous record is read."""
+_KEEP_EVERY = 10.0
+"""Seconds between two times at which the progress of a pass is kept."""
+_LOOKS = 12
+"""Reads of a record that another server could not read: the server that answers is chosen at random."""
 _MOST = 100
 """Findings that are kept of one pass; the rest is counted."""
 
 
 @attrs.frozen
 class Damage:
-    """A finding: the sequence, the subject of the aggregate if it is known, and the problem in words."""
+    """A finding: the sequence, the subject of the aggregate if it is known, and the problem in words.
+
+    `elsewhere`: another server than the leader has the problem.
+    """
 
     sequence: int
     subject: str | None
     problem: str
+    elsewhere: bool = False
 
     def __str__(self) -> str:
         return f"sequence {self.sequence}{f', {self.subject}' if self.subject else ''}: {self.problem}"
@@ -75,11 +85,29 @@ class ScrubPass:
     ended: datetime | None = None
 
 
+@attrs.frozen
+class ScrubState:
+    """The passes over a log: the one that runs or ran last, and the last complete one."""
+
+    current: ScrubPass | None
+    complete: ScrubPass | None
+
+
+class ScrubMemory(Protocol):
+    """Keeps the state of the passes over one log while no process runs."""
+
+    async def load(self) -> ScrubState | None:
+        """The state that was kept last, or None. Raises an error if it cannot be read."""
+
+    async def keep(self, state: ScrubState) -> None:
+        """Keep a state. Raises an error if that is not possible now."""
+
+
 class LogScrubber:
-    """Makes passes over one log. `head` gives its ends.
+    """Makes passes over one log. `head` gives its ends, and `memory` keeps the passes over restarts.
 
     The states of a `share` of the commits, chosen at random, are compared with their events by `folds`: `Decider.fold` by
-    category.
+    category. With `from_leader` all records are read from the leader, not from the server that answers first.
     """
 
     def __init__(
@@ -90,12 +118,18 @@ class LogScrubber:
         *,
         folds: Mapping[str, Fold] = MappingProxyType({}),
         share: float = SHARE,
+        memory: ScrubMemory | None = None,
+        from_leader: bool = False,
     ) -> None:
         self._reader = reader
         self._registry = registry
         self._head = head
         self._folds = folds
         self._share = share
+        self._memory = memory
+        self._from_leader = from_leader
+        self._at_work = False
+        self._kept_at = -inf
         self._links: OrderedDict[str, tuple[int, str]] = OrderedDict()
         self.current: ScrubPass | None = None
         """The pass that runs, or that ran last; None before the first one."""
@@ -108,16 +142,46 @@ class LogScrubber:
         return self.current if self.current is not None and self.current.count else self.complete
 
     async def run(self) -> None:
-        """Make a pass a day at a bounded rate, for ever; an interrupted pass continues."""
-        await asyncio.sleep(_FIRST_AFTER)
-        while True:
-            try:
-                done = await self.scrub(rate=RATE)
-            except EventLogError as error:
-                log.info("scrubbing waits", reason=str(error))
-                await asyncio.sleep(_AWAY)
-            else:
-                await self._rest(max(_AWAY, EVERY - (datetime.now(UTC) - done.started).total_seconds()))
+        """Make a pass a day at a bounded rate, for ever, the first one soon; an interrupted pass continues."""
+        await self.recall()
+        self._at_work = True
+        try:
+            await asyncio.sleep(_FIRST_AFTER)
+            while True:
+                try:
+                    done = await self.scrub(rate=RATE)
+                except EventLogError as error:
+                    log.info("scrubbing waits", reason=str(error))
+                    await asyncio.sleep(_AWAY)
+                else:
+                    await self._rest(max(_AWAY, EVERY - (datetime.now(UTC) - done.started).total_seconds()))
+        finally:
+            self._at_work = False
+
+    async def recall(self) -> None:
+        """Take over the state that an earlier process, or the process that makes the passes, has kept for this stream."""
+        if self._memory is None:
+            return
+        try:
+            state, head = await self._memory.load(), await self._head()
+        except EventLogError as error:
+            log.info("the state of scrubbing is not known", reason=str(error))
+            return
+        if state is None or self._at_work:
+            return
+        self.current, self.complete = (
+            one if one is not None and one.incarnation == head.incarnation else None for one in (state.current, state.complete)
+        )
+
+    async def _keep(self, *, at_once: bool) -> None:
+        """Keep the state, `at_once` or if that is due."""
+        if self._memory is None or (not at_once and time.monotonic() - self._kept_at < _KEEP_EVERY):
+            return
+        self._kept_at = time.monotonic()
+        try:
+            await self._memory.keep(ScrubState(self.current, self.complete))
+        except EventLogError as error:
+            log.info("the state of scrubbing is not kept", reason=str(error))
 
     async def _rest(self, seconds: float) -> None:
         """Wait for the next pass; the findings of the last one are looked at again until then."""
@@ -146,13 +210,19 @@ class LogScrubber:
         still = []
         for damage in done.found:
             stored = await self._reader.leader({"seq": damage.sequence})
-            if stored is None or await self._problem(stored, share=1) is not None:
+            damaged = stored is None or await self._problem(stored, share=1) is not None
+            if stored is None or damaged or (damage.elsewhere and await self._is_elsewhere(damage.sequence)):
                 still.append(damage)
             else:
                 log.info("the log is repaired", sequence=damage.sequence, subject=stored.subject)
         self.complete = attrs.evolve(done, found=tuple(still), count=len(still))
         if self.current is done:
             self.current = self.complete
+        await self._keep(at_once=len(still) < len(done.found))
+
+    async def _is_elsewhere(self, sequence: int) -> bool:
+        """Whether a server cannot read a record that the leader can read. One that was only lost on its way is no damage."""
+        return any([await self._reader.direct({"seq": sequence}) is None for _ in range(_LOOKS)])
 
     async def scrub(self, *, rate: float | None = None, on_progress: Callable[[ScrubPass], object] | None = None) -> ScrubPass:
         """Make one pass, or complete the interrupted one; at most `rate` records per second. Raises Unavailable."""
@@ -162,34 +232,45 @@ class LogScrubber:
             self.current = ScrubPass(incarnation=head.incarnation, until=head.last, started=datetime.now(UTC))
         while self.current.position < self.current.until:
             began = time.monotonic()
-            before = self.current.position
-            self.current = await self._further(self.current)
+            before = self.current
+            self.current = await self._further(before)
+            await self._keep(at_once=self.current.count > before.count)
             if on_progress is not None:
                 on_progress(self.current)
             if rate is not None:
-                await asyncio.sleep(max(0.0, (self.current.position - before) / rate - (time.monotonic() - began)))
+                await asyncio.sleep(max(0.0, (self.current.position - before.position) / rate - (time.monotonic() - began)))
         self.current = self.complete = attrs.evolve(self.current, ended=datetime.now(UTC))
+        await self._keep(at_once=True)
         log.info("log scrubbed", until=self.complete.until, damaged=self.complete.count)
         return self.complete
 
     async def _further(self, at: ScrubPass) -> ScrubPass:
         """Read some more records."""
-        request = {"batch": _TOGETHER, "seq": at.position + 1, "next_by_subj": ">"}
-        batch = [stored for stored in await self._reader.several(request) if stored.seq <= at.until]
-        by_sequence = {stored.seq: stored for stored in batch}
-        end = batch[-1].seq if batch else min(at.position + _TOGETHER, at.until)
+        batch = {stored.seq: stored for stored in await self._batch(at)}
+        end = max(batch, default=min(at.position + _TOGETHER, at.until))
         found: list[Damage] = []
         for sequence in range(at.position + 1, end + 1):
-            # A replica may be behind: a record is damaged only if the leader cannot read it either.
-            stored = by_sequence.get(sequence) or await self._reader.leader({"seq": sequence})
+            stored = batch.get(sequence) or await self._reader.leader({"seq": sequence})
             if stored is None:
                 found.append(Damage(sequence, None, "the record cannot be read"))
             elif (problem := await self._problem(stored, share=self._share)) is not None:
                 found.append(Damage(sequence, stored.subject, problem))
+            elif sequence not in batch and sequence < end and await self._is_elsewhere(sequence):
+                problem = "a server cannot read the record, and the leader can"
+                found.append(Damage(sequence, stored.subject, problem, elsewhere=True))
         for damage in found:
             log.error("the log is damaged", sequence=damage.sequence, subject=damage.subject, problem=damage.problem)
         kept = (*at.found, *found)[:_MOST]
         return attrs.evolve(at, position=end, found=kept, count=at.count + len(found))
+
+    async def _batch(self, at: ScrubPass) -> Sequence[Stored]:
+        """The next records, as far as the server that is asked can read them."""
+        if self._from_leader:
+            sequences = range(at.position + 1, min(at.position + _TOGETHER, at.until) + 1)
+            some = await asyncio.gather(*(self._reader.leader({"seq": sequence}) for sequence in sequences))
+            return [stored for stored in some if stored is not None]
+        request = {"batch": _TOGETHER, "seq": at.position + 1, "next_by_subj": ">"}
+        return [stored for stored in await self._reader.several(request) if stored.seq <= at.until]
 
     async def _problem(self, stored: Stored, *, share: float) -> str | None:
         commit = Commit(stored.seq, stored.subject, stored.data, self._registry, stored.hdrs)
@@ -228,4 +309,4 @@ class LogScrubber:
         return contradiction(commit, before, fold) or None
 
 
-__all__ = ["Damage", "LogScrubber", "ScrubPass"]
+__all__ = ["Damage", "LogScrubber", "ScrubMemory", "ScrubPass", "ScrubState"]

@@ -182,6 +182,16 @@ class StoreConformance:
         await store.migrate(empty, before=SchemaVersion(2), after=SchemaVersion(3), projections=())
         assert await store.checkpoints() == {VISITORS.name: checkpoint(3)}
 
+    async def test_the_state_of_the_passes_over_a_log_is_kept(self, store: Store) -> None:
+        """The newest one of each stream; emptying a projection leaves it."""
+        await self.made(store)
+        assert await store.scrubs("S") is None
+        for state in ("first", "second"):
+            await store.keep_scrubs("S", state)
+        await store.keep_scrubs("T", "other")
+        await store.forget([VISITORS])
+        assert (await store.scrubs("S"), await store.scrubs("T")) == ("second", "other")
+
     async def test_rows_and_checkpoint_are_written_together(self, store: Store) -> None:
         """The rows of a step can be read, and its checkpoint is the new one."""
         await self.made(store)

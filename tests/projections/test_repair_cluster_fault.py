@@ -10,7 +10,7 @@ import pytest
 from eventlog import Commands
 from eventlog.admin.declarations import Declarations
 from eventlog.admin.reconcile import apply
-from eventlog.admin.repair.diagnosis import Witness
+from eventlog.admin.repair.diagnosis import Witness, each_leads
 from eventlog.admin.repair.repair import StreamRepair
 from eventlog.admin.repair.sources import Replicas
 from eventlog.admin.scrub import LogScrubber
@@ -27,6 +27,14 @@ pytestmark = pytest.mark.fault
 REPLICATED = attrs.evolve(STREAM, config={**STREAM.config, "num_replicas": SIZE})
 
 
+async def found_in_a_service(scrubber: LogScrubber) -> str | None:
+    """The finding of passes of which each reads the files of any server."""
+    for _ in range(200):
+        if (done := await scrubber.scrub()).count:
+            return done.found[0].problem
+    return None
+
+
 async def test_a_record_that_one_server_cannot_read_is_restored_from_the_others(tmp_path: Path) -> None:
     """Even if that server does not lead: each one leads in turn while the damage is looked for."""
     async with Cluster.running(tmp_path) as cluster, Connection.open(cluster.urls, name="test") as connection:
@@ -40,14 +48,22 @@ async def test_a_record_that_one_server_cannot_read_is_restored_from_the_others(
         leader = await cluster.leader(STREAM.name)
         follower = next(node for node in cluster.nodes if node is not leader)
         await follower.stop()
-        flip(follower.data_dir, STREAM.name, b"7770004")
+        flip(follower.data_dir, STREAM.name, b"7770002")
         await follower.start()
         await cluster.ready()
         reader = MessageReader(connection, STREAM.name)
+        found = {}
+        async for name in each_leads(connection, STREAM.name):
+            done = await LogScrubber(reader, REGISTRY, log.head, from_leader=True).scrub()
+            found[name] = [damage.sequence for damage in done.found]
+            if name != follower.name:
+                problem = await found_in_a_service(LogScrubber(reader, REGISTRY, log.head))
+                assert problem == "a server cannot read the record, and the leader can"
+        assert found == {node.name: [4] if node is follower else [] for node in cluster.nodes}
         work = StreamRepair(connection, STREAM.name, REGISTRY, sources=[Replicas(reader)], witness=Witness())
-        done = await work.apply(tmp_path / "kept")
-        assert [(one.fault.sequence, one.source) for one in done.remedies] == [(6, "a replica")]
-        assert done.same
+        repaired = await work.apply(tmp_path / "kept")
+        assert [(one.fault.sequence, one.source) for one in repaired.remedies] == [(4, "a replica")]
+        assert repaired.same
         assert await log.head() == before
         assert (await work.plan()).remedies == []
         assert (await LogScrubber(reader, REGISTRY, log.head).scrub()).count == 0

@@ -64,6 +64,20 @@ async def test_what_is_parked_is_said_to_who_asks_for_its_sequence_and_at_once(n
             await side.wait_for(sequence)
 
 
+async def test_findings_of_passes_over_the_log_are_known_after_a_restart(
+    nats_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before another pass is made."""
+    monkeypatch.setattr("eventlog.admin.scrub._FIRST_AFTER", 3600)
+    async with ledger_log(nats_url) as log:
+        async with served(log, tmp_path / "read.db") as side:
+            await side.commands.execute(ACCOUNT, "a", Opened("ann"))
+            await log.connection.client.jetstream().publish("ledger.account.stray", b"{}")
+            assert (await side.scrubber.scrub()).count == 1
+        async with served(log, tmp_path / "read.db") as side:
+            await wait_until(lambda: "1 records of LEDGER are damaged" in (side.note() or ""), timeout=30)
+
+
 async def test_the_position_is_known_before_the_first_answer_after_a_restart(nats_url: str, tmp_path: Path) -> None:
     async with ledger_log(nats_url) as log:
         async with served(log, tmp_path / "read.db") as side:

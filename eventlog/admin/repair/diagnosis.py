@@ -154,15 +154,19 @@ class Diagnosis:
                     self.faults[sequence] = attrs.evolve(fault, subject=fits[0])
 
 
-async def each_leads(connection: Connection, stream: str) -> AsyncIterator[None]:
-    """Let each server of a cluster lead the stream in turn, for one round of the loop. Raises Unavailable.
+async def each_leads(connection: Connection, stream: str) -> AsyncIterator[str]:
+    """Let each server of a cluster lead the stream in turn, for one round of the loop. Yield its name. Raises Unavailable.
 
-    A damaged record on one server is found only while that server leads: no other server reads its files.
+    A damaged record on one server is found only while that server leads: no other server reads its files. Without a cluster
+    there is one round with an empty name.
     """
-    cluster = (await ask(connection, f"STREAM.INFO.{stream}"))["cluster"]
+    cluster = (await ask(connection, f"STREAM.INFO.{stream}")).get("cluster")
+    if cluster is None:
+        yield ""
+        return
     for name in sorted({cluster["leader"], *(replica["name"] for replica in cluster["replicas"])}):
         await _make_leader(connection, stream, name)
-        yield
+        yield name
 
 
 async def _make_leader(connection: Connection, stream: str, name: str) -> None:

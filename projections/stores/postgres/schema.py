@@ -19,6 +19,10 @@ LEASE = "projection_lease"
 PROOFS = "projection_proofs"
 """The digests at the checkpoints, each with its sequence: a program that keeps none moves the checkpoint alone."""
 MARKS = "log_marks"
+SCRUBS = "log_scrubs"
+"""The state of the passes over each log, as JSON. It stays with the schema, as the lease does."""
+FIXED = (LEASE, SCRUBS)
+"""The tables that stay with their schema when the others change places."""
 PARKED_COLUMNS = tuple(field.name for field in attrs.fields(Parked))
 
 _SYSTEM_TABLES = f"""
@@ -67,6 +71,7 @@ CREATE TABLE IF NOT EXISTS {MARKS} (
     record TEXT NOT NULL,
     PRIMARY KEY (stream, sequence)
 );
+CREATE TABLE IF NOT EXISTS {SCRUBS} (stream TEXT COLLATE "C" PRIMARY KEY, state TEXT NOT NULL);
 CREATE TABLE IF NOT EXISTS {MIGRATIONS} (version BIGINT PRIMARY KEY, dirty BOOLEAN NOT NULL);
 """
 

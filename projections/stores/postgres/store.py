@@ -104,6 +104,15 @@ class PostgresStore(PostgresReader):
                     for projection in reversed(projections):
                         await writing.forget(writer, projection.name, [table.name for table in reversed(projection.tables)])
 
+    async def keep_scrubs(self, stream: str, state: str) -> None:
+        """Keep the state of the passes over a log. Raises NotLeading."""
+        async with self._writing:
+            with translated(self.address):
+                writer = await self._writer()
+                async with writer.transaction():
+                    await lease.check(writer, self._turns.token)
+                    await writing.write_scrubs(writer, stream, state)
+
     async def migrate(
         self, sql: str, *, before: SchemaVersion, after: SchemaVersion, projections: Sequence[Projection]
     ) -> Sequence[str] | None:

@@ -107,9 +107,9 @@ async def _change_places(connection: Any, part: CopyPart, projections: Collectio
         )
     for each in there:
         await keep_closed(connection, schema_of(live, each))
-    await connection.execute(f"DROP TABLE IF EXISTS {quoted(source)}.{schema.LEASE}")
+    await connection.execute("; ".join(f"DROP TABLE IF EXISTS {quoted(source)}.{name}" for name in schema.FIXED))
     coming = [table.name for table in await schema.read_tables(connection, source)]
-    tables = [table for table in await schema.read_tables(connection, live) if table.name != schema.LEASE]
+    tables = [table for table in await schema.read_tables(connection, live) if table.name not in schema.FIXED]
     going = [table.name for table in tables if table.ours or table.name in coming]
     held = [f"{quoted(live)}.{quoted(name)}" for name in going] + [f"{quoted(source)}.{quoted(name)}" for name in coming]
     await _lock(connection, held, "SHARE UPDATE EXCLUSIVE", _UPKEEP)

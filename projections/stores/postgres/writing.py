@@ -15,7 +15,7 @@ from projections.projector.batch import Rows, lost_proof, proven
 from projections.store import KEYS, Checkpoint, KeyRecord, Mark, Parked, Place
 from projections.stores.postgres.connection import quoted, without_nul
 from projections.stores.postgres.lease import fenced, renewal
-from projections.stores.postgres.schema import CHECKPOINTS, MARKS, PARKED, PARKED_COLUMNS, PROOFS, TYPES
+from projections.stores.postgres.schema import CHECKPOINTS, MARKS, PARKED, PARKED_COLUMNS, PROOFS, SCRUBS, TYPES
 
 FEW = 200
 """Rows up to which each is a statement, sent one behind the other. More are copied into a table of the transaction first: that
@@ -117,6 +117,20 @@ async def read_marks(connection: Any, stream: str, above: int) -> Sequence[Mark]
         return []
     sql = f"SELECT stream, sequence, digest, record FROM {MARKS} WHERE stream = $1 AND sequence > $2 ORDER BY sequence"  # noqa: S608 - a constant
     return [Mark(*row) for row in await connection.fetch(sql, stream, above)]
+
+
+async def read_scrubs(connection: Any, stream: str) -> str | None:
+    """The state of the passes over a log; None in a database that an older program has made."""
+    if not await has_table(connection, SCRUBS):
+        return None
+    state: str | None = await connection.fetchval(f"SELECT state FROM {SCRUBS} WHERE stream = $1", stream)  # noqa: S608 - a constant
+    return state
+
+
+async def write_scrubs(connection: Any, stream: str, state: str) -> None:
+    """Keep the state of the passes over a log."""
+    sql = f"INSERT INTO {SCRUBS} VALUES ($1, $2) ON CONFLICT (stream) DO UPDATE SET state = excluded.state"  # noqa: S608 - a constant
+    await connection.execute(sql, stream, state)
 
 
 async def read_parked(connection: Any) -> Sequence[Parked]:

@@ -110,6 +110,11 @@ class SQLiteReader:
         with translated(self.path):
             return writing.read_marks(self._opened(), stream, above)
 
+    async def scrubs(self, stream: str) -> str | None:
+        """The last state of the passes over a log, or None."""
+        with translated(self.path):
+            return writing.read_scrubs(self._opened()).get(stream)
+
     async def find_key(self, key: str) -> KeyRecord | None:
         """Return the use of an idempotency key, up to the position of this read model."""
         row = await self.fetch_one(f"SELECT * FROM {KEYS.name} WHERE key = $1", key)  # noqa: S608 - a constant

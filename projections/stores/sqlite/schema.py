@@ -19,6 +19,8 @@ PARKED = "projection_parked"
 PROOFS = "projection_proofs"
 """The digests at the checkpoints, each with its sequence: a program that keeps none moves the checkpoint alone."""
 MARKS = "log_marks"
+SCRUBS = "log_scrubs"
+"""The state of the passes over each log, as JSON."""
 
 
 PARKED_COLUMNS = ("projection", "subject", "sequence", "types", "error", "traceback", "at", "waiting", "last")
@@ -62,6 +64,9 @@ def create_system_tables(connection: sqlite3.Connection) -> None:
         not_null={"stream", "sequence", "digest", "record"},
         if_not_exists=True,
         strict=True,
+    )
+    database.table(SCRUBS).create(
+        {"stream": str, "state": str}, pk="stream", not_null={"stream", "state"}, if_not_exists=True, strict=True
     )
     database.table(MIGRATIONS).create(
         {"version": int, "dirty": int}, pk="version", not_null={"version", "dirty"}, if_not_exists=True, strict=True

@@ -158,6 +158,17 @@ class SQLiteStore(SQLiteReader):
 
         await self._run(forget)
 
+    async def keep_scrubs(self, stream: str, state: str) -> None:
+        """Keep the state of the passes over a log. Raises NotLeading."""
+
+        def keep() -> None:
+            writer = self._opened_writer()
+            with transaction(writer):
+                fence.check(writer, self._token)
+                writing.write_scrubs(writer, {stream: state})
+
+        await self._run(keep)
+
     async def migrate(
         self, sql: str, *, before: SchemaVersion, after: SchemaVersion, projections: Sequence[Projection]
     ) -> Sequence[str] | None:
@@ -236,6 +247,7 @@ class SQLiteStore(SQLiteReader):
                 with transaction(writer):
                     token = fence.take(writer)
                     writing.keep_checkpoints(writer, projections, before.values())
+                    writing.write_scrubs(writer, writing.read_scrubs(self._opened_writer()))
                 reader = self._connect(file)
                 files.write(self.path, then)
             except BaseException:

@@ -14,7 +14,7 @@ import attrs
 from projections.model import Table, timestamp_text
 from projections.projector.batch import Rows, lost_proof, proven
 from projections.store import KEYS, Checkpoint, KeyRecord, Mark, Parked, Place
-from projections.stores.sqlite.schema import CHECKPOINTS, MARKS, PARKED, PARKED_COLUMNS, PROOFS, quoted, read_columns
+from projections.stores.sqlite.schema import CHECKPOINTS, MARKS, PARKED, PARKED_COLUMNS, PROOFS, SCRUBS, quoted, read_columns
 
 TOGETHER = (64, 16, 4, 1)
 """Rows that one statement puts: as many as there are, in as few statements as these sizes allow. SQLite's module gives the
@@ -122,6 +122,18 @@ def write_marks(connection: sqlite3.Connection, marks: Sequence[Mark]) -> None:
     if marks:
         sql = f"INSERT INTO {MARKS} VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING"  # noqa: S608 - a constant
         connection.executemany(sql, [attrs.astuple(mark) for mark in marks])
+
+
+def read_scrubs(connection: sqlite3.Connection) -> Mapping[str, str]:
+    """The state of the passes over each log, by stream; none in a database that an older program has made."""
+    if not read_columns(connection, SCRUBS):
+        return {}
+    return dict(connection.execute(f"SELECT stream, state FROM {SCRUBS}").fetchall())  # noqa: S608 - a constant
+
+
+def write_scrubs(connection: sqlite3.Connection, scrubs: Mapping[str, str]) -> None:
+    """Keep the state of the passes over some logs."""
+    connection.executemany(f"INSERT OR REPLACE INTO {SCRUBS} VALUES (?, ?)", scrubs.items())  # noqa: S608 - a constant
 
 
 def keep_checkpoints(connection: sqlite3.Connection, own: Collection[str], others: Iterable[Checkpoint]) -> None:

@@ -6,12 +6,13 @@ import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+import msgspec
 import pytest
 
 from eventlog import AggregateId, NewCommit, NewEvent, Proposal
 from eventlog.admin.declarations import parse
 from eventlog.admin.reconcile import apply
-from eventlog.admin.scrub import LogScrubber
+from eventlog.admin.scrub import LogScrubber, ScrubState
 from eventlog.commands import Commands
 from eventlog.embedded.nats import EmbeddedServer
 from eventlog.jetstream.log import JetStreamLog
@@ -56,6 +57,43 @@ async def test_a_sound_log_has_no_findings_and_a_pass_that_was_interrupted_goes_
         done = await scrubber.scrub()
         assert (done.started, done.position, done.until, done.count) == (began, 600, 600, 0)
         assert done.ended is not None
+
+
+class Memory:
+    """Keeps the state as text, as a database does."""
+
+    def __init__(self) -> None:
+        self.text: bytes | None = None
+
+    async def load(self) -> ScrubState | None:
+        return None if self.text is None else msgspec.json.decode(self.text, type=ScrubState)
+
+    async def keep(self, state: ScrubState) -> None:
+        self.text = msgspec.json.encode(state)
+
+
+async def test_another_process_knows_the_findings_and_completes_an_interrupted_pass(nats_server: EmbeddedServer) -> None:
+    """But not of a stream that was created again."""
+    async with opened(nats_server) as (log, _):
+        for number in range(300):
+            await Commands(log).execute(COUNTER, f"c{number % 7}", Add(amount=1))
+        await log.connection.client.jetstream().publish("test.counter.stray", b"{}")
+        reader, memory = MessageReader(log.connection, STREAM), Memory()
+        first, second, third = (LogScrubber(reader, REGISTRY, log.head, memory=memory) for _ in range(3))
+        complete = await first.scrub()
+        with pytest.raises(ZeroDivisionError):
+            await first.scrub(on_progress=lambda _: 1 // 0)
+        memory.text = msgspec.json.encode(ScrubState(first.current, first.complete))
+        await second.recall()
+        assert (second.complete, second.current, second.found) == (complete, first.current, complete)
+        assert second.current is not None
+        begun = second.current
+        assert 0 < begun.position < begun.until
+        assert (await second.scrub()).started == begun.started
+        await log.connection.client.jetstream().delete_stream(STREAM)
+        await apply(log.connection, DECLARED)
+        await third.recall()
+        assert (third.current, third.complete) == (None, None)
 
 
 async def test_a_flipped_bit_in_the_middle_is_found_and_named_with_no_others(nats_server: EmbeddedServer) -> None:
