@@ -121,7 +121,8 @@ class Settings:
     )
     cgo: Literal["auto", "on", "off"] = setting(default="auto", help="Builds with C code (CGO_ENABLED); auto: as Go decides.")
     go_toolchains: Literal["auto", "local"] = setting(
-        default="auto", help="Newer Go for modules that ask for it; auto: official toolchains of the module proxy, local: none."
+        default="auto",
+        help="Downloads of Go, if the host has none or a module needs a newer one; auto: official releases, local: none.",
     )
     test_network: bool = setting(default=False, help="Network for tests in a sandbox; without a sandbox they always have it.")
 
@@ -184,5 +185,5 @@ def size(text: str) -> int:
     return next((int(text.removesuffix(unit)) * factor for unit, factor in _UNITS.items() if text.endswith(unit)), 0) or int(text)
 
 
-SETTINGS = SettingsSource(Settings, "GCTD", ".gctd.yaml")
-"""Sources of the settings: flags, variables, the file, defaults."""
+SETTINGS = SettingsSource(Settings, "GCTD", ".gctd.yaml", running=("gctd",))
+"""Sources of the settings: flags, variables, the file, the system of `gctd up`, defaults."""

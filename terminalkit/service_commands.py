@@ -9,8 +9,10 @@ import click
 
 from terminalkit.config.flags import SettingFlags, SettingSources, show_settings
 from terminalkit.exits import ExitCode
+from terminalkit.failure import name_of
 from terminalkit.options import examples, output_options
 from terminalkit.output import Output
+from terminalkit.runtime.default_broker import check_default_broker
 from terminalkit.runtime.invocation import begin
 from terminalkit.runtime.serving import announce, ready_option, run_program
 
@@ -31,11 +33,13 @@ def serve_command(
     does: str,
     token: str,
     shows: Sequence[str],
+    up: str | None = None,
 ) -> click.Command:
     """The command that runs a service, with flags for these `settings`.
 
     `serve` gives the coroutine function; it may import modules that are slow. `does` completes the sentence "Run ...".
-    `token` is the variable of the token, `shows` are the examples in the help.
+    `token` is the variable of the token, `shows` are the examples in the help. `up` is the command that starts everything, as
+    advice if no broker is at the default address.
     """
 
     @click.command(
@@ -51,7 +55,10 @@ at once. A token is set with {token} or in the settings file.""",
     @click.pass_context
     def run(ctx: click.Context, *, sources: SettingSources[Any], ready_fd: int | None) -> int:
         output = begin(ctx).output
-        values = sources.load().values
+        loaded = sources.load()
+        values = loaded.values
+        if up is not None:
+            check_default_broker(loaded, name_of(ctx), up=up)
         on_ready: Callable[[ListenAddress], None] = announce(output, ready_fd)
         return run_program(serve()(values, on_ready=on_ready), values)
 

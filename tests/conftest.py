@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import tempfile
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
@@ -16,6 +18,8 @@ from projections.stores.postgres.server import PostgresServer
 from tests.support.log.nats import remove_streams
 from tests.support.readside.postgres import fresh_database, temporary_server
 
+_STATE = tempfile.TemporaryDirectory(prefix="state-")
+os.environ["XDG_STATE_HOME"] = _STATE.name  # commands of the user must not find a system of a test
 settings.register_profile("unhurried", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("unhurried")  # how long an example takes says nothing about the code on a machine under load
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 import socket
 from contextlib import ExitStack
@@ -36,4 +37,20 @@ def free_port() -> int:
     return free_ports(1)[0]
 
 
-__all__ = ["free_port", "free_ports"]
+def obstacle(port: int) -> str | None:
+    """Return the reason why a port of 127.0.0.1 cannot be listened on; None if it can."""
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError as error:
+            return os.strerror(error.errno or 0)
+    return None
+
+
+def next_free_port(first: int) -> int:
+    """Return the first port of 127.0.0.1 from `first` on that can be listened on; any free one if the next hundred cannot."""
+    return next((port for port in range(first, first + 100) if obstacle(port) is None), 0) or free_port()
+
+
+__all__ = ["free_port", "free_ports", "next_free_port", "obstacle"]

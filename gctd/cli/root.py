@@ -13,6 +13,7 @@ PROGRAM = Program(
     summary="Track how risky the functions of Go repositories are to change, by their CRAP score.",
     epilog="""\b
 Examples:
+  gctd up --demo                                    the whole system, with a small repository
   gctd repo add https://github.com/owner/name       register a repository, find its projects
   gctd repo analyze https://github.com/owner/name   score its functions, show the worst
   gctd task list --status failed --json             what went wrong, for a program to read
@@ -20,6 +21,7 @@ Examples:
 \b
 Settings come from flags, then GCTD_* in the environment, then .gctd.yaml: see `gctd config show`.""",
     commands={
+        "up": Command("gctd.cli.up", "Run the whole system on this machine, with everything that it needs."),
         "serve": Command("gctd.cli.service", "Run the control plane: API, event stream and web page."),
         "worker": Command("gctd.cli.workers", "Run a worker; or list, pause and unpause the workers that run."),
         "repo": Command("gctd.cli.repos.commands", "Register repositories, show them, have them analysed."),
@@ -43,7 +45,7 @@ Settings come from flags, then GCTD_* in the environment, then .gctd.yaml: see `
     meanings={ExitCode.FAILURE: "failed; a task or a discovery that was waited for failed"},
     hints={ExitCode.TIMEOUT: "allow more time with --timeout"},
     asking={
-        ExitCode.UNAVAILABLE: "is the server running? start it with: gctd serve; or set its address with --url or GCTD_URL",
+        ExitCode.UNAVAILABLE: "is the server running? start everything with: gctd up; or set its address with --url or GCTD_URL",
         ExitCode.NOT_ALLOWED: "set GCTD_AUTH_TOKEN to a token of the server, with the scope it needs: gctd token create",
     },
 )

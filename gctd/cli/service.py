@@ -27,6 +27,7 @@ serve = serve_command(
         *("event_store_max_bytes", *SHARED_SETTINGS),
     ],
     does="the control plane: API, event stream and web page",
+    up="gctd up",
     token="GCTD_AUTH_TOKEN",  # noqa: S106 - the name of a variable
     shows=[
         "gctd serve --nats-url nats://127.0.0.1:4222",

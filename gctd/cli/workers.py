@@ -12,7 +12,9 @@ from gctd.cli.service import SHARED_SETTINGS
 from gctd.cli.session import Session, client_command
 from terminalkit.config.flags import setting_for
 from terminalkit.exits import ExitCode
+from terminalkit.failure import name_of
 from terminalkit.options import examples
+from terminalkit.runtime.default_broker import check_default_broker
 from terminalkit.runtime.invocation import begin
 from terminalkit.runtime.serving import run_program
 
@@ -45,7 +47,9 @@ def worker(ctx: click.Context, *, sources: Sources, once: bool) -> int:
             raise click.UsageError(f"{setting_for(given[0])} is for running a worker, not for `{ctx.invoked_subcommand}`")
         return ExitCode.OK
     begin(ctx)
-    settings = sources.load().values
+    loaded = sources.load()
+    settings = loaded.values
+    check_default_broker(loaded, name_of(ctx), up="gctd up")
     from gctd.worker.main import work  # noqa: PLC0415 - help, completion and the other commands do without it
 
     return run_program(work(settings, once=once), settings)

@@ -55,6 +55,10 @@ class NoToolchain(ScanError):
     status = HTTPStatus.SERVICE_UNAVAILABLE
 
 
+class NoGo(NoToolchain):
+    """There is no `go` at all on the worker's machine, and the operator names none."""
+
+
 class GoError(ScanError):
     """`go` could not test the project at all: no package, a module that is missing, a newer Go needed."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 
 import attrs
@@ -40,14 +40,19 @@ class Broker:
     logs: TextStreams
 
 
+def overrides(settings: Settings) -> Mapping[str, Mapping[str, object]]:
+    """Return the fields of `streams.yaml` that the settings replace."""
+    changed: dict[str, dict[str, object]] = {WORKERS: {"ttl": f"{settings.presence_ttl:.0f}s"}}
+    if settings.event_store_max_bytes is not None:
+        changed[EVENTS] = {"max_bytes": settings.event_store_max_bytes}
+    if settings.ack_wait is not None:
+        changed[CONSUMER] = {"ack_wait": f"{settings.ack_wait * 1000:.0f}ms"}
+    return changed
+
+
 def declarations(settings: Settings) -> Declarations:
     """Return the declarations for the broker: `streams.yaml`, changed by the settings. Raises DeclarationInvalid."""
-    overrides: dict[str, dict[str, object]] = {WORKERS: {"ttl": f"{settings.presence_ttl:.0f}s"}}
-    if settings.event_store_max_bytes is not None:
-        overrides[EVENTS] = {"max_bytes": settings.event_store_max_bytes}
-    if settings.ack_wait is not None:
-        overrides[CONSUMER] = {"ack_wait": f"{settings.ack_wait * 1000:.0f}ms"}
-    return load(replicas=settings.replicas, overrides=overrides)
+    return load(replicas=settings.replicas, overrides=overrides(settings))
 
 
 @asynccontextmanager

@@ -28,10 +28,11 @@ from gctd.engines.registry import engine_named, engines
 from gctd.engines.report import Report
 from gctd.engines.state import State
 from gctd.scan.cache.directory import CacheLimits
-from gctd.scan.errors import NeedsNewerGo, ScanError
+from gctd.scan.errors import NeedsNewerGo, NoGo, ScanError
 from gctd.scan.git.checkout import Checkout, Checkouts
 from gctd.scan.git.commands import Git
 from gctd.scan.go.discovery import discover, nested_modules
+from gctd.scan.go.pinned import PinnedGo
 from gctd.scan.go.run_tests import GoTestRun, Plan, run_tests
 from gctd.scan.go.staging import staged
 from gctd.scan.go.toolchain import GoCaches, Toolchain, find_toolchain
@@ -69,8 +70,22 @@ async def open_work(settings: Settings, blobs: Blobs) -> AsyncIterator[Scanning]
     checkouts = Checkouts(settings.cache_directory, git, cache_limits=limits, parse_url=policy.parse_url)
     await checkouts.upkeep()
     sandbox = await find_sandbox(settings.sandbox, settings.cache_directory)
-    toolchain = await find_toolchain(settings.cache_directory)
-    yield Scanning(settings, checkouts, toolchain, blobs, hosts, sandbox)
+    toolchains = await _toolchains(settings)
+    yield Scanning(settings, checkouts, toolchains, blobs, hosts, sandbox)
+
+
+async def _toolchains(settings: Settings) -> Toolchains:
+    """Return the toolchains of this host. If it has no Go, the first job that needs one downloads it. Raises NoToolchain."""
+    directory, downloads, pinned = settings.cache_directory / "toolchains", module_downloads(settings), None
+    try:
+        host = await find_toolchain(settings.cache_directory)
+    except NoGo:
+        if settings.go_toolchains == "local" or not PinnedGo.available():
+            raise
+        pinned = PinnedGo(directory, downloads)
+        host = pinned.toolchain
+    bounds = ToolchainBounds(max_bytes=size(settings.toolchains_max_bytes), fetch=settings.go_toolchains == "auto")
+    return Toolchains(host, directory, downloads, bounds, pinned=pinned)
 
 
 class Scanning:
@@ -80,32 +95,26 @@ class Scanning:
         self,
         settings: Settings,
         checkouts: Checkouts,
-        toolchain: Toolchain,
+        toolchains: Toolchains,
         blobs: Blobs,
         hosts: Hosts,
         sandbox: Sandbox,
     ) -> None:
         self._settings = settings
         self._checkouts = checkouts
-        self._toolchain = toolchain
         self._blobs = blobs
         self._earlier = Earlier(blobs)
         self._hosts = hosts
         self._sandbox = sandbox
         self._downloads = module_downloads(settings)
-        self._toolchains = Toolchains(
-            toolchain,
-            settings.cache_directory / "toolchains",
-            self._downloads,
-            ToolchainBounds(max_bytes=size(settings.toolchains_max_bytes), fetch=settings.go_toolchains == "auto"),
-        )
+        self._toolchains = toolchains
 
     @property
     def equipment(self) -> Equipment:
         """Return the versions and the platform of the scans."""
         return Equipment(
             engines={name: engine.version for name, engine in engines().items()},
-            go_version=self._toolchain.version,
+            go_version=self._toolchains.name(None),
             sandbox=self._sandbox.kind,
             fetches_go=self._toolchains.fetches,
             platform=host_platform(),

@@ -66,6 +66,7 @@ class Health:
         self._bound = bound
         self._concerns = concerns
         self._last: str | None = None
+        self._was_ready = False
 
     async def reason(self) -> str | None:
         """Why the service is not ready, or None. Takes no longer than the bound of one check, in seconds."""
@@ -76,8 +77,12 @@ class Health:
         wrong = {name: one for name, one in found.items() if isinstance(one, str)}
         reason = _joined(wrong)
         if reason != self._last:
-            log.warning("not ready", reason=reason) if reason else log.info("ready")
+            if reason is None:
+                log.info("ready")
+            else:
+                (log.warning if self._was_ready else log.info)("not ready", reason=reason)  # a start is no reason to worry
             self._last = reason
+        self._was_ready = self._was_ready or reason is None
         return HealthFindings(wrong, {name: one.reason for name, one in found.items() if isinstance(one, Unknown)})
 
     async def _run(self, name: str, check: Check) -> str | Unknown | None:

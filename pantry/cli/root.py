@@ -13,7 +13,7 @@ PROGRAM = Program(
     summary="Keep the stock of a pantry: products by their barcodes, movements in and out, low stock.",
     epilog="""\b
 Examples:
-  pantry serve --port 8080                                       run the ledger
+  pantry up                                                      run the ledger, with its own NATS
   pantry product add 4006381333931 --name Flour --unit kg        keep a product
   pantry movement add --ean 4006381333931 --in 10.3              what comes in
   pantry scan                                                    each code that is scanned goes out
@@ -22,6 +22,7 @@ Examples:
 \b
 Settings come from flags, then PANTRY_* in the environment, then .pantry.yaml: see `pantry config show`.""",
     commands={
+        "up": Command("pantry.cli.up", "Run the ledger on this machine, with its own NATS."),
         "serve": Command("pantry.cli.service", "Run the ledger: API, event stream and page."),
         "run": Command("pantry.cli.service", "The same as `serve`."),
         "scan": Command("pantry.cli.scan.commands", "Read codes from standard input, one on a line, and book each at once."),
@@ -42,7 +43,7 @@ Settings come from flags, then PANTRY_* in the environment, then .pantry.yaml: s
     meanings={ExitCode.PARTIAL: "done in part: rows of an import, or lines of a scan, were refused"},
     hints={ExitCode.TIMEOUT: "allow more time with --timeout"},
     asking={
-        ExitCode.UNAVAILABLE: "is the server running? start it with: pantry serve; set its address with --url or PANTRY_URL",
+        ExitCode.UNAVAILABLE: "is the server running? start it with: pantry up; or set its address with --url or PANTRY_URL",
         ExitCode.NOT_ALLOWED: "set PANTRY_AUTH_TOKEN to a token of the server, with the scope it needs: pantry token create",
     },
 )

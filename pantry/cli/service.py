@@ -33,6 +33,7 @@ serve = serve_command(
         *("database_url", "max_lag", "nats_url", "replicas", "event_store_max_bytes", "log_level", "log_format"),
     ],
     does="the ledger: API, event stream and page",
+    up="pantry up",
     token="PANTRY_AUTH_TOKEN",  # noqa: S106 - the name of a variable
     shows=[
         "pantry serve --nats-url nats://127.0.0.1:4222",

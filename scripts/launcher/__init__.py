@@ -1,1 +1,1 @@
-"""The parts of `scripts/up` and `scripts/cluster`: options, services, the system they make up, the demonstration."""
+"""The parts of `scripts/up` and `scripts/test` that set the checkout up. Standard library only."""

@@ -114,7 +114,7 @@ def _metavar(type_: Any, *, duration: bool) -> str | None:
 
 @attrs.frozen
 class LoadedSettings(Generic[C]):
-    """Settings, and by key where each came from: `flag`, `environment NAME`, `file PATH`, `default`."""
+    """Settings, and by key where each came from: `flag`, `environment NAME`, `file PATH`, `default`, `running system PATH`."""
 
     values: C
     origins: Mapping[str, str]
@@ -284,12 +284,14 @@ class SettingsSource(Generic[C]):
     """The settings of one program: their class, the prefix of their variables, the name of the file with them.
 
     The file is looked for in the working directory, then in the home directory. `spellings` are other names of variables.
+    `running` are the apps whose running system gives the setting `url`, if no source has it.
     """
 
     cls: type[C]
     prefix: str
     file: str
     spellings: Mapping[str, str] = attrs.field(factory=dict)
+    running: tuple[str, ...] = ()
 
     def load(self, flags: Mapping[str, Any] | None = None, *, file: Path | None = None) -> LoadedSettings[C]:
         """The settings of this process: `flags` by name (None: not given), environment, `file` or the one found, defaults.
@@ -297,7 +299,18 @@ class SettingsSource(Generic[C]):
         Raises SettingsError, which names every value that cannot be right and its origin.
         """
         env = {self.spellings[name]: value for name, value in os.environ.items() if name in self.spellings} | dict(os.environ)
-        return load(self.cls, prefix=self.prefix, flags=flags or {}, env=env, file=file or self._found())
+        found = load(self.cls, prefix=self.prefix, flags=flags or {}, env=env, file=file or self._found())
+        return self._of_running_system(found) if self.running and found.origins.get("url") == "default" else found
+
+    def _of_running_system(self, loaded: LoadedSettings[C]) -> LoadedSettings[C]:
+        from terminalkit.config.running import running_system  # noqa: PLC0415 - seldom wanted
+
+        system = running_system(self.running)
+        url = system.variables.get(f"{self.prefix}_URL") if system is not None else None
+        if system is None or url is None:
+            return loaded
+        changed: Any = attrs.evolve(cast("Any", loaded.values), url=url)
+        return attrs.evolve(loaded, values=changed, origins={**loaded.origins, "url": f"running system {system.file}"})
 
     def describe(self, name: str) -> SettingInfo:
         """The text, variable and default of a setting, for the help of a command."""

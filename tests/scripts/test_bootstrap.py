@@ -190,31 +190,13 @@ def test_a_python_without_pip_is_told_what_to_install(checkout: Path, monkeypatc
         SetUp(checkout).run("runtime")
 
 
-@pytest.mark.parametrize("program", ["up", "cluster", "test"])
+@pytest.mark.parametrize("program", ["up", "test"])
 def test_an_old_python_is_refused_with_one_line(program: str) -> None:
     pretend = f"import sys, runpy; sys.version_info = (3, 10, 9); runpy.run_path('{program}', run_name='__main__')"
     done = subprocess.run([sys.executable, "-c", pretend], cwd=ROOT / "scripts", capture_output=True, text=True, check=False)
     assert done.returncode == 1
     assert done.stderr.startswith("error: Python 3.11 or newer is needed, ")
     assert done.stderr.count("\n") == 1
-
-
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        (["up", "--port-base", "80"], "0, or from 1024 to 65000"),
-        (["up", "--workers", "many"], "--workers"),
-        (["up", "--nonsense"], "--nonsense"),
-        (["cluster", "--postgres"], "--postgres"),
-    ],
-)
-def test_wrong_arguments_are_refused_before_anything_is_installed(arguments: list[str], said: str) -> None:
-    done = subprocess.run(
-        [sys.executable, f"scripts/{arguments[0]}", *arguments[1:]], cwd=ROOT, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 2
-    assert said in done.stderr
-    assert "set-up" not in done.stderr
 
 
 def test_the_lock_files_pin_every_package_with_digests_and_name_no_address() -> None:

@@ -45,10 +45,10 @@ async def test_up_demo_sets_everything_up_shows_scores_and_leaves_nothing_behind
     began = time.monotonic()
     with supervised([*up, "--demo"], tmp_path / "first.txt", environment) as running:
         ready = await running.ready(900)
-        await wait_until(lambda: "Ctrl-C ends all" in running.said or running.process.poll() is not None, 900)
+        await wait_until(lambda: "Ctrl-C stops" in running.said or running.process.poll() is not None, 900)
         print(f"first start with the demonstration: {time.monotonic() - began:.1f} s")
         assert "Check" in running.said, "the function that is most at risk"
-        assert f"open {ready['gctd']} in a browser" in running.said.splitlines()[-1]
+        assert f"dashboard  {ready['gctd']}" in running.said
         children = list(running.descendants().values())
         assert await running.end(signal.SIGINT) == 130
         assert alive(children) == []

@@ -77,19 +77,21 @@ def _shell(script: str, directory: Path, environment: Mapping[str, str]) -> subp
 @pytest.mark.timeout(900)
 async def test_each_command_prints_what_is_shown(tmp_path: Path) -> None:
     start, *others = blocks(README)
-    assert start.commands.split("#")[0].split() == ["./scripts/up", "--demo"]
-    (tmp_path / ".venv").symlink_to(Path(sys.executable).parent.parent)
-    options = ["--data-dir", str(tmp_path / ".data"), "--ready-file", str(tmp_path / "ready.json"), "--port-base", "0"]
-    command = [sys.executable, str(ROOT / "scripts" / "supervisor.py"), "up", "--demo", *options]
-    with supervised(command, tmp_path / "console.txt", dict(os.environ)) as running:
+    assert start.commands.split("#")[0].split() == ["uvx", "gctd", "up", "--demo"]
+    data = tmp_path / ".local" / "share" / "gctd"
+    options = ["--data-dir", str(data), "--ready-file", str(tmp_path / "ready.json"), "--port-base", "0"]
+    command = [sys.executable, "-m", "gctd", "up", "--demo", *options]
+    programs = str(Path(sys.executable).parent)
+    environment = {**os.environ, "HOME": str(tmp_path), "PATH": f"{programs}{os.pathsep}{os.environ['PATH']}"}
+    with supervised(command, tmp_path / "console.txt", environment) as running:
         ready = await running.ready(120)
-        await wait_until(lambda: "up: open" in running.said or running.process.poll() is not None, 600)
+        await wait_until(lambda: "Ctrl-C stops" in running.said or running.process.poll() is not None, 600)
         assert start.output is not None
         assert pattern_of(start.output).fullmatch(running.said), running.said
         script = "\n".join(["set -eo pipefail", *(f"{each.commands}\necho '{MARK}'" for each in others)])
         for port, service in PORTS.items():
             script = script.replace(f"http://127.0.0.1:{port}", ready[service])
-        done = await asyncio.to_thread(_shell, script, tmp_path, {**os.environ, **ready["env"]})
+        done = await asyncio.to_thread(_shell, script, tmp_path, environment)
         assert done.returncode == 0, done.stderr
         printed = done.stdout.split(f"{MARK}\n")[:-1]
         for block, output in zip(others, printed, strict=True):

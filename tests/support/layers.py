@@ -48,7 +48,7 @@ LAYERS = (  # the first that matches counts
         for layer in (
             Layer(f"{service}.domain.*", _VALUES),
             Layer(f"{service}.readmodel.*", (f"{service}.domain.*", *_CORE)),
-            *(Layer(f"{service}.{top}", (f"{service}.*", *_CORE)) for top in ("cli.*", "__main__")),
+            *(Layer(f"{service}.{top}", (f"{service}.*", *_CORE)) for top in ("cli.*", "up.*", "__main__")),
             Layer(f"{service}.http.*", (f"{service}.*", *_CORE), (f"{service}.cli.*",)),
             Layer(f"{service}.serve", (f"{service}.*", *_CORE), (f"{service}.cli.*",)),
             Layer(f"{service}.*", (f"{service}.*", *_CORE), tuple(f"{service}.{top}.*" for top in ("cli", "http", "serve"))),
@@ -60,7 +60,7 @@ RESERVED = {
     "nats": ("eventlog.*",),
     "aiohttp": (
         *("httpkit.*", "servicekit.*", "terminalkit.client.*", "*.http.*", "*.client.*", "*.cli.*"),
-        *("gctd.scan.hosts.*", "gctd.forges.api"),
+        *("gctd.scan.hosts.*", "gctd.forges.api", "gctd.up.children", "gctd.scan.go.pinned"),
     ),
     "aiohttp_sse": ("httpkit.*", "*.http.*"),
     "click": ("terminalkit.*", "*.cli.*", "servicekit.program"),

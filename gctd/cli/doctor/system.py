@@ -66,7 +66,7 @@ def _with(broker: Connection | Unavailable, check: Callable[[Connection], Awaita
 
 async def _broker(broker: Connection | Unavailable) -> Finding:
     if isinstance(broker, Unavailable):
-        return fail(str(broker), "start nats-server (./scripts/up does), or set its address with --nats-url or GCTD_NATS_URL")
+        return fail(str(broker), "start nats-server (gctd up does), or set its address with --nats-url or GCTD_NATS_URL")
     version = broker.client.connected_server_version
     detail = f"nats-server {version.major}.{version.minor}.{version.patch}"
     if (version.major, version.minor) < OLDEST_VERSION:

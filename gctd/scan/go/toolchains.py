@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import platform
 import re
 import tempfile
 import time
@@ -24,7 +23,8 @@ from gctd.domain.repo.project import Project
 from gctd.scan.cache.lru import LruDirectory
 from gctd.scan.errors import GoError, ScanError
 from gctd.scan.git.messages import redact
-from gctd.scan.go.toolchain import Downloads, GoPlaces, Toolchain, go_environment
+from gctd.scan.go.pinned import PinnedGo
+from gctd.scan.go.toolchain import Downloads, GoPlaces, Toolchain, go_environment, target
 from gctd.scan.go.versions import GoVersion, parse_version, wanted_version
 from gctd.scan.isolation.locks import locked
 from gctd.scan.isolation.output import OnLog, no_log
@@ -43,7 +43,6 @@ _READY = "ready"
 _TEMPORARY = ("go-", "asked-")
 _DAY = 86_400.0
 _MISSING = re.compile(r": (404|410) |403 Forbidden\s+server response: .*not available|not found: |toolchain not available")
-_ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64", "i686": "386", "armv7l": "arm", "armv6l": "arm"}
 
 
 class NoSuchToolchain(GoError):
@@ -63,10 +62,22 @@ class ToolchainBounds:
 
 
 class Toolchains:
-    """The toolchain of the host, and the toolchains in a directory that the workers of the host share."""
+    """The toolchain of the host, and the toolchains in a directory that the workers of the host share.
 
-    def __init__(self, host: Toolchain, directory: Path, downloads: Downloads, bounds: ToolchainBounds) -> None:
+    `pinned`: the host has none, and this is it. It is downloaded before its first use.
+    """
+
+    def __init__(
+        self,
+        host: Toolchain,
+        directory: Path,
+        downloads: Downloads,
+        bounds: ToolchainBounds,
+        *,
+        pinned: PinnedGo | None = None,
+    ) -> None:
         self._host = host
+        self._pinned = pinned
         self._downloads = downloads
         self._bounds = bounds
         self._directory = directory.absolute()
@@ -113,6 +124,8 @@ class Toolchains:
 
         None: the host's. Raises NoSuchToolchain, and GoError if the download fails.
         """
+        if self._pinned is not None:
+            await self._pinned.ensure(on_log)
         if version is None:
             yield self._host
             return
@@ -144,7 +157,7 @@ class Toolchains:
         if self._kept.path(name).joinpath(_READY).exists():
             return None
         with tempfile.TemporaryDirectory(prefix="asked-", dir=self._directory) as place:
-            said = await self._go(["list", "-m", f"{_MODULE}@v0.0.1-{name}.{_target()}"], Path(place), _ASKING)
+            said = await self._go(["list", "-m", f"{_MODULE}@v0.0.1-{name}.{target()}"], Path(place), _ASKING)
         if said.ok:
             return None
         error = self._failed(version, said.text)
@@ -156,7 +169,7 @@ class Toolchains:
     def _failed(self, version: GoVersion, said: str) -> GoError:
         last = "; ".join(line.strip() for line in said.splitlines() if line.strip())[-400:]
         if _MISSING.search(said):
-            return NoSuchToolchain(f"go.mod asks for Go {version}, which does not exist for {_target()}: correct the go line")
+            return NoSuchToolchain(f"go.mod asks for Go {version}, which does not exist for {target()}: correct the go line")
         if "SECURITY ERROR" in said:
             return GoError(
                 f"{version.toolchain} was refused: the checksum database knows another archive: {last}", permanent=True
@@ -165,6 +178,11 @@ class Toolchains:
 
     async def _go(self, arguments: list[str], modules: Path, seconds: float, *, toolchain: str = "local") -> _Said:
         """Run go in an empty directory, with the network and without a program on PATH."""
+        if self._pinned is not None:
+            try:
+                await self._pinned.ensure()
+            except GoError as error:
+                return _Said(ok=False, text=str(error))
         with tempfile.TemporaryDirectory(prefix="go-", dir=self._directory) as place:
             empty = Path(place) / "empty"
             empty.mkdir()
@@ -209,12 +227,6 @@ class _Said:
 
     ok: bool
     text: str
-
-
-def _target() -> str:
-    """Return the platform of this host as the toolchain's name has it: `linux-amd64`."""
-    machine = platform.machine()
-    return f"{platform.system().lower()}-{_ARCHITECTURES.get(machine, machine)}"
 
 
 def _settle(directory: Path, name: str, reported: list[str]) -> str:

@@ -2,7 +2,7 @@
 
     PYTHONPATH=. python scripts/bench/cluster/cluster.py [--kills 60] [--seed N] [--writers 6] [--readers 2] [--repositories 60]
 
-`scripts/cluster` with its three nats-servers, Postgres, two of each service. Clients book movements, read them, and register
+`gctd up --cluster` with its three nats-servers, Postgres, two of each service. Clients book movements, read them, and register
 repositories, for which workers are needed; they ask the other server of a kind if one does not answer. After each kill the
 part is waited for, and each client's next answer. In the end: every acknowledged movement once in the log, stock = sum of
 movements, every repository looked at, tables = a clean fold.

@@ -10,7 +10,7 @@ Each run begins with an empty cache:
 - new repository: its clone, builds and modules are removed, Go's own library is there from the scans of others
 
 Printed are the seconds of each stage, and the processor time of all programs that were run (medians, and the lowest and highest
-total). Without --repository it is the one that `scripts/up --demo` makes. Modules are fetched from where GOPROXY says.
+total). Without --repository it is the one that `gctd up --demo` makes. Modules are fetched from where GOPROXY says.
 """
 
 from __future__ import annotations
@@ -122,7 +122,7 @@ def main() -> None:
         url, project = arguments.repository, arguments.project
         if url is None:
             sys.path.append(str(Path(__file__).parents[2]))
-            from launcher.demo import make_repository  # noqa: PLC0415 - it is in the directory of the scripts
+            from gctd.up.demo import make_repository  # noqa: PLC0415 - only if no repository is given
 
             make_repository(Path(folder) / "shop")
             url, project = (Path(folder) / "shop").as_uri(), "orders"

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from gctd.domain.repo.project import Project
 from gctd.scan.errors import GoError, NeedsNewerGo
 from gctd.scan.go.run_tests import Plan, run_tests
-from gctd.scan.go.toolchain import Downloads, GoCaches, Toolchain
-from gctd.scan.go.toolchains import NoSuchToolchain, ToolchainBounds, Toolchains, _target
+from gctd.scan.go.toolchain import Downloads, GoCaches, Toolchain, target
+from gctd.scan.go.toolchains import NoSuchToolchain, ToolchainBounds, Toolchains
 from gctd.scan.go.versions import GoVersion, parse_version, wanted_version
 from tests.support.tracker.toolchain_proxy import ToolchainProxy, toolchain_proxy
 
@@ -31,7 +31,7 @@ PROJECT = Project(name=".", module_path="example.com/m", go_version="1.99.1", pa
 
 @pytest.fixture
 def proxy(monkeypatch: pytest.MonkeyPatch) -> Iterator[ToolchainProxy]:
-    with toolchain_proxy(VERSION, SCRIPT, platform=_target()) as served:
+    with toolchain_proxy(VERSION, SCRIPT, platform=target()) as served:
         point(monkeypatch, served)
         yield served
 
@@ -74,7 +74,7 @@ async def test_an_archive_that_the_checksum_database_does_not_know_is_refused(
     toolchain: Toolchain, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ran = tmp_path / "ran"
-    with toolchain_proxy(VERSION, f"#!/bin/sh\n: > {ran}\n", platform=_target(), forged=True) as served:
+    with toolchain_proxy(VERSION, f"#!/bin/sh\n: > {ran}\n", platform=target(), forged=True) as served:
         point(monkeypatch, served)
         with pytest.raises(GoError, match="checksum database knows another archive") as refused:
             async with kept(toolchain, tmp_path).using(parse_version("1.99.1")):

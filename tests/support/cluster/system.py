@@ -1,4 +1,4 @@
-"""A cluster as `scripts/cluster` runs it, in a separate process. Its parts may be killed, and return."""
+"""A cluster as `gctd up --cluster` runs it, in a separate process. Its parts may be killed, and return."""
 
 from __future__ import annotations
 
@@ -24,7 +24,6 @@ from eventlog.jetstream.transport.connection import Connection
 from projections.model import ReadModel
 from projections.rebuild.verify import compare, replayed_copy
 from projections.stores.databases import store_at
-from tests.support import ROOT
 from tests.support.programs.supervised import Supervised, supervised
 from tests.support.waiting import wait_until
 
@@ -132,6 +131,6 @@ def cluster_directory() -> Iterator[Path]:
 async def clustered(directory: Path, *options: str, **environment: str) -> AsyncIterator[Cluster]:
     """Run a cluster until it is ready, on free ports. At the end no process or file of it remains."""
     common = ["--data-dir", str(directory / "data"), "--ready-file", str(directory / "ready.json"), "--port-base", "0"]
-    command = [sys.executable, str(ROOT / "scripts" / "supervisor.py"), "cluster", *common, *options]
+    command = [sys.executable, "-m", "gctd", "up", "--cluster", *common, *options]
     with supervised(command, directory / "console.txt", {**os.environ, **environment}) as running:
         yield Cluster(running, await running.ready(within=150))

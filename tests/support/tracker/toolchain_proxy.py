@@ -87,6 +87,11 @@ def toolchain_proxy(
         thread.join()
 
 
+def known_digest(version: str, script: str, *, platform: str) -> str:
+    """Return the digest of the genuine archive."""
+    return _digest(_archive(f"v0.0.1-{version}.{platform}", script))
+
+
 def _archive(name: str, script: str) -> bytes:
     body = io.BytesIO()
     with zipfile.ZipFile(body, "w") as archive:

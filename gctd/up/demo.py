@@ -1,4 +1,4 @@
-"""The demonstration behind `scripts/up --demo`: a small Go repository, registered and analysed as a user would do it."""
+"""The demonstration of `gctd up --demo`: a small Go repository, registered and analysed as a user would do it."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ import sys
 from pathlib import Path
 
 from eventlog.embedded.die_with_parent import attached
-from launcher.console import Console
-from launcher.system import System
+from gctd.up.console import Console
+from gctd.up.system import System
 
 SOURCES = Path(__file__).resolve().parent / "demo_repository"
 
@@ -48,7 +48,7 @@ def make_repository(directory: Path) -> None:
     ):
         try:
             done = subprocess.run(
-                ["git", *arguments],
+                ["git", *arguments],  # noqa: S607 - the git of the user
                 cwd=directory,
                 env={**os.environ, **_SAME_EVERYWHERE},
                 stdout=subprocess.PIPE,
@@ -64,7 +64,7 @@ def make_repository(directory: Path) -> None:
 
 async def demonstrate(system: System, console: Console) -> None:
     """Make the repository, register it and have it analysed, by the command line. Raises DemoFailed."""
-    repository = system.directory / "demo" / "shop"
+    repository = system.places.data / "demo" / "shop"
     await asyncio.to_thread(make_repository, repository)
     console.say(f"a small Go repository is in {repository}")
     for command in (["repo", "add", repository.as_uri()], ["repo", "analyze", repository.as_uri()]):

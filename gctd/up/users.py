@@ -1,4 +1,4 @@
-"""The users of the nats-server that `scripts/up` runs, with the permissions of `deploy/nats-server.conf`."""
+"""The users of the nats-server that `gctd up` runs, with the permissions of `deploy/nats-server.conf`."""
 
 from __future__ import annotations
 

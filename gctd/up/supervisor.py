@@ -1,47 +1,36 @@
-"""Runs the whole system on one machine: nats-server, the control plane, workers; starts again what ends, ends all in order.
-
-`scripts/up` and `scripts/cluster` become this program once the checkout is set up: `supervisor.py up` or `supervisor.py cluster`,
-then the options.
-"""
+"""The supervisor of a system on one machine: starts its parts, restarts a part that ends by itself, and ends all in order."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
 import json
-import os
 import shlex
 import signal
-import sys
 import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-
-from launcher.console import Console
-from launcher.demo import DemoFailed, demonstrate
-from launcher.options import parse
-from launcher.service import NatsServer, Postgres, Process, StartFailed, Supervised, describe
-from launcher.system import DATABASES, PortInUse, System, plan
 
 from eventlog.admin import reconcile
 from eventlog.embedded.access import CredentialsDamaged, write_private
 from eventlog.embedded.nats import DataDirectoryInUse, ServerFailed
 from eventlog.jetstream.transport.connection import Connection
+from gctd.up.children import ChildProcess, NatsServer, Postgres, StartFailed, Supervised, describe
+from gctd.up.console import Console
+from gctd.up.demo import DemoFailed
+from gctd.up.system import DATABASES, System
 from projections.stores.postgres.server import PostgresFailed
 from servicekit.monitoring import NotSeen
-from terminalkit import logs
-from terminalkit.config.loading import SettingsError
-from terminalkit.runtime.serving import PRIVATE
+from terminalkit.config.running import announced
+from terminalkit.exits import ExitCode
 
 EXIT_CODES = {
-    StartFailed: 1,
-    DemoFailed: 1,
-    SettingsError: 2,
-    PortInUse: 5,
-    DataDirectoryInUse: 5,
-    ServerFailed: 6,
-    CredentialsDamaged: 6,
-    PostgresFailed: 6,
+    StartFailed: ExitCode.FAILURE,
+    DemoFailed: ExitCode.FAILURE,
+    DataDirectoryInUse: ExitCode.CONFLICT,
+    ServerFailed: ExitCode.UNAVAILABLE,
+    CredentialsDamaged: ExitCode.UNAVAILABLE,
+    PostgresFailed: ExitCode.UNAVAILABLE,
 }
 
 _FIRST_DELAY, _LONGEST_DELAY = 0.5, 30.0
@@ -110,14 +99,20 @@ class Supervisor:
         """The process ids of the parts that run."""
         return {each.name: each.pid for stage in self._stages for each in stage if each.pid is not None}
 
-    async def start(self, stage: Sequence[Supervised]) -> None:
-        """Start the next stage. Raises the errors of the start of a service; call `stop` then as well."""
-        self._stages.append(stage)
-        for result in await asyncio.gather(*(each.start() for each in stage), return_exceptions=True):
-            if isinstance(result, BaseException):
-                raise result
-        self._keepers += [asyncio.create_task(self._keep(each)) for each in stage]
-        self._keepers += [asyncio.create_task(self._mend(each)) for each in stage if isinstance(each, NatsServer)]
+    async def start(self, *stages: Sequence[Supervised]) -> None:
+        """Start stages: their processes at once, and each stage counts as ready after the stage before.
+
+        Raises the errors of the start of a part; call `stop` then as well.
+        """
+        self._stages += stages
+        for stage in stages[1:]:
+            await asyncio.gather(*(each.launch() for each in stage if isinstance(each, ChildProcess)))
+        for stage in stages:
+            for result in await asyncio.gather(*(each.start() for each in stage), return_exceptions=True):
+                if isinstance(result, BaseException):
+                    raise result
+            self._keepers += [asyncio.create_task(self._keep(each)) for each in stage]
+            self._keepers += [asyncio.create_task(self._mend(each)) for each in stage if isinstance(each, NatsServer)]
 
     async def watch(self) -> None:
         """Start again what ends, until cancelled. Raises DataDirectoryInUse where another system took over."""
@@ -203,16 +198,10 @@ async def run(system: System, console: Console, *, ready: ReadyFile, demo: Demo 
     return EXIT_CODES[type(error)]
 
 
-def close_to_others(directory: Path, *, passable: bool) -> None:
-    """Make a directory that others cannot look into; with `passable`, Postgres can be in it, which does not run as root."""
-    directory.mkdir(parents=True, exist_ok=True)
-    directory.chmod(0o711 if passable and os.geteuid() == 0 else 0o700)
-
-
 def _write_environment(system: System) -> None:
     """Write the file `env` in the data directory: the variables of a shell for the system, for `. .data/env`."""
     lines = (f"export {name}={shlex.quote(value)}\n" for name, value in system.environment.items())
-    write_private(system.directory / "env", "".join(lines))
+    write_private(system.places.data / "env", "".join(lines))
 
 
 async def _work(supervisor: Supervisor, system: System, console: Console, ready: ReadyFile, demo: Demo | None) -> None:
@@ -221,38 +210,17 @@ async def _work(supervisor: Supervisor, system: System, console: Console, ready:
         first.append(Postgres(system.postgres, DATABASES))
     await supervisor.start(first)
     if system.operator is not None:
-        async with Connection.open(system.operator, name="scripts/up") as connection:
-            for declared in system.declarations:
-                for drift in await reconcile.apply(connection, declared):
-                    console.say(f"a stream differs from its declaration: {drift}")
+        async with Connection.open(system.operator, name="gctd up") as connection:
+            for drift in await reconcile.apply(connection, system.declared):
+                console.say(f"a stream differs from its declaration: {drift}")
     _write_environment(system)
     ready.remove()  # not before: until the data directory is ours, it may belong to another system
-    for stage in system.stages:
-        await supervisor.start([Process(service, system.directory / "logs", console) for service in stage])
-    with ready.shown(system, supervisor.pids):
+    await supervisor.start(
+        *([ChildProcess(program, system.places.logs, console) for program in stage] for stage in system.stages)
+    )
+    with ready.shown(system, supervisor.pids), announced(system.app, system.environment):
+        console.show(system.screen)
         if demo is not None:
             await demo(system, console)
-        for name, where in system.addresses.items():
-            print(f"{name}: {where if isinstance(where, str) else ' '.join(where)}", flush=True)
-        console.say(system.welcome)
+        console.show(system.next)
         await supervisor.watch()
-
-
-def main(arguments: Sequence[str]) -> int:
-    """Run what the arguments ask for; the exit code."""
-    program, *rest = arguments
-    options = parse(program, rest)
-    console = Console(verbose=options.verbose)
-    logs.configure(level="info" if options.verbose else "warning", style="text")
-    os.umask(PRIVATE)
-    try:
-        close_to_others(options.data_dir, passable=options.postgres)
-        system = plan(options)
-    except (PortInUse, SettingsError, CredentialsDamaged) as error:
-        console.say(f"error: {error}")
-        return EXIT_CODES[type(error)]
-    return asyncio.run(run(system, console, ready=ReadyFile(options.ready_file), demo=demonstrate if options.demo else None))
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))

@@ -1,4 +1,4 @@
-"""The system as a cluster, as `scripts/cluster` starts it: three nats-servers, Postgres, two of each service."""
+"""The system as a cluster, as `gctd up --cluster` starts it: three nats-servers, Postgres, two of each service."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The broker of `scripts/up` asks for a password, and each service may do what it needs."""
+"""The broker of `gctd up` asks for a password, and each service may do what it needs."""
 
 from __future__ import annotations
 
@@ -11,16 +11,15 @@ from pathlib import Path
 import nats
 import nats.errors
 import pytest
-from launcher.users import OPERATOR, PANTRY, TRACKER, USERS
 
 from eventlog.admin import reconcile
 from eventlog.embedded.access import BrokerAccess, CredentialsDamaged
 from eventlog.embedded.nats import EmbeddedServer
 from eventlog.jetstream.transport.connection import Connection
 from gctd.settings import Settings as TrackerSettings
+from gctd.up.users import OPERATOR, PANTRY, TRACKER, USERS
 from gctd.wiring.broker import declarations, open_broker
-
-ROOT = Path(__file__).parents[2]
+from tests.support import ROOT
 
 
 def denied(name: str) -> Sequence[str]:

@@ -1,4 +1,4 @@
-"""The output of `scripts/up`: lines of the supervisor, and warnings and errors of its services."""
+"""The output of `gctd up`: lines of the supervisor, and warnings and errors of its services."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from contextlib import suppress
 from typing import Any, TextIO
 
 _ATTENTION = frozenset({"warning", "error", "critical", "exception"})
+_USUAL = "listening on "
+"""The line of a service that starts as it should."""
 _NOT_SHOWN = frozenset({"event", "level", "timestamp", "logger", "exception"})
 
 
@@ -23,10 +25,16 @@ class Console:
         with suppress(BrokenPipeError):
             print("\n".join(f"{name}: {line}" for line in text.splitlines()), file=self._stream, flush=True)
 
+    def show(self, text: str) -> None:
+        """Print a text for the user on standard output, as it is. The system continues without a reader."""
+        with suppress(BrokenPipeError):
+            sys.stdout.write(f"{text}\n")
+            sys.stdout.flush()
+
     def relay(self, name: str, line: str) -> None:
         """Show a line that a service wrote, if it is for the user."""
         entry = _entry(line)
-        if self._verbose or (entry is None and line.strip()):
+        if self._verbose or (entry is None and line.strip() and not line.startswith(_USUAL)):
             self.say(line, name=name)
         elif entry is not None and entry.get("level") in _ATTENTION:
             rest = " ".join(f"{key}={value}" for key, value in entry.items() if key not in _NOT_SHOWN)

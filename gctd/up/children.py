@@ -1,4 +1,4 @@
-"""One supervised process: how it is started, watched and ended, and where its output goes."""
+"""One supervised process: its start, its end, and the place of its output."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ import attrs
 
 from eventlog.embedded.die_with_parent import attached
 from eventlog.embedded.nats import EmbeddedServer, ServerFailed
-from launcher.console import Console
+from gctd.up.console import Console
 from projections.stores.postgres.server import PostgresFailed, PostgresServer
 from servicekit.monitoring import look_at
 
@@ -45,8 +45,8 @@ class Ready:
 
 
 @attrs.frozen(kw_only=True)
-class Service:
-    """The parameters of one service.
+class ChildProgram:
+    """The parameters of one program of the system.
 
     `command` is a full path and arguments, `environment` its variables in addition to the supervisor's own. After a request to
     end, it has `patience` seconds, then it is killed.
@@ -87,10 +87,10 @@ class Supervised(Protocol):
         """End it at once. Nothing happens if it does not run."""
 
 
-class Process:
-    """A service as a child process, killed by the kernel when the supervisor is gone."""
+class ChildProcess:
+    """A program as a child process, killed by the kernel when the supervisor is gone."""
 
-    def __init__(self, service: Service, logs: Path, console: Console) -> None:
+    def __init__(self, service: ChildProgram, logs: Path, console: Console) -> None:
         self.service = service
         self.log_file = logs / f"{service.name}.log"
         self._console = console
@@ -108,8 +108,8 @@ class Process:
         """Its process id, None if it does not run."""
         return self._process.pid if self._process is not None and self._process.returncode is None else None
 
-    async def start(self) -> None:
-        """Start it and wait until it is ready. Raises StartFailed, and leaves no process."""
+    async def launch(self) -> None:
+        """Start the process, without waiting until it is ready."""
         self._tail.clear()
         process = self._process = await asyncio.create_subprocess_exec(
             *attached(self.service.command, end=signal.SIGKILL),
@@ -120,9 +120,16 @@ class Process:
             start_new_session=True,  # Ctrl-C in the terminal is the supervisor's to handle
         )
         self._ended = asyncio.create_task(self._see_it_through(process))
+
+    async def start(self) -> None:
+        """Wait until it is ready, and start it before if it does not run. Raises StartFailed, and leaves no process."""
+        if self._process is None or self._ended is None or self._ended.done():
+            await self.launch()
+        assert self._process is not None
+        assert self._ended is not None
         try:
             async with asyncio.timeout(START_TIMEOUT) as bound:
-                await self._until_ready(process, self._ended, bound)
+                await self._until_ready(self._process, self._ended, bound)
         except TimeoutError:
             self.kill()
             await self.wait()

@@ -12,11 +12,10 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from launcher.console import Console
-from launcher.service import Process
 
-from tests.scripts.standins import standin
-from tests.support import ROOT
+from gctd.up.children import ChildProcess
+from gctd.up.console import Console
+from tests.gctd.up.standins import standin
 from tests.support.programs.supervised import Supervised, alive, supervised
 from tests.support.waiting import wait_until
 
@@ -28,8 +27,9 @@ ORDERLY = "ok"
 @contextmanager
 def _standins(directory: Path, *behaviours: str, console: str = "console.txt") -> Iterator[Supervised]:
     arguments = [str(directory / "data"), str(directory / "ready.json"), *behaviours]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT / "scripts")}
-    with supervised([sys.executable, "-m", "tests.scripts.standins", *arguments], directory / console, environment) as running:
+    with supervised(
+        [sys.executable, "-m", "tests.gctd.up.standins", *arguments], directory / console, dict(os.environ)
+    ) as running:
         yield running
 
 
@@ -113,9 +113,9 @@ async def test_a_service_that_does_not_start_ends_all_with_the_end_of_its_log(tm
 
 async def test_a_service_that_says_how_far_it_is_is_given_its_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It may have tables to make first; one that says nothing new is given up."""
-    monkeypatch.setattr("launcher.service.START_TIMEOUT", 8.0)
-    busy = Process(standin("busy", "busy"), tmp_path, Console(verbose=False))
-    stuck = Process(standin("stuck", "stuck"), tmp_path, Console(verbose=False))
+    monkeypatch.setattr("gctd.up.children.START_TIMEOUT", 8.0)
+    busy = ChildProcess(standin("busy", "busy"), tmp_path, Console(verbose=False))
+    stuck = ChildProcess(standin("stuck", "stuck"), tmp_path, Console(verbose=False))
     try:
         begun, failed = await asyncio.gather(busy.start(), stuck.start(), return_exceptions=True)
         assert begun is None

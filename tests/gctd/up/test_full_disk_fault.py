@@ -16,7 +16,6 @@ import pytest
 
 from eventlog.embedded.nats import EmbeddedServer
 from pantry.domain.product import MovementRecorded
-from tests.support import ROOT
 from tests.support.pantry.system import Server, log_of
 from tests.support.programs.supervised import Supervised, supervised
 from tests.support.waiting import wait_until
@@ -67,9 +66,8 @@ def small_disk(directory: Path) -> Iterator[SmallDisk]:
 def broker_under_supervision(directory: Path) -> Iterator[Supervised]:
     """A nats-server on a data directory, started again by the supervisor."""
     arguments = [str(directory), str(directory.parent / "ready.json"), "ok"]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT / "scripts")}
-    command = [sys.executable, "-m", "tests.scripts.standins", *arguments]
-    with supervised(command, directory.parent / "console.txt", environment) as running:
+    command = [sys.executable, "-m", "tests.gctd.up.standins", *arguments]
+    with supervised(command, directory.parent / "console.txt", dict(os.environ)) as running:
         yield running
 
 

@@ -1,4 +1,4 @@
-"""Ends the program with one line if this Python is too old. Written for any Python 3; import it first."""
+"""Ends the program with one line if this Python is too old. Written for any Python 3. Import it first."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""The whole system as `scripts/up` starts it: nats-server, the control plane and a worker, each a real process."""
+"""The whole system as `gctd up` starts it: nats-server, the control plane and a worker, each a real process."""
 
 from __future__ import annotations
 
@@ -18,7 +18,6 @@ from urllib.request import urlopen
 
 import pytest
 
-from tests.support import ROOT
 from tests.support.programs.supervised import Supervised, alive, supervised
 from tests.support.waiting import wait_until
 
@@ -28,7 +27,7 @@ pytestmark = pytest.mark.fault
 @contextmanager
 def _system(directory: Path, *options: str) -> Iterator[Supervised]:
     common = ["--data-dir", str(directory / "data"), "--ready-file", str(directory / "ready.json"), "--port-base", "0"]
-    command = [sys.executable, str(ROOT / "scripts" / "supervisor.py"), "up", *common, *options]
+    command = [sys.executable, "-m", "gctd", "up", *common, *options]
     with supervised(command, directory / "console.txt", dict(os.environ)) as running:
         yield running
 
@@ -42,6 +41,33 @@ def _check_it_is_private(data: Path) -> None:
     passwords = json.loads((data / "credentials.json").read_text()).values()
     logs = "".join(path.read_text() for path in files if path.suffix == ".log")
     assert not any(password in logs for password in passwords)
+
+
+def _check_the_first_screen(said: str, ready: Mapping[str, Any]) -> None:
+    """It fits a terminal, has the places of everything and the next step, and no warning."""
+    lines = said.splitlines()
+    assert len(lines) <= 24
+    assert lines[0].startswith("gctd ")
+    shown = dict(line.split(maxsplit=1) for line in lines[1:])
+    assert [shown[name] for name in ("dashboard", "pantry", "graphql")] == [ready[n] for n in ("gctd", "pantry", "graphql")]
+    assert Path(shown["data"]).is_dir()
+    assert shown["next"].endswith("gctd repo add https://github.com/owner/name")
+    assert lines[-1].split() == ["Ctrl-C", "stops"]
+    assert "warning" not in said
+
+
+def _check_that_commands_find_it(environment: Mapping[str, str]) -> None:
+    """Without an address in the environment, the commands of both services ask the system that runs."""
+    for program, arguments in (("gctd", ["worker", "list", "--json"]), ("pantry", ["product", "list", "--json"])):
+        done = subprocess.run(
+            [sys.executable, "-m", program, *arguments],
+            env=environment,
+            cwd="/",
+            capture_output=True,
+            timeout=30,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
 
 
 def _gctd(ready: Mapping[str, Any], *arguments: str) -> Any:
@@ -63,10 +89,14 @@ async def test_the_ready_file_is_all_that_the_command_line_needs(tmp_path: Path)
             "worker-2": "idle",
         }
         _check_it_is_private(tmp_path / "data")
+        _check_the_first_screen(running.said, ready)
+        bare = {name: value for name, value in os.environ.items() if not name.startswith(("GCTD_", "PANTRY_"))}
+        _check_that_commands_find_it(bare)
         children = list(running.descendants().values())
         assert await running.end(signal.SIGINT) == 130
         assert alive(children) == []
         assert not running.ready_file.exists()
+        assert not (Path(os.environ["XDG_STATE_HOME"]) / "gctd" / "running.json").exists()
 
 
 async def test_kill_9_of_the_supervisor_leaves_nothing_behind_and_the_next_start_goes_on(tmp_path: Path) -> None:

@@ -1,0 +1,70 @@
+"""The ledger alone, with its own nats-server: one process and its child."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Callable
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, cast
+
+import attrs
+
+from eventlog.embedded.access import BrokerAccess, BrokerUser
+from eventlog.embedded.nats import EmbeddedServer, ServerFailed
+from eventlog.embedded.ports import free_port
+from httpkit.server.serving import ListenAddress
+from pantry.serve import serve
+from pantry.settings import Settings
+from terminalkit.config.running import announced
+
+_USER = BrokerUser(name="pantry")
+_RESTART = 0.5
+"""Seconds before a nats-server that ended by itself is started again."""
+
+
+async def up(settings: Settings, data: Path, show: Callable[[str], None]) -> None:
+    """Serve the ledger on its own nats-server until a signal ends it; `show` gets the text for the user once it answers.
+
+    Raises DataDirectoryInUse, ServerFailed, CredentialsDamaged, and the errors of the service.
+    """
+    access = BrokerAccess.kept_in(data / "credentials.json", (_USER,))
+    port = free_port()
+    server = EmbeddedServer(data / "nats", port=port, http_port=free_port(), access=access, name="nats-server")
+    async with server, contextlib.AsyncExitStack() as stack:
+        keeper = asyncio.create_task(_keep(server))
+        stack.callback(keeper.cancel)
+        own: Settings = attrs.evolve(
+            cast("Any", settings),
+            nats_url=access.address(_USER.name, port),
+            monitoring_url=server.monitoring_url,
+            database_url=f"sqlite:{data / 'pantry.db'}",
+        )
+
+        def ready(address: ListenAddress) -> None:
+            variables = {
+                "PANTRY_URL": address.url,
+                "PANTRY_NATS_URL": own.nats_url,
+                "PANTRY_MONITORING_URL": server.monitoring_url,
+                "PANTRY_DATABASE_URL": own.database_url,
+            }
+            stack.enter_context(announced("pantry", variables))
+            show(
+                f"pantry {version('gctd')}\n"
+                f"  page   {address.url}\n"
+                f"  data   {data}\n"
+                "  next   pantry product add 4006381333931 --name Flour --unit kg\n"
+                "  Ctrl-C stops"
+            )
+
+        await serve(own, on_ready=ready)
+
+
+async def _keep(server: EmbeddedServer) -> None:
+    """Start nats-server again when it ends by itself; the service reconnects."""
+    while True:
+        await server.wait()
+        await asyncio.sleep(_RESTART)
+        with contextlib.suppress(ServerFailed):
+            await server.start()
