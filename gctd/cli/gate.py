@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 from gctd.cli.completion import repo_urls
+from gctd.cli.limits import limit_options
 from gctd.cli.repos.history import analyses_of, breaks_text, point_text, project_option
 from gctd.cli.session import Session, client_command
 from gctd.cli.text import commit, score
@@ -47,26 +48,8 @@ _WORDS: dict[bool | None, Cell] = {True: Painted("ok", "green"), False: Painted(
 @click.option("--base", help="Branch, tag or commit to compare with.  [default: the commit analysed before on the same ref]")
 @click.option("--from", "from_", help="Task or commit to compare with, both analysed already; that verdict is not kept.")
 @click.option("--to", help="Task or commit to judge.  [default: the latest analysis]")
-@click.option(
-    "--threshold", type=click.FloatRange(min=0), help="Value above which a function is risky.  [default: the project's]"
-)
-@click.option("--max-crap", type=click.FloatRange(min=0), help="Most that the value of any function may be.")
-@click.option("--max-exceeded", type=click.IntRange(min=0), help="Most risky functions.")
-@click.option("--max-average", type=click.FloatRange(min=0), help="Most that the average may be.")
-@click.option("--min-coverage", type=click.FloatRange(0, 100), help="Least share of covered statements, in per cent.")
-@click.option("--max-uncovered", type=click.IntRange(min=0), help="Most packages without coverage.")
-@click.option("--max-new", type=click.IntRange(min=0), default=0, show_default=True, help="Most new risky functions.")
-@click.option("--max-worse", type=click.IntRange(min=0), default=0, show_default=True, help="Most functions whose value rose.")
-@click.option(
-    "--worse",
-    type=click.Choice(["any", "risky"]),
-    default="any",
-    show_default=True,
-    help="Functions that count for --max-worse: any, or only the ones that are risky now.",
-)
-@click.option("--require-measured", is_flag=True, help="Fail also where functions are not measured any more.")
+@limit_options
 @click.option("--wait", type=DURATION, help="Longest to wait for the analysis of the base, as 10m.  [default: do not wait]")
-@click.option("--absolute", is_flag=True, help="Ignore new and worse functions.")
 @click.option("--markdown", is_flag=True, help="Write a comment for a pull request.")
 @click.option(
     "--limit", type=click.IntRange(min=0), help=f"Limit of the listed functions; 0 for all.  [default: {LISTED}; all with --json]"

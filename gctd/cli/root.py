@@ -14,6 +14,7 @@ PROGRAM = Program(
     epilog="""\b
 Examples:
   gctd up --demo                                    the whole system, with a small repository
+  gctd check --base main                            the gate in a working copy
   gctd repo add https://github.com/owner/name       register a repository, find its projects
   gctd repo analyze https://github.com/owner/name   score its functions, show the worst
   gctd task list --status failed --json             what went wrong, for a program to read
@@ -26,6 +27,7 @@ Settings come from flags, then GCTD_* in the environment, then .gctd.yaml: see `
         "worker": Command("gctd.cli.workers", "Run a worker; or list, pause and unpause the workers that run."),
         "repo": Command("gctd.cli.repos.commands", "Register repositories, show them, have them analysed."),
         "task": Command("gctd.cli.tasks.commands", "List, show, watch, cancel, retry and delete tasks, and show their results."),
+        "check": Command("gctd.cli.check", "Judge a working copy by the gate, without a server."),
         "gate": Command(
             "gctd.cli.gate",
             "Judge the latest analyses of the repository at URL by limits, and by the changes since a base.",

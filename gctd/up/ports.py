@@ -39,8 +39,8 @@ class Ports:
 def choose(base: int | None, *, services: int, gateways: int, brokers: int) -> Ports:
     """Return the ports above a base.
 
-    Base 0 means any free ports, and None the first free ones from the usual base on. `services` is the number of each service, `gateways` of GraphQL gateways, `brokers` of nats-servers. Raises PortInUse if a
-    port above a chosen base is in use.
+    Base 0 means any free ports, and None the first free ones from the usual base on. `services` is the number of each service,
+    `gateways` of GraphQL gateways, `brokers` of nats-servers. Raises PortInUse if a port above a chosen base is in use.
     """
     if base == 0:
         gctd, pantry, graphql, nats, routes, monitoring = (

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import posixpath
+
 import attrs
 
 from eventlog import BlobMissing
 from eventlog.broker.blobs import Blobs
 from gctd.domain.analysis import Measurement, PackageProblem
+from gctd.domain.project import Project
 from gctd.engines.measurement import PackageFacts, TestFacts, decode_facts
+from gctd.engines.report import Report
+from gctd.engines.state import State
 from gctd.scan.go.events import PackageResult
 from gctd.scan.go.run_tests import GoTestRun
 from gctd.worker.work import WorkFailed
@@ -70,6 +75,20 @@ async def measured_before(measurement: Measurement, blobs: Blobs) -> Measured:
         sandbox=measurement.sandbox,
         tests=tests,
     )
+
+
+def uncovered_of(run: Measured, report: Report, project: Project) -> tuple[PackageProblem, ...]:
+    """Return the packages without coverage. A package without tests that tests of others reach is not one of them."""
+    if run.tests is None or run.tests.scope == "own":
+        return run.uncovered
+    # If a test failed, a reached function has the state tests_failed, and its coverage is a lower bound.
+    reached = {
+        posixpath.join(project.module_path, posixpath.dirname(entry.file)).rstrip("/")
+        for entry in report.entries
+        if entry.state is State.OTHER_TESTS or (entry.state is State.TESTS_FAILED and entry.coverage)
+    }
+    untested = {one.path for one in run.tests.packages if one.outcome == "no tests"}
+    return tuple(one for one in run.uncovered if one.path not in untested & reached)
 
 
 def _why(package: PackageResult) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import posixpath
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
@@ -14,7 +13,7 @@ import attrs
 import msgspec
 
 from eventlog.broker.blobs import Blobs
-from gctd.domain.analysis import Analysis, Blob, Metadata, PackageProblem, Summary, analysis_id, profile_path
+from gctd.domain.analysis import Analysis, Blob, Metadata, Summary, analysis_id, profile_path
 from gctd.domain.errors import BadInput
 from gctd.domain.repo import Repo
 from gctd.domain.repo.config import ROOT, effective, go_test_flags
@@ -26,7 +25,6 @@ from gctd.engines.engine import Engine, EngineInput
 from gctd.engines.measurement import encode_facts
 from gctd.engines.registry import engine_named, engines
 from gctd.engines.report import Report
-from gctd.engines.state import State
 from gctd.scan.cache.directory import CacheLimits
 from gctd.scan.errors import NeedsNewerGo, NoGo, ScanError
 from gctd.scan.git.checkout import Checkout, Checkouts
@@ -46,7 +44,7 @@ from gctd.settings import Settings, size
 from gctd.wiring.policy import git_settings, module_downloads, repo_policy
 from gctd.worker.earlier import Circumstances, Earlier
 from gctd.worker.identity import host_platform
-from gctd.worker.measuring import Measured, measured_before, measured_now
+from gctd.worker.measuring import Measured, measured_before, measured_now, uncovered_of
 from gctd.worker.metadata import metadata_of, open_hosts
 from gctd.worker.scoring import parse_cache, score
 from gctd.worker.uploaded import measured_elsewhere
@@ -70,11 +68,11 @@ async def open_work(settings: Settings, blobs: Blobs) -> AsyncIterator[Scanning]
     checkouts = Checkouts(settings.cache_directory, git, cache_limits=limits, parse_url=policy.parse_url)
     await checkouts.upkeep()
     sandbox = await find_sandbox(settings.sandbox, settings.cache_directory)
-    toolchains = await _toolchains(settings)
+    toolchains = await open_toolchains(settings)
     yield Scanning(settings, checkouts, toolchains, blobs, hosts, sandbox)
 
 
-async def _toolchains(settings: Settings) -> Toolchains:
+async def open_toolchains(settings: Settings) -> Toolchains:
     """Return the toolchains of this host. If it has no Go, the first job that needs one downloads it. Raises NoToolchain."""
     directory, downloads, pinned = settings.cache_directory / "toolchains", module_downloads(settings), None
     try:
@@ -319,7 +317,7 @@ class Scanning:
             profile=profile,
             profile_path=path,
             metadata=metadata,
-            uncovered=_uncovered(run, report, project),
+            uncovered=uncovered_of(run, report, project),
             sandbox=run.sandbox,
             measured=None if report.measured is None else Summary(**msgspec.structs.asdict(report.measured)),
             states=None if report.states is None else dict(report.states),
@@ -351,20 +349,6 @@ class Scanning:
     @staticmethod
     def _seconds(text: str | None, default: float) -> float:
         return parse_duration(text) if text is not None else default
-
-
-def _uncovered(run: Measured, report: Report, project: Project) -> tuple[PackageProblem, ...]:
-    """The packages without coverage: of those without tests the ones that the tests of no other package reach either."""
-    if run.tests is None or run.tests.scope == "own":
-        return run.uncovered
-    # If a test failed, a reached function has the state tests_failed, and its coverage is a lower bound.
-    reached = {
-        posixpath.join(project.module_path, posixpath.dirname(entry.file)).rstrip("/")
-        for entry in report.entries
-        if entry.state is State.OTHER_TESTS or (entry.state is State.TESTS_FAILED and entry.coverage)
-    }
-    untested = {one.path for one in run.tests.packages if one.outcome == "no tests"}
-    return tuple(one for one in run.uncovered if one.path not in untested & reached)
 
 
 def _project(projects: tuple[Project, ...], name: str, checkout: Checkout) -> Project:

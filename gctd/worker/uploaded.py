@@ -40,6 +40,13 @@ async def measured_elsewhere(
             bodies.append(await blobs.get(upload.profile.digest))
         except BlobMissing as missing:
             raise WorkFailed(f"the uploaded profile {upload.flag} is gone: {missing}", permanent=True) from missing
+    return await measured_by(uploads, bodies, root, project, nested)
+
+
+async def measured_by(
+    uploads: Sequence[UploadedProfile], bodies: Sequence[bytes], root: Path, project: Project, nested: Sequence[str]
+) -> Measured:
+    """As `measured_elsewhere`, with the texts of the profiles in the same order."""
     profile, parsed = await asyncio.to_thread(_merged, bodies)
     tested = await asyncio.to_thread(lambda: dict(_packages(root, nested)))
     facts = _facts(uploads, parsed, project, tested)

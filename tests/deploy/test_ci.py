@@ -1,4 +1,4 @@
-"""The action and the template of `deploy/ci`: their commands and options exist, and a build ends as the gate does."""
+"""The actions, the templates and the hook: their commands and options exist, and a build ends as the gate does."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ import pytest
 import pytest_asyncio
 import yaml
 
+from gctd.cli.check import check
 from gctd.cli.gate import gate
 from gctd.cli.repos.commands import repo
 from tests.support import ROOT
@@ -28,6 +29,9 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 CI = ROOT / "deploy" / "ci"
 ACTION = yaml.safe_load((CI / "github" / "action.yml").read_text())
 TEMPLATE = yaml.safe_load((CI / "gitlab" / "gate.yml").read_text())[".gctd-gate"]
+CHECK_ACTION = yaml.safe_load((CI / "github-check" / "action.yml").read_text())
+CHECK_TEMPLATE = yaml.safe_load((CI / "gitlab" / "check.yml").read_text())[".gctd-check"]
+[HOOK] = yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text())
 BIN = Path(sys.executable).parent
 
 OLD = MadeUp(commit_sha="a" * 40, functions={"a.go:Parse": 12.0})
@@ -36,9 +40,17 @@ CLEAN = attrs.evolve(OLD, commit_sha="c" * 40)
 
 
 def scripts() -> dict[str, str]:
-    """The scripts of both, by name."""
-    steps = {f"github: {step['name']}": step["run"] for step in ACTION["runs"]["steps"]}
-    return {**steps, "gitlab": "\n".join([*TEMPLATE["before_script"], *TEMPLATE["script"], *TEMPLATE["after_script"]])}
+    """The scripts of all, by name."""
+    steps = {
+        f"{name}: {step['name']}": step["run"]
+        for name, action in (("github", ACTION), ("github-check", CHECK_ACTION))
+        for step in action["runs"]["steps"]
+    }
+    jobs = {
+        name: "\n".join([*job["before_script"], *job["script"], *job["after_script"]])
+        for name, job in (("gitlab", TEMPLATE), ("gitlab-check", CHECK_TEMPLATE))
+    }
+    return {**steps, **jobs, "hook": HOOK["entry"]}
 
 
 def commands(script: str) -> list[list[str]]:
@@ -58,21 +70,28 @@ async def test_the_scripts_are_shell_with_commands_and_options_that_exist(name: 
     checked = await asyncio.create_subprocess_exec("bash", "-n", "-c", script)
     assert await checked.wait() == 0
     for words in commands(script):
-        command: click.Command = click.Group(commands={"gate": gate, "repo": repo})
+        command: click.Command = click.Group(commands={"check": check, "gate": gate, "repo": repo})
         while isinstance(command, click.Group):
             command = command.commands[words.pop(0)]
         known = {option for parameter in command.params for option in parameter.opts}
         assert {word for word in words if word.startswith("--")} <= known, words
 
 
-async def test_each_variable_of_the_action_is_an_input_and_each_input_is_used() -> None:
-    text = (CI / "github" / "action.yml").read_text()
+@pytest.mark.parametrize(("name", "step"), [("github", "Analyse and judge"), ("github-check", "Check")])
+async def test_each_variable_of_an_action_is_an_input_and_each_input_is_used(name: str, step: str) -> None:
+    text = (CI / name / "action.yml").read_text()
+    action = yaml.safe_load(text)
     used = set(re.findall(r"inputs\.(\w+)", text))
-    assert used == set(ACTION["inputs"])
-    assert ACTION["runs"]["using"] == "composite"
-    assert all(step["shell"] == "bash" for step in ACTION["runs"]["steps"])
-    outputs = set(re.findall(r'echo "(\w+)=', scripts()["github: Analyse and judge"]))
-    assert outputs == set(ACTION["outputs"])
+    assert used == set(action["inputs"])
+    assert action["runs"]["using"] == "composite"
+    assert all(step["shell"] == "bash" for step in action["runs"]["steps"])
+    outputs = set(re.findall(r'echo "(\w+)=', scripts()[f"{name}: {step}"]))
+    assert outputs == set(action["outputs"])
+
+
+async def test_the_hook_of_pre_commit_runs_the_check_once_for_go_files() -> None:
+    assert HOOK["id"] == "gctd-check"
+    assert (HOOK["language"], HOOK["types"], HOOK["pass_filenames"]) == ("python", ["go"], False)
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")

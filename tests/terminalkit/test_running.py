@@ -13,7 +13,6 @@ from pantry.settings import SETTINGS as PANTRY
 from terminalkit.config.running import announced, running_system
 from terminalkit.exits import ExitCode
 from terminalkit.failure import Failure
-from terminalkit.runtime import default_broker
 from terminalkit.runtime.default_broker import check_default_broker
 
 VARIABLES = {"GCTD_URL": "http://127.0.0.1:1234", "PANTRY_URL": "http://127.0.0.1:1235", "GCTD_NATS_URL": "nats://a:b@c"}
@@ -71,7 +70,7 @@ def test_a_program_without_a_broker_at_the_default_place_ends_at_once(monkeypatc
     def refused(*_: object, **__: object) -> socket.socket:
         raise OSError
 
-    monkeypatch.setattr(default_broker.socket, "create_connection", refused)
+    monkeypatch.setattr("terminalkit.runtime.default_broker.socket.create_connection", refused)
     with pytest.raises(Failure) as raised:
         check_default_broker(SETTINGS.load(), "serve", up="gctd up")
     assert (raised.value.why, raised.value.exit_code) == ("no NATS at nats://nats.infra.svc:4222", ExitCode.UNAVAILABLE)

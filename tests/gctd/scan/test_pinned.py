@@ -16,7 +16,7 @@ from gctd.scan.go.pinned import PinnedGo
 from gctd.scan.go.toolchain import Downloads, Toolchain, find_toolchain, target
 from gctd.scan.go.toolchains import ToolchainBounds, Toolchains
 from gctd.settings import Settings
-from gctd.worker.scanning import _toolchains
+from gctd.worker.scanning import open_toolchains
 from tests.support.tracker.toolchain_proxy import ToolchainProxy, known_digest, toolchain_proxy
 
 VERSION = "go1.99.1"
@@ -69,12 +69,12 @@ async def test_only_a_host_without_any_go_gets_it(tmp_path: Path, monkeypatch: p
     with pytest.raises(NoGo):
         await find_toolchain(tmp_path)
     settings = Settings(cache_directory=tmp_path)
-    assert (await _toolchains(settings)).name(None) == pinned.VERSION
+    assert (await open_toolchains(settings)).name(None) == pinned.VERSION
     with pytest.raises(NoGo):
-        await _toolchains(Settings(cache_directory=tmp_path, go_toolchains="local"))
+        await open_toolchains(Settings(cache_directory=tmp_path, go_toolchains="local"))
     monkeypatch.setenv("GCTD_GO", "/nowhere/go")
     with pytest.raises(Exception, match="GCTD_GO names /nowhere/go"):
-        await _toolchains(settings)
+        await open_toolchains(settings)
 
 
 def test_the_release_is_the_one_of_the_lock() -> None:

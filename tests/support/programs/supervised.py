@@ -54,10 +54,12 @@ class Supervised:
 
 
 @contextmanager
-def supervised(command: Sequence[str], output: Path, environment: Mapping[str, str]) -> Iterator[Supervised]:
+def supervised(
+    command: Sequence[str], output: Path, environment: Mapping[str, str], directory: Path = ROOT
+) -> Iterator[Supervised]:
     """Run a supervisor with this console and a `ready.json` next to it. At the end no process of it remains."""
     with output.open("wb") as file:
-        process = subprocess.Popen(command, cwd=ROOT, env=environment, stdin=subprocess.DEVNULL, stdout=file, stderr=file)
+        process = subprocess.Popen(command, cwd=directory, env=environment, stdin=subprocess.DEVNULL, stdout=file, stderr=file)
     started = Supervised(process, output, output.with_name("ready.json"))
     try:
         yield started

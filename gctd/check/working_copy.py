@@ -1,0 +1,130 @@
+"""A working copy of git: its commit, its changes, and other commits of it as separate trees."""
+
+from __future__ import annotations
+
+import subprocess
+from http import HTTPStatus
+from pathlib import Path
+
+import attrs
+
+from gctd.control.baselines import Kind
+from gctd.domain.errors import GctdError
+
+_SECONDS = 120.0
+_DEEPER = "fetch more of the history"
+
+
+class NotAWorkingCopy(GctdError):
+    """The directory, or the named commit, is not one that git knows."""
+
+    status = HTTPStatus.UNPROCESSABLE_ENTITY
+
+
+@attrs.frozen(kw_only=True)
+class Base:
+    """The commit to compare with, and the way in which it was chosen."""
+
+    commit: str
+    kind: Kind
+
+
+@attrs.frozen(kw_only=True)
+class WorkingCopy:
+    """A tree of sources.
+
+    `commit` is its HEAD, empty outside of git. `changed`: the tree differs from the commit. `url` names the repository: its
+    remote `origin` without a password, else its directory.
+    """
+
+    root: Path
+    commit: str
+    changed: bool
+    url: str
+
+    @classmethod
+    def at(cls, directory: Path) -> WorkingCopy:
+        """Return the working copy around a directory; outside of git it is the directory itself."""
+        top = _git(directory, "rev-parse", "--show-toplevel")
+        if top is None:
+            return cls(root=directory.resolve(), commit="", changed=True, url=directory.resolve().as_uri())
+        root = Path(top)
+        commit = _git(root, "rev-parse", "--verify", "--quiet", "HEAD^{commit}") or ""
+        changed = bool(_git(root, "status", "--porcelain", "--untracked-files=normal"))
+        origin = _git(root, "config", "--get", "remote.origin.url")
+        return cls(root=root, commit=commit, changed=changed, url=_without_user(origin) if origin else root.as_uri())
+
+    def base(self, name: str) -> Base:
+        """Return the base that a name means, by the rules of the gate.
+
+        For a branch it is the commit at which this one left the branch, for any other name its commit. A commit is never
+        compared with itself: the base of an unchanged tree is then its first parent. Raises NotAWorkingCopy.
+        """
+        if not self.commit:
+            raise NotAWorkingCopy(f"{self.root} has no commit to compare with: use --baseline FILE, or --absolute")
+        found, kind = self._named(name)
+        if found == self.commit and not self.changed:
+            parent = _git(self.root, "rev-parse", "--verify", "--quiet", "HEAD^1^{commit}")
+            if parent is None:
+                raise NotAWorkingCopy(
+                    f"{self.commit[:12]} has no parent in this clone: fetch more of the history, or use --absolute"
+                )
+            return Base(commit=parent, kind=Kind.PARENT)
+        return Base(commit=found, kind=kind)
+
+    def _named(self, name: str) -> tuple[str, Kind]:
+        for ref in (f"refs/heads/{name}", f"refs/remotes/{name}", f"refs/remotes/origin/{name}"):
+            if (tip := _git(self.root, "rev-parse", "--verify", "--quiet", f"{ref}^{{commit}}")) is None:
+                continue
+            left = _git(self.root, "merge-base", tip, self.commit)
+            if left is None:
+                raise NotAWorkingCopy(
+                    f"{name} and {self.commit[:12]} have no common commit in this clone: fetch more of the history"
+                )
+            return left, Kind.MERGE_BASE
+        tag = _git(self.root, "rev-parse", "--verify", "--quiet", f"refs/tags/{name}^{{commit}}")
+        if tag is not None:
+            return tag, Kind.TAG
+        commit = None if name.startswith("-") else _git(self.root, "rev-parse", "--verify", "--quiet", f"{name}^{{commit}}")
+        if commit is None:
+            raise NotAWorkingCopy(f"{name} is no branch, tag or commit of this clone: fetch it first")
+        return commit, Kind.COMMIT
+
+    def put(self, commit: str, directory: Path) -> None:
+        """Check a commit out in a new directory. This working copy does not change. Raises NotAWorkingCopy."""
+        for arguments in (
+            ("clone", "--quiet", "--shared", "--no-checkout", "--", str(self.root), str(directory)),
+            ("-C", str(directory), "checkout", "--quiet", "--detach", commit),
+        ):
+            done = _run(self.root, *arguments)
+            if done.returncode:
+                raise NotAWorkingCopy(f"{commit[:12]} cannot be checked out: {done.stderr.strip()[-300:]}")
+
+
+def _git(directory: Path, *arguments: str) -> str | None:
+    """Return the output of git; None if it fails, or if there is no git."""
+    try:
+        done = _run(directory, *arguments)
+    except FileNotFoundError:
+        return None
+    return done.stdout.strip() if not done.returncode else None
+
+
+def _run(directory: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        ["git", *arguments],  # noqa: S607 - the git of the user
+        cwd=directory,
+        capture_output=True,
+        text=True,
+        errors="replace",
+        timeout=_SECONDS,
+        check=False,
+    )
+
+
+def _without_user(url: str) -> str:
+    scheme, mark, rest = url.partition("://")
+    if not mark:
+        return url
+    host, slash, path = rest.partition("/")
+    return f"{scheme}://{host.rpartition('@')[2]}{slash}{path}"

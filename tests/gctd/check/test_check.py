@@ -1,0 +1,122 @@
+"""`gctd check`: the gate in a working copy, without a server."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import attrs
+import pytest
+
+RISKY = """
+func Risky(a, b, c, d, e int) int {
+\tif a > 0 && b > 0 || c > 0 {
+\t\tif d > 0 || e > 0 {
+\t\t\treturn 1
+\t\t}
+\t}
+\treturn 0
+}
+"""
+SOURCES = {
+    "go.mod": "module example.com/shop\n\ngo 1.21\n",
+    "shop.go": "package shop\n\nfunc Total(a, b int) int {\n\treturn a + b\n}\n",
+    "shop_test.go": """package shop
+
+import "testing"
+
+func TestTotal(t *testing.T) {
+\tif Total(1, 2) != 3 {
+\t\tt.Fatal("wrong")
+\t}
+}
+""",
+}
+PROFILE = "mode: set\nexample.com/shop/shop.go:3.28,5.2 1 1\n"
+
+
+@attrs.frozen
+class Shop:
+    """A repository with one commit, and the environment of its commands: no server, no settings, a warm cache of Go."""
+
+    root: Path
+    environment: Mapping[str, str]
+
+    def check(self, *arguments: str, code: int = 0) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-m", "gctd", "check", *arguments]
+        done = subprocess.run(
+            command, cwd=self.root, env=self.environment, capture_output=True, text=True, timeout=240, check=False
+        )
+        assert done.returncode == code, done.stdout + done.stderr
+        return done
+
+
+@pytest.fixture
+def shop(tmp_path: Path, request: pytest.FixtureRequest) -> Shop:
+    root = tmp_path / "shop"
+    root.mkdir()
+    for name, text in SOURCES.items():
+        (root / name).write_text(text)
+    for arguments in (["init", "--quiet", "--initial-branch=main"], ["add", "--all"], ["commit", "--quiet", "--message=one"]):
+        who = ["-c", "user.name=A", "-c", "user.email=a@example.com"]
+        subprocess.run(["git", *who, *arguments], cwd=root, check=True)
+    bare = {name: value for name, value in os.environ.items() if not name.startswith("GCTD_")}
+    cache = Path(request.config.cache.mkdir("check"))
+    return Shop(root, {**bare, "GCTD_CACHE_DIRECTORY": str(cache)})
+
+
+@pytest.mark.timeout(400)
+def test_a_tree_is_compared_with_a_commit_and_with_a_report(shop: Shop) -> None:
+    """A new risky function fails the gate: in a text, as SARIF, as a comment. The tree is not touched."""
+    (shop.root / "shop.go").write_text(SOURCES["shop.go"] + RISKY)
+    done = shop.check("--base", "main", "--format", "sarif", "--output", "../out.sarif", code=1)
+    assert "new risky functions (CRAP over 30)\t1\t0\tfailed" in done.stdout
+    assert "42.00\tRisky\tshop.go:7\tmax_new" in done.stdout
+    assert "the gate is not passed: .: max_new" in done.stderr
+    [run] = json.loads((shop.root.parent / "out.sarif").read_text())["runs"]
+    assert [result["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] for result in run["results"]] == ["shop.go"]
+    status = subprocess.run(["git", "status", "--porcelain"], cwd=shop.root, capture_output=True, text=True, check=True)
+    assert status.stdout == " M shop.go\n"
+    report = shop.root.parent / "report.json"
+    report.write_text(shop.check("--absolute", "--format", "json").stdout)
+    assert "gate\tpassed" in shop.check("--baseline", str(report)).stdout, "nothing is new since the report"
+
+
+def profiled(shop: Shop, *arguments: str, profile: str = PROFILE, code: int = 0) -> Any:
+    (shop.root.parent / "cover.out").write_text(profile)
+    done = shop.check("--profile", "../cover.out", "--format", "json", *arguments, code=code)
+    return json.loads(done.stdout)
+
+
+def test_a_profile_needs_no_test_run_and_serves_as_a_baseline(shop: Shop) -> None:
+    found = profiled(shop, "--absolute", "--min-coverage", "80")
+    assert found["schema"] == "gctd.check/1"
+    [project] = found["projects"]
+    assert (project["project"], project["result"], project["coverage"]) == (".", "passed", 100.0)
+    assert [entry["function"] for entry in project["report"]["entries"]] == ["Total"]
+    report = shop.root.parent / "report.json"
+    report.write_text(json.dumps(found))
+    (shop.root / "shop.go").write_text(SOURCES["shop.go"] + RISKY)
+    uncovered = f"{PROFILE}example.com/shop/shop.go:7.35,8.30 1 0\n"
+    [project] = profiled(shop, "--baseline", str(report), profile=uncovered, code=1)["projects"]
+    assert [(one["function"], one["checks"]) for one in project["functions"]] == [("Risky", ["max_new"])]
+
+
+def test_an_answer_that_cannot_be_given_has_the_exit_code_8_or_a_reason(shop: Shop) -> None:
+    report = shop.root.parent / "report.json"
+    document = profiled(shop, "--absolute")
+    document["projects"][0]["analysis"]["go_version"] = "go1.20"
+    report.write_text(json.dumps(document))
+    assert "measured otherwise" in profiled(shop, "--baseline", str(report), code=8)["projects"][0]["reason"]
+    report.write_text(json.dumps({**document, "projects": []}))
+    assert "has no project ." in profiled(shop, "--baseline", str(report), code=8)["projects"][0]["reason"]
+    report.write_text('{"schema": "other/1"}')
+    assert "has the form 'other/1'" in shop.check("--baseline", str(report), code=2).stderr
+    assert "compare with --baseline FILE" in shop.check("--profile", str(report), code=2).stderr
+    assert "there is no module in web: the modules are ." in shop.check("--project", "web", code=2).stderr
+    assert "nothing is no branch, tag or commit" in shop.check("--base", "nothing", code=2).stderr
