@@ -12,9 +12,9 @@ import attrs
 from gctd.check.judge import Judged, judged, stored
 from gctd.check.measure import Measuring, Scored
 from gctd.check.working_copy import NotAWorkingCopy, WorkingCopy
-from gctd.domain.config import ProjectConfig
-from gctd.domain.options import threshold_of
-from gctd.domain.project import Project
+from gctd.domain.repo.config import ProjectConfig
+from gctd.domain.repo.options import threshold_of
+from gctd.domain.repo.project import Project
 from gctd.domain.verdict import Rules
 from gctd.scan.errors import ScanError
 from gctd.scan.go.discovery import discover

@@ -22,7 +22,7 @@ from terminalkit.runtime.invocation import Invocation
 
 if TYPE_CHECKING:
     from gctd.check.judge import Judged
-    from gctd.domain.config import ProjectConfig
+    from gctd.domain.repo.config import ProjectConfig
 
 FORMATS = ("text", "json", "markdown", "sarif")
 LISTED = 20
@@ -87,7 +87,7 @@ async def check(
     """Judge the Go modules of a working copy by the gate, without a server.
 
     The tests run as a worker runs them: in a sandbox if the host has one. The base is measured in the same way, once for each
-    commit, or read from a report. Limits and rules are those of `gctd gate`.
+    commit, or read from a report. It has the limits and the rules of `gctd gate`.
 
     The exit code is 1 if the gate is not passed, and 8 if the result is unknown.
     """
@@ -98,7 +98,7 @@ async def check(
         raise click.UsageError("--base and --baseline: only one of them can be given")
     if profile is not None and baseline is None and not absolute:
         raise click.UsageError("a profile belongs to this tree only: compare with --baseline FILE, or use --absolute")
-    from gctd.domain.config import ProjectConfig  # noqa: PLC0415 - help and completion do without it
+    from gctd.domain.repo.config import ProjectConfig  # noqa: PLC0415 - help and completion do without it
 
     threshold = limits.pop("threshold")
     config = ProjectConfig(

@@ -9,7 +9,7 @@ import attrs
 from eventlog import BlobMissing
 from eventlog.broker.blobs import Blobs
 from gctd.domain.analysis import Measurement, PackageProblem
-from gctd.domain.project import Project
+from gctd.domain.repo.project import Project
 from gctd.engines.measurement import PackageFacts, TestFacts, decode_facts
 from gctd.engines.report import Report
 from gctd.engines.state import State
