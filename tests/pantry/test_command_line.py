@@ -352,4 +352,4 @@ async def test_watch_shows_what_happens_and_ends_after_so_many_events(line: Line
 async def test_watch_does_not_wait_for_a_server_that_was_never_there(line: Line) -> None:
     result = await line.run("watch", PANTRY_URL="http://127.0.0.1:1")
     assert (result.code, result.out) == (Unavailable.exit_code, "")
-    assert "pantry serve" in result.err
+    assert "pantry up" in result.err

