@@ -46,13 +46,15 @@ from gctd.wiring.policy import git_settings, repo_policy
 from httpkit.edge import Edge
 from httpkit.server.serving import ListenAddress
 from httpkit.sse.single import Streams
+from projections.moments import Moments
 from servicekit.running import Parts, Running
 from servicekit.service import Service
 
 
 def _parts(running: Running, settings: Settings) -> Parts:
     broker, side = broker_on(running.connection, running.log, declarations(settings)), running.side
-    queries, streams, outcomes = TrackerQueries(running.store), Streams(), Outcomes()
+    moments = Moments(running.store)
+    queries, streams, outcomes = TrackerQueries(moments), Streams(), Outcomes()
     outcomes.start(running.head.last)
     logs = AttemptLogs(broker.logs, broker.blobs, queries)
     timeouts = Timeouts(queue=settings.queue_timeout, absence=settings.presence_ttl / 3, job=settings.presence_ttl)
@@ -88,6 +90,7 @@ def _parts(running: Running, settings: Settings) -> Parts:
         uploads=Uploads(broker.log, queries, broker.blobs, tracker, caught_up=side.wait_for_head),
         defaults=_project_defaults(settings),
         queries=queries,
+        moments=moments,
         blobs=broker.blobs,
         reader=LogReader(broker.log),
         coverages=Coverages(broker.blobs),

@@ -88,11 +88,13 @@ class Edge:
 class EdgePolicy:
     """How requests for one handler are treated: `open` without a token, `capped` by max_in_flight, `quiet` in the log.
 
-    `open` may be a function of the request. `scope` is the scope that a token needs. `streams` tells of a request whether it
+    `open` may be a function of the request. `same_origin`: pages of other origins are refused, also for a method that changes
+    nothing, unless the request is open. `scope` is the scope that a token needs. `streams` tells of a request whether it
     asks for an event stream, which is not capped.
     """
 
     open: bool | Callable[[web.Request], bool] = False
+    same_origin: bool = False
     capped: bool = True
     quiet: bool = False
     streams: Callable[[web.Request], bool] | None = None
@@ -164,11 +166,10 @@ class _Guarded:
 
     async def _admit(self, request: web.Request, policy: EdgePolicy) -> Caller:
         try:
-            guard, is_open = self._edge.guard, policy.open
-            guard.check(request)
-            caller = await guard.identify(
-                request, policy.scope, is_open=is_open if isinstance(is_open, bool) else is_open(request)
-            )
+            guard = self._edge.guard
+            is_open = policy.open if isinstance(policy.open, bool) else policy.open(request)
+            guard.check(request, same_origin=policy.same_origin and not is_open)
+            caller = await guard.identify(request, policy.scope, is_open=is_open)
             if policy.capped and self._entrance.in_flight > self._edge.max_in_flight:
                 raise Busy(f"more than {self._edge.max_in_flight} requests are being answered; try again")
         except HttpkitError as error:

@@ -87,7 +87,8 @@ class Route(Generic[S]):
     statuses of errors in addition to the errors of every route. `idempotent`: the operation takes an Idempotency-Key. `unknown`:
     whether members and query parameters that the request class does not have are ignored or refused. `max_body` in bytes and
     `time_limit` in seconds override the edge's (infinity: the handler limits its time). `open`: no token is needed, or none for
-    requests for which the function is true. `scope` of the token that it needs: by default `read` for a method that changes no
+    requests for which the function is true. `same_origin`: a page of another origin is refused, as it is for changes; an open
+    request is not. `scope` of the token that it needs: by default `read` for a method that changes no
     data, else `write`. `produces` are the media types of a handler that returns its own StreamResponse.
     `events` makes it an event stream: names of events and the classes of their data.
     `csv` is the class of the rows of a list that is also answered as CSV. `streams` is true for requests of an event stream, if
@@ -108,6 +109,7 @@ class Route(Generic[S]):
     max_body: int | None = attrs.field(default=None, kw_only=True)
     time_limit: float | None = attrs.field(default=None, kw_only=True)
     open: bool | Callable[[web.Request], bool] = attrs.field(default=False, kw_only=True)
+    same_origin: bool = attrs.field(default=False, kw_only=True)
     scope: Scope = attrs.field(kw_only=True)
     produces: Sequence[str] = attrs.field(default=(), kw_only=True)
     events: Mapping[str, Any] | None = attrs.field(default=None, kw_only=True)

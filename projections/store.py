@@ -178,6 +178,15 @@ class Queryable(Protocol):
         """The first row of a query, or None."""
 
 
+class ReadTransaction(Queryable, Protocol):
+    """Queries that see the tables as they were at one moment, one statement after the other.
+
+    `checkpoints` are the checkpoints at that moment, by projection.
+    """
+
+    checkpoints: Mapping[str, Checkpoint]
+
+
 class Reader(Queryable, Protocol):
     """Reads a read-model database. Errors if it cannot be read: StoreUnavailable, StoreDamaged."""
 
@@ -208,6 +217,12 @@ class Reader(Queryable, Protocol):
 
     async def scrubs(self, stream: str) -> str | None:
         """The last state of the passes over a log that `keep_scrubs` was given, or None."""
+
+    async def sizes(self, tables: Sequence[str]) -> Mapping[str, int]:
+        """About how many rows these tables have, without counting them: deleted rows may be included."""
+
+    def transaction(self) -> AbstractAsyncContextManager[ReadTransaction]:
+        """A read transaction on a pooled connection. A statement is interrupted if its caller is cancelled, and at the end."""
 
     def snapshot(self) -> AbstractAsyncContextManager[Snapshot]:
         """Everything as it is now, for reading whole tables without blocking the event loop."""

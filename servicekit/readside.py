@@ -6,7 +6,6 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import cached_property
-from http import HTTPStatus
 from math import inf
 from typing import Any
 
@@ -22,7 +21,6 @@ from eventlog.commands import Commands
 from eventlog.jetstream.log import JetStreamLog
 from eventlog.jetstream.message_reader import MessageReader
 from eventlog.jetstream.transport.connection import Connection
-from httpkit.errors import HttpkitError
 from httpkit.ops.health import Check, Concern, Health, Unknown
 from httpkit.ops.metrics import gauge, total
 from httpkit.sse.hub import Hub
@@ -41,6 +39,7 @@ from projections.scrubs import KeptScrubs
 from projections.store import KEYS, Store
 from projections.stores.databases import copies_of, store_at
 from servicekit.broker_watch import BrokerWatch, raise_if_failing
+from servicekit.errors import NotWritten
 from servicekit.feed import CommitFrames, Feed
 from servicekit.monitoring import addresses
 
@@ -52,12 +51,6 @@ _LOOK_AT_FINDINGS = 10.0
 """Seconds between two looks at the passes over the log that another process makes."""
 READ_YOUR_WRITES = 5.0
 """Seconds for which the answer to a command waits for the read model."""
-
-
-class NotWritten(HttpkitError):
-    """A sequence is asked for that the log does not have."""
-
-    status = HTTPStatus.CONFLICT
 
 
 @asynccontextmanager

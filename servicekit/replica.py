@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from math import inf
 from typing import TypeAlias
 
 import structlog
@@ -17,13 +18,14 @@ from eventlog.jetstream.transport.connection import Connection
 from httpkit.ops.health import Check
 from httpkit.ops.metrics import NOT_KNOWN
 from httpkit.sse.hub import Hub
-from projections.errors import MigrationError, ProjectionError, ProjectorStopped, StoreUnavailable
+from projections.errors import Behind, MigrationError, ProjectionError, ProjectorStopped, StoreUnavailable
 from projections.migrations import check_tables
 from projections.model import ReadModel
-from projections.store import Argument, Queryable, Reader, Row
+from projections.store import Argument, Checkpoint, Reader, ReadTransaction, Row
 from projections.stores.databases import reader_at
 from servicekit.access.directory import ConnectedLog, TokenDirectory
 from servicekit.access.model import TokenModel
+from servicekit.errors import NotWritten
 from servicekit.feed import CommitFrames, Feed
 
 Broker: TypeAlias = Connection
@@ -34,6 +36,8 @@ _log = structlog.get_logger(__name__)
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.002, 0.1
 _AWAY = 1.0
 """Seconds between tries while the broker is away."""
+_SIZES_KEPT = 10.0
+"""Seconds for which the sizes of tables are known."""
 _STALE = 0.5
 """Seconds without progress after which the database is reopened: its file may have been replaced."""
 
@@ -67,6 +71,8 @@ class ReadReplica:
         self._max_lag = max_lag
         self._connection = connection
         self._reader: Reader | None = None
+        self._sizes: Mapping[str, int] = {}
+        self._sized_at = -inf
         self._opening = asyncio.Lock()
         self._waits_since: float | None = None
         self._damaged: LogDamaged | None = None
@@ -103,9 +109,54 @@ class ReadReplica:
 
     # The database
 
-    async def reader(self) -> Queryable:
-        """The database, opened when it is first asked for. Raises StoreUnavailable, StoreDamaged."""
-        return _Counted(await self._opened(), self)
+    @asynccontextmanager
+    async def transaction(self) -> AsyncIterator[ReplicaTransaction]:
+        """A read transaction on the database, opened when it is first asked for. Raises StoreUnavailable, StoreDamaged."""
+        reader = await self._opened()
+        async with reader.transaction() as reading:
+            yield ReplicaTransaction(reading, self)
+
+    async def wait_for(self, sequence: int, seconds: float) -> None:
+        """Return when the tables have a sequence. Raises Behind after that time, NotWritten if the log does not have it.
+
+        Without a broker it is not known whether the log has a sequence.
+        """
+        loop = asyncio.get_running_loop()
+        until, pause = loop.time() + seconds, _FIRST_PAUSE
+        while self.position < sequence:
+            reached = await self._reached()
+            if reached >= sequence:
+                break
+            if pause == _FIRST_PAUSE and (end := await self._end()) is not None and sequence > end:
+                raise NotWritten(f"the log ends at sequence {end}; {sequence} was asked for")
+            if loop.time() + pause > until:
+                raise Behind(f"the read model has sequence {reached}; {sequence} was asked for")
+            await asyncio.sleep(pause)
+            pause = min(2 * pause, _LONGEST_PAUSE)
+
+    async def _end(self) -> int | None:
+        """The last sequence of the log; None if it is not known."""
+        if self._event_log is None:
+            return None
+        try:
+            return (await self._event_log.head()).last
+        except EventLogError as error:
+            _log.info("the end of the log is not known", stream=self._model.stream, reason=str(error))
+            return None
+
+    def reached(self, checkpoints: Mapping[str, Checkpoint]) -> int:
+        """The sequence up to which tables with these checkpoints are complete."""
+        found = (checkpoints.get(projection.name) for projection in self._model.projections)
+        return min((0 if at is None else at.sequence for at in found), default=0)
+
+    async def sizes(self) -> Mapping[str, int]:
+        """About how many rows each table has, or had some seconds ago. Raises StoreUnavailable, StoreDamaged."""
+        now = asyncio.get_running_loop().time()
+        if now - self._sized_at > _SIZES_KEPT:
+            tables = [table.name for projection in self._model.projections for table in projection.tables]
+            self._sizes = await (await self._opened()).sizes(sorted(set(tables)))
+            self._sized_at = now
+        return self._sizes
 
     async def _opened(self) -> Reader:
         if self._reader is None:
@@ -139,7 +190,7 @@ class ReadReplica:
             _log.debug("read model cannot be read", read_model=self._model.name, reason=str(error))
             await self._close()
             return 0
-        return min((at.sequence if (at := checkpoints.get(p.name)) else 0 for p in self._model.projections), default=0)
+        return self.reached(checkpoints)
 
     # The events
 
@@ -226,21 +277,25 @@ class ReadReplica:
         behind.add_metric([name], waited)
 
 
-class _Counted:
-    """A database whose statements are counted."""
+class ReplicaTransaction:
+    """A read transaction whose statements are counted. `sequence` is the position of the log that its tables show."""
 
-    def __init__(self, reader: Reader, onlooker: ReadReplica) -> None:
-        self._reader = reader
-        self._onlooker = onlooker
+    def __init__(self, reading: ReadTransaction, replica: ReadReplica) -> None:
+        self._reading = reading
+        self._replica = replica
+        self.sequence = replica.reached(reading.checkpoints)
 
     async def fetch(self, sql: str, *arguments: Argument) -> Sequence[Row]:
-        self._onlooker.statements += 1
-        return await self._reader.fetch(sql, *arguments)
+        """See `projections.store.Queryable.fetch`."""
+        self._replica.statements += 1
+        return await self._reading.fetch(sql, *arguments)
 
     async def fetch_in_thread(self, sql: str, *arguments: Argument) -> Sequence[Row]:
-        self._onlooker.statements += 1
-        return await self._reader.fetch_in_thread(sql, *arguments)
+        """See `projections.store.Queryable.fetch_in_thread`."""
+        self._replica.statements += 1
+        return await self._reading.fetch_in_thread(sql, *arguments)
 
     async def fetch_one(self, sql: str, *arguments: Argument) -> Row | None:
-        self._onlooker.statements += 1
-        return await self._reader.fetch_one(sql, *arguments)
+        """See `projections.store.Queryable.fetch_one`."""
+        self._replica.statements += 1
+        return await self._reading.fetch_one(sql, *arguments)

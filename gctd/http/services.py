@@ -21,12 +21,16 @@ from gctd.http.tasks.log_reader import LogReader
 from gctd.readmodel.queries import TrackerQueries
 from gctd.scan.hosts.links import Links
 from httpkit.sse.single import Streams
+from projections.moments import Moments
 from servicekit.readside import ReadSide
 
 
 @attrs.frozen(kw_only=True)
 class Services:
-    """The parts of a control plane. `defaults` is what holds for projects where neither they nor their root say otherwise."""
+    """The parts of a control plane. `defaults` is what holds for projects where neither they nor their root say otherwise.
+
+    Inside `moments.one` the `queries` see one moment of the tables.
+    """
 
     hooks: Hooks
     tracker: Tracker
@@ -38,6 +42,7 @@ class Services:
     judging: Judging
     defaults: ProjectConfig
     queries: TrackerQueries
+    moments: Moments
     blobs: Blobs
     reader: LogReader
     coverages: Coverages

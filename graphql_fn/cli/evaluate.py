@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import sys
+from typing import TYPE_CHECKING
+from urllib.parse import parse_qsl
 
 import click
 
@@ -11,6 +14,9 @@ from terminalkit.command import command
 from terminalkit.exits import ExitCode
 from terminalkit.options import examples
 from terminalkit.runtime.invocation import Invocation
+
+if TYPE_CHECKING:
+    from graphql_fn.core.evaluator import Evaluator
 
 
 @click.command(
@@ -27,15 +33,37 @@ from terminalkit.runtime.invocation import Invocation
 @setting_options("max_tokens", "max_depth", "max_aliases", "max_root_fields", "max_errors", "query_timeout")
 @command(logs=True)
 async def query(invocation: Invocation, *, text: str, variables: str | None, operation: str | None, sources: Sources) -> int:
-    """Evaluate QUERY, or standard input, and print the result as JSON. The exit code is 1 if it has errors."""
+    """Evaluate QUERY, or standard input, and print the result as JSON. The exit code is 1 if it has errors.
+
+    Under OpenFaaS's classic watchdog (Http_Method is set) the environment describes the request, and the exit code is 0: the
+    watchdog drops the result of any other.
+    """
     from graphql_fn.core.evaluator import Evaluator  # noqa: PLC0415 - slow
     from graphql_fn.core.hello import HELLO  # noqa: PLC0415 - slow
     from graphql_fn.core.request import decode, from_members, from_text, text_of  # noqa: PLC0415 - slow
 
     settings = sources.load().values
     evaluator = Evaluator(HELLO, settings.limits, introspection=settings.introspection, suggestions=settings.suggestions)
+    if "Http_Method" in os.environ:
+        sys.stdout.buffer.write(await _answered(evaluator))
+        return ExitCode.OK
     given = from_text(text_of(sys.stdin.buffer.read()) if text == "-" else text)
     values = None if variables is None else decode(variables, "--variables")
     result = await evaluator.evaluate(from_members({"query": given.query, "variables": values, "operationName": operation}))
     invocation.output.document(result.document)
     return ExitCode.FAILURE if result.failed else ExitCode.OK
+
+
+async def _answered(evaluator: Evaluator) -> bytes:
+    """The body of the answer to the request that the watchdog passes (https://docs.openfaas.com/architecture/watchdog)."""
+    from graphql_fn.core.over_http import HttpRequest, answer  # noqa: PLC0415 - slow
+
+    given = os.environ
+    request = HttpRequest(
+        method=given["Http_Method"],
+        parameters=dict(parse_qsl(given.get("Http_Query", ""))),
+        content_type=given.get("Http_Content_Type") or given.get("Http_ContentType"),
+        body=sys.stdin.buffer.read(),
+        request_id=given.get("Http_X_Call_Id"),
+    )
+    return (await answer(evaluator, request)).body

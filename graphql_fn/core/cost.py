@@ -1,101 +1,149 @@
 """The cost of a query: a bound on the number of objects in its result, known before it is run.
 
 A field with `first` or `last` counts for the number of objects that it asks for, each with the cost of its selection. Any other
-object counts once for each parent. Values count nothing, nor do the parts that a page is wrapped in.
+object counts once for each parent. Values count nothing, nor do the parts that a page is wrapped in. A field that reads more rows
+than its result has counts once more for every `ROWS` of them. Objects of the schema are counted one by one.
+
+Sizes are the coerced values of arguments, as resolvers get them: a size may come as 5, as 5e0, or by a variable with a default.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+import attrs
 from graphql import (
     DocumentNode,
     FieldNode,
     FragmentDefinitionNode,
     FragmentSpreadNode,
-    GraphQLInterfaceType,
-    GraphQLObjectType,
+    GraphQLError,
+    GraphQLField,
     GraphQLSchema,
     InlineFragmentNode,
-    IntValueNode,
     OperationDefinitionNode,
     SelectionSetNode,
-    ValueNode,
-    VariableNode,
     get_named_type,
 )
+from graphql.execution.values import VariableValues, get_argument_values
+from graphql.type import SchemaMetaFieldDef, TypeMetaFieldDef
 
+from graphql_fn.core.introspection import META, IntrospectionCount
 from graphql_fn.core.limits import PAGE
 
+ROWS = 250
+"""Rows that a statement reads in the processor time of about one object of a result."""
 _SIZES = ("first", "last")
 _WRAPPERS = ("Connection", "Edge")
 
-
-def has_pages(schema: GraphQLSchema) -> bool:
-    """Whether any field of the schema has pages: without them a query's text bounds what it comes to."""
-    types = (type_ for type_ in schema.type_map.values() if isinstance(type_, GraphQLObjectType | GraphQLInterfaceType))
-    return any(name in field.args for type_ in types for field in type_.fields.values() for name in _SIZES)
+Scans = Mapping[str, Sequence[str]]
+"""The tables of which a field reads more rows than its result has, by `Type.field`."""
 
 
-def cost(
-    schema: GraphQLSchema, document: DocumentNode, operation: OperationDefinitionNode, variables: Mapping[str, Any] | None
-) -> int:
-    """The number of objects that a validated operation may come to."""
-    given = dict(variables or {})
-    for definition in operation.variable_definitions or ():
-        if definition.default_value is not None:
-            given.setdefault(definition.variable.name.value, _literal(definition.default_value, {}))
-    root = schema.get_root_type(operation.operation)
-    fragments = {node.name.value: node for node in document.definitions if isinstance(node, FragmentDefinitionNode)}
-    return 0 if root is None else _Walk(schema, fragments, given).inside(root, operation.selection_set)
+@attrs.frozen(kw_only=True)
+class Tables:
+    """The tables that fields scan, and about how many rows each has."""
+
+    scans: Scans = attrs.field(factory=dict)
+    rows: Mapping[str, int] = attrs.field(factory=dict)
+
+    def rows_of(self, name: str) -> int:
+        """The rows that a field reads, by `Type.field`."""
+        return sum(self.rows.get(table, 0) for table in self.scans.get(name, ()))
 
 
-class _Walk:
-    """Goes through the selections of an operation and adds up."""
+class CostWalk:
+    """Goes through the selections of a validated operation and adds up; stops soon after `most`."""
 
     def __init__(
-        self, schema: GraphQLSchema, fragments: Mapping[str, FragmentDefinitionNode], variables: Mapping[str, Any]
+        self,
+        schema: GraphQLSchema,
+        document: DocumentNode,
+        variables: VariableValues | None,
+        tables: Tables,
+        *,
+        most: int,
     ) -> None:
+        self.scanned = False
+        """Whether a field was found that scans tables."""
         self._schema = schema
-        self._fragments = fragments
+        self._fragments = {node.name.value: node for node in document.definitions if isinstance(node, FragmentDefinitionNode)}
         self._variables = variables
+        self._tables = tables
+        self._most = most
 
-    def inside(self, type_: Any, selections: SelectionSetNode) -> int:
+    def cost(self, operation: OperationDefinitionNode) -> int:
+        """The number of objects that the operation may come to."""
+        root = self._schema.get_root_type(operation.operation)
+        return 0 if root is None else self._inside(root, operation.selection_set)
+
+    def _inside(self, type_: Any, selections: SelectionSetNode) -> int:
         """The number of objects in the selection on one object of this type."""
         total = 0
         for node in selections.selections:
             if isinstance(node, FieldNode):
                 total += self._field(type_, node)
             elif isinstance(node, InlineFragmentNode):
-                total += self.inside(self._narrowed(type_, node.type_condition), node.selection_set)
+                total += self._inside(self._narrowed(type_, node.type_condition), node.selection_set)
             elif isinstance(node, FragmentSpreadNode):
                 fragment = self._fragments[node.name.value]
-                total += self.inside(self._narrowed(type_, fragment.type_condition), fragment.selection_set)
+                total += self._inside(self._narrowed(type_, fragment.type_condition), fragment.selection_set)
+            if total > self._most:
+                break
         return total
 
     def _narrowed(self, type_: Any, condition: Any) -> Any:
         return type_ if condition is None else self._schema.type_map[condition.name.value]
 
     def _field(self, parent: Any, node: FieldNode) -> int:
-        field = getattr(parent, "fields", {}).get(node.name.value)
-        if field is None or node.selection_set is None:  # introspection, or a value
+        name = node.name.value
+        if name in META:
+            count = IntrospectionCount(self._schema, self._collected, most=self._most)
+            definition = SchemaMetaFieldDef if name == "__schema" else TypeMetaFieldDef
+            return count.count([node], self._arguments(definition, node))
+        field = getattr(parent, "fields", {}).get(name)
+        if field is None:  # __typename
             return 0
-        type_ = get_named_type(field.type)
-        below = self.inside(type_, node.selection_set)
+        path = f"{parent.name}.{name}"
+        self.scanned = self.scanned or path in self._tables.scans
+        rows = -(-self._tables.rows_of(path) // ROWS)
+        if node.selection_set is None:
+            return rows
+        below = self._inside(get_named_type(field.type), node.selection_set)
         if parent.name.endswith(_WRAPPERS):
-            return below
-        return self._size(field.args, node) * (below + 1)
+            return below + rows
+        return self._size(field, node) * (below + 1) + rows
 
-    def _size(self, parameters: Mapping[str, Any], node: FieldNode) -> int:
-        if not any(name in parameters for name in _SIZES):
+    def _size(self, field: GraphQLField, node: FieldNode) -> int:
+        if not any(name in field.args for name in _SIZES):
             return 1
-        given = {argument.name.value: _literal(argument.value, self._variables) for argument in node.arguments or ()}
-        sizes = [size for name in _SIZES if isinstance(size := given.get(name), int)]
+        given = self._arguments(field, node)
+        sizes = [size for name in _SIZES if (size := given.get(name)) is not None]
         return max(0, *sizes) if sizes else PAGE
 
+    def _arguments(self, field: GraphQLField, node: FieldNode) -> Mapping[str, Any]:
+        """The arguments by their names in the schema; none if they are wrong, which the engine reports."""
+        try:
+            given = get_argument_values(field, node, self._variables)
+        except GraphQLError:
+            return {}
+        return {name: given[out] for name, argument in field.args.items() if (out := argument.out_name or name) in given}
 
-def _literal(node: ValueNode, variables: Mapping[str, Any]) -> Any:
-    if isinstance(node, VariableNode):
-        return variables.get(node.name.value)
-    return int(node.value) if isinstance(node, IntValueNode) else None
+    def _collected(self, nodes: list[FieldNode]) -> Mapping[str, list[FieldNode]]:
+        """The fields of an object, by the key in the result."""
+        found: dict[str, list[FieldNode]] = {}
+
+        def collect(selections: SelectionSetNode) -> None:
+            for node in selections.selections:
+                if isinstance(node, FieldNode):
+                    found.setdefault((node.alias or node.name).value, []).append(node)
+                elif isinstance(node, InlineFragmentNode):
+                    collect(node.selection_set)
+                elif isinstance(node, FragmentSpreadNode):
+                    collect(self._fragments[node.name.value].selection_set)
+
+        for node in nodes:
+            if node.selection_set is not None:
+                collect(node.selection_set)
+        return found

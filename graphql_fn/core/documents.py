@@ -20,6 +20,7 @@ from graphql import (
     validate,
 )
 
+from graphql_fn.core.cost import CostWalk, Scans, Tables
 from graphql_fn.core.limits import QueryLimits
 from graphql_fn.core.plain import QueryPlan, plan_of
 from graphql_fn.core.shape import TooMuch, measure
@@ -36,25 +37,36 @@ class DocumentRefused(Exception):
     over_limit: bool = False
 
 
+@attrs.frozen
+class Operation:
+    """An operation of a document. `plan` runs it without the engine, if it is plain enough.
+
+    `fixed_cost` is its cost, if that is the same for all requests: None if variables or the sizes of tables change it.
+    """
+
+    node: OperationDefinitionNode
+    plan: QueryPlan | None
+    fixed_cost: int | None
+
+
 class Document:
-    """A document that may be run, and the plans of its operations, made when they are first needed."""
+    """A document that may be run, and its operations, prepared when they are first needed."""
 
-    __slots__ = ("_known", "_root", "_schema", "node")
+    __slots__ = ("_known", "_owner", "node")
 
-    def __init__(self, node: DocumentNode, schema: GraphQLSchema, root: Any) -> None:
+    def __init__(self, node: DocumentNode, owner: Documents) -> None:
         self.node = node
-        self._schema = schema
-        self._root = root
-        self._known: dict[str | None, tuple[OperationDefinitionNode | None, QueryPlan | None]] = {}
+        self._owner = owner
+        self._known: dict[str | None, Operation] = {}
 
-    def operation(self, name: str | None) -> tuple[OperationDefinitionNode | None, QueryPlan | None]:
-        """The operation of this name, if it is clear which one is meant, and its plan, if it is plain enough."""
+    def operation(self, name: str | None) -> Operation | None:
+        """The operation of this name, if it is clear which one is meant."""
         known = self._known.get(name)
         if known is None:
-            operation = get_operation_ast(self.node, name)
-            known = operation, None if operation is None else plan_of(self._schema, self._root, self.node, operation)
-            if operation is not None:  # names that there are not are no end of them
-                self._known[name] = known
+            node = get_operation_ast(self.node, name)
+            if node is None:
+                return None  # it is not kept: there is no end of names that no operation has
+            known = self._known[name] = self._owner.prepared(self.node, node)
         return known
 
 
@@ -72,11 +84,13 @@ class Documents:
         introspection: bool,
         suggestions: bool,
         root: Any = None,
+        scans: Scans | None = None,
         kept: int = 512,
         characters: int = 1_000_000,
     ) -> None:
         self._schema = schema
         self._root = root
+        self._scans = scans or {}
         self._limits = limits
         self._rules = specified_rules if introspection else (*specified_rules, NoSchemaIntrospectionCustomRule)
         self._suggestions = suggestions
@@ -106,7 +120,14 @@ class Documents:
         )
         if errors:
             raise DocumentRefused(errors)
-        return self._remember(text, Document(document, self._schema, self._root))
+        return self._remember(text, Document(document, self))
+
+    def prepared(self, document: DocumentNode, operation: OperationDefinitionNode) -> Operation:
+        """An operation of a valid document, with its plan and its cost."""
+        walk = CostWalk(self._schema, document, None, Tables(scans=self._scans), most=self._limits.cost)
+        found = walk.cost(operation)
+        is_fixed = not operation.variable_definitions and not walk.scanned
+        return Operation(operation, plan_of(self._schema, self._root, document, operation), found if is_fixed else None)
 
     def _parse(self, text: str) -> DocumentNode:
         limits = self._limits

@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import inspect
 import secrets
+import time
 from collections.abc import AsyncGenerator, AsyncIterable, Awaitable, Sequence
-from typing import Any
+from typing import Any, cast
 
 import structlog
 from graphql import (
@@ -16,16 +17,16 @@ from graphql import (
     OperationDefinitionNode,
     OperationType,
     create_source_event_stream,
-    execute,
 )
-from graphql.execution.executor_throwing_on_incremental import ExecutorThrowingOnIncremental
+from graphql.execution import get_variable_values
 
-from graphql_fn.core.cost import cost, has_pages
-from graphql_fn.core.documents import DocumentRefused, Documents
+from graphql_fn.core.context import NotAnswered, RequestContext
+from graphql_fn.core.cost import CostWalk, Tables
+from graphql_fn.core.documents import DocumentRefused, Documents, Operation
+from graphql_fn.core.engine import BoundedExecutor, OutOfTime, run
 from graphql_fn.core.errors import PublicError
 from graphql_fn.core.function import Function
 from graphql_fn.core.limits import QueryLimits
-from graphql_fn.core.plain import QueryPlan
 from graphql_fn.core.request import GraphQLRequest
 from graphql_fn.core.result import QueryOutcome, Result
 from graphql_fn.core.subscribing import NOTHING, SubscriptionEvent, SubscriptionUpdate
@@ -54,28 +55,33 @@ class Evaluator:
         self.function = function
         self.limits = limits or QueryLimits()
         self._suggestions = introspection if suggestions is None else suggestions
-        self._has_pages = has_pages(function.schema)
         self.documents = Documents(
-            function.schema, self.limits, introspection=introspection, suggestions=self._suggestions, root=function.root
+            function.schema,
+            self.limits,
+            introspection=introspection,
+            suggestions=self._suggestions,
+            root=function.root,
+            scans=function.scans,
         )
 
     async def evaluate(self, request: GraphQLRequest) -> Result:
         """The result of a request. Raises only what is no `Exception` of a resolver: a defect of the engine or of the context."""
+        deadline = time.monotonic() + self.limits.seconds
         try:
-            document, operation, plan = self._admitted(request)
+            document, operation = await self._admitted(request)
         except DocumentRefused as refused:
             return self._refusal(refused.errors, QueryOutcome.OVER_LIMIT if refused.over_limit else QueryOutcome.REFUSED)
-        if plan is not None:
-            data = plan.run(self.function.context(request))
+        if operation is not None and operation.plan is not None and request.min_sequence is None:
+            data = operation.plan.run(self.function.context(request))
             if data is not None:
-                return Result({"data": data}, QueryOutcome.EXECUTED)
-        elif operation is not None and operation.operation is not OperationType.QUERY:
-            if operation.operation is OperationType.SUBSCRIPTION:
+                return Result({"data": data}, QueryOutcome.EXECUTED) if time.monotonic() <= deadline else self._late()
+        elif operation is not None and operation.node.operation is not OperationType.QUERY:
+            if operation.node.operation is OperationType.SUBSCRIPTION:
                 hint = "a subscription has no single result: ask for it with Accept: text/event-stream"
-                return self._refusal([GraphQLError(hint, operation)], QueryOutcome.REFUSED)
+                return self._refusal([GraphQLError(hint, operation.node)], QueryOutcome.REFUSED)
             if request.only_queries:
                 return self._refusal([GraphQLError("only queries are taken this way; use POST")], QueryOutcome.CHANGES)
-        return await self._execute(document, request)
+        return await self._execute(document, request, deadline=deadline)
 
     async def subscribe(self, request: GraphQLRequest) -> Result | AsyncGenerator[SubscriptionUpdate, None]:
         """Yield the results of a subscription as its events come, or the one result of any other or refused request.
@@ -84,23 +90,15 @@ class Evaluator:
         Otherwise as `evaluate`.
         """
         try:
-            document, operation, _ = self._admitted(request)
+            document, operation = await self._admitted(request)
         except DocumentRefused as refused:
             return self._refusal(refused.errors, QueryOutcome.OVER_LIMIT if refused.over_limit else QueryOutcome.REFUSED)
-        if operation is None or operation.operation is not OperationType.SUBSCRIPTION:
+        if operation is None or operation.node.operation is not OperationType.SUBSCRIPTION:
             return await self.evaluate(request)
-        executor = ExecutorThrowingOnIncremental.build(
-            self.function.schema,
-            document,
-            self.function.root,
-            self.function.context(request),
-            None if request.variables is None else dict(request.variables),
-            request.operation,
-            max_coercion_errors=self.limits.errors,
-            hide_suggestions=not self._suggestions,
-        )
+        executor = self._executor(document, request, self.function.root, self.function.context(request))
         if isinstance(executor, list):
             return self._refusal(executor, QueryOutcome.REFUSED)
+        executor.deadline = time.monotonic() + self.limits.seconds
         source = create_source_event_stream(executor)
         if inspect.isawaitable(source):
             source = await source
@@ -122,41 +120,78 @@ class Evaluator:
             if isinstance(events, AsyncGenerator):
                 await events.aclose()
 
-    def _admitted(self, request: GraphQLRequest) -> tuple[DocumentNode, OperationDefinitionNode | None, QueryPlan | None]:
-        """The document of a request, the operation that it asks for, if it is clear which, its plan. Raises DocumentRefused."""
+    async def _admitted(self, request: GraphQLRequest) -> tuple[DocumentNode, Operation | None]:
+        """The document of a request, and the operation that it asks for, if it is clear which. Raises DocumentRefused."""
         document = self.documents.get(request.query)
-        operation, plan = document.operation(request.operation)
-        if self._has_pages and operation is not None:
-            found, limit = cost(self.function.schema, document.node, operation, request.variables), self.limits.cost
-            if found > limit:
-                text = f"the query may come to {found} objects, {limit} are the most: ask for smaller pages"
+        operation = document.operation(request.operation)
+        if operation is not None:
+            found = operation.fixed_cost
+            if found is None:
+                found = await self._cost(document.node, operation.node, request)
+            if found > self.limits.cost:
+                text = f"the query may come to {found} objects, {self.limits.cost} are the most: ask for smaller pages"
                 raise DocumentRefused([GraphQLError(text)], over_limit=True)
-        return document.node, operation, plan
+        return document.node, operation
 
-    async def _execute(self, document: DocumentNode, request: GraphQLRequest, root: Any = NOTHING) -> Result:
-        running = execute(
+    async def _cost(self, document: DocumentNode, operation: OperationDefinitionNode, request: GraphQLRequest) -> int:
+        """The cost of an operation with the variables of a request; 0 if they are wrong, which the engine reports."""
+        schema, function, most = self.function.schema, self.function, self.limits.cost
+        given = get_variable_values(schema, operation.variable_definitions or (), dict(request.variables or {}), 1)
+        if isinstance(given, list):
+            return 0
+        walk = CostWalk(schema, document, given, Tables(scans=function.scans), most=most)
+        found = walk.cost(operation)
+        if found > most or not walk.scanned:
+            return found
+        return CostWalk(schema, document, given, Tables(scans=function.scans, rows=await function.rows()), most=most).cost(
+            operation
+        )
+
+    def _executor(
+        self, document: DocumentNode, request: GraphQLRequest, root: Any, context: Any
+    ) -> BoundedExecutor | list[GraphQLError]:
+        made = BoundedExecutor.build(
             self.function.schema,
             document,
-            self.function.root if root is NOTHING else root,
-            self.function.context(request),
+            root,
+            context,
             None if request.variables is None else dict(request.variables),
             request.operation,
             max_coercion_errors=self.limits.errors,
-            executor_class=ExecutorThrowingOnIncremental,
             hide_suggestions=not self._suggestions,
         )
-        if not inspect.isawaitable(running):
-            return self._result(running, request)
-        limit = asyncio.timeout(self.limits.seconds)
+        return cast("BoundedExecutor | list[GraphQLError]", made)
+
+    async def _execute(
+        self, document: DocumentNode, request: GraphQLRequest, root: Any = NOTHING, *, deadline: float | None = None
+    ) -> Result:
+        until = time.monotonic() + self.limits.seconds if deadline is None else deadline
+        context = self.function.context(request)
+        executor = self._executor(document, request, self.function.root if root is NOTHING else root, context)
+        if isinstance(executor, list):
+            return self._refusal(executor, QueryOutcome.REFUSED)
+        if not isinstance(context, RequestContext):
+            return await self._run(executor, request, until)
         try:
-            async with limit:
-                found = await _completed(running)
-        except TimeoutError:
-            if not limit.expired():
-                raise
-            error = GraphQLError(f"the query took longer than {self.limits.seconds:g} s")
-            return self._refusal([error], QueryOutcome.OUT_OF_TIME)
+            await context.begin(until)
+            result = await self._run(executor, request, until)
+        except NotAnswered as error:
+            return self._refusal([error], error.outcome)
+        finally:
+            await context.end()
+        return result.extended(context.extensions)
+
+    async def _run(self, executor: BoundedExecutor, request: GraphQLRequest, until: float) -> Result:
+        try:
+            running = run(executor, until)
+            found = running if isinstance(running, ExecutionResult) else await _completed(running, until)
+        except OutOfTime:
+            return self._late()
         return self._result(found, request)
+
+    def _late(self) -> Result:
+        error = GraphQLError(f"the query took longer than {self.limits.seconds:g} s")
+        return self._refusal([error], QueryOutcome.OUT_OF_TIME)
 
     def _result(self, found: ExecutionResult, request: GraphQLRequest) -> Result:
         if not found.errors:
@@ -185,5 +220,13 @@ class Evaluator:
         return {**error.formatted, "message": MASKED, "extensions": {"requestId": request_id}}
 
 
-async def _completed(running: Awaitable[ExecutionResult]) -> ExecutionResult:
-    return await running
+async def _completed(running: Awaitable[ExecutionResult], until: float) -> ExecutionResult:
+    """The result, if it is there in time. Raises OutOfTime."""
+    limit = asyncio.timeout(until - time.monotonic())
+    try:
+        async with limit:
+            return await running
+    except TimeoutError as error:
+        if not limit.expired():
+            raise
+        raise OutOfTime from error

@@ -28,19 +28,29 @@ METHODS = ("GET", "HEAD", "POST")
 _HEADERS = {media: {"Content-Type": f"{media}; charset=utf-8", "Vary": "Accept"} for media in (JSON, RESPONSE)}
 _IS_JSON = re.compile(r"application/(json|[a-z0-9.!#$&^_-]+\+json)")
 _CHARSET = re.compile(r'charset\s*=\s*"?([^\s";]+)')
+_SEQUENCE = re.compile(r"[0-9]{1,18}")
 _UTF8 = frozenset({"utf-8", "utf8", "us-ascii"})
 _STATUS = {
     QueryOutcome.EXECUTED: HTTPStatus.OK,
     QueryOutcome.REFUSED: HTTPStatus.BAD_REQUEST,
     QueryOutcome.OVER_LIMIT: HTTPStatus.BAD_REQUEST,
     QueryOutcome.OUT_OF_TIME: HTTPStatus.GATEWAY_TIMEOUT,
+    QueryOutcome.BEHIND: HTTPStatus.SERVICE_UNAVAILABLE,
+    QueryOutcome.NOT_WRITTEN: HTTPStatus.CONFLICT,
     QueryOutcome.CHANGES: HTTPStatus.METHOD_NOT_ALLOWED,
 }
+
+_MORE = {QueryOutcome.CHANGES: {"Allow": "POST"}, QueryOutcome.BEHIND: {"Retry-After": "1"}}
+"""Headers of answers with an outcome."""
 
 
 @attrs.frozen(kw_only=True)
 class HttpRequest:
-    """The relevant parts of a request. `parameters` are the decoded query string; `after` is the id of the last event."""
+    """The relevant parts of a request.
+
+    `parameters` are the decoded query string. `after` is the id of the last event. `min_sequence` is the text of the header
+    Min-Seq, or of the parameter `min_seq`.
+    """
 
     method: str
     parameters: Mapping[str, str] = attrs.field(factory=dict)
@@ -49,6 +59,7 @@ class HttpRequest:
     body: bytes = b""
     request_id: str | None = None
     after: str | None = None
+    min_sequence: str | None = None
 
 
 @attrs.frozen
@@ -72,8 +83,7 @@ async def answer(evaluator: Evaluator, request: HttpRequest) -> HttpAnswer:
     status = _STATUS[result.outcome]
     if result.outcome is QueryOutcome.REFUSED and media == JSON:
         status = HTTPStatus.OK
-    headers = {"Allow": "POST"} if result.outcome is QueryOutcome.CHANGES else None
-    return _answer(status, media, result.document, headers, result.outcome)
+    return _answer(status, media, result.document, _MORE.get(result.outcome), result.outcome)
 
 
 def refusal(error: GraphqlFnError, media: str = JSON) -> HttpAnswer:
@@ -101,7 +111,7 @@ def read(request: HttpRequest) -> GraphQLRequest:
             members[name] = decode(members[name], name)
         else:
             members.pop(name, None)
-    return from_members(members, only_queries=True, request_id=request.request_id, after=request.after)
+    return from_members(members, only_queries=True, **_more(request))
 
 
 def _from_body(request: HttpRequest) -> GraphQLRequest:
@@ -109,8 +119,18 @@ def _from_body(request: HttpRequest) -> GraphQLRequest:
     if charset is not None:
         raise BadRequest(f"charset {charset!r} is not taken; use UTF-8")
     if is_json:
-        return from_members(decode(request.body, "the body"), request_id=request.request_id, after=request.after)
-    return from_text(text_of(request.body), request_id=request.request_id, after=request.after)
+        return from_members(decode(request.body, "the body"), **_more(request))
+    return from_text(text_of(request.body), **_more(request))
+
+
+def _more(request: HttpRequest) -> dict[str, Any]:
+    """The parts of a GraphQL request that are not in its body."""
+    more: dict[str, Any] = {"request_id": request.request_id, "after": request.after}
+    if request.min_sequence is not None:
+        if not _SEQUENCE.fullmatch(request.min_sequence):
+            raise BadRequest("Min-Seq must be a sequence number of the log")
+        more["min_sequence"] = int(request.min_sequence)
+    return more
 
 
 @lru_cache(maxsize=256)
@@ -124,17 +144,18 @@ def _content(content_type: str | None) -> tuple[bool, str | None]:
 
 @lru_cache(maxsize=256)
 def negotiated(accept: str | None) -> str:
-    """The media type of the answer: JSON unless the client names the other and likes it no less. Raises NotAcceptable."""
+    """The media type of the answer: JSON, unless the client likes the other more, or names it and likes it no less.
+
+    A media range with a wildcard counts for each type that the header does not name. Raises NotAcceptable.
+    """
     if not accept or accept == "*/*":
         return JSON
     liked = weights(accept)
-    for wide in ("application/*", "*/*"):
-        if wide in liked:
-            liked.setdefault(JSON, liked[wide])
-    ours = {media: liked[media] for media in (RESPONSE, JSON) if liked.get(media, 0) > 0}
-    if not ours:
+    others = liked.get("application/*", liked.get("*/*", 0.0))
+    json, response = liked.get(JSON, others), liked.get(RESPONSE, others)
+    if max(json, response) <= 0:
         raise NotAcceptable(f"results are {JSON} or {RESPONSE}")
-    return max(ours, key=lambda media: ours[media])
+    return RESPONSE if response > json or (response == json and RESPONSE in liked) else JSON
 
 
 def weights(accept: str) -> dict[str, float]:

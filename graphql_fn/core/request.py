@@ -17,7 +17,7 @@ class GraphQLRequest:
 
     `only_queries`: mutations are refused, as for a request that must not change anything (GET). `request_id` is in the log
     and in the answer if a resolver fails (None: one is made). `after` is the id of the event after which a subscription
-    resumes.
+    resumes. `min_sequence` is a position of the log that the result has to show.
     """
 
     query: str
@@ -27,6 +27,7 @@ class GraphQLRequest:
     only_queries: bool = attrs.field(default=False, kw_only=True)
     request_id: str | None = attrs.field(default=None, kw_only=True)
     after: str | None = attrs.field(default=None, kw_only=True)
+    min_sequence: int | None = attrs.field(default=None, kw_only=True)
 
 
 def from_members(members: Any, **more: Any) -> GraphQLRequest:
@@ -46,7 +47,12 @@ def from_members(members: Any, **more: Any) -> GraphQLRequest:
     operation = members.get("operationName")
     if operation is not None and not isinstance(operation, str):
         raise BadRequest("operationName must be a string")
-    return GraphQLRequest(query, _object(members, "variables"), operation or None, _object(members, "extensions"), **more)
+    extensions = _object(members, "extensions")
+    if extensions is not None and (least := extensions.get("minSeq")) is not None:
+        if type(least) is not int or not 0 <= least < 10**18:
+            raise BadRequest("extensions.minSeq must be a sequence number of the log")
+        more["min_sequence"] = max(least, more.get("min_sequence") or 0)
+    return GraphQLRequest(query, _object(members, "variables"), operation or None, extensions, **more)
 
 
 def _object(members: Mapping[str, Any], name: str) -> dict[str, Any] | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import Enum
 from typing import Any
 
@@ -22,6 +23,10 @@ class QueryOutcome(Enum):
     """It asks for more than is given."""
     OUT_OF_TIME = "out_of_time"
     """It was given up after the longest time that one may take."""
+    BEHIND = "behind"
+    """The tables do not have the sequence of the log for which the request waited."""
+    NOT_WRITTEN = "not_written"
+    """The request asks for a sequence that the log does not have."""
     CHANGES = "changes"
     """The request would change data, and arrived by a method that must not change data."""
 
@@ -37,6 +42,12 @@ class Result:
     def failed(self) -> bool:
         """Whether there are errors."""
         return "errors" in self.document
+
+    def extended(self, extensions: Mapping[str, Any]) -> Result:
+        """The result with these `extensions`, if it has data."""
+        if not extensions or "data" not in self.document:
+            return self
+        return Result({**self.document, "extensions": dict(extensions)}, self.outcome)
 
     def encoded(self) -> bytes:
         """The JSON text, in UTF-8."""

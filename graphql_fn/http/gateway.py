@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from http import HTTPStatus
 from math import inf
 
@@ -17,15 +18,17 @@ from graphql_fn.core.evaluator import Evaluator
 from graphql_fn.core.over_http import HTML, JSON, RESPONSE, HttpRequest, answer, refusal, wants_page
 from graphql_fn.core.over_sse import EVENTS, stream, wants_stream
 from graphql_fn.core.result import QueryOutcome
-from httpkit.messages.fields import member, message, path, payload, query
+from httpkit.messages.fields import header, member, message, path, payload, query
 from httpkit.problems import NotPermitted
 from httpkit.routes import Call, Nothing, Route
 from httpkit.server.callers import Caller, Scope
+from httpkit.server.protocol import HttpConnection
 from httpkit.sse.single import Streams
 from httpkit.static.pages import Asset, Pages
 
 _PRODUCES = (JSON, RESPONSE)
 _NOTHING_RUN = "unreadable"
+_MIN_SEQ = "Wait until the tables have this sequence of the log."
 
 
 class NoSuchFunction(GraphqlFnError):
@@ -39,6 +42,7 @@ class Post:
     """A request as a body: the text of a query, or a JSON object with `query`, `variables` and `operationName`."""
 
     name: str = path(description="The name of the function.", example="graphql")
+    min_seq: str | None = header("Min-Seq", default=None, description=_MIN_SEQ)
     body: bytes = payload("*/*")
 
 
@@ -51,6 +55,7 @@ class Get:
     variables: str | None = query(default=None, multiline=True, description="A JSON object.")
     operation: str | None = query(name="operationName", default=None, description="Which operation of the text is run.")
     extensions: str | None = query(default=None, multiline=True, description="A JSON object.")
+    min_seq: str | None = query(default=None, description=_MIN_SEQ)
 
 
 @message
@@ -95,9 +100,11 @@ class Gateway:
         if owner is not None and caller.realm not in (None, owner):
             raise NotPermitted(f"the function {name!r} takes tokens of {owner}, and this is one of {caller.realm}")
 
-    async def answer(self, name: str, request: HttpRequest) -> web.Response:
-        """The answer of a function. Raises NoSuchFunction."""
-        found = await answer(self._evaluator(name), request)
+    async def answer(self, name: str, request: HttpRequest, http: web.Request) -> web.Response:
+        """The answer of a function. It is given up if the client leaves. Raises NoSuchFunction."""
+        evaluator, connection = self._evaluator(name), http.protocol
+        with connection.cancels_when_gone() if isinstance(connection, HttpConnection) else nullcontext():
+            found = await answer(evaluator, request)
         self._count(name, found.outcome)
         return web.Response(status=found.status, headers=found.headers, body=found.body)
 
@@ -176,7 +183,7 @@ async def invoke(request: Post, call: Call[Gateway]) -> web.StreamResponse:
     asked = _http_request(call, {}, request.body)
     if _is_stream(call.http):
         return await call.services.stream(request.name, asked, call.http)
-    return await call.services.answer(request.name, asked)
+    return await call.services.answer(request.name, asked, call.http)
 
 
 async def ask(request: Get, call: Call[Gateway]) -> web.StreamResponse:
@@ -187,7 +194,7 @@ async def ask(request: Get, call: Call[Gateway]) -> web.StreamResponse:
     call.services.admit(request.name, call.caller)
     if _is_stream(call.http):
         return await call.services.stream(request.name, asked, call.http)
-    return await call.services.answer(request.name, asked)
+    return await call.services.answer(request.name, asked, call.http)
 
 
 async def list_functions(_: Nothing, call: Call[Gateway]) -> Functions:
@@ -205,6 +212,7 @@ def _http_request(call: Call[Gateway], parameters: Mapping[str, str], body: byte
         body=body,
         request_id=call.request_id,
         after=http.headers.get("Last-Event-ID") or (http.query.get("last_event_id") if http.query_string else None),
+        min_sequence=http.headers.get("Min-Seq") or (http.query.get("min_seq") if http.query_string else None),
     )
 
 
@@ -216,7 +224,7 @@ def _is_page(request: web.Request) -> bool:
     return wants_page(request.headers.get("Accept"))
 
 
-_STATUSES = (400, 405, 406, 504)
+_STATUSES = (400, 405, 406, 409, 504)
 
 _PATH = "/function/{name}"
 TABLE: tuple[Route[Gateway], ...] = (
@@ -244,6 +252,7 @@ TABLE: tuple[Route[Gateway], ...] = (
         streams=_is_stream,
         time_limit=inf,
         open=_is_page,
+        same_origin=True,
     ),
 )
 

@@ -1,44 +1,89 @@
-"""The context of resolvers of a read model for one request: its queries, and loads that are put together."""
+"""The context of resolvers of a read model for one request: its queries at one moment, and loads that are put together."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+import asyncio
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from typing import Any, Generic, TypeVar
 
 import structlog
 
+from graphql_fn.core.context import NotAnswered, RequestContext
 from graphql_fn.core.errors import PublicError
+from graphql_fn.core.request import GraphQLRequest
+from graphql_fn.core.result import QueryOutcome
 from graphql_fn.readmodels.loading import BatchLoader
 from httpkit.sse.hub import Hub
-from projections.errors import ProjectionError
-from projections.store import Queryable
-from servicekit.replica import ReadReplica
+from projections.errors import ArgumentRefused, Behind, ProjectionError
+from projections.store import Argument, Queryable, Row
+from servicekit.errors import NotWritten
+from servicekit.replica import ReadReplica, ReplicaTransaction
 
 _log = structlog.get_logger(__name__)
 
 G = TypeVar("G")
 
 
-class Asking(Generic[G]):
-    """The context of one request. `queries` makes the queries on a database; a subscription resumes after `after`."""
+async def sizes_of(onlooker: ReadReplica) -> Mapping[str, int]:
+    """About how many rows the tables have; none are known while they cannot be read, which the fields themselves report."""
+    try:
+        return await onlooker.sizes()
+    except ProjectionError:
+        return {}
 
-    def __init__(self, onlooker: ReadReplica, queries: Callable[[Queryable], G], after: str | None) -> None:
-        self.after = after
+
+class Asking(RequestContext, Generic[G]):
+    """The context of one request. `queries` makes the queries on a database.
+
+    All queries of the request see the tables as the first query sees them.
+    """
+
+    def __init__(self, onlooker: ReadReplica, queries: Callable[[Queryable], G], request: GraphQLRequest) -> None:
+        self.after = request.after
         self._onlooker = onlooker
         self._queries = queries
+        self._least = request.min_sequence
+        self._opening = asyncio.Lock()
+        self._held = AsyncExitStack()
+        self._reading: ReplicaTransaction | None = None
         self._made: G | None = None
         self._loaders: dict[tuple[Any, ...], BatchLoader[Any, Any]] = {}
 
-    async def database(self) -> Queryable:
-        """The database. Raises Shown if it cannot be read now."""
+    async def begin(self, deadline: float) -> None:
+        """See `RequestContext.begin`: wait for the position that the request names."""
+        if self._least is None:
+            return
         try:
-            return await self._onlooker.reader()
-        except ProjectionError as error:
-            _log.warning("read model cannot be opened", reason=str(error))
-            raise PublicError("the read model is not available at the moment; try again") from error
+            await self._onlooker.wait_for(self._least, deadline - time.monotonic())
+        except Behind as error:
+            raise NotAnswered(f"{error}; try again", QueryOutcome.BEHIND) from error
+        except NotWritten as error:
+            raise NotAnswered(str(error), QueryOutcome.NOT_WRITTEN) from error
+
+    async def end(self) -> None:
+        """See `RequestContext.end`. Statements that still run are interrupted."""
+        try:
+            for loader in self._loaders.values():
+                await loader.close()
+        finally:
+            await self._held.aclose()
+
+    @property
+    def extensions(self) -> Mapping[str, Any]:
+        """The position of the log for which the result is true, if it shows tables."""
+        return {} if self._reading is None else {"sequence": self._reading.sequence}
+
+    async def database(self) -> Queryable:
+        """The database at the moment of the request. Raises PublicError if it cannot be read now."""
+        async with self._opening:
+            if self._reading is None:
+                self._reading = await self._held.enter_async_context(_opened(self._onlooker))
+        return _Told(self._reading)
 
     async def queries(self) -> G:
-        """The queries on the database. Raises Shown."""
+        """The queries on the database. Raises PublicError."""
         if self._made is None:
             self._made = self._queries(await self.database())
         return self._made
@@ -60,8 +105,47 @@ class Asking(Generic[G]):
 
     @property
     def hub(self) -> Hub:
-        """The events. Raises Shown if there are none."""
+        """The events. Raises PublicError if there are none."""
         hub = self._onlooker.hub
         if hub is None:
             raise PublicError("subscriptions need the broker: nats_url is not set")
         return hub
+
+
+@asynccontextmanager
+async def _opened(onlooker: ReadReplica) -> AsyncIterator[ReplicaTransaction]:
+    async with AsyncExitStack() as held:
+        with _public():
+            reading = await held.enter_async_context(onlooker.transaction())
+        yield reading
+
+
+@contextmanager
+def _public() -> Iterator[None]:
+    """Raise the error that a client may see, if the database cannot be read or refuses a value of the request."""
+    try:
+        yield
+    except ArgumentRefused as error:
+        raise PublicError("an argument has a value that the database cannot hold") from error
+    except ProjectionError as error:
+        _log.warning("read model cannot be read", reason=str(error))
+        raise PublicError("the read model is not available at the moment; try again") from error
+
+
+class _Told:
+    """A database whose errors are for clients."""
+
+    def __init__(self, reading: Queryable) -> None:
+        self._reading = reading
+
+    async def fetch(self, sql: str, *arguments: Argument) -> Sequence[Row]:
+        with _public():
+            return await self._reading.fetch(sql, *arguments)
+
+    async def fetch_in_thread(self, sql: str, *arguments: Argument) -> Sequence[Row]:
+        with _public():
+            return await self._reading.fetch_in_thread(sql, *arguments)
+
+    async def fetch_one(self, sql: str, *arguments: Argument) -> Row | None:
+        with _public():
+            return await self._reading.fetch_one(sql, *arguments)

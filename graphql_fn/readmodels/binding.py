@@ -74,16 +74,16 @@ def _snake(name: str) -> str:
     return _CAPITAL.sub("_", name).lower()
 
 
-def _time(value: Any) -> datetime:
-    """A time with its offset from UTC (RFC 3339). Raises GraphQLError."""
+def _time(value: Any, node: ValueNode | None = None) -> datetime:
+    """A time with its offset from UTC (RFC 3339). Raises GraphQLError, which names the place of `node`."""
     try:
         found = datetime.fromisoformat(value) if isinstance(value, str) and "T" in value.upper() else None
     except ValueError:
         found = None
     if found is None or found.tzinfo is None:
-        raise GraphQLError("DateTime must be a time in RFC 3339 form, with its offset from UTC")
+        raise GraphQLError("DateTime must be a time in RFC 3339 form, with its offset from UTC", node)
     return found
 
 
 def _time_literal(node: ValueNode) -> datetime:
-    return _time(node.value if isinstance(node, StringValueNode) else None)
+    return _time(node.value if isinstance(node, StringValueNode) else None, node)

@@ -28,6 +28,7 @@ class BatchLoader(Generic[K, V]):
         self._fetch = fetch
         self._known: dict[K, asyncio.Future[V | None]] = {}
         self._waiting: list[K] = []
+        self._closed = False
         self._tasks: set[asyncio.Task[None]] = set()
 
     def load(self, key: K) -> asyncio.Future[V | None]:
@@ -41,8 +42,18 @@ class BatchLoader(Generic[K, V]):
             self._waiting.append(key)
         return known
 
+    async def close(self) -> None:
+        """Give up the look-ups under way, and return when their statements have ended."""
+        self._closed = True
+        for task in self._tasks:
+            task.cancel()
+        if self._tasks:
+            await asyncio.wait(self._tasks)
+
     def _look(self, loop: asyncio.AbstractEventLoop, seen: int, quiet: int) -> None:
         """Ask, once some turns of the loop have brought no further keys."""
+        if self._closed:
+            return
         waiting = len(self._waiting)
         quiet = 0 if waiting > seen else quiet + 1
         if quiet < _QUIET:

@@ -14,7 +14,7 @@ from graphql import GraphQLResolveInfo
 from graphql_fn.core.errors import PublicError
 from graphql_fn.core.function import Function
 from graphql_fn.core.subscribing import SubscriptionEvent
-from graphql_fn.readmodels.asking import Asking
+from graphql_fn.readmodels.asking import Asking, sizes_of
 from graphql_fn.readmodels.binding import Resolver, attribute, bound
 from graphql_fn.readmodels.connections import Connection, connection, of_list, part_of
 from graphql_fn.readmodels.following import followed
@@ -226,6 +226,16 @@ _RESOLVERS: dict[str, Resolver] = {
 }
 
 
+_SCANS = {
+    "Query.products": ("products",),
+    "Query.movements": ("movements",),
+    "Query.stockReport": ("products",),
+    "Query.consumption": ("products", "movements"),
+    "Query.shoppingList": ("products", "movements"),
+}
+"""The tables of which a field may read all rows for a page of them, or for a sum."""
+
+
 # Events
 
 
@@ -268,4 +278,10 @@ def onlooker(url: str, broker: Broker | None, *, max_lag: float) -> ReadReplica:
 
 def function(onlooker: ReadReplica) -> Function:
     """The function over a read model."""
-    return Function(name=MODEL.name, schema=SCHEMA, context=lambda request: Asking(onlooker, PantryGraph, request.after))
+    return Function(
+        name=MODEL.name,
+        schema=SCHEMA,
+        context=lambda request: Asking(onlooker, PantryGraph, request),
+        scans=_SCANS,
+        rows=lambda: sizes_of(onlooker),
+    )

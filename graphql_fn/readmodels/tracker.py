@@ -21,8 +21,9 @@ from gctd.readmodel.reports import Reports
 from gctd.readmodel.views import AnalysisView, RepoView, TaskView
 from graphql_fn.core.errors import PublicError
 from graphql_fn.core.function import Function
+from graphql_fn.core.request import GraphQLRequest
 from graphql_fn.core.subscribing import SubscriptionEvent
-from graphql_fn.readmodels.asking import Asking
+from graphql_fn.readmodels.asking import Asking, sizes_of
 from graphql_fn.readmodels.binding import Resolver, attribute, bound
 from graphql_fn.readmodels.connections import Connection, connection, of_list, part_of
 from graphql_fn.readmodels.following import followed
@@ -45,8 +46,8 @@ _LATEST = ListPart(limit=1)
 class _Asking(Asking[TrackerGraph]):
     """The context of a request, with the reports of analyses (None: there is no broker to get them from)."""
 
-    def __init__(self, onlooker: ReadReplica, reports: Reports | None, after: str | None) -> None:
-        super().__init__(onlooker, TrackerGraph, after)
+    def __init__(self, onlooker: ReadReplica, reports: Reports | None, request: GraphQLRequest) -> None:
+        super().__init__(onlooker, TrackerGraph, request)
         self.reports = reports
 
 
@@ -225,6 +226,14 @@ _RESOLVERS: dict[str, Resolver] = {
 }
 
 
+_SCANS = {
+    "Query.tasks": ("tasks",),
+    "Query.analyses": ("analyses",),
+    "Repo.tasks": ("tasks",),
+}
+"""The tables of which a field may read all rows for a page of them."""
+
+
 # Events
 
 
@@ -259,4 +268,10 @@ def function(onlooker: ReadReplica) -> Function:
     """The function over a read model."""
     blobs = onlooker.blobs(BLOBS)
     reports = None if blobs is None else Reports(blobs)
-    return Function(name=MODEL.name, schema=SCHEMA, context=lambda request: _Asking(onlooker, reports, request.after))
+    return Function(
+        name=MODEL.name,
+        schema=SCHEMA,
+        context=lambda request: _Asking(onlooker, reports, request),
+        scans=_SCANS,
+        rows=lambda: sizes_of(onlooker),
+    )

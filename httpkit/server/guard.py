@@ -87,12 +87,17 @@ class Guard:
         """Whether a request without a token is refused."""
         return self.knows_tokens and self.required
 
-    def check(self, request: web.Request) -> None:
-        """Check host and origin. Raises Misdirected, Malformed, Forbidden."""
+    def check(self, request: web.Request, *, same_origin: bool = False) -> None:
+        """Check the host, and the origin of a change. Raises Misdirected, Malformed, Forbidden.
+
+        `same_origin`: check the origin of a request that changes nothing as well, because it causes work.
+        """
         if self.hosts is not None:
             self._check_host(request)
         if request.method not in SAFE:
-            self._check_origin(request)
+            self._check_origin(request, "changes")
+        elif same_origin:
+            self._check_origin(request, "queries")
 
     async def identify(self, request: web.Request, scope: Scope, *, is_open: bool) -> Caller:
         """Return the caller. Raises Unauthorized, NotPermitted, and the errors of `access`. `is_open`: no token is asked for."""
@@ -131,15 +136,15 @@ class Guard:
         if _without_port(given[0]) not in self.hosts:
             raise Misdirected(f"this service is not {given[0]!r}; allow that host in its configuration if it should be")
 
-    def _check_origin(self, request: web.Request) -> None:
+    def _check_origin(self, request: web.Request, refused: str) -> None:
         headers = request.headers
         origin = headers.get("Origin")
         if origin in self.origins:
             return
         if headers.get("Sec-Fetch-Site", "none") not in _SAME_SITE:
-            raise Forbidden("changes are not taken from pages of another origin")
+            raise Forbidden(f"{refused} are not taken from pages of another origin")
         if origin is not None and origin.partition("://")[2] != headers.get("Host"):
-            raise Forbidden(f"changes are not taken from pages of the origin {origin!r}")
+            raise Forbidden(f"{refused} are not taken from pages of the origin {origin!r}")
 
     def routes(self, path: str) -> tuple[Route[Any], ...]:
         """Sign in and out for a page: POST with a token opens a session, DELETE ends it, GET names the caller."""

@@ -10,7 +10,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from http import HTTPStatus
 from typing import Any
 
@@ -47,6 +48,19 @@ class HttpConnection(RequestHandler):
     def when_gone(self, callback: Callable[[], object]) -> None:
         """Call this when the client has closed the connection, or it broke."""
         self._gone.append(callback)
+
+    @contextmanager
+    def cancels_when_gone(self) -> Iterator[None]:
+        """Cancel the task of the block if the client closes the connection, or it breaks."""
+        task = asyncio.current_task()
+        assert task is not None, "a handler runs in a task"
+        cancel = task.cancel
+        self._gone.append(cancel)
+        try:
+            yield
+        finally:
+            if cancel in self._gone:
+                self._gone.remove(cancel)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """A client has connected: it has to say something."""

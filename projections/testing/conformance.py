@@ -53,6 +53,8 @@ _INDEXES = {
     "sqlite": "SELECT name FROM sqlite_schema WHERE type = 'index' ORDER BY name",
     "postgres": "SELECT indexname AS name FROM pg_indexes WHERE schemaname = current_schema() ORDER BY indexname",
 }
+_ENDLESS = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 2000000000) SELECT count(*) AS c FROM n"
+"""A statement that takes minutes."""
 _CREATE_INDEXES = """
 CREATE INDEX people_by_age ON people (age DESC, id) WHERE age > 1;
 CREATE UNIQUE INDEX people_by_birth ON people (born);
@@ -553,6 +555,57 @@ class StoreConformance:
             await store.close()
             await store.open()
             assert (await store.schema()).taken_back is taken_back
+
+    async def test_a_read_transaction_shows_one_moment(self, store: Store) -> None:
+        """Rows and checkpoints, by each way of asking, also under writes. The next transaction shows the written rows."""
+        await self.made(store)
+        await store.advance([step(0, 1, person("ann", 1))])
+        ages = "SELECT age FROM people ORDER BY id"
+        async with store.transaction() as reading:
+            assert await reading.fetch_one(ages) == {"age": 1}
+            await store.advance([step(1, 2, person("ann", 2), person("bob", 2))])
+            assert await reading.fetch(ages) == await reading.fetch_in_thread(ages) == [{"age": 1}]
+            assert reading.checkpoints == {"visitors": checkpoint(1)}
+            assert await reading.fetch_one("SELECT age FROM people WHERE id = $1", "bob") is None
+        async with store.transaction() as reading:
+            assert (reading.checkpoints, await reading.fetch(ages)) == ({"visitors": checkpoint(2)}, [{"age": 2}, {"age": 2}])
+
+    async def test_statements_of_a_read_transaction_may_be_asked_at_once(self, store: Store) -> None:
+        """They follow one another, and none blocks the event loop until another has ended."""
+        await self.made(store)
+        async with store.transaction() as reading, asyncio.timeout(30):
+            endless = asyncio.create_task(reading.fetch_in_thread(_ENDLESS))
+            waiting = asyncio.create_task(reading.fetch("SELECT 1 AS one"))
+            await asyncio.wait({waiting}, timeout=0.05)
+            assert not waiting.done()
+            endless.cancel()
+            assert await waiting == [{"one": 1}]
+            assert (await asyncio.gather(endless, return_exceptions=True))[0].__class__ is asyncio.CancelledError
+
+    async def test_a_statement_ends_with_the_task_that_asked_for_it(self, store: Store) -> None:
+        """Or with its transaction; statements of others do not wait for it, and its connection is used again."""
+        await self.made(store)
+        async with asyncio.timeout(60):
+            for _ in range(3):
+                endless = [asyncio.create_task(store.fetch_in_thread(_ENDLESS)) for _ in range(6)]
+                for _ in range(3):
+                    assert await store.fetch_in_thread("SELECT 1 AS one") == [{"one": 1}]
+                for task in endless:
+                    task.cancel()
+                await asyncio.wait(endless)
+            async with store.transaction() as reading:
+                endless = [asyncio.create_task(reading.fetch_in_thread(_ENDLESS))]
+                await asyncio.wait(endless, timeout=0.05)
+                endless[0].cancel()
+            assert endless[0].done()
+
+    async def test_the_size_of_a_table_is_about_its_rows(self, store: Store) -> None:
+        """At least in the right order of magnitude, also before the database has counted them, and 0 for an empty table."""
+        await self.made(store)
+        assert await store.sizes(["people", "places"]) == {"people": 0, "places": 0}
+        await store.advance([step(0, 1, *(person(f"p{number}", number) for number in range(1000)))])
+        found = await store.sizes(["people"])
+        assert 100 <= found["people"] <= 10_000
 
     async def test_all_of_it_is_there_after_reopening(self, store: Store) -> None:
         """Rows, checkpoints, keys, version."""

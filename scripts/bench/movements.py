@@ -168,15 +168,15 @@ class Server:
 
 
 @asynccontextmanager
-async def pantry(nats: EmbeddedServer, directory: Path) -> AsyncIterator[Server]:
-    """One `pantry serve`."""
+async def pantry(nats: EmbeddedServer, directory: Path, *, database: str | None = None) -> AsyncIterator[Server]:
+    """One `pantry serve`. `database` is the address of its tables (None: a file in the directory)."""
     read, write = os.pipe()
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "pantry", "serve", "--host", "127.0.0.1", "--port", "0", "--ready-fd", str(write)),
         env={
             **os.environ,
             "PANTRY_NATS_URL": nats.url,
-            "PANTRY_DATABASE_URL": f"sqlite:{directory / 'pantry.db'}",
+            "PANTRY_DATABASE_URL": database or f"sqlite:{directory / 'pantry.db'}",
             "PANTRY_LOG_LEVEL": "warning",
         },
         pass_fds=(write,),

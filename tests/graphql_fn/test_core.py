@@ -8,12 +8,13 @@ from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
 import pytest
-from graphql import GraphQLError, GraphQLSchema, Lexer, Source, Token, TokenKind, build_schema, execute, get_introspection_query
+from graphql import GraphQLError, GraphQLSchema, Lexer, Source, Token, TokenKind, build_schema, get_introspection_query
 from hypothesis import example, given
 from hypothesis import strategies as st
 from structlog.testing import capture_logs
 
 from graphql_fn.core.documents import DocumentRefused, Documents
+from graphql_fn.core.engine import run
 from graphql_fn.core.errors import PublicError
 from graphql_fn.core.evaluator import Evaluator
 from graphql_fn.core.function import Function
@@ -23,6 +24,7 @@ from graphql_fn.core.request import GraphQLRequest
 from graphql_fn.core.result import QueryOutcome, Result
 from graphql_fn.core.subscribing import SubscriptionEvent
 from graphql_fn.core.tokens import exceeds
+from graphql_fn.readmodels.pantry import SCHEMA as PANTRY
 from tests.support.pace import within
 
 _SDL = """
@@ -33,6 +35,7 @@ type Query {
   never: Int!
   told: String
   slow: String
+  busy: String
   list: [String]
   double(of: Int!): Int
   deeper: Query
@@ -62,6 +65,10 @@ class Root:
     async def slow(self, _info: Any) -> str:
         await asyncio.sleep(30)
         return "late"
+
+    def busy(self, _info: Any) -> str:
+        time.sleep(0.02)
+        return "done"
 
     def list(self, _info: Any) -> Any:
         return [ValueError("secret") for _ in range(250)]
@@ -329,6 +336,52 @@ async def test_a_resolver_that_takes_too_long_is_given_up() -> None:
     assert (result.outcome, messages(result)) == (QueryOutcome.OUT_OF_TIME, ["the query took longer than 0.05 s"])
 
 
+async def test_resolvers_that_do_not_wait_are_given_up_too() -> None:
+    """The second field of fifteen is not resolved any more: the limit does not need an await to be seen."""
+    busy = " ".join(f"a{number}: busy" for number in range(15))
+    started = time.monotonic()
+    result = await ask(f"{{ {busy} }}", evaluator=trouble(limits=QueryLimits(seconds=0.01)))
+    assert (result.outcome, "data" in result.document) == (QueryOutcome.OUT_OF_TIME, False)
+    assert time.monotonic() - started < 0.02 * 10
+
+
+async def test_objects_of_the_schema_are_counted_as_the_result_has_them() -> None:
+    """In each place of use, and through lists in lists, which no size in the query bounds."""
+
+    def objects(value: Any) -> int:
+        if isinstance(value, list):
+            return sum(map(objects, value))
+        return 1 + sum(map(objects, value.values())) if isinstance(value, dict) else 0
+
+    inner = "{ name fields { ...F type { name fields { name } ofType { name } } args { type { name } } } }"
+    queries = [
+        f"{{ __schema {{ types {inner} directives {{ args {{ name }} }} }} }} fragment F on __Field {{ name }}",
+        f'{{ __type(name: "Query") {inner} }} fragment F on __Field {{ type {{ kind }} }}',
+        'query($name: String = "Query") { __type(name: $name) { fields { name } } }',
+    ]
+    for query in queries:
+        found = objects((await ask(query)).document["data"]) - 1
+        assert not (await ask(query, evaluator=trouble(limits=QueryLimits(cost=found)))).failed
+        refused = await ask(query, evaluator=trouble(limits=QueryLimits(cost=found - 1)))
+        assert refused.outcome is QueryOutcome.OVER_LIMIT
+    assert (await ask('{ __type(name: "Nothing") { name } }')).document == {"data": {"__type": None}}
+
+
+async def test_the_schema_cannot_be_asked_for_many_times_in_one_query() -> None:
+    full = (
+        "types { name fields { name args { name type { name ofType { name } } } type { name fields { name type { name } } } } }"
+    )
+    asked = "{ " + " ".join(f"a{number}: __schema {{ {full} }}" for number in range(15)) + " }"
+    result, seconds = await timed(asked, Evaluator(pantry_function()))
+    assert (result.outcome, "data" in result.document) == (QueryOutcome.OVER_LIMIT, False)
+    assert seconds < 0.1
+
+
+def pantry_function() -> Function:
+    """A function with a large schema, which reads no table."""
+    return Function(name="pantry", schema=PANTRY)
+
+
 def _tokens(text: str) -> int:
     """As the lexer finds them: comments too, the ends of the text not."""
     lexer = Lexer(Source(text))
@@ -469,13 +522,12 @@ async def test_a_plain_query_has_the_result_that_the_engine_gives(
 ) -> None:
     function = Function(name="plain", schema=_resolved(), root="root", context=lambda request: request.extensions)
     runs: list[object] = []
-    engine = execute
 
-    def counted(*given: Any, **more: Any) -> Any:
+    def counted(*given: Any) -> Any:
         runs.append(given)
-        return engine(*given, **more)
+        return run(*given)
 
-    monkeypatch.setattr("graphql_fn.core.evaluator.execute", counted)
+    monkeypatch.setattr("graphql_fn.core.evaluator.run", counted)
     request = GraphQLRequest(query, extensions={"who": "me"}, operation="Two" if "Two" in query else None, request_id="r")
     evaluator = Evaluator(function)
     found = [await evaluator.evaluate(request) for _ in range(2)]

@@ -36,6 +36,9 @@ HELLO = {"data": {"hello": GREETING}}
         (f"{RESPONSE};q=0.5, {JSON}", JSON),
         (f"text/html, {RESPONSE}; charset=utf-8, */*;q=0.1", RESPONSE),
         (f"{JSON};q=0, {RESPONSE};q=0.001", RESPONSE),
+        (f"{JSON};q=0, */*", RESPONSE),
+        (f"{JSON};q=0.1, application/*", RESPONSE),
+        (f"{JSON};q=0.5, */*;q=0.5", JSON),
     ],
 )
 async def test_the_answer_has_the_type_that_the_client_likes_best(served: Gateway, accept: str, media: str) -> None:
@@ -43,7 +46,7 @@ async def test_the_answer_has_the_type_that_the_client_likes_best(served: Gatewa
     assert (answer.status, answer.headers["Content-Type"], answer.body) == (200, f"{media}; charset=utf-8", HELLO)
 
 
-@pytest.mark.parametrize("accept", ["text/html", f"{JSON};q=0", "application/xml, text/*"])
+@pytest.mark.parametrize("accept", ["text/html", f"{JSON};q=0", "application/xml, text/*", f"{JSON};q=0, {RESPONSE};q=0, */*"])
 async def test_a_type_that_results_do_not_have_is_not_acceptable(served: Gateway, accept: str) -> None:
     answer = await served.post("{ hello }", Accept=accept)
     assert (answer.status, list(answer.body)) == (406, ["errors"])
@@ -177,6 +180,22 @@ async def test_each_request_is_logged_with_its_id(served: Gateway) -> None:
 async def test_a_page_of_another_origin_is_refused(served: Gateway) -> None:
     assert (await served.post("{ hello }", Origin="https://elsewhere.example")).status == 403
     assert (await served.post("{ hello }", Host="elsewhere.example")).status == 421
+
+
+async def test_a_page_of_another_origin_cannot_have_a_query_in_an_address_run(served: Gateway) -> None:
+    """A link from another site still opens the page of a function, which runs nothing."""
+
+    async def status(accept: str, **headers: str) -> int:
+        answer = await served.ask("GET", FUNCTION, params={"query": "{ hello }"}, headers={"Accept": accept, **headers})
+        return answer.status
+
+    for accept in ("*/*", JSON, "text/event-stream"):
+        assert await status(accept, **{"Sec-Fetch-Site": "cross-site"}) == 403
+        assert await status(accept, **{"Sec-Fetch-Site": "same-site"}) == 403
+        assert await status(accept, Origin="https://elsewhere.example") == 403
+        assert await status(accept, **{"Sec-Fetch-Site": "same-origin"}) == 200
+        assert await status(accept) == 200
+    assert await status("text/html", **{"Sec-Fetch-Site": "cross-site"}) == 200
 
 
 async def test_the_document_of_the_api_has_the_function(served: Gateway) -> None:

@@ -247,6 +247,34 @@ async def test_a_query_that_comes_to_too_many_objects_is_refused_before_it_is_ru
     assert served.onlooker.statements == before
 
 
+SIZED = "query($n: Int) { products(first: $n) { nodes { movements(first: 100) { nodes { id } } } } }"
+
+
+@pytest.mark.parametrize("size", [500, 500.0])
+async def test_a_size_counts_however_it_is_written(served: Pantry, size: float) -> None:
+    result = await served.evaluator.evaluate(GraphQLRequest(SIZED, {"n": size}))
+    text = "the query may come to 50500 objects, 10000 are the most: ask for smaller pages"
+    assert (result.outcome, result.document["errors"][0]["message"]) == (QueryOutcome.OVER_LIMIT, text)
+    assert not (await served.evaluator.evaluate(GraphQLRequest(SIZED, {"n": size / 100}))).failed
+
+
+async def test_a_report_costs_the_rows_that_it_reads_each_time(served: Pantry) -> None:
+    """One for each 250 rows, and one for the object: of 1,000 products, and of 4,000 movements as well."""
+    evaluator = Evaluator(served.evaluator.function, QueryLimits(cost=60))
+    report = "stockReport { totalProducts }"
+    for number, outcome in ((12, QueryOutcome.EXECUTED), (13, QueryOutcome.OVER_LIMIT)):
+        query = "{ " + " ".join(f"a{n}: {report}" for n in range(number)) + " }"
+        assert (await evaluator.evaluate(GraphQLRequest(query))).outcome is outcome
+    for number, outcome in ((2, QueryOutcome.EXECUTED), (3, QueryOutcome.OVER_LIMIT)):
+        query = "{ " + " ".join(f"a{n}: shoppingList(first: 1) {{ nodes {{ name }} }}" for n in range(number)) + " }"
+        assert (await evaluator.evaluate(GraphQLRequest(query))).outcome is outcome
+
+
+async def test_a_wrong_time_in_the_text_has_its_place(served: Pantry) -> None:
+    result = await served.evaluator.evaluate(GraphQLRequest('{ product(ean13: "1", asOf: "now") { name } }'))
+    assert result.document["errors"][0]["locations"] == [{"line": 1, "column": 29}]
+
+
 async def test_depth_and_aliases_are_bounded_here_too(served: Pantry) -> None:
     deep = "{ products { nodes { " + "category { products { nodes { " * 4 + "name" + " } } }" * 4 + " } } }"
     assert "nested deeper" in await served.error(deep)
@@ -264,7 +292,7 @@ async def test_a_database_that_is_not_there_is_said_and_found_when_it_comes(tmp_
         assert refused["errors"][0]["message"] == "the read model is not available at the moment; try again"
         assert str(tmp_path) not in str(refused)
         await stocked(database, products=2, movements=1, categories=1)
-        assert (await evaluator.evaluate(query)).document == {"data": {"stockReport": {"totalProducts": 2}}}
+        assert (await evaluator.evaluate(query)).document["data"] == {"stockReport": {"totalProducts": 2}}
         subscription = await evaluator.evaluate(GraphQLRequest("subscription { lowStockChanged { isLowStock } }"))
         assert "text/event-stream" in subscription.document["errors"][0]["message"]
 

@@ -57,9 +57,9 @@ def happened(body: Any) -> Any:
     return SimpleNamespace(body=body, headers={}, method="POST", query={}, path="/")
 
 
-def run(*arguments: str, text: str | None = None) -> subprocess.CompletedProcess[str]:
+def run(*arguments: str, text: str | None = None, **added: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "graphql_fn", *arguments]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), **added}
     return subprocess.run(command, input=text, env=environment, capture_output=True, text=True, check=False, timeout=30)
 
 
@@ -102,6 +102,18 @@ def test_the_command_line_prints_the_result_and_fails_where_it_has_errors(query:
     assert (run("query", query).stdout if query else piped.stdout) == piped.stdout
     if query.startswith("{"):
         assert run(query).stdout == piped.stdout
+
+
+@pytest.mark.parametrize("query", ["{ hello }", "{hell}", "mutation { x }"])
+def test_the_classic_watchdog_keeps_the_result(query: str) -> None:
+    """It drops the output of a program that fails, and gives the method and headers in the environment."""
+    for body, content_type in ((query, "text/plain"), (json.dumps({"query": query}), "application/json")):
+        done = run(text=body, Http_Method="POST", Http_Content_Type=content_type)
+        assert (done.returncode, json.loads(done.stdout)) == (0, TABLE.get(query) or json.loads(run(text=query).stdout))
+    asked = run(text="", Http_Method="GET", Http_Query="query=%7B+hello+%7D")
+    assert (asked.returncode, json.loads(asked.stdout)) == (0, TABLE["{ hello }"])
+    wrong = run(text='{"query": 1}', Http_Method="POST", Http_Content_Type="application/json")
+    assert (wrong.returncode, list(json.loads(wrong.stdout))) == (0, ["errors"])
 
 
 def test_the_command_line_takes_variables_and_the_name_of_an_operation() -> None:

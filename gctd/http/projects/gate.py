@@ -15,7 +15,7 @@ from gctd.exports.markdown import MEDIA_TYPE, says
 from gctd.http import formats
 from gctd.http.projects.comparisons import AnalysisPoint, BreakBody, ValuesBody, breaks
 from gctd.http.projects.exports import comment
-from gctd.http.projects.points import BASE, POINT, point, with_reports
+from gctd.http.projects.points import BASE, POINT, one_moment, point, with_reports
 from gctd.http.services import Services
 from gctd.http.tasks.routes import PAGE
 from gctd.readmodel.views import AnalysisView
@@ -182,6 +182,11 @@ async def comment_on_analysis(request: Judge, call: Call[Services]) -> web.Respo
 
 
 async def _looked(request: Judge, call: Call[Services]) -> Judged:
+    async with one_moment(call, remote=request.base is not None):
+        return await _judged(request, call)
+
+
+async def _judged(request: Judge, call: Call[Services]) -> Judged:
     after = await point(request.id, "to", request.to, call)
     rules, judging = _rules(request, after), call.services.judging
     if request.from_ is None:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from gctd.domain.errors import BadInput, NotFound
 from gctd.http import formats
 from gctd.http.projects.comparisons import DiffBody, HistoryBody
-from gctd.http.projects.points import BASE, POINT, base_of, point, with_reports
+from gctd.http.projects.points import BASE, POINT, base_of, one_moment, point, with_reports
 from gctd.http.services import Services
 from gctd.http.tasks.routes import PAGE
 from gctd.readmodel.views import AnalysisView
@@ -54,13 +54,14 @@ async def project_history(request: ListHistory, call: Call[Services]) -> Answer[
 
 async def project_diff(request: Diff, call: Call[Services]) -> DiffBody:
     """Return the changes from one analysis of a project to another: the new, fixed, worse, better and gone functions."""
-    to = await point(request.id, "to", request.to, call)
     if request.from_ is not None and request.base is not None:
         raise BadInput("base", "only one of from and base can be given")
-    if request.from_ is None:
-        older = await base_of(to, request.base, call)
-    else:
-        older = await point(request.id, "from", request.from_, call)
+    async with one_moment(call, remote=request.base is not None):
+        to = await point(request.id, "to", request.to, call)
+        if request.from_ is None:
+            older = await base_of(to, request.base, call)
+        else:
+            older = await point(request.id, "from", request.from_, call)
     if older is None:
         raise NotFound(f"there is no analysis of another commit on {to.ref} before that of {to.task_id}")
     return await with_reports(to, older, call, lambda pair: DiffBody.of(pair, limit=request.limit))

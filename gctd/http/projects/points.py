@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import TypeVar
 
 from gctd.control.pairs import Pair, compared
@@ -19,6 +20,14 @@ POINT = "a task, or a commit by at least 7 of its hex digits"
 
 _TASK = re.compile(r"task-[0-9]{1,30}")
 _COMMIT = re.compile(r"[0-9A-Fa-f]{7,64}")
+
+
+def one_moment(call: Call[Services], *, remote: bool) -> AbstractAsyncContextManager[object]:
+    """Let the queries of a block see one moment of the tables, unless the block asks a `remote` repository, which takes long.
+
+    The rows of analyses do not change; only the choice between several depends on the moment.
+    """
+    return nullcontext() if remote else call.services.moments.one()
 
 
 async def point(analysis_id: str, field: str, text: str | None, call: Call[Services]) -> AnalysisView:

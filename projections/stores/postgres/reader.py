@@ -10,7 +10,19 @@ import asyncpg
 
 from projections.errors import StoreUnavailable
 from projections.model import Table
-from projections.store import KEYS, Argument, Checkpoint, KeyRecord, Mark, Parked, Row, SchemaVersion, Snapshot, StoredColumn
+from projections.store import (
+    KEYS,
+    Argument,
+    Checkpoint,
+    KeyRecord,
+    Mark,
+    Parked,
+    ReadTransaction,
+    Row,
+    SchemaVersion,
+    Snapshot,
+    StoredColumn,
+)
 from projections.stores.postgres import schema, writing
 from projections.stores.postgres.connection import (
     DatabaseAddress,
@@ -21,11 +33,15 @@ from projections.stores.postgres.connection import (
     translated,
     without_nul,
 )
+from projections.stores.postgres.transactions import LONG, transaction
 
-CONNECTIONS = 8
+CONNECTIONS = 12
 """Queries that one process has under way at most; more wait for their turn."""
-_LONG = 60.0
-"""Seconds for a query that reads much."""
+_ROW_BYTES = 100
+"""Bytes of a row in a table that the server has not counted yet."""
+_SIZES = """
+    SELECT name, CASE WHEN c.reltuples >= 0 THEN c.reltuples ELSE pg_relation_size(c.oid) / $2::float8 END AS rows
+    FROM unnest($1::text[]) AS name JOIN pg_class AS c ON c.oid = to_regclass(quote_ident(name))"""
 
 
 class PostgresReader:
@@ -109,7 +125,7 @@ class PostgresReader:
     async def fetch_in_thread(self, sql: str, *arguments: Argument) -> Sequence[Row]:
         """As `fetch`, for a query that takes longer."""
         with translated(self.address, asked=True):
-            return [dict(row) for row in await self._asked().fetch(sql, *map(without_nul, arguments), timeout=_LONG)]
+            return [dict(row) for row in await self._asked().fetch(sql, *map(without_nul, arguments), timeout=LONG)]
 
     async def schema(self) -> SchemaVersion:
         """The last migration applied."""
@@ -121,6 +137,12 @@ class PostgresReader:
         with translated(self.address):
             return await schema.read_columns(self._opened(), table)
 
+    async def sizes(self, tables: Sequence[str]) -> Mapping[str, int]:
+        """About how many rows these tables have: as the server last counted them, else by the size of the table."""
+        with translated(self.address):
+            rows = await self._opened().fetch(_SIZES, list(tables), float(_ROW_BYTES))
+            return {row["name"]: int(row["rows"]) for row in rows}
+
     @property
     def identity(self) -> str:
         """Names the database, without the password."""
@@ -130,6 +152,10 @@ class PostgresReader:
         """The known damage: pages whose checksum was wrong when they were read, if the server keeps checksums."""
         row = await self.fetch_one("SELECT checksum_failures AS bad FROM pg_stat_database WHERE datname = current_database()")
         return [f"{row['bad']} pages had a wrong checksum when they were read"] if row and row["bad"] else []
+
+    def transaction(self) -> AbstractAsyncContextManager[ReadTransaction]:
+        """See `projections.store.Reader.transaction`."""
+        return transaction(self.address, self._asked())
 
     def snapshot(self) -> AbstractAsyncContextManager[Snapshot]:
         """Everything as it is now."""

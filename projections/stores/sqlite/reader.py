@@ -16,6 +16,7 @@ from projections.model import Table
 from projections.store import KEYS, Argument, Checkpoint, KeyRecord, Mark, Parked, Row, SchemaVersion, Snapshot, StoredColumn
 from projections.stores.sqlite import files, schema, writing
 from projections.stores.sqlite.connection import bound, connect_reader, translated
+from projections.stores.sqlite.transactions import ReadConnections, SQLiteReadTransaction, rows_of
 
 T = TypeVar("T")
 
@@ -24,7 +25,7 @@ class SQLiteReader:
     """Looks at a database file, also while another process writes to it: `projections.store.Reader`.
 
     Queries run in the event loop's own thread, on one connection: they belong on an index. Queries that read much go through
-    `fetch_in_thread`, whole tables through `snapshot`, each in a thread and on a private connection.
+    `fetch_in_thread`, queries of one moment through `transaction`, whole tables through `snapshot`, on private connections.
     """
 
     dialect = "sqlite"
@@ -44,7 +45,7 @@ class SQLiteReader:
         """The file that is live, since it was opened; `path` is what the database is known by."""
         self._read_timeout = read_timeout
         self._connection: sqlite3.Connection | None = None
-        self._beside = _ThreadReader(path)
+        self._reads = self._connections(path)
 
     @property
     def identity(self) -> str:
@@ -66,7 +67,7 @@ class SQLiteReader:
                 raise StoreUnavailable(f"{self.file} does not exist: it is made by the service that fills it")
             self._connection = self._connect(self.file)
             self.damage = None
-            self._beside = _ThreadReader(self.file)
+            self._reads = self._connections(self.file)
 
     def _live_file(self) -> Path:
         return self.path if self._is_copy else files.file_of(self.path, files.read(self.path).live)
@@ -82,15 +83,15 @@ class SQLiteReader:
 
     async def _read_from(self, connection: sqlite3.Connection, file: Path) -> None:
         """Read on another connection from now on: of a query everything comes from one of them."""
-        (before, self._connection), (beside, self._beside) = (self._connection, connection), (self._beside, _ThreadReader(file))
+        (before, self._connection), (reads, self._reads) = (self._connection, connection), (self._reads, self._connections(file))
         self.file = file
         if before is not None:
             before.close()
-        await beside.close()
+        await reads.close()
 
     async def close(self) -> None:
         """Close the file."""
-        await self._beside.close()
+        await self._reads.close()
         if self._connection is not None:
             self._connection.close()
             self._connection = None
@@ -123,7 +124,7 @@ class SQLiteReader:
     async def fetch(self, sql: str, *arguments: Argument) -> Sequence[Row]:
         """The rows of a query."""
         with self._watched():
-            return _rows(self._asked(), sql, arguments)
+            return rows_of(self._asked(), sql, arguments)
 
     async def fetch_one(self, sql: str, *arguments: Argument) -> Row | None:
         """The first row of a query, or None."""
@@ -139,10 +140,19 @@ class SQLiteReader:
         return None if row is None else {column[0]: value for column, value in zip(names, row, strict=True)}
 
     async def fetch_in_thread(self, sql: str, *arguments: Argument) -> Sequence[Row]:
-        """As `fetch`, in a private thread: one such query at a time."""
+        """As `fetch`, in a thread and on a private connection. It is interrupted if its caller is cancelled."""
+        async with self.transaction() as reading:
+            return await reading.fetch_in_thread(sql, *arguments)
+
+    @asynccontextmanager
+    async def transaction(self) -> AsyncIterator[SQLiteReadTransaction]:
+        """See `projections.store.Reader.transaction`."""
         self._asked()
-        with self._watched():
-            return await self._beside.fetch(sql, arguments)
+        async with self._reads.transaction() as reading:
+            yield reading
+
+    def _connections(self, path: Path) -> ReadConnections:
+        return ReadConnections(path, self._watched, busy_timeout=self._read_timeout)
 
     async def schema(self) -> SchemaVersion:
         """The last migration applied."""
@@ -170,6 +180,12 @@ class SQLiteReader:
         with closing(connect_reader(self.file, busy_timeout=5)) as connection:
             return [str(text) for (text,) in connection.execute(pragma)]
 
+    async def sizes(self, tables: Sequence[str]) -> Mapping[str, int]:
+        """About how many rows these tables have: the highest row number ever used."""
+        with translated(self.path):
+            found = {table: f"SELECT max(rowid) FROM {schema.quoted(table)}" for table in tables}  # noqa: S608 - quoted
+            return {table: self._opened().execute(sql).fetchone()[0] or 0 for table, sql in found.items()}
+
     def snapshot(self) -> AbstractAsyncContextManager[Snapshot]:
         """Everything as it is now."""
         return _snapshot(self.file)
@@ -192,41 +208,6 @@ class SQLiteReader:
         if self._connection is None:
             raise StoreUnavailable(f"{self.path} is not open")
         return self._connection
-
-
-def _rows(connection: sqlite3.Connection, sql: str, arguments: tuple[Argument, ...]) -> Sequence[Row]:
-    cursor = connection.execute(sql, bound(arguments))
-    names = [column[0] for column in cursor.description]
-    return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
-
-
-class _ThreadReader:
-    """A connection in a private thread, made when it is first asked."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._thread: ThreadPoolExecutor | None = None
-        self._connection: sqlite3.Connection | None = None
-
-    async def fetch(self, sql: str, arguments: tuple[Argument, ...]) -> Sequence[Row]:
-        if self._thread is None:
-            self._thread = ThreadPoolExecutor(1, thread_name_prefix="reports")
-
-        def run() -> Sequence[Row]:
-            if self._connection is None:
-                self._connection = connect_reader(self._path, busy_timeout=5)
-            return _rows(self._connection, sql, arguments)
-
-        with translated(self._path):
-            return await asyncio.get_running_loop().run_in_executor(self._thread, run)
-
-    async def close(self) -> None:
-        thread, self._thread = self._thread, None
-        if thread is not None:
-            await asyncio.to_thread(thread.shutdown)
-        if self._connection is not None:
-            self._connection.close()
-            self._connection = None
 
 
 @asynccontextmanager

@@ -1,0 +1,45 @@
+"""Queries that see one moment of a database, if their caller asks for that."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from contextvars import ContextVar
+
+from projections.store import Argument, Queryable, Reader, ReadTransaction, Row
+
+
+class Moments:
+    """A database as `Queryable`. Inside `one` the queries of the same task see the tables at the moment at which it began.
+
+    Objects that share it are made once, not for each request.
+    """
+
+    def __init__(self, reader: Reader) -> None:
+        self._reader = reader
+        self._now: ContextVar[ReadTransaction | None] = ContextVar("moment", default=None)
+
+    @asynccontextmanager
+    async def one(self) -> AsyncIterator[ReadTransaction]:
+        """Answer the queries of the block from one read transaction. Raises StoreUnavailable, StoreDamaged."""
+        async with self._reader.transaction() as reading:
+            before = self._now.set(reading)
+            try:
+                yield reading
+            finally:
+                self._now.reset(before)
+
+    async def fetch(self, sql: str, *arguments: Argument) -> Sequence[Row]:
+        """See `Queryable.fetch`."""
+        return await self._source().fetch(sql, *arguments)
+
+    async def fetch_in_thread(self, sql: str, *arguments: Argument) -> Sequence[Row]:
+        """See `Queryable.fetch_in_thread`."""
+        return await self._source().fetch_in_thread(sql, *arguments)
+
+    async def fetch_one(self, sql: str, *arguments: Argument) -> Row | None:
+        """See `Queryable.fetch_one`."""
+        return await self._source().fetch_one(sql, *arguments)
+
+    def _source(self) -> Queryable:
+        return self._now.get() or self._reader

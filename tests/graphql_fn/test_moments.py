@@ -1,0 +1,253 @@
+"""A result shows one moment of the tables, names it, and can wait for one. SQL ends with the request that needs it."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import attrs
+import pytest
+import pytest_asyncio
+from graphql import build_schema
+
+from eventlog import AggregateId, NewCommit, NewEvent, Proposal
+from eventlog.testing.memory import MemoryLog
+from graphql_fn.core.evaluator import Evaluator
+from graphql_fn.core.function import Function
+from graphql_fn.core.limits import QueryLimits
+from graphql_fn.core.request import GraphQLRequest
+from graphql_fn.core.result import QueryOutcome
+from graphql_fn.http.gateway import TABLE, Gateway, pages
+from graphql_fn.readmodels import pantry
+from graphql_fn.readmodels.asking import Asking
+from graphql_fn.settings import Settings
+from httpkit.application import build_application
+from httpkit.edge import Edge
+from httpkit.ops.health import Health
+from pantry.domain import product
+from pantry.domain.ledger import PRODUCT
+from pantry.domain.product import Details, MovementRecorded, MovementType, ProductCreated
+from pantry.domain.registry import REGISTRY
+from pantry.readmodel import MODEL
+from pantry.readmodel.graph import PantryGraph
+from projections.migrations import Migrations
+from projections.projector.projector import Projector
+from projections.store import Store
+from projections.stores.databases import store_at
+from servicekit import process
+from servicekit.replica import ReadReplica
+from tests.support.pace import within
+from tests.support.pantry.stocked import EPOCH, code_of
+
+PRODUCTS = 5
+STOCKED = """query {
+    one: product(ean13: "%s") { currentStock movements(first: 1) { nodes { stockAfter product { currentStock } } } }
+    products { nodes { ean13 currentStock movements(first: 1) { nodes { stockAfter } } } }
+    movements(first: 1) { nodes { ean13 stockAfter } }
+}"""
+
+
+@attrs.define
+class Ledger:
+    """Products whose stock changes all the time. `stocks` has the stock of each after each sequence that changed it."""
+
+    log: MemoryLog
+    store: Store
+    replica: ReadReplica
+    evaluator: Evaluator
+    stocks: dict[str, list[tuple[int, int]]]
+
+    async def book(self, code: str, quantity: int) -> int:
+        """Book a number of units in; gives the sequence."""
+        before = await self.log.last(AggregateId(product.CATEGORY, code))
+        assert before is not None
+        _, stock = self.stocks[code][-1]
+        event = MovementRecorded(
+            id=f"m-{code[-4:]}-{len(self.stocks[code])}",
+            type=MovementType.IN,
+            quantity=quantity * 1000,
+            stock=(stock + quantity) * 1000,
+            reason="",
+            notes="",
+            created_by="",
+            at=EPOCH + timedelta(seconds=before.sequence + 1),
+        )
+        commit = NewCommit(id=event.id, at=EPOCH, events=(NewEvent(event),), state=PRODUCT.fold([event], before.state))
+        proposal = Proposal(aggregate=AggregateId(product.CATEGORY, code), expected=before.sequence, commit=commit)
+        sequence = (await self.log.append(proposal)).sequence
+        self.stocks[code].append((sequence, stock + quantity))
+        return sequence
+
+    def stock(self, code: str, sequence: int) -> int:
+        """The fold of the events of a product up to a sequence."""
+        return next((stock for at, stock in reversed(self.stocks[code]) if at <= sequence), 0)
+
+    async def ask(self, query: str, **more: Any) -> Any:
+        """The whole result."""
+        return (await self.evaluator.evaluate(GraphQLRequest(query, **more))).document
+
+
+@asynccontextmanager
+async def ledger(url: str) -> AsyncIterator[Ledger]:
+    """A ledger whose tables are in this database, and follow its log."""
+    log = MemoryLog(REGISTRY)
+    async with store_at(url) as store:
+        await Migrations(store, MODEL).up()
+        projector = Projector(log, store, MODEL)
+        following = asyncio.create_task(projector.run())
+        replica = pantry.onlooker(url, None, max_lag=30)
+        async with replica.running():
+            made = Ledger(log, store, replica, Evaluator(pantry.function(replica), QueryLimits(seconds=30)), {})
+            for number in range(PRODUCTS):
+                code = code_of(number)
+                details = Details(name=f"product {number}", description="", unit="kg", min_stock=0, category_id=None)
+                event = ProductCreated(ean13=code, details=details, at=EPOCH)
+                commit = NewCommit(id=code, at=EPOCH, events=(NewEvent(event),), state=PRODUCT.fold([event], None))
+                found = await log.append(Proposal(aggregate=AggregateId(product.CATEGORY, code), expected=0, commit=commit))
+                made.stocks[code] = [(found.sequence, 0)]
+            await projector.wait_for((await log.head()).last, 30)
+            try:
+                yield made
+            finally:
+                following.cancel()
+                await asyncio.wait({following})
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """The address of an empty database of either kind."""
+    if request.param == "sqlite":
+        return f"sqlite:{tmp_path / 'pantry.db'}"
+    found: str = request.getfixturevalue("postgres_url")
+    return found
+
+
+@pytest_asyncio.fixture
+async def running(url: str) -> AsyncIterator[Ledger]:
+    """A ledger in it."""
+    async with ledger(url) as made:
+        yield made
+
+
+def contradictions(found: Any, running: Ledger, code: str) -> list[str]:
+    """How a result of STOCKED contradicts itself, or the fold of the log at its sequence."""
+    data, sequence = found["data"], found["extensions"]["sequence"]
+    stocks = {one: running.stock(one, sequence) for one in running.stocks}
+    claims = [("one", code, data["one"]["currentStock"])]
+    for node in data["one"]["movements"]["nodes"]:
+        claims += [("its movement", code, node["stockAfter"]), ("its movement's product", code, node["product"]["currentStock"])]
+    for node in data["products"]["nodes"]:
+        claims.append(("list", node["ean13"], node["currentStock"]))
+        claims += [("list, movement", node["ean13"], one["stockAfter"]) for one in node["movements"]["nodes"]]
+    claims += [("newest movement", node["ean13"], node["stockAfter"]) for node in data["movements"]["nodes"]]
+    return [f"{what} of {of}: {stock}, at {sequence} it is {stocks[of]}" for what, of, stock in claims if stock != stocks[of]]
+
+
+async def test_under_writes_a_result_is_the_fold_of_the_log_at_its_sequence(running: Ledger) -> None:
+    asked: set[int] = set()
+    choice = random.Random(21)
+
+    async def write() -> None:
+        for _ in range(150):
+            await running.book(choice.choice(list(running.stocks)), 1)
+            await asyncio.sleep(0)
+
+    async def ask(number: int) -> None:
+        code = code_of(number)
+        while not writing.done():
+            found = await running.ask(STOCKED % code)
+            assert contradictions(found, running, code) == []
+            asked.add(found["extensions"]["sequence"])
+
+    writing = asyncio.create_task(write())
+    await asyncio.gather(writing, *(ask(number) for number in range(2)))
+    assert len(asked) >= 3  # else no write came between two results
+
+
+async def test_a_result_waits_for_the_sequence_that_is_asked_for(running: Ledger) -> None:
+    code = code_of(1)
+    query = f'{{ product(ean13: "{code}") {{ currentStock }} }}'
+    for number in range(1, 6):
+        sequence = await running.book(code, 1)
+        found = await running.ask(query, min_sequence=sequence)
+        assert found == {"data": {"product": {"currentStock": number}}, "extensions": {"sequence": sequence}}
+    hasty = Evaluator(running.evaluator.function, QueryLimits(seconds=0.1))
+    late = await hasty.evaluate(GraphQLRequest(query, min_sequence=10_000))
+    assert (late.outcome, "data" in late.document) == (QueryOutcome.BEHIND, False)
+    assert "10000 was asked for" in late.document["errors"][0]["message"]
+
+
+ENDLESS = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 2000000000) SELECT count(*) AS c FROM n"
+
+
+def heavy(replica: ReadReplica, started: asyncio.Event, ended: asyncio.Event) -> Function:
+    """A function with a field whose statement takes minutes, and one whose statement takes no time."""
+    schema = build_schema("type Query { endless: Int quick: Int }")
+
+    async def endless(_: Any, info: Any) -> int:
+        database = await info.context.database()
+        started.set()
+        try:
+            return int((await database.fetch_in_thread(ENDLESS))[0]["c"])
+        finally:
+            ended.set()
+
+    async def quick(_: Any, info: Any) -> int:
+        return int((await (await info.context.database()).fetch_in_thread("SELECT 1 AS one"))[0]["one"])
+
+    assert schema.query_type is not None
+    schema.query_type.fields["endless"].resolve = endless
+    schema.query_type.fields["quick"].resolve = quick
+    return Function(name="heavy", schema=schema, context=lambda request: Asking(replica, PantryGraph, request))
+
+
+async def test_statements_end_at_the_deadline_and_no_other_query_waits_for_them(running: Ledger) -> None:
+    function = heavy(running.replica, asyncio.Event(), asyncio.Event())
+    evaluator, patient = Evaluator(function, QueryLimits(seconds=0.3)), Evaluator(function, QueryLimits(seconds=30))
+    with within(20):
+        for _ in range(2):
+            endless = [asyncio.create_task(evaluator.evaluate(GraphQLRequest("{ endless }"))) for _ in range(6)]
+            quick = await patient.evaluate(GraphQLRequest("{ quick }"))
+            assert quick.document["data"] == {"quick": 1}
+            assert not all(task.done() for task in endless)
+            assert {(await task).outcome for task in endless} == {QueryOutcome.OUT_OF_TIME}
+
+
+@asynccontextmanager
+async def _served(evaluator: Evaluator) -> AsyncIterator[process.Application]:
+    edge = Edge(title="test", version="0")
+    page = pages()
+    services = Gateway([evaluator], edge.metrics.registry, page=page.by_path["/"])
+    yield build_application(TABLE, services, edge, health=Health({})), edge
+
+
+async def test_a_statement_ends_when_the_client_leaves(running: Ledger) -> None:
+    started, ended = asyncio.Event(), asyncio.Event()
+    evaluator = Evaluator(heavy(running.replica, started, ended), QueryLimits(seconds=600))
+    settings = Settings(port=0)
+    async with process.listening(settings, _served(evaluator)) as address, aiohttp.ClientSession() as http:
+        place = f"http://127.0.0.1:{address.port}/function/heavy"
+        asking = asyncio.create_task(http.post(place, data="{ endless }"))
+        with within(20):
+            await started.wait()
+            asking.cancel()
+            await ended.wait()
+        async with http.post(place, data="{ quick }") as answer:
+            assert (await answer.json())["data"] == {"quick": 1}
+        for given, status in (({"Min-Seq": "999999"}, 503), ({"Min-Seq": "x"}, 400)):
+            hasty = attrs.evolve(evaluator.limits, seconds=0.1)
+            evaluator.limits = hasty
+            async with http.post(place, data="{ quick }", headers=given) as answer:
+                assert answer.status == status
+                assert answer.headers.get("Retry-After") == ("1" if status == 503 else None)
+        body = {"query": "{ quick }", "extensions": {"minSeq": 999_999}}
+        async with http.post(place, json=body) as answer:
+            assert answer.status == 503
+        async with http.get(place, params={"query": "{ quick }", "min_seq": "1"}) as answer:
+            assert (answer.status, (await answer.json())["data"]) == (200, {"quick": 1})

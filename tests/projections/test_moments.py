@@ -1,0 +1,29 @@
+"""Queries of a block see one moment of the tables."""
+
+from __future__ import annotations
+
+from projections.model import Put
+from projections.moments import Moments
+from projections.store import SchemaVersion, Store
+from projections.testing.conformance import MAP, PLACES, step
+
+_CREATE = (
+    "CREATE TABLE places (name TEXT NOT NULL PRIMARY KEY); CREATE TABLE regions (name TEXT NOT NULL PRIMARY KEY, within TEXT)"
+)
+_COUNT = "SELECT count(*) AS places FROM places"
+
+
+async def test_queries_of_a_block_see_one_moment_and_later_ones_the_present(either_store: Store) -> None:
+    store = either_store
+    await store.migrate(_CREATE, before=SchemaVersion(0), after=SchemaVersion(1), projections=(MAP,))
+    moments = Moments(store)
+
+    async def counts() -> list[object]:
+        rows = [*await moments.fetch(_COUNT), *await moments.fetch_in_thread(_COUNT), await moments.fetch_one(_COUNT)]
+        return [row and row["places"] for row in rows]
+
+    async with moments.one() as reading:
+        assert await counts() == [0, 0, 0]
+        await store.advance([step(0, 1, Put(PLACES, ("lake",)), projection=MAP)])
+        assert (await counts(), reading.checkpoints) == ([0, 0, 0], {})
+    assert await counts() == [1, 1, 1]
