@@ -99,6 +99,17 @@ def grouped(rows: Iterable[Row], column: str, part: ListPart, view: Callable[[Ro
     return {key: found(of, part, view) for key, of in lists.items()}
 
 
+async def count_of(store: Queryable, sql: Sql) -> int:
+    """The number of rows of a statement."""
+    rows = await store.fetch_in_thread(f"SELECT count(*) AS found FROM ({sql.text}) AS counted", *sql.arguments)  # noqa: S608 - put together by Sql
+    return int(rows[0]["found"])
+
+
+async def counts_for(store: Queryable, sql: Sql, column: str) -> dict[Any, int]:
+    """The numbers in the column `found` of the rows of a statement, by the value of another column."""
+    return {row[column]: int(row["found"]) for row in await fetch_for(store, sql)}
+
+
 async def fetch_for(store: Queryable, sql: Sql) -> Sequence[Row]:
     """The rows of a statement that is about many keys: in a thread if it is about more than a few."""
     fetch = store.fetch if len(sql.arguments) <= _FEW else store.fetch_in_thread

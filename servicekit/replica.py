@@ -6,19 +6,20 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from math import inf
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import structlog
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 
-from eventlog import EventLog, EventLogError, LogDamaged, Unavailable
+from eventlog import AggregateId, EventLog, EventLogError, LogDamaged, Unavailable
 from eventlog.broker.blobs import BlobStore
+from eventlog.history.search import Page, Wanted, search
 from eventlog.jetstream.log import JetStreamLog
 from eventlog.jetstream.transport.connection import Connection
 from httpkit.ops.health import Check
 from httpkit.ops.metrics import NOT_KNOWN
 from httpkit.sse.hub import Hub
-from projections.errors import Behind, MigrationError, ProjectionError, ProjectorStopped, StoreUnavailable
+from projections.errors import ArgumentRefused, Behind, MigrationError, ProjectionError, ProjectorStopped, StoreUnavailable
 from projections.migrations import check_tables
 from projections.model import ReadModel
 from projections.store import Argument, Checkpoint, Reader, ReadTransaction, Row
@@ -38,6 +39,8 @@ _AWAY = 1.0
 """Seconds between tries while the broker is away."""
 _SIZES_KEPT = 10.0
 """Seconds for which the sizes of tables are known."""
+_SEARCHES = 2
+"""Searches in the log at a time: each may read 20,000 commits."""
 _STALE = 0.5
 """Seconds without progress after which the database is reopened: its file may have been replaced."""
 
@@ -74,6 +77,7 @@ class ReadReplica:
         self._sizes: Mapping[str, int] = {}
         self._sized_at = -inf
         self._opening = asyncio.Lock()
+        self._searching = asyncio.Semaphore(_SEARCHES)
         self._waits_since: float | None = None
         self._damaged: LogDamaged | None = None
         self._event_log: JetStreamLog | None = None
@@ -192,6 +196,20 @@ class ReadReplica:
             return 0
         return self.reached(checkpoints)
 
+    async def search(self, aggregate: str | None = None, **wanted: Any) -> Page:
+        """A page of events (`eventlog.history.search`). Raises StoreUnavailable, and ArgumentRefused for a wrong aggregate."""
+        if self._event_log is None:
+            raise StoreUnavailable("the log is with the broker: nats_url is not set")
+        try:
+            named = None if aggregate is None else AggregateId.parse(aggregate)
+        except ValueError as error:
+            raise ArgumentRefused(f"{aggregate!r} is not an aggregate: {error}") from error
+        async with self._searching:
+            try:
+                return await search(self._event_log, Wanted(aggregate=named, **wanted))
+            except EventLogError as error:
+                raise StoreUnavailable(f"the log cannot be read: {error}") from error
+
     # The events
 
     async def _kept(self, log: JetStreamLog) -> None:
@@ -283,6 +301,7 @@ class ReplicaTransaction:
     def __init__(self, reading: ReadTransaction, replica: ReadReplica) -> None:
         self._reading = reading
         self._replica = replica
+        self.checkpoints = reading.checkpoints
         self.sequence = replica.reached(reading.checkpoints)
 
     async def fetch(self, sql: str, *arguments: Argument) -> Sequence[Row]:

@@ -3,37 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from gctd.readmodel.queries import LATEST
 from gctd.readmodel.tables import TASKS as TASK_TABLE
-from gctd.readmodel.views import AnalysisView, RepoView, TaskView
-from projections.sql import FoundPart, ListPart, SortOrder, Sql, fetch_for, found, grouped
+from gctd.readmodel.views import AnalysisView, RepoView, TaskView, VerdictView, WorkerView
+from projections.sql import FoundPart, ListPart, SortOrder, Sql, count_of, counts_for, fetch_for, found, grouped
 from projections.store import Queryable
 
 REPOS = SortOrder(("url", "id"))
+REPOS_BY_CHANGE = SortOrder(("updated_at", "id"))
 TASKS = SortOrder(("created_at", "id"), descending=True)
+TASKS_BY_CHANGE = SortOrder(("updated_at", "id"), descending=True)
 LATEST_ANALYSES = SortOrder(("repo_url", "project"))
 HISTORY = SortOrder(("measured", "sequence"), descending=True)
-
-
-def repo_key(repo: RepoView) -> tuple[str, str]:
-    """Return the sort key of a repository."""
-    return repo.url, repo.id
-
-
-def task_key(task: TaskView) -> tuple[str, str]:
-    """Return the sort key of a task, newest first."""
-    return task.created_at, task.id
-
-
-def latest_key(analysis: AnalysisView) -> tuple[str, str]:
-    """Return the sort key of the latest analyses of all projects."""
-    return analysis.repo_url, analysis.project
-
-
-def history_key(analysis: AnalysisView) -> tuple[int, int]:
-    """Return the sort key of the analyses of a project, newest first."""
-    return analysis.measured, analysis.sequence
 
 
 class TrackerGraph:
@@ -42,40 +25,68 @@ class TrackerGraph:
     def __init__(self, store: Queryable) -> None:
         self._store = store
 
-    async def repos(self, part: ListPart, *, status: str | None = None) -> FoundPart[RepoView]:
-        """Repositories by URL."""
-        sql = Sql("SELECT * FROM repos WHERE TRUE")
-        if status is not None:
-            sql.add("AND status = {}", status)
-        REPOS.limit(sql, part)
+    async def repos(self, part: ListPart, order: SortOrder = REPOS, *, status: str | None = None) -> FoundPart[RepoView]:
+        """Repositories in an order."""
+        sql = _repos(status)
+        order.limit(sql, part)
         return found(await self._store.fetch_in_thread(sql.text, *sql.arguments), part, RepoView.of)
 
-    async def tasks(
-        self,
-        part: ListPart,
-        *,
-        status: str | None = None,
-        repo: str | None = None,
-        project: str | None = None,
-        all_: bool = False,
-    ) -> FoundPart[TaskView]:
-        """Return the tasks that are neither hidden nor seen, newest first. `all_` includes seen tasks."""
-        sql = Sql("SELECT * FROM tasks WHERE NOT hidden")
-        if not all_:
-            sql.add("AND NOT seen")
-        for column, value in (("status", status), ("repo_id", repo), ("project", project)):
-            if value is not None:
-                sql.add(f"AND {column} = {{}}", value)
-        TASKS.limit(sql, part)
+    async def count_repos(self, *, status: str | None = None) -> int:
+        """The number of repositories."""
+        return await count_of(self._store, _repos(status))
+
+    async def tasks(self, part: ListPart, order: SortOrder = TASKS, **conditions: Any) -> FoundPart[TaskView]:
+        """Return the tasks that are neither hidden nor seen, in an order. `all_` includes seen tasks."""
+        sql = _tasks(**conditions)
+        order.limit(sql, part)
         return found(await self._store.fetch_in_thread(sql.text, *sql.arguments), part, TaskView.of)
+
+    async def count_tasks(self, **conditions: Any) -> int:
+        """The number of such tasks."""
+        return await count_of(self._store, _tasks(**conditions))
 
     async def latest_analyses(self, part: ListPart, *, repo: str | None = None) -> FoundPart[AnalysisView]:
         """The latest analysis of each project, by repository and project."""
-        sql = Sql(LATEST)
-        if repo is not None:
-            sql.add("AND repo_id = {}", repo)
+        sql = _latest(repo)
         LATEST_ANALYSES.limit(sql, part)
         return found(await self._store.fetch_in_thread(sql.text, *sql.arguments), part, AnalysisView.of)
+
+    async def count_latest_analyses(self, *, repo: str | None = None) -> int:
+        """The number of projects that have an analysis."""
+        return await count_of(self._store, _latest(repo))
+
+    async def count_history_of(self, ids: Sequence[str]) -> Mapping[str, int]:
+        """The number of analyses of each project that has one of these analysis ids."""
+        sql = Sql("SELECT analysis_id, count(*) AS found FROM analyses")
+        sql.any_of("WHERE analysis_id IN ({}) GROUP BY analysis_id", ids)
+        return await counts_for(self._store, sql, "analysis_id")
+
+    async def count_tasks_of(self, repos: Sequence[str]) -> Mapping[str, int]:
+        """The number of tasks of each of these repositories, seen or not."""
+        sql = Sql("SELECT repo_id, count(*) AS found FROM tasks WHERE NOT hidden")
+        sql.any_of("AND repo_id IN ({}) GROUP BY repo_id", repos)
+        return await counts_for(self._store, sql, "repo_id")
+
+    async def verdicts_by_id(self, ids: Sequence[str]) -> Mapping[str, VerdictView]:
+        """The verdicts with these ids."""
+        sql = Sql("SELECT * FROM verdicts")
+        sql.any_of("WHERE id IN ({})", ids)
+        return {row["id"]: VerdictView.of(row) for row in await fetch_for(self._store, sql)}
+
+    async def verdicts_of(self, tasks: Sequence[str]) -> Mapping[str, Sequence[VerdictView]]:
+        """The verdicts on the analyses of these tasks, newest first."""
+        sql = Sql("SELECT * FROM verdicts")
+        sql.any_of("WHERE head_task IN ({}) ORDER BY asked_at DESC, id", tasks)
+        lists: dict[str, list[VerdictView]] = {}
+        for row in await fetch_for(self._store, sql):
+            lists.setdefault(row["head_task"], []).append(VerdictView.of(row))
+        return lists
+
+    async def workers_by_id(self, ids: Sequence[str]) -> Mapping[str, WorkerView]:
+        """The workers with these ids."""
+        sql = Sql("SELECT * FROM workers")
+        sql.any_of("WHERE id IN ({})", ids)
+        return {row["id"]: WorkerView.of(row) for row in await fetch_for(self._store, sql)}
 
     async def repo_by_url(self, url: str) -> RepoView | None:
         """The repository with this canonical URL."""
@@ -119,3 +130,27 @@ class TrackerGraph:
         sql = Sql(f"SELECT {columns} FROM ({inner.text}) AS numbered", inner.arguments)  # noqa: S608 - constants
         sql.add("WHERE place <= {} ORDER BY repo_id, place", part.limit + 1)
         return grouped(await fetch_for(self._store, sql), "repo_id", part, TaskView.of)
+
+
+def _repos(status: str | None) -> Sql:
+    sql = Sql("SELECT * FROM repos WHERE TRUE")
+    if status is not None:
+        sql.add("AND status = {}", status)
+    return sql
+
+
+def _tasks(*, status: str | None = None, repo: str | None = None, project: str | None = None, all_: bool = False) -> Sql:
+    sql = Sql("SELECT * FROM tasks WHERE NOT hidden")
+    if not all_:
+        sql.add("AND NOT seen")
+    for column, value in (("status", status), ("repo_id", repo), ("project", project)):
+        if value is not None:
+            sql.add(f"AND {column} = {{}}", value)
+    return sql
+
+
+def _latest(repo: str | None) -> Sql:
+    sql = Sql(LATEST)
+    if repo is not None:
+        sql.add("AND repo_id = {}", repo)
+    return sql

@@ -57,18 +57,22 @@ class Reports:
         self._kept: OrderedDict[str, Sequence[FunctionView]] = OrderedDict()
         self._functions = 0
 
+    async def body(self, digest: str) -> bytes:
+        """A stored body. Raises ReportMissing, StoreUnavailable."""
+        try:
+            return await self._blobs.get(digest)
+        except BlobMissing as error:
+            raise ReportMissing("this body is not stored") from error
+        except Unavailable as error:
+            raise StoreUnavailable(f"stored bodies cannot be read now: {error}") from error
+
     async def functions(self, digest: str) -> Sequence[FunctionView]:
         """The functions in the report with that digest. Raises ReportMissing, StoreUnavailable."""
         known = self._kept.get(digest)
         if known is not None:
             self._kept.move_to_end(digest)
             return known
-        try:
-            document = await self._blobs.get(digest)
-        except BlobMissing as error:
-            raise ReportMissing("the report of this analysis is not stored") from error
-        except Unavailable as error:
-            raise StoreUnavailable(f"reports cannot be read now: {error}") from error
+        document = await self.body(digest)
         # A report of 50,000 functions takes some tens of milliseconds: not in the event loop.
         report = await asyncio.to_thread(_decoder.decode, document)
         if digest not in self._kept:

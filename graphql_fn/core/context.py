@@ -13,7 +13,7 @@ class NotAnswered(PublicError):
     """The request cannot be answered now. `outcome` is the reason."""
 
     def __init__(self, message: str, outcome: QueryOutcome) -> None:
-        super().__init__(message)
+        super().__init__(message, code=outcome.name)
         self.outcome = outcome
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from http import HTTPStatus
+from typing import Any
 
 from graphql import GraphQLError
 
@@ -31,5 +32,26 @@ class MethodNotAllowed(GraphqlFnError):
     status = HTTPStatus.METHOD_NOT_ALLOWED
 
 
+class Code:
+    """The values of `extensions.code` of errors."""
+
+    SYNTAX = "GRAPHQL_PARSE_FAILED"
+    VALIDATION = "GRAPHQL_VALIDATION_FAILED"
+    INPUT = "BAD_USER_INPUT"
+    REQUEST = "BAD_REQUEST"
+    UNAVAILABLE = "UNAVAILABLE"
+    INTERNAL = "INTERNAL_SERVER_ERROR"
+
+
 class PublicError(GraphQLError):
-    """An error of a resolver whose text is meant for the client. Any other is masked."""
+    """An error of a resolver whose text is meant for the client. Any other is masked. `code` is for programs."""
+
+    def __init__(self, message: str, *, code: str = Code.INPUT) -> None:
+        super().__init__(message, extensions={"code": code})
+
+
+def coded(error: GraphQLError, code: str) -> dict[str, Any]:
+    """An error as a result has it, with this code unless it has one."""
+    found: dict[str, Any] = dict(error.formatted)
+    found["extensions"] = {"code": code, **(found.get("extensions") or {})}
+    return found

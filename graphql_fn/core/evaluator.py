@@ -14,6 +14,7 @@ from graphql import (
     DocumentNode,
     ExecutionResult,
     GraphQLError,
+    GraphQLSyntaxError,
     OperationDefinitionNode,
     OperationType,
     create_source_event_stream,
@@ -24,7 +25,7 @@ from graphql_fn.core.context import NotAnswered, RequestContext
 from graphql_fn.core.cost import CostWalk, Tables
 from graphql_fn.core.documents import DocumentRefused, Documents, Operation
 from graphql_fn.core.engine import BoundedExecutor, OutOfTime, run
-from graphql_fn.core.errors import PublicError
+from graphql_fn.core.errors import Code, PublicError, coded
 from graphql_fn.core.function import Function
 from graphql_fn.core.limits import QueryLimits
 from graphql_fn.core.request import GraphQLRequest
@@ -33,6 +34,8 @@ from graphql_fn.core.subscribing import NOTHING, SubscriptionEvent, Subscription
 
 log = structlog.get_logger(__name__)
 
+_CODES = {QueryOutcome.REFUSED: Code.VALIDATION, QueryOutcome.EXECUTED: Code.INPUT}
+"""Codes of errors of requests that were not run; others have the name of the outcome."""
 MASKED = "internal server error"
 """The text of an exception in a resolver for clients."""
 
@@ -97,7 +100,7 @@ class Evaluator:
             return await self.evaluate(request)
         executor = self._executor(document, request, self.function.root, self.function.context(request))
         if isinstance(executor, list):
-            return self._refusal(executor, QueryOutcome.REFUSED)
+            return self._refusal(executor, QueryOutcome.REFUSED, _request_code(executor))
         executor.deadline = time.monotonic() + self.limits.seconds
         source = create_source_event_stream(executor)
         if inspect.isawaitable(source):
@@ -169,7 +172,7 @@ class Evaluator:
         context = self.function.context(request)
         executor = self._executor(document, request, self.function.root if root is NOTHING else root, context)
         if isinstance(executor, list):
-            return self._refusal(executor, QueryOutcome.REFUSED)
+            return self._refusal(executor, QueryOutcome.REFUSED, _request_code(executor))
         if not isinstance(context, RequestContext):
             return await self._run(executor, request, until)
         try:
@@ -202,22 +205,25 @@ class Evaluator:
         told = [self._told(error, request_id) for error in found.errors[: self.limits.errors]]
         return Result({"errors": told + self._left_out(found.errors), "data": found.data}, QueryOutcome.EXECUTED)
 
-    def _refusal(self, errors: Sequence[GraphQLError], outcome: QueryOutcome) -> Result:
+    def _refusal(self, errors: Sequence[GraphQLError], outcome: QueryOutcome, code: str | None = None) -> Result:
         """Return the result of a request that was not run: errors and no data."""
-        return Result({"errors": [dict(error.formatted) for error in errors]}, outcome)
+        usual = code or _CODES.get(outcome, outcome.name)
+        shown = [coded(error, Code.SYNTAX if isinstance(error, GraphQLSyntaxError) else usual) for error in errors]
+        return Result({"errors": shown}, outcome)
 
     def _left_out(self, errors: Sequence[GraphQLError]) -> list[dict[str, Any]]:
         left = len(errors) - self.limits.errors
-        return [{"message": f"{left} further errors are not shown"}] if left > 0 else []
+        text = f"{left} further errors are not shown"
+        return [{"message": text, "extensions": {"code": Code.INTERNAL}}] if left > 0 else []
 
     def _told(self, error: GraphQLError, request_id: str) -> dict[str, Any]:
         """An error of a field as the client sees it: as it is where the engine made it of the request, else masked and logged."""
         cause = error.original_error
         # The engine's own errors name a place in the query, but for those about values that resolvers gave.
         if cause is None or isinstance(cause, PublicError) or (isinstance(cause, GraphQLError) and cause.nodes):
-            return dict(error.formatted)
+            return coded(error, Code.INPUT)
         log.error("resolver failed", function=self.function.name, path=error.path, request_id=request_id, exc_info=cause)
-        return {**error.formatted, "message": MASKED, "extensions": {"requestId": request_id}}
+        return {**error.formatted, "message": MASKED, "extensions": {"code": Code.INTERNAL, "requestId": request_id}}
 
 
 async def _completed(running: Awaitable[ExecutionResult], until: float) -> ExecutionResult:
@@ -230,3 +236,8 @@ async def _completed(running: Awaitable[ExecutionResult], until: float) -> Execu
         if not limit.expired():
             raise
         raise OutOfTime from error
+
+
+def _request_code(errors: Sequence[GraphQLError]) -> str:
+    """The code of errors before the first field: wrong variables have a place in the query, an unclear operation has none."""
+    return Code.INPUT if any(error.nodes for error in errors) else Code.REQUEST

@@ -19,6 +19,7 @@ SCHEMA = GraphQLSchema(
     GraphQLObjectType(
         "Query",
         {"hello": GraphQLField(GraphQLString, resolve=_hello, description="A greeting, always the same.")},
+        description="The queries of the function.",
     )
 )
 

@@ -89,7 +89,7 @@ async def answer(evaluator: Evaluator, request: HttpRequest) -> HttpAnswer:
 def refusal(error: GraphqlFnError, media: str = JSON) -> HttpAnswer:
     """The answer to an input that cannot be evaluated."""
     headers = {"Allow": ", ".join(METHODS)} if isinstance(error, MethodNotAllowed) else None
-    return _answer(error.status, media, {"errors": [{"message": str(error)}]}, headers)
+    return _answer(error.status, media, {"errors": [{"message": str(error), "extensions": {"code": error.status.name}}]}, headers)
 
 
 def _answer(

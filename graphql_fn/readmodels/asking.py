@@ -11,7 +11,7 @@ from typing import Any, Generic, TypeVar
 import structlog
 
 from graphql_fn.core.context import NotAnswered, RequestContext
-from graphql_fn.core.errors import PublicError
+from graphql_fn.core.errors import Code, PublicError
 from graphql_fn.core.request import GraphQLRequest
 from graphql_fn.core.result import QueryOutcome
 from graphql_fn.readmodels.loading import BatchLoader
@@ -75,12 +75,16 @@ class Asking(RequestContext, Generic[G]):
         """The position of the log for which the result is true, if it shows tables."""
         return {} if self._reading is None else {"sequence": self._reading.sequence}
 
-    async def database(self) -> Queryable:
-        """The database at the moment of the request. Raises PublicError if it cannot be read now."""
+    async def reading(self) -> ReplicaTransaction:
+        """The read transaction of the request. Raises PublicError if the database cannot be read now."""
         async with self._opening:
             if self._reading is None:
                 self._reading = await self._held.enter_async_context(_opened(self._onlooker))
-        return _Told(self._reading)
+        return self._reading
+
+    async def database(self) -> Queryable:
+        """The database at the moment of the request. Raises PublicError if it cannot be read now."""
+        return _Told(await self.reading())
 
     async def queries(self) -> G:
         """The queries on the database. Raises PublicError."""
@@ -103,12 +107,17 @@ class Asking(RequestContext, Generic[G]):
             loader = self._loaders[which] = BatchLoader(fetch)
         return loader.load(key)
 
+    async def count(self, query: Callable[..., Awaitable[Any]], key: Any) -> int:
+        """As `load`, for a query of numbers: 0 for a key without one."""
+        found: int | None = await self.load(query, key)
+        return found or 0
+
     @property
     def hub(self) -> Hub:
         """The events. Raises PublicError if there are none."""
         hub = self._onlooker.hub
         if hub is None:
-            raise PublicError("subscriptions need the broker: nats_url is not set")
+            raise PublicError("subscriptions need the broker: nats_url is not set", code=Code.UNAVAILABLE)
         return hub
 
 
@@ -129,7 +138,7 @@ def _public() -> Iterator[None]:
         raise PublicError("an argument has a value that the database cannot hold") from error
     except ProjectionError as error:
         _log.warning("read model cannot be read", reason=str(error))
-        raise PublicError("the read model is not available at the moment; try again") from error
+        raise PublicError("the read model is not available at the moment; try again", code=Code.UNAVAILABLE) from error
 
 
 class _Told:

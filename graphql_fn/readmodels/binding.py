@@ -12,6 +12,8 @@ from typing import Any, cast
 from graphql import (
     GraphQLError,
     GraphQLField,
+    GraphQLInputObjectType,
+    GraphQLInterfaceType,
     GraphQLObjectType,
     GraphQLScalarType,
     GraphQLSchema,
@@ -28,18 +30,32 @@ Source = Callable[..., AsyncIterator[SubscriptionEvent]]
 _CAPITAL = re.compile(r"(?<!^)(?=[A-Z])")
 
 
-def bound(file: str, resolvers: Mapping[str, Resolver], sources: Mapping[str, Source] | None = None) -> GraphQLSchema:
+def bound(
+    file: str,
+    resolvers: Mapping[str, Resolver],
+    sources: Mapping[str, Source] | None = None,
+    *,
+    lists: Mapping[str, str],
+    nodes: Mapping[type, str],
+) -> GraphQLSchema:
     """The schema in a file of this package, with a resolver for each field that is named (`Type.field`).
 
     Any other field is the attribute of that name; resolvers get their arguments under the names that Python has for them.
-    `sources` are the events of the fields of `Subscription`, each of which resolves to the value of its event.
+    `sources` are the events of the fields of `Subscription`, each of which resolves to the value of its event. `lists` are the
+    types of items by the names of their connections, and `nodes` the types that are a `Node`, by the class of their values.
     """
-    schema = build_schema(files(__package__).joinpath(file).read_text(encoding="utf-8"))
+    texts = [_read(file), _read("common.graphql"), *(_CONNECTION.format(name=name, item=item) for name, item in lists.items())]
+    schema = build_schema("\n".join(texts))
     left = dict(resolvers)
     for type_ in schema.type_map.values():
         if isinstance(type_, GraphQLObjectType) and not type_.name.startswith("__"):
             for name, field in type_.fields.items():
                 _bind(field, name, left.pop(f"{type_.name}.{name}", None))
+        elif isinstance(type_, GraphQLInputObjectType):
+            for name, member in type_.fields.items():
+                member.out_name = _snake(name)
+        elif isinstance(type_, GraphQLInterfaceType):
+            type_.resolve_type = lambda value, _info, _type: nodes[type(value)]
     if left:
         raise LookupError(f"{file} has no {', '.join(left)}")
     for name, source in (sources or {}).items():
@@ -54,10 +70,45 @@ def bound(file: str, resolvers: Mapping[str, Resolver], sources: Mapping[str, So
     return schema
 
 
+def _read(file: str) -> str:
+    return files(__package__).joinpath(file).read_text(encoding="utf-8")
+
+
+_CONNECTION = """
+"A page of a list of {item} objects."
+type {name}Connection {{
+  "The items with their cursors."
+  edges: [{name}Edge!]!
+  "The items alone."
+  nodes: [{item}!]!
+  "Information about the page."
+  pageInfo: PageInfo!
+  "The number of items in the whole list."
+  totalCount: Int!
+}}
+
+"An item of a list of {item} objects."
+type {name}Edge {{
+  "The position of the item in the list."
+  cursor: String!
+  "The item."
+  node: {item}!
+}}
+"""
+_ARGUMENTS = {
+    "first": "The size of the page, from the beginning of the list; 20 by default, 1000 at most.",
+    "after": "Only items after this cursor.",
+    "last": "The size of the page, from the end of the list.",
+    "before": "Only items before this cursor.",
+}
+"""Descriptions of the arguments that every list has."""
+
+
 def _bind(field: GraphQLField, name: str, resolver: Resolver | None) -> None:
     field.resolve = resolver or attribute(_snake(name))
     for argument, given in field.args.items():
         given.out_name = _snake(argument)
+        given.description = given.description or _ARGUMENTS.get(argument)
 
 
 def attribute(name: str) -> Resolver:

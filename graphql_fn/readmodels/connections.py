@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from typing import Any, Generic, TypeAlias, TypeVar, cast
 
 import attrs
 
-from graphql_fn.core.errors import PublicError
-from graphql_fn.core.limits import LARGEST_PAGE, PAGE
 from graphql_fn.readmodels.loading import AT_ONCE
-from httpkit.errors import HttpkitError
-from httpkit.messages.paging import decode_cursor, encode_cursor
+from graphql_fn.readmodels.paging import PLACE, ListOrder
+from httpkit.messages.paging import encode_cursor
 from projections.sql import FoundPart, ListPart
 
 T = TypeVar("T")
-Key = Callable[[Any], tuple[Any, ...]]
 
 
 Given: TypeAlias = Sequence[T] | AsyncIterator[T]
@@ -37,15 +34,15 @@ async def _in_turns(items: Sequence[T]) -> AsyncIterator[T]:
 
 @attrs.frozen
 class Edge(Generic[T]):
-    """An item of a page."""
+    """An item of a page, and its position."""
 
     node: T
-    _key: Key
+    _order: ListOrder
 
     @property
     def cursor(self) -> str:
         """Its position."""
-        return encode_cursor(self._key(self.node))
+        return self._order.cursor(self.node)
 
 
 @attrs.frozen
@@ -58,13 +55,17 @@ class PageInfo:
     end_cursor: str | None
 
 
+Count = Callable[[], Awaitable[int]]
+
+
 @attrs.frozen
 class Connection(Generic[T]):
-    """A page of a list whose order `key` gives."""
+    """A page of a list in an order. `count` gives the length of the list."""
 
     _found: FoundPart[T]
     _part: ListPart
-    _key: Key
+    _order: ListOrder
+    _count: Count
 
     @property
     def nodes(self) -> Given[T]:
@@ -74,7 +75,12 @@ class Connection(Generic[T]):
     @property
     def edges(self) -> Given[Edge[T]]:
         """The items with their cursors."""
-        return in_turns([Edge(node, self._key) for node in self._found.items])
+        return in_turns([Edge(node, self._order) for node in self._found.items])
+
+    @property
+    def total_count(self) -> Awaitable[int]:
+        """The length of the list."""
+        return self._count()
 
     @property
     def page_info(self) -> PageInfo:
@@ -86,84 +92,58 @@ class Connection(Generic[T]):
         return PageInfo(
             self._found.more if not part.backward else part.before is not None,
             self._found.more if part.backward else part.after is not None,
-            encode_cursor(self._key(items[0])) if items else None,
-            encode_cursor(self._key(items[-1])) if items else None,
+            self._order.cursor(items[0]) if items else None,
+            self._order.cursor(items[-1]) if items else None,
         )
 
 
-def part_of(
-    kind: Any, *, first: int | None = None, after: str | None = None, last: int | None = None, before: str | None = None
-) -> ListPart:
-    """The part that the arguments of a connection ask for; `kind` is the type of the keys in its cursors. Raises Shown."""
-    if first is not None and last is not None:
-        raise PublicError("give either first or last")
-    size = PAGE if first is None and last is None else first if first is not None else last
-    assert size is not None
-    if not 0 <= size <= LARGEST_PAGE:
-        raise PublicError(f"{'last' if first is None else 'first'} must be from 0 to {LARGEST_PAGE}")
-    return ListPart(
-        limit=size, after=_decoded("after", after, kind), before=_decoded("before", before, kind), backward=last is not None
-    )
-
-
-def _decoded(name: str, text: str | None, kind: Any) -> Any:
-    if text is None:
-        return None
-    try:
-        return decode_cursor(text, kind)
-    except HttpkitError:
-        raise PublicError(f"{name} is not a cursor of this list") from None
-
-
-def connection(found: FoundPart[T] | None, part: ListPart, key: Key) -> Connection[T]:
+def connection(found: FoundPart[T] | None, part: ListPart, order: ListOrder, count: Count) -> Connection[T]:
     """The page that was found (None: the list is empty)."""
-    return Connection(FoundPart((), more=False) if found is None else found, part, key)
-
-
-PLACE = tuple[int]
-"""The keys of a list that is there as a whole: places from 0."""
-
-
-@attrs.frozen
-class _Place:
-    """The key of an item of such a list."""
-
-    place: int
-
-    def __call__(self, _: Any) -> tuple[int]:
-        return (self.place,)
+    return Connection(FoundPart((), more=False) if found is None else found, part, order, count)
 
 
 @attrs.frozen
 class _Placed(Generic[T]):
-    """A page of such a list."""
+    """A page of a list that is there as a whole. A cursor is the place of an item, from 0."""
 
     _items: Sequence[T]
     _start: int
-    _length: int
+    total_count: int
 
     @property
     def nodes(self) -> Given[T]:
         return in_turns(self._items)
 
     @property
-    def edges(self) -> Given[Edge[T]]:
-        return in_turns([Edge(node, _Place(place)) for place, node in enumerate(self._items, self._start)])
+    def edges(self) -> Given[_PlacedEdge[T]]:
+        return in_turns([_PlacedEdge(node, place) for place, node in enumerate(self._items, self._start)])
 
     @property
     def page_info(self) -> PageInfo:
         end = self._start + len(self._items)
         return PageInfo(
-            end < self._length,
+            end < self.total_count,
             self._start > 0,
             encode_cursor((self._start,)) if self._items else None,
             encode_cursor((end - 1,)) if self._items else None,
         )
 
 
+@attrs.frozen
+class _PlacedEdge(Generic[T]):
+    """An item of such a page."""
+
+    node: T
+    _place: int
+
+    @property
+    def cursor(self) -> str:
+        return encode_cursor((self._place,))
+
+
 def of_list(items: Sequence[T], **arguments: Any) -> _Placed[T]:
-    """The page of a list that is there as a whole. Raises Shown."""
-    part = part_of(PLACE, **arguments)
+    """The page of a list that is there as a whole. Raises PublicError."""
+    part = PLACE.part(**arguments)
     after, before = (cast("tuple[int] | None", key) for key in (part.after, part.before))
     start = 0 if after is None else max(0, after[0] + 1)
     end = len(items) if before is None else max(0, min(len(items), before[0]))

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
-from datetime import datetime
+from collections.abc import AsyncIterator, Iterable, Sequence
 from functools import partial
 from typing import Any, TypeAlias
 
@@ -11,31 +10,24 @@ import attrs
 import msgspec
 from graphql import GraphQLResolveInfo
 
-from graphql_fn.core.errors import PublicError
 from graphql_fn.core.function import Function
 from graphql_fn.core.subscribing import SubscriptionEvent
 from graphql_fn.readmodels.asking import Asking, sizes_of
-from graphql_fn.readmodels.binding import Resolver, attribute, bound
-from graphql_fn.readmodels.connections import Connection, connection, of_list, part_of
+from graphql_fn.readmodels.binding import bound
 from graphql_fn.readmodels.following import followed
+from graphql_fn.readmodels.pantry_fields import RESOLVERS, SCANS
 from httpkit.sse.frames import Frame
-from pantry.domain.errors import BadInput
 from pantry.domain.product import MovementRecorded, Product
-from pantry.domain.quantity import number
 from pantry.readmodel import MODEL
 from pantry.readmodel.changes import DECIDERS, crosses_minimum, edits
-from pantry.readmodel.graph import PantryGraph, StockCount, category_key, movement_key, product_key
-from pantry.readmodel.queries import PantryQueries
-from pantry.readmodel.tables import name_key
-from pantry.readmodel.views import CategoryView, ConsumptionView, MovementView, ProductView, days_of, period_of
+from pantry.readmodel.graph import PantryGraph
+from pantry.readmodel.views import CategoryView, MovementView, ProductView
 from servicekit.feed import CommitFrames, EventChange
 from servicekit.replica import Broker, ReadReplica
 
 Info: TypeAlias = "GraphQLResolveInfo[Asking[PantryGraph]]"
 
 STOCK, LOW_STOCK = "stock", "low_stock"
-_BY_NAME = tuple[str, str]
-_BY_TIME = tuple[str, int, int]
 
 
 @attrs.frozen
@@ -51,189 +43,6 @@ class LowStockChange:
     """The payload of `lowStockChanged`."""
 
     product: ProductView
-
-
-@attrs.frozen
-class _Consumption:
-    """Consumption of a product in a number of days."""
-
-    of: ConsumptionView
-    days: float
-
-
-async def _product(_: Any, info: Info, ean13: str, as_of: datetime | None = None) -> ProductView | None:
-    found: ProductView | None = await info.context.load(PantryGraph.products_by_code, ean13, as_of)
-    return found
-
-
-async def _products(
-    _: Any,
-    info: Info,
-    *,
-    category: str | None = None,
-    active: bool | None = None,
-    low_stock: bool | None = None,
-    search: str | None = None,
-    as_of: datetime | None = None,
-    **page: Any,
-) -> Connection[ProductView]:
-    part = part_of(_BY_NAME, **page)
-    queries = await info.context.queries()
-    found = await queries.products(
-        part,
-        category=category,
-        active=active,
-        low_stock=low_stock,
-        search=name_key(search) if search else None,
-        as_of=as_of,
-    )
-    return connection(found, part, product_key)
-
-
-async def _category(_: Any, info: Info, id: str) -> CategoryView | None:  # noqa: A002 - the argument's name in the schema
-    found: CategoryView | None = await info.context.load(PantryGraph.categories_by_id, id)
-    return found
-
-
-async def _categories(_: Any, info: Info, **page: Any) -> Connection[CategoryView]:
-    part = part_of(_BY_NAME, **page)
-    return connection(await (await info.context.queries()).categories(part), part, category_key)
-
-
-async def _movement(_: Any, info: Info, id: str) -> MovementView | None:  # noqa: A002 - the argument's name in the schema
-    found: MovementView | None = await info.context.load(PantryGraph.movements_by_id, id)
-    return found
-
-
-async def _movements(_: Any, info: Info, **given: Any) -> Connection[MovementView]:
-    names = {"ean13": "ean13", "type": "type", "from": "since", "to": "until"}
-    conditions = {ours: given.pop(name, None) for name, ours in names.items()}
-    part = part_of(_BY_TIME, **given)
-    return connection(await (await info.context.queries()).movements(part, **conditions), part, movement_key)
-
-
-async def _stock_report(_: Any, info: Info, as_of: datetime | None = None) -> StockCount:
-    return await (await info.context.queries()).report(as_of=as_of)
-
-
-async def _consumption(_: Any, info: Info, ean13: str | None = None, category: str | None = None, **given: Any) -> Any:
-    try:
-        since, until = period_of(given.pop("from", None), given.pop("to", None))
-    except BadInput as error:
-        raise PublicError(str(error)) from None
-    queries = PantryQueries(await info.context.database())
-    found = await queries.consumption(since=since, until=until, ean13=ean13, category=category)
-    days = days_of(since, until)
-    return of_list([_Consumption(item, days) for item in found], **given)
-
-
-async def _shopping_list(_: Any, info: Info, category: str | None = None, **page: Any) -> Any:
-    since, until = period_of(None, None)
-    queries = PantryQueries(await info.context.database())
-    found = await queries.consumption(since=since, until=until, category=category)
-    return of_list([item for item in found if item.is_to_buy], **page)
-
-
-async def _category_of(product: ProductView, info: Info) -> CategoryView | None:
-    return None if product.category_id is None else await info.context.load(PantryGraph.categories_by_id, product.category_id)
-
-
-async def _movements_of(product: ProductView, info: Info, **page: Any) -> Connection[MovementView]:
-    part = part_of(_BY_TIME, **page)
-    return connection(await info.context.load(PantryGraph.movements_of, product.ean13, part), part, movement_key)
-
-
-async def _products_of(category: CategoryView, info: Info, **page: Any) -> Connection[ProductView]:
-    part = part_of(_BY_NAME, **page)
-    return connection(await info.context.load(PantryGraph.products_of, category.id, part), part, product_key)
-
-
-async def _stock_of(product: ProductView, info: Info, as_of: datetime) -> float:
-    return number(await info.context.load(PantryGraph.stock_at, product.ean13, as_of) or 0)
-
-
-def _product_of(name: str) -> Resolver:
-    """The product with the code that an attribute has."""
-    code = attribute(name)
-    return lambda source, info: info.context.load(PantryGraph.products_by_code, code(source, info), None)
-
-
-def _other_movement(name: str) -> Resolver:
-    """The movement with the id that an attribute has, if it has one."""
-    id_of = attribute(name)
-
-    def resolve(source: MovementView, info: Info) -> Any:
-        other = id_of(source, info)
-        return None if other is None else info.context.load(PantryGraph.movements_by_id, other)
-
-    return resolve
-
-
-def _quantity(name: str) -> Resolver:
-    """An attribute in thousandths as a number."""
-    get = attribute(name)
-
-    def resolve(source: Any, info: Any) -> float | None:
-        value = get(source, info)
-        return None if value is None else number(value)
-
-    return resolve
-
-
-def _worked_out(make: Callable[[_Consumption], Any]) -> Resolver:
-    return lambda source, _info: make(source)
-
-
-_RESOLVERS: dict[str, Resolver] = {
-    "Query.product": _product,
-    "Query.products": _products,
-    "Query.category": _category,
-    "Query.categories": _categories,
-    "Query.movement": _movement,
-    "Query.movements": _movements,
-    "Query.stockReport": _stock_report,
-    "Query.consumption": _consumption,
-    "Query.shoppingList": _shopping_list,
-    "Product.minStock": _quantity("min_stock"),
-    "Product.currentStock": _quantity("current_stock"),
-    "Product.isLowStock": attribute("is_low"),
-    "Product.category": _category_of,
-    "Product.stock": _stock_of,
-    "Product.movements": _movements_of,
-    "Category.products": _products_of,
-    "Movement.product": _product_of("product_ean13"),
-    "Movement.ean13": attribute("product_ean13"),
-    "Movement.quantity": _quantity("quantity"),
-    "Movement.stockAfter": _quantity("stock_after"),
-    "Movement.reverses": _other_movement("reverses"),
-    "Movement.reversedBy": _other_movement("reversed_by"),
-    "Movement.counted": _quantity("counted"),
-    "Consumption.product": _product_of("of.ean13"),
-    "Consumption.ean13": attribute("of.ean13"),
-    "Consumption.name": attribute("of.name"),
-    "Consumption.unit": attribute("of.unit"),
-    "Consumption.in": _quantity("of.total_in"),
-    "Consumption.out": _quantity("of.total_out"),
-    "Consumption.net": _worked_out(lambda item: number(item.of.total_in - item.of.total_out)),
-    "Consumption.perDay": _worked_out(lambda item: item.of.per_day(item.days)),
-    "Consumption.currentStock": _quantity("of.current_stock"),
-    "Consumption.daysLeft": _worked_out(lambda item: item.of.days_left(item.days)),
-    "ShoppingItem.product": _product_of("ean13"),
-    "ShoppingItem.currentStock": _quantity("current_stock"),
-    "ShoppingItem.minStock": _quantity("min_stock"),
-    "ShoppingItem.suggested": _quantity("suggested"),
-    "LowStockChange.isLowStock": attribute("product.is_low"),
-}
-
-
-_SCANS = {
-    "Query.products": ("products",),
-    "Query.movements": ("movements",),
-    "Query.stockReport": ("products",),
-    "Query.consumption": ("products", "movements"),
-    "Query.shoppingList": ("products", "movements"),
-}
-"""The tables of which a field may read all rows for a page of them, or for a sum."""
 
 
 # Events
@@ -268,7 +77,19 @@ _SOURCES = {
     "lowStockChanged": partial(_changes, LOW_STOCK, LowStockChange),
 }
 
-SCHEMA = bound("pantry.graphql", _RESOLVERS, _SOURCES)
+SCHEMA = bound(
+    "pantry.graphql",
+    RESOLVERS,
+    _SOURCES,
+    lists={
+        "Product": "Product",
+        "Category": "Category",
+        "Movement": "Movement",
+        "Consumption": "Consumption",
+        "Shopping": "ShoppingItem",
+    },
+    nodes={ProductView: "Product", CategoryView: "Category", MovementView: "Movement"},
+)
 
 
 def onlooker(url: str, broker: Broker | None, *, max_lag: float) -> ReadReplica:
@@ -282,6 +103,6 @@ def function(onlooker: ReadReplica) -> Function:
         name=MODEL.name,
         schema=SCHEMA,
         context=lambda request: Asking(onlooker, PantryGraph, request),
-        scans=_SCANS,
+        scans=SCANS,
         rows=lambda: sizes_of(onlooker),
     )

@@ -4,33 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from typing import Any
 
 import attrs
 
 from pantry.readmodel.queries import COLUMNS, MOVEMENTS, PAST, movements_sql, products_sql
 from pantry.readmodel.views import CategoryView, MovementView, ProductView
-from projections.sql import FoundPart, ListPart, SortOrder, Sql, fetch_for, found, grouped
+from projections.sql import FoundPart, ListPart, SortOrder, Sql, count_of, counts_for, fetch_for, found, grouped
 from projections.store import Queryable
 
 PRODUCTS = SortOrder(("name_key", "ean13"))
+PRODUCTS_BY_CODE = SortOrder(("ean13",))
+PRODUCTS_BY_STOCK = SortOrder(("current_stock", "ean13"))
+PRODUCTS_BY_CHANGE = SortOrder(("updated_at", "ean13"))
 CATEGORIES = SortOrder(("name_key", "id"))
 MOVEMENTS_OF_ALL = SortOrder(("m.created_at", "m.sequence", "m.position"), descending=True)
 _MOVEMENTS_OF_ONE = SortOrder(("created_at", "sequence", "position"), descending=True)
-
-
-def product_key(product: ProductView) -> tuple[str, str]:
-    """Orders of products."""
-    return product.name_key, product.ean13
-
-
-def category_key(category: CategoryView) -> tuple[str, str]:
-    """Orders of categories."""
-    return category.name_key, category.id
-
-
-def movement_key(movement: MovementView) -> tuple[str, int, int]:
-    """Orders of movements, newest first."""
-    return movement.created_at, movement.sequence, movement.position
 
 
 @attrs.frozen
@@ -47,19 +36,10 @@ class PantryGraph:
     def __init__(self, store: Queryable) -> None:
         self._store = store
 
-    async def products(
-        self,
-        part: ListPart,
-        *,
-        category: str | None = None,
-        active: bool | None = None,
-        low_stock: bool | None = None,
-        search: str | None = None,
-        as_of: datetime | None = None,
-    ) -> FoundPart[ProductView]:
-        """Products by name; the conditions are as in `PantryQueries.products`."""
-        sql = products_sql(category=category, active=active, low_stock=low_stock, search=search, as_of=as_of)
-        PRODUCTS.limit(sql, part)
+    async def products(self, part: ListPart, order: SortOrder = PRODUCTS, **conditions: Any) -> FoundPart[ProductView]:
+        """Products in an order; the conditions are as in `PantryQueries.products`."""
+        sql = products_sql(**conditions)
+        order.limit(sql, part)
         return found(await self._store.fetch_in_thread(sql.text, *sql.arguments), part, ProductView.of)
 
     async def categories(self, part: ListPart) -> FoundPart[CategoryView]:
@@ -68,19 +48,35 @@ class PantryGraph:
         CATEGORIES.limit(sql, part)
         return found(await self._store.fetch(sql.text, *sql.arguments), part, CategoryView.of)
 
-    async def movements(
-        self,
-        part: ListPart,
-        *,
-        ean13: str | None = None,
-        type: str | None = None,  # noqa: A002 - what it is called everywhere else
-        since: datetime | None = None,
-        until: datetime | None = None,
-    ) -> FoundPart[MovementView]:
-        """Movements, newest first; the conditions are as in `PantryQueries.movements`."""
-        sql = movements_sql(ean13=ean13, type=type, since=since, until=until)
-        MOVEMENTS_OF_ALL.limit(sql, part)
+    async def count_products(self, **conditions: Any) -> int:
+        """The number of products that meet conditions."""
+        return await count_of(self._store, products_sql(**conditions))
+
+    async def count_categories(self) -> int:
+        """The number of categories."""
+        return await count_of(self._store, Sql("SELECT id FROM categories"))
+
+    async def movements(self, part: ListPart, order: SortOrder = MOVEMENTS_OF_ALL, **conditions: Any) -> FoundPart[MovementView]:
+        """Movements in an order; the conditions are as in `PantryQueries.movements`."""
+        sql = movements_sql(**conditions)
+        order.limit(sql, part)
         return found(await self._store.fetch_in_thread(sql.text, *sql.arguments), part, MovementView.of)
+
+    async def count_movements(self, **conditions: Any) -> int:
+        """The number of movements that meet conditions."""
+        return await count_of(self._store, movements_sql(**conditions))
+
+    async def count_movements_of(self, codes: Sequence[str]) -> Mapping[str, int]:
+        """The number of movements of each of these products, as far as there are any."""
+        sql = Sql("SELECT product_ean13, count(*) AS found FROM movements")
+        sql.any_of("WHERE product_ean13 IN ({}) GROUP BY product_ean13", codes)
+        return await counts_for(self._store, sql, "product_ean13")
+
+    async def count_products_of(self, categories: Sequence[str]) -> Mapping[str, int]:
+        """The number of products of each of these categories, as far as there are any."""
+        sql = Sql("SELECT category_id, count(*) AS found FROM products")
+        sql.any_of("WHERE category_id IN ({}) GROUP BY category_id", categories)
+        return await counts_for(self._store, sql, "category_id")
 
     async def products_by_code(self, codes: Sequence[str], as_of: datetime | None = None) -> Mapping[str, ProductView]:
         """The products with these codes, now or as they were at a time, as far as they were there."""

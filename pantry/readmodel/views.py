@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 import attrs
 
-from eventlog.privacy.fields import SEALED
+from eventlog.privacy.fields import ERASED, SEALED
 from pantry.domain.category import Category
 from pantry.domain.errors import BadInput
 from pantry.domain.product import MovementRecorded, Product
@@ -214,6 +214,11 @@ def period_of(since: datetime | None, until: datetime | None) -> tuple[datetime,
 def days_of(since: datetime, until: datetime) -> float:
     """The length of a period in days, a second at least."""
     return max((until - since).total_seconds(), 1) / _DAY
+
+
+def readable(personal: str) -> str | None:
+    """A personal text; None if it is sealed, or its person was erased."""
+    return None if personal in (SEALED, ERASED) else personal
 
 
 def _time(value: datetime | None) -> str | None:

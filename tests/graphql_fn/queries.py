@@ -7,10 +7,13 @@ from typing import Any
 GREETING = "Hello world! from OpenFaaS"
 
 
-def error(message: str, line: int | None = None, column: int | None = None) -> dict[str, Any]:
+VALIDATION, SYNTAX = "GRAPHQL_VALIDATION_FAILED", "GRAPHQL_PARSE_FAILED"
+
+
+def error(message: str, line: int | None = None, column: int | None = None, code: str = VALIDATION) -> dict[str, Any]:
     """The result of a request that was not run, with one error."""
     place = {} if line is None else {"locations": [{"line": line, "column": column}]}
-    return {"errors": [{"message": message, **place}]}
+    return {"errors": [{"message": message, **place, "extensions": {"code": code}}]}
 
 
 TABLE: dict[str, dict[str, Any]] = {
@@ -25,9 +28,11 @@ TABLE: dict[str, dict[str, Any]] = {
     "{hell}": error("Cannot query field 'hell' on type 'Query'. Did you mean 'hello'?", 1, 2),
     "{\n  hell\n}": error("Cannot query field 'hell' on type 'Query'. Did you mean 'hello'?", 2, 3),
     "{ xyz }": error("Cannot query field 'xyz' on type 'Query'.", 1, 3),
-    "{": error("Syntax Error: Expected Name, found <EOF>.", 1, 2),
-    "": error("Syntax Error: Unexpected <EOF>.", 1, 1),
-    "query A { hello } query B { hello }": error("Must provide operation name if query contains multiple operations."),
+    "{": error("Syntax Error: Expected Name, found <EOF>.", 1, 2, SYNTAX),
+    "": error("Syntax Error: Unexpected <EOF>.", 1, 1, SYNTAX),
+    "query A { hello } query B { hello }": error(
+        "Must provide operation name if query contains multiple operations.", code="BAD_REQUEST"
+    ),
     "mutation { x }": error("The mutation operation is not supported by the schema.", 1, 1),
 }
 """By the text of the query."""

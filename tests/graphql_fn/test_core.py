@@ -129,7 +129,7 @@ async def test_what_an_exception_says_is_logged_with_the_request_id_and_not_told
         "message": "internal server error",
         "locations": [{"line": 1, "column": 9}],
         "path": ["boom"],
-        "extensions": {"requestId": "r-1"},
+        "extensions": {"code": "INTERNAL_SERVER_ERROR", "requestId": "r-1"},
     }
     assert result.document["data"] == {"hello": "hi", "boom": None}
     [line] = logs
@@ -218,7 +218,7 @@ async def test_each_event_of_a_subscription_is_a_result_of_its_own(logs: list[An
     assert updates[:2] == [("1", None), ("2", {"data": {"ticks": 7}})]
     assert updates[2][0] == "3"
     assert "secret" not in str(updates)
-    assert updates[3] == (None, {"errors": [{"message": "that was all"}]})
+    assert updates[3] == (None, {"errors": [{"message": "that was all", "extensions": {"code": "BAD_USER_INPUT"}}]})
     assert (len(updates), root.closed, len(logs)) == (4, True, 1)
 
 

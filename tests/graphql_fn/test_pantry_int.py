@@ -243,7 +243,7 @@ async def test_a_query_that_comes_to_too_many_objects_is_refused_before_it_is_ru
     result = await served.evaluator.evaluate(GraphQLRequest(query))
     assert result.outcome is QueryOutcome.OVER_LIMIT
     text = f"the query may come to {objects} objects, 10000 are the most: ask for smaller pages"
-    assert result.document == {"errors": [{"message": text}]}
+    assert result.document == {"errors": [{"message": text, "extensions": {"code": "OVER_LIMIT"}}]}
     assert served.onlooker.statements == before
 
 

@@ -195,7 +195,7 @@ def test_an_exception_in_the_engine_is_the_error_of_the_callback() -> None:
 
 
 def test_an_exception_in_the_engine_is_a_failure_with_status_500_and_tells_nothing() -> None:
-    masked = {"errors": [{"message": "internal server error"}]}
+    masked = {"errors": [{"message": "internal server error", "extensions": {"code": "INTERNAL_SERVER_ERROR"}}]}
     context = Recorder()
     event.handler(broken())(happened("{ hello }"), context)
     assert (context.code, context.succeeded, context.failed) == (500, None, masked)

@@ -22,6 +22,8 @@ PACKAGES = (EXAMPLES, *SERVICES, *CORE)
 
 _VALUES = ("eventlog", "eventlog.commit", "eventlog.decider", "eventlog.errors", "eventlog.privacy.fields", "eventlog.registry")
 _READMODELS = tuple(f"{service}.{part}.*" for service in ("gctd", "pantry") for part in ("domain", "readmodel"))
+_COMPARISONS = ("gctd.engines", "gctd.engines.report", "gctd.engines.changes.*")
+"""Pure functions on stored reports."""
 _CORE = tuple(f"{package}.*" for package in CORE)
 
 
@@ -41,7 +43,7 @@ LAYERS = (  # the first that matches counts
     *(Layer(f"{package}.*", _CORE[place + 1 :], ("projections.cli.*",)) for place, package in enumerate(CORE)),
     Layer("graphql_fn.core.*", ()),  # this and the next are deployed without the rest
     Layer("graphql_fn.handlers.*", ("graphql_fn.core.*",)),
-    Layer("graphql_fn.*", (*_CORE[:-1], *_READMODELS)),
+    Layer("graphql_fn.*", (*_CORE[:-1], *_READMODELS, *_COMPARISONS)),
     *(
         layer
         for service in ("gctd", "pantry")

@@ -1,0 +1,305 @@
+"""The fields of the function `pantry`: products, categories, movements, the stock at any time, reports."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from typing import Any, TypeAlias
+
+import attrs
+from graphql import GraphQLResolveInfo
+
+from graphql_fn.core.errors import PublicError
+from graphql_fn.readmodels.asking import Asking
+from graphql_fn.readmodels.binding import Resolver, attribute
+from graphql_fn.readmodels.connections import Connection, connection, of_list
+from graphql_fn.readmodels.nodes import node_id, projections, split_id
+from graphql_fn.readmodels.paging import ListOrder, Time, chosen
+from pantry.domain.errors import BadInput
+from pantry.domain.quantity import number, text
+from pantry.readmodel import graph
+from pantry.readmodel.graph import PantryGraph, StockCount
+from pantry.readmodel.queries import PantryQueries
+from pantry.readmodel.tables import name_key
+from pantry.readmodel.views import CategoryView, ConsumptionView, MovementView, ProductView, days_of, period_of, readable
+
+Info: TypeAlias = "GraphQLResolveInfo[Asking[PantryGraph]]"
+
+PRODUCT_ORDERS = {
+    "NAME": ListOrder(graph.PRODUCTS, ("name_key", "ean13"), (str, str)),
+    "EAN13": ListOrder(graph.PRODUCTS_BY_CODE, ("ean13",), (str,), "EAN13"),
+    "QUANTITY": ListOrder(graph.PRODUCTS_BY_STOCK, ("current_stock", "ean13"), (int, str), "QUANTITY"),
+    "UPDATED_AT": ListOrder(graph.PRODUCTS_BY_CHANGE, ("updated_at", "ean13"), (Time, str), "UPDATED_AT"),
+}
+CATEGORY_ORDER = ListOrder(graph.CATEGORIES, ("name_key", "id"), (str, str))
+MOVEMENT_ORDER = ListOrder(graph.MOVEMENTS_OF_ALL, ("created_at", "sequence", "position"), (Time, int, int))
+
+
+@attrs.frozen
+class _Consumption:
+    """Consumption of a product in a number of days."""
+
+    of: ConsumptionView
+    days: float
+
+
+async def _node(_: Any, info: Info, id: str) -> Any:  # noqa: A002 - the argument's name in the schema
+    if (key := split_id(id)) is not None:
+        code, _, time = key[0].partition("@")
+        if not id.startswith("Product:"):
+            return None
+        return await info.context.load(PantryGraph.products_by_code, code, _moment(time) if time else None)
+    category, movement = await asyncio.gather(
+        info.context.load(PantryGraph.categories_by_id, id), info.context.load(PantryGraph.movements_by_id, id)
+    )
+    return category or movement
+
+
+def _moment(text: str) -> datetime:
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError:
+        found = None
+    if found is None or found.tzinfo is None:
+        raise PublicError("id has a time that is no time")
+    return found
+
+
+def _product_id(product: ProductView, _: Info) -> str:
+    """The id; a product in the past has the time since which it was so, which finds the same state again."""
+    place = product.ean13 if product.version is not None else f"{product.ean13}@{product.updated_at}"
+    return node_id("Product", place)
+
+
+async def _product(_: Any, info: Info, ean13: str, as_of: datetime | None = None) -> ProductView | None:
+    found: ProductView | None = await info.context.load(PantryGraph.products_by_code, ean13, as_of)
+    return found
+
+
+async def _products(
+    _: Any,
+    info: Info,
+    filter: Mapping[str, Any] | None = None,  # noqa: A002 - the argument's name in the schema
+    order_by: Mapping[str, Any] | None = None,
+    as_of: datetime | None = None,
+    **given: Any,
+) -> Connection[ProductView]:
+    wanted = {**_given(given, "category", "active", "low_stock", "search"), **(filter or {})}
+    if "low" in wanted:
+        wanted["low_stock"] = wanted.pop("low")
+    if wanted.get("search") is not None:
+        wanted["search"] = name_key(wanted["search"]) or None
+    conditions = {**wanted, "as_of": as_of}
+    order, queries = chosen(PRODUCT_ORDERS, order_by), await info.context.queries()
+    part = order.part(**given)
+    found = await queries.products(part, order.columns, **conditions)
+    return connection(found, part, order, lambda: queries.count_products(**conditions))
+
+
+def _given(arguments: dict[str, Any], *names: str) -> dict[str, Any]:
+    """Take these arguments out, as far as they are there."""
+    return {name: arguments.pop(name) for name in names if name in arguments}
+
+
+async def _category(_: Any, info: Info, id: str) -> CategoryView | None:  # noqa: A002 - the argument's name in the schema
+    found: CategoryView | None = await info.context.load(PantryGraph.categories_by_id, id)
+    return found
+
+
+async def _categories(_: Any, info: Info, **page: Any) -> Connection[CategoryView]:
+    part, queries = CATEGORY_ORDER.part(**page), await info.context.queries()
+    return connection(await queries.categories(part), part, CATEGORY_ORDER, queries.count_categories)
+
+
+async def _movement(_: Any, info: Info, id: str) -> MovementView | None:  # noqa: A002 - the argument's name in the schema
+    found: MovementView | None = await info.context.load(PantryGraph.movements_by_id, id)
+    return found
+
+
+async def _movements(
+    _: Any,
+    info: Info,
+    filter: Mapping[str, Any] | None = None,  # noqa: A002 - the argument's name in the schema
+    order_by: Mapping[str, Any] | None = None,
+    **given: Any,
+) -> Connection[MovementView]:
+    wanted = {**_given(given, "ean13", "type", "from", "to"), **(filter or {})}
+    if (kind := wanted.pop("kind", None)) is not None:
+        wanted["type"] = kind.lower()
+    conditions = {{"from": "since", "to": "until"}.get(name, name): value for name, value in wanted.items()}
+    order, queries = MOVEMENT_ORDER.directed((order_by or {}).get("direction")), await info.context.queries()
+    part = order.part(**given)
+    found = await queries.movements(part, order.columns, **conditions)
+    return connection(found, part, order, lambda: queries.count_movements(**conditions))
+
+
+async def _stock_report(_: Any, info: Info, as_of: datetime | None = None) -> StockCount:
+    return await (await info.context.queries()).report(as_of=as_of)
+
+
+async def _consumption(_: Any, info: Info, ean13: str | None = None, category: str | None = None, **given: Any) -> Any:
+    try:
+        since, until = period_of(given.pop("from", None), given.pop("to", None))
+    except BadInput as error:
+        raise PublicError(str(error)) from None
+    queries = PantryQueries(await info.context.database())
+    found = await queries.consumption(since=since, until=until, ean13=ean13, category=category)
+    days = days_of(since, until)
+    return of_list([_Consumption(item, days) for item in found], **given)
+
+
+async def _shopping_list(_: Any, info: Info, category: str | None = None, **page: Any) -> Any:
+    since, until = period_of(None, None)
+    queries = PantryQueries(await info.context.database())
+    found = await queries.consumption(since=since, until=until, category=category)
+    return of_list([item for item in found if item.is_to_buy], **page)
+
+
+async def _category_of(product: ProductView, info: Info) -> CategoryView | None:
+    return None if product.category_id is None else await info.context.load(PantryGraph.categories_by_id, product.category_id)
+
+
+async def _movements_of(product: ProductView, info: Info, **page: Any) -> Connection[MovementView]:
+    context, part = info.context, MOVEMENT_ORDER.part(**page)
+    found = await context.load(PantryGraph.movements_of, product.ean13, part)
+    return connection(found, part, MOVEMENT_ORDER, lambda: context.count(PantryGraph.count_movements_of, product.ean13))
+
+
+async def _products_of(category: CategoryView, info: Info, **page: Any) -> Connection[ProductView]:
+    context, order = info.context, PRODUCT_ORDERS["NAME"]
+    part = order.part(**page)
+    found = await context.load(PantryGraph.products_of, category.id, part)
+    return connection(found, part, order, lambda: context.count(PantryGraph.count_products_of, category.id))
+
+
+async def _stock_at(product: ProductView, info: Info, time: datetime) -> int:
+    return await info.context.load(PantryGraph.stock_at, product.ean13, time) or 0
+
+
+async def _quantity_at(product: ProductView, info: Info, time: datetime) -> str:
+    return exact(await _stock_at(product, info, time))
+
+
+async def _stock_of(product: ProductView, info: Info, as_of: datetime) -> float:
+    return number(await _stock_at(product, info, as_of))
+
+
+def _product_of(name: str) -> Resolver:
+    """The product with the code that an attribute has."""
+    code = attribute(name)
+    return lambda source, info: info.context.load(PantryGraph.products_by_code, code(source, info), None)
+
+
+def _other_movement(name: str) -> Resolver:
+    """The movement with the id that an attribute has, if it has one."""
+    id_of = attribute(name)
+
+    def resolve(source: MovementView, info: Info) -> Any:
+        other = id_of(source, info)
+        return None if other is None else info.context.load(PantryGraph.movements_by_id, other)
+
+    return resolve
+
+
+def exact(value: int) -> str:
+    """Thousandths as a Decimal."""
+    return text(value).rstrip("0").rstrip(".")
+
+
+def _exact(name: str) -> Resolver:
+    """An attribute in thousandths as a Decimal."""
+    return _converted(name, exact)
+
+
+def _quantity(name: str) -> Resolver:
+    """An attribute in thousandths as a number."""
+    return _converted(name, number)
+
+
+def _converted(name: str, convert: Callable[[Any], Any]) -> Resolver:
+    get = attribute(name)
+
+    def resolve(source: Any, info: Any) -> Any:
+        value = get(source, info)
+        return None if value is None else convert(value)
+
+    return resolve
+
+
+def _worked_out(make: Callable[[_Consumption], Any]) -> Resolver:
+    return lambda source, _info: make(source)
+
+
+RESOLVERS: dict[str, Resolver] = {
+    "Query.node": _node,
+    "Query.product": _product,
+    "Query.products": _products,
+    "Query.category": _category,
+    "Query.categories": _categories,
+    "Query.movement": _movement,
+    "Query.movements": _movements,
+    "Query.stockReport": _stock_report,
+    "Query.consumption": _consumption,
+    "Query.shoppingList": _shopping_list,
+    "Query.projections": projections,
+    "Product.id": _product_id,
+    "Product.quantity": _exact("current_stock"),
+    "Product.minimum": _exact("min_stock"),
+    "Product.minStock": _quantity("min_stock"),
+    "Product.currentStock": _quantity("current_stock"),
+    "Product.isLowStock": attribute("is_low"),
+    "Product.category": _category_of,
+    "Product.quantityAt": _quantity_at,
+    "Product.stock": _stock_of,
+    "Product.movements": _movements_of,
+    "Category.products": _products_of,
+    "Movement.product": _product_of("product_ean13"),
+    "Movement.ean13": attribute("product_ean13"),
+    "Movement.kind": _converted("type", str.upper),
+    "Movement.amount": _exact("quantity"),
+    "Movement.quantity": _quantity("quantity"),
+    "Movement.note": _converted("notes", readable),
+    "Movement.author": _converted("created_by", readable),
+    "Movement.quantityAfter": _exact("stock_after"),
+    "Movement.stockAfter": _quantity("stock_after"),
+    "Movement.reverses": _other_movement("reverses"),
+    "Movement.reversedBy": _other_movement("reversed_by"),
+    "Movement.quantityCounted": _exact("counted"),
+    "Movement.counted": _quantity("counted"),
+    "Consumption.product": _product_of("of.ean13"),
+    "Consumption.ean13": attribute("of.ean13"),
+    "Consumption.name": attribute("of.name"),
+    "Consumption.unit": attribute("of.unit"),
+    "Consumption.amountIn": _exact("of.total_in"),
+    "Consumption.amountOut": _exact("of.total_out"),
+    "Consumption.amountNet": _worked_out(lambda item: exact(item.of.total_in - item.of.total_out)),
+    "Consumption.amountPerDay": _worked_out(lambda item: exact(round(item.of.total_out / item.days))),
+    "Consumption.quantity": _exact("of.current_stock"),
+    "Consumption.in": _quantity("of.total_in"),
+    "Consumption.out": _quantity("of.total_out"),
+    "Consumption.net": _worked_out(lambda item: number(item.of.total_in - item.of.total_out)),
+    "Consumption.perDay": _worked_out(lambda item: item.of.per_day(item.days)),
+    "Consumption.currentStock": _quantity("of.current_stock"),
+    "Consumption.daysLeft": _worked_out(lambda item: item.of.days_left(item.days)),
+    "ShoppingItem.product": _product_of("ean13"),
+    "ShoppingItem.quantity": _exact("current_stock"),
+    "ShoppingItem.minimum": _exact("min_stock"),
+    "ShoppingItem.amount": _exact("suggested"),
+    "ShoppingItem.currentStock": _quantity("current_stock"),
+    "ShoppingItem.minStock": _quantity("min_stock"),
+    "ShoppingItem.suggested": _quantity("suggested"),
+    "LowStockChange.isLowStock": attribute("product.is_low"),
+}
+
+
+SCANS = {
+    "Query.products": ("products",),
+    "Query.movements": ("movements",),
+    "Query.stockReport": ("products",),
+    "Query.consumption": ("products", "movements"),
+    "Query.shoppingList": ("products", "movements"),
+    "ProductConnection.totalCount": ("products",),
+    "MovementConnection.totalCount": ("movements",),
+}
+"""The tables of which a field may read all rows for a page of them, or for a sum."""

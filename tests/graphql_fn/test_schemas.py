@@ -1,0 +1,178 @@
+"""The schemas of the read models: described throughout, with one form of lists, enums and ids, and only queries."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from graphql import (
+    GraphQLEnumType,
+    GraphQLInputObjectType,
+    GraphQLInterfaceType,
+    GraphQLObjectType,
+    GraphQLScalarType,
+    GraphQLSchema,
+    get_named_type,
+    is_specified_scalar_type,
+    validate_schema,
+)
+
+from graphql_fn.core.hello import SCHEMA as HELLO
+from graphql_fn.readmodels.pantry import SCHEMA as PANTRY
+from graphql_fn.readmodels.tracker import SCHEMA as TRACKER
+
+SCHEMAS = {"hello": HELLO, "pantry": PANTRY, "tracker": TRACKER}
+schemas = pytest.mark.parametrize("schema", SCHEMAS.values(), ids=SCHEMAS)
+
+
+def _parts(schema: GraphQLSchema) -> Iterator[tuple[str, str | None]]:
+    """Every type, field, argument and value, with its description."""
+    for name, type_ in schema.type_map.items():
+        if name.startswith("__") or is_specified_scalar_type(type_):
+            continue
+        yield name, type_.description
+        if isinstance(type_, GraphQLObjectType | GraphQLInterfaceType):
+            for field, definition in type_.fields.items():
+                yield f"{name}.{field}", definition.description
+                for argument, given in definition.args.items():
+                    yield f"{name}.{field}({argument})", given.description
+        elif isinstance(type_, GraphQLInputObjectType):
+            for field, member in type_.fields.items():
+                yield f"{name}.{field}", member.description
+        elif isinstance(type_, GraphQLEnumType):
+            for value, meaning in type_.values.items():
+                yield f"{name}.{value}", meaning.description
+
+
+@schemas
+def test_every_type_field_argument_and_value_is_described(schema: GraphQLSchema) -> None:
+    parts = dict(_parts(schema))
+    assert {name for name, text in parts.items() if not (text or "").strip()} == set()
+    assert {name: text for name, text in parts.items() if text and not (text[0].isupper() and text.endswith("."))} == {}
+
+
+@schemas
+def test_a_schema_is_valid_and_changes_nothing(schema: GraphQLSchema) -> None:
+    assert validate_schema(schema) == []
+    assert schema.mutation_type is None
+
+
+@schemas
+def test_values_of_enums_are_in_upper_case_but_for_deprecated_types(schema: GraphQLSchema) -> None:
+    used = {
+        get_named_type(field.type).name
+        for type_ in schema.type_map.values()
+        if isinstance(type_, GraphQLObjectType) and not type_.name.startswith("__")
+        for field in type_.fields.values()
+        if field.deprecation_reason is None
+    }
+    lower = {
+        name
+        for name, type_ in schema.type_map.items()
+        if isinstance(type_, GraphQLEnumType)
+        and not name.startswith("__")
+        and any(value != value.upper() for value in type_.values)
+    }
+    assert lower & used == set()
+
+
+@schemas
+def test_lists_that_can_grow_have_one_form(schema: GraphQLSchema) -> None:
+    """Relay's: edges, cursors, page, all four arguments, and the length of the list."""
+    connections = [type_ for name, type_ in schema.type_map.items() if name.endswith("Connection")]
+    for type_ in connections:
+        assert isinstance(type_, GraphQLObjectType)
+        assert set(type_.fields) == {"edges", "nodes", "pageInfo", "totalCount"}
+    for type_ in schema.type_map.values():
+        if isinstance(type_, GraphQLObjectType):
+            for field in type_.fields.values():
+                if get_named_type(field.type) in connections:
+                    assert {"first", "after", "last", "before"} <= set(field.args)
+
+
+@schemas
+def test_ids_belong_to_nodes(schema: GraphQLSchema) -> None:
+    """A client that normalises by type and id, and one that refetches by id, find each object."""
+    for name, type_ in schema.type_map.items():
+        if isinstance(type_, GraphQLObjectType) and "id" in type_.fields:
+            assert [interface.name for interface in type_.interfaces] == ["Node"], name
+    if schema is not HELLO:
+        assert schema.query_type is not None
+        assert "id" in schema.query_type.fields["node"].args
+
+
+def test_times_name_their_specification_and_decimals_are_described() -> None:
+    for schema in (PANTRY, TRACKER):
+        times = schema.type_map["DateTime"]
+        assert isinstance(times, GraphQLScalarType)
+        assert times.specified_by_url == "https://scalars.graphql.org/andimarek/date-time.html"
+    quantity = PANTRY.type_map["Product"]
+    assert isinstance(quantity, GraphQLObjectType)
+    assert str(quantity.fields["quantity"].type) == "Decimal!"
+    assert quantity.fields["currentStock"].deprecation_reason is not None
+
+
+def test_the_first_version_is_still_there() -> None:
+    """Its fields and arguments, with their types: a field may have become deprecated."""
+    for schema, fields in ((PANTRY, _PANTRY), (TRACKER, _TRACKER)):
+        for line in fields.split("\n"):
+            name, arguments, kind = (part.strip() for part in line.split("|"))
+            type_, field = name.split(".")
+            definition = schema.type_map[type_].fields[field]  # type: ignore[attr-defined] - the types of the first version are objects
+            assert str(definition.type) == kind, name
+            assert set(arguments.split()) <= set(definition.args), name
+
+
+_PANTRY = """\
+Query.product|ean13 asOf|Product
+Query.products|category active lowStock search asOf first after last before|ProductConnection!
+Query.category|id|Category
+Query.categories|first after last before|CategoryConnection!
+Query.movement|id|Movement
+Query.movements|ean13 type from to first after last before|MovementConnection!
+Query.stockReport|asOf|StockReport!
+Query.consumption|from to ean13 category first after last before|ConsumptionConnection!
+Query.shoppingList|category first after last before|ShoppingConnection!
+Subscription.stockChanged|ean13|StockChange!
+Subscription.lowStockChanged|ean13|LowStockChange!
+Product.minStock||Float!
+Product.currentStock||Float!
+Product.isLowStock||Boolean!
+Product.stock|asOf|Float!
+Product.movements|first after last before|MovementConnection!
+Category.products|first after last before|ProductConnection!
+Movement.type||MovementType!
+Movement.quantity||Float!
+Movement.notes||String!
+Movement.createdBy||String!
+Movement.stockAfter||Float!
+Movement.counted||Float
+Consumption.in||Float!
+Consumption.out||Float!
+Consumption.net||Float!
+Consumption.perDay||Float!
+Consumption.currentStock||Float!
+Consumption.daysLeft||Float
+ShoppingItem.currentStock||Float!
+ShoppingItem.minStock||Float!
+ShoppingItem.suggested||Float!"""
+_TRACKER = """\
+Query.repo|id url|Repo
+Query.repos|status first after last before|RepoConnection!
+Query.task|id|Task
+Query.tasks|status repo project all first after last before|TaskConnection!
+Query.analysis|task|Analysis
+Query.analyses|repo first after last before|AnalysisConnection!
+Query.history|id first after last before|AnalysisConnection!
+Subscription.taskChanged|id repo|TaskChange!
+Repo.status||RepoStatus!
+Repo.projects|first after last before|ProjectConnection!
+Repo.tasks|first after last before|TaskConnection!
+Project.latestAnalysis||Analysis
+Project.history|first after last before|AnalysisConnection!
+Task.status||TaskStatus!
+Task.attempts||[Attempt!]!
+Analysis.id||ID!
+Analysis.taskId||ID!
+Analysis.functions|package minCrap first after last before|FunctionConnection!
+TaskChange.task||Task!"""
