@@ -57,14 +57,14 @@ class Reports:
         self._kept: OrderedDict[str, Sequence[FunctionView]] = OrderedDict()
         self._functions = 0
 
-    async def body(self, digest: str) -> bytes:
-        """A stored body. Raises ReportMissing, StoreUnavailable."""
+    async def body(self, digest: str, what: str = "report of this analysis") -> bytes:
+        """A stored body. Raises ReportMissing with its name `what`, StoreUnavailable."""
         try:
             return await self._blobs.get(digest)
         except BlobMissing as error:
-            raise ReportMissing("this body is not stored") from error
+            raise ReportMissing(f"the {what} is not stored") from error
         except Unavailable as error:
-            raise StoreUnavailable(f"stored bodies cannot be read now: {error}") from error
+            raise StoreUnavailable(f"reports cannot be read now: {error}") from error
 
     async def functions(self, digest: str) -> Sequence[FunctionView]:
         """The functions in the report with that digest. Raises ReportMissing, StoreUnavailable."""

@@ -62,7 +62,7 @@ def _moment(text: str) -> datetime:
     except ValueError:
         found = None
     if found is None or found.tzinfo is None:
-        raise PublicError("id has a time that is no time")
+        raise PublicError("the time in id is wrong")
     return found
 
 

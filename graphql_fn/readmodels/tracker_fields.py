@@ -61,7 +61,7 @@ def _attempts_of(task: TaskView, _info: Info) -> list[AttemptView]:
 async def _log_of(attempt: AttemptView, info: Info) -> str | None:
     if attempt.log is None:
         return None
-    body: bytes = await public(info.context.reports.body(attempt.log.digest))
+    body: bytes = await public(info.context.reports.body(attempt.log.digest, "log of this attempt"))
     return body[-LONGEST_LOG:].decode(errors="replace")
 
 
@@ -84,7 +84,7 @@ def _analysis_of(task: TaskView, info: Info) -> Any:
 async def _profile_of(analysis: AnalysisView, info: Info) -> str | None:
     if analysis.profile_digest is None:
         return None
-    body: bytes = await public(info.context.reports.body(analysis.profile_digest))
+    body: bytes = await public(info.context.reports.body(analysis.profile_digest, "profile of this analysis"))
     if len(body) > LONGEST_PROFILE:
         raise PublicError(f"the profile has {len(body)} bytes, {LONGEST_PROFILE} are the most here: use the API")
     return body.decode(errors="replace")

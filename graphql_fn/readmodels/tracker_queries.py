@@ -165,6 +165,9 @@ async def _analyses(_: Any, info: Info, repo: str | None = None, **page: Any) ->
 
 async def history(_: Any, info: Info, id: str, **page: Any) -> Connection[AnalysisView]:  # noqa: A002 - the schema's
     context, part = info.context, HISTORY_ORDER.part(**page)
+    if (task := split_id(id)) is not None:  # clients of the first version have the id of an analysis
+        one = await context.load(TrackerGraph.analyses_of_tasks, task[0])
+        id = "" if one is None else one.analysis_id  # noqa: A001 - as the argument
     found = await context.load(TrackerGraph.history_of, id, part)
     return connection(found, part, HISTORY_ORDER, lambda: context.count(TrackerGraph.count_history_of, id))
 

@@ -211,3 +211,121 @@ async def test_a_report_that_is_not_there_is_said(running: Running) -> None:
     query = "query($id: ID!) { analysis(task: $id) { totalFunctions functions { nodes { name } } } }"
     answer = await running.gateway.ask("POST", "/function/tracker", json={"query": query, "variables": {"id": tasks[0]["id"]}})
     assert answer.body["errors"][0]["message"] == "the report of this analysis is not stored"
+
+
+async def test_each_object_has_an_id_of_its_own_by_which_node_finds_it(running: Running) -> None:
+    """All analyses of a project have different ids: a cache by type and id shows each of them."""
+    query = """{ repos(first: 2) { nodes { id projects(first: 9) { nodes { id history(first: 9) { nodes {
+        id taskId historyId task { id } } } } } } } workers { id name } }"""
+    found = await running.ask(query)
+    projects = [node for repo in found["repos"]["nodes"] for node in repo["projects"]["nodes"]]
+    analyses = [one for project in projects for one in project["history"]["nodes"]]
+    assert len(analyses) >= 2 * PROJECTS
+    assert len({one["historyId"] for one in analyses}) == PROJECTS
+    ids = {
+        "Repo": [repo["id"] for repo in found["repos"]["nodes"]],
+        "Project": [project["id"] for project in projects],
+        "Analysis": [one["id"] for one in analyses],
+        "Task": [one["task"]["id"] for one in analyses],
+        "Worker": [worker["id"] for worker in found["workers"]],
+    }
+    every = [(kind, id_) for kind, some in ids.items() for id_ in some]
+    assert len({id_ for _, id_ in every}) == len(every)
+    for kind, id_ in every:
+        assert (await running.ask("query($id: ID!) { node(id: $id) { __typename id } }", id=id_))["node"] == {
+            "__typename": kind,
+            "id": id_,
+        }
+    for unknown in ("Analysis:task-1", "Project:x", "Nothing:1", "task-1", "x", ""):
+        assert await running.ask("query($id: ID!) { node(id: $id) { id } }", id=unknown) == {"node": None}
+
+
+async def test_lists_have_orders_conditions_and_a_length(running: Running) -> None:
+    query = """query($repo: ID!, $after: String) {
+        all: tasks(filter: {repo: $repo, state: COMPLETED, seen: true}) { totalCount nodes { id state status } }
+        old: tasks(first: 2, after: $after, orderBy: {field: UPDATED_AT, direction: ASC}, filter: {seen: true}) {
+            totalCount nodes { id updatedAt } pageInfo { endCursor } }
+        analyses { totalCount } repos(filter: {state: READY}) { totalCount nodes { state tasks { totalCount } } }
+        none: repos(filter: {state: ERROR}) { totalCount } }"""
+    repo = (await running.ask("{ repos { nodes { id } } }"))["repos"]["nodes"][0]["id"]
+    first = await running.ask(query, repo=repo)
+    assert first["all"]["totalCount"] == len(first["all"]["nodes"]) >= 2 * PROJECTS
+    assert {(node["state"], node["status"]) for node in first["all"]["nodes"]} == {("COMPLETED", "completed")}
+    assert (first["analyses"]["totalCount"], first["none"]["totalCount"]) == (PROJECTS, 0)
+    [ready] = first["repos"]["nodes"]
+    assert (ready["state"], ready["tasks"]["totalCount"]) == ("READY", first["old"]["totalCount"])
+    rest = await running.ask(query, repo=repo, after=first["old"]["pageInfo"]["endCursor"])
+    times = [node["updatedAt"] for page in (first, rest) for node in page["old"]["nodes"]]
+    assert times == sorted(times)
+    assert len(set(times)) == 4
+
+
+async def test_functions_have_orders_and_conditions(running: Running) -> None:
+    query = """query($task: ID!) { analysis(task: $task) {
+        low: functions(orderBy: {direction: ASC}) { totalCount nodes { name } }
+        named: functions(orderBy: {field: NAME, direction: ASC}, filter: {minCrap: 6}) { totalCount nodes { function } }
+        found: functions(filter: {search: "Put"}) { nodes { function } } } }"""
+    found = (await running.ask(query, task=running.tasks[0][0]))["analysis"]
+    assert [node["name"] for node in found["low"]["nodes"]] == ["Get", "Put", "Parse"]
+    assert found["named"] == {"totalCount": 2, "nodes": [{"function": "Parse"}, {"function": "Store.Put"}]}
+    assert found["found"]["nodes"] == [{"function": "Store.Put"}]
+
+
+async def test_two_analyses_are_compared_as_by_the_api(running: Running) -> None:
+    query = """query($from: ID!, $to: ID!, $first: Int) { diff(from: $from, to: $to) { from { commitSha } to { commitSha }
+        totalCount unchanged changes(first: $first) { status delta before { function crap } after { function crap } } } }"""
+    first, second = running.tasks[0][0], running.tasks[1][0]
+    found = (await running.ask(query, **{"from": first, "to": second, "first": 10}))["diff"]
+    assert (found["from"]["commitSha"], found["to"]["commitSha"]) == ("a" * 40, "b" * 40)
+    history = (await running.ask("query($t: ID!) { analysis(task: $t) { historyId } }", t=first))["analysis"]["historyId"]
+    expected = await running.system.get(f"/api/repos/{history}/diff?from={first}&to={second}")
+    assert found["totalCount"] == len(expected["functions"]) > 0
+    assert [(one["status"].lower(), one["delta"]) for one in found["changes"]] == [
+        (one["status"], one["delta"]) for one in expected["functions"]
+    ]
+    other = running.tasks[1][1]
+    answer = await running.gateway.ask(
+        "POST", "/function/tracker", json={"query": query, "variables": {"from": first, "to": other, "first": 1}}
+    )
+    assert answer.body["errors"][0]["message"] == "the two analyses are of different projects"
+
+
+async def test_the_log_the_projections_and_settings_can_be_read(running: Running) -> None:
+    query = """query($next: Sequence) {
+        events(filter: {category: "task", types: ["TaskCompleted"]}, first: 2, after: $next) {
+            end next events { position sequence aggregate type version at data actor problem } }
+        projections { name sequence } repos { nodes { settings { ref coverpkg } projects { nodes { settings { ref } } } } } }"""
+    first = await running.ask(query)
+    page = first["events"]
+    assert {event["type"] for event in page["events"]} == {"TaskCompleted"}
+    assert [event["sequence"] for event in page["events"]] == sorted((e["sequence"] for e in page["events"]), reverse=True)
+    assert all(event["data"] and event["at"] and event["problem"] is None for event in page["events"])
+    rest = await running.ask(query, next=page["next"])
+    assert rest["events"]["events"][0]["sequence"] < page["events"][-1]["sequence"]
+    assert {one["sequence"] for one in first["projections"]} == {page["end"]}
+    assert first["repos"]["nodes"][0]["settings"] == {"ref": None, "coverpkg": None}
+    for wrong in ('filter: {aggregate: "x y"}', "first: 0", "after: -1", 'after: "x"'):
+        answer = await running.gateway.ask("POST", "/function/tracker", data=f"{{ events({wrong}) {{ end }} }}")
+        assert answer.body["errors"][0]["extensions"]["code"] in {"BAD_USER_INPUT", "GRAPHQL_VALIDATION_FAILED"}
+
+
+async def test_attempts_have_logs_and_analyses_verdicts_and_profiles(running: Running) -> None:
+    task = running.tasks[1][0]
+    query = """query($task: ID!) { task(id: $task) { attempts { number log } }
+        analysis(task: $task) { profile historyId
+            verdicts { id verdictId result checks { name passed limit value } analysis { taskId } } } }"""
+    before = await running.ask(query, task=task)
+    assert [attempt["number"] for attempt in before["task"]["attempts"]] == [1]
+    assert (before["analysis"]["profile"], before["analysis"]["verdicts"]) == (None, [])
+    history = before["analysis"]["historyId"]
+    given = await running.system.post(f"/api/repos/{history}/gate", {"max_new": 0, "to": task})
+
+    async def verdicts() -> Any:
+        return (await running.ask(query, task=task))["analysis"]["verdicts"]
+
+    await wait_until(verdicts, 10)
+    [verdict] = await verdicts()
+    assert (verdict["verdictId"], verdict["result"]) == (given["verdict"], given["result"].upper())
+    assert verdict["analysis"] == {"taskId": task}
+    found = await running.ask("query($id: ID!) { node(id: $id) { ... on Verdict { verdictId } } }", id=verdict["id"])
+    assert found["node"] == {"verdictId": given["verdict"]}
