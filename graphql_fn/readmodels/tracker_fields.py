@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from gctd.domain.config import ROOT, ProjectConfig
+from gctd.domain.repo.config import ROOT, ProjectConfig
 from gctd.readmodel.attempts import AttemptView, attempts_of
 from gctd.readmodel.graph import TrackerGraph
 from gctd.readmodel.reports import FunctionView

@@ -9,7 +9,7 @@ import attrs
 from graphql import GraphQLResolveInfo
 
 from gctd.domain.analysis import analysis_id
-from gctd.domain.project import Project
+from gctd.domain.repo.project import Project
 from gctd.readmodel import graph
 from gctd.readmodel.graph import TrackerGraph
 from gctd.readmodel.queries import TrackerQueries

@@ -8,7 +8,7 @@ import attrs
 
 from eventlog import EventLog
 from eventlog.history.search import Page, Wanted, search
-from servicekit.readside import NotWritten
+from servicekit.errors import NotWritten
 
 AT_A_TIME = 2
 """Searches that run at a time: each may read 20,000 commits."""
