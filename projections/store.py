@@ -181,6 +181,8 @@ class Queryable(Protocol):
 class ReadTransaction(Queryable, Protocol):
     """Queries that see the tables as they were at one moment, one statement after the other.
 
+    If a statement was interrupted, no other may follow it in the same transaction.
+
     `checkpoints` are the checkpoints at that moment, by projection.
     """
 

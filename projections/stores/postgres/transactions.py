@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Any
+
+import asyncpg
 
 from projections.store import Argument, Checkpoint, Row
 from projections.stores.postgres import schema, writing
@@ -30,8 +32,10 @@ async def transaction(address: DatabaseAddress, pool: Any) -> AsyncIterator[Post
             reading = PostgresReadTransaction(address, connection, await writing.read_checkpoints(connection))
         yield reading
     finally:
+        with suppress(OSError, TimeoutError, asyncpg.PostgresError, asyncpg.InterfaceError):
+            await connection.execute("ROLLBACK")  # it has changed nothing
         with translated(address):
-            await pool.release(connection)  # which ends the transaction
+            await pool.release(connection)
 
 
 class PostgresReadTransaction:
