@@ -97,7 +97,8 @@ def unit(file: Path) -> configparser.ConfigParser:
 
 def containers(installed: Installed) -> dict[str, Part]:
     """Return the parts of the containers, in the order of their start. A program is found on the PATH of the image."""
-    services: dict[str, dict[str, Any]] = yaml.safe_load((CONTAINERS / "compose.yaml").read_text())["services"]
+    declared: dict[str, dict[str, Any]] = yaml.safe_load((CONTAINERS / "compose.yaml").read_text())["services"]
+    services = {name: service for name, service in declared.items() if "profiles" not in service}  # images of others
     found = {}
     for name, service in services.items():
         program, *arguments = map(installed.here, service["command"])

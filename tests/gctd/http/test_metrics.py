@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 import pytest_asyncio
+import yaml
 from prometheus_client.parser import text_string_to_metric_families
 
 from tests.support import ROOT
@@ -19,8 +20,11 @@ from tests.support.waiting import wait_until
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 REPO = "https://example.com/owner/name"
+RULES = ROOT / "deploy" / "prometheus" / "gctd.rules.yml"
 DASHBOARD = ROOT / "docs" / "grafana" / "gctd.json"
-WORDS = frozenset(["by", "le", "rate", "sum", "max", "min", "topk", "histogram_quantile", "label_values", "job", "m"])
+WORDS = frozenset(
+    ["by", "le", "rate", "sum", "max", "min", "topk", "histogram_quantile", "label_values", "job", "m", "or", "and", "increase"]
+)
 """Words of queries other than names of metrics. Labels are in braces or in `by (...)`."""
 
 
@@ -101,11 +105,24 @@ def queries(node: Any) -> Iterator[str]:
         yield from (found for value in node for found in queries(value))
 
 
-async def test_the_dashboard_asks_for_what_there_is_and_shows_all_of_it(system: TrackerSystem) -> None:
+async def series(system: TrackerSystem) -> tuple[dict[str, str], set[str]]:
+    """The types of all metrics by name, and the names of their series."""
     _, text = await system.status("/metrics")
     families = {family.name: family.type for family in text_string_to_metric_families(text)}
     endings = {"counter": ("_total",), "histogram": ("_bucket", "_count", "_sum")}
-    there = {name + ending for name, kind in families.items() for ending in endings.get(kind, ("",))}
+    return families, {name + ending for name, kind in families.items() for ending in endings.get(kind, ("",))}
+
+
+async def test_the_alert_rules_ask_for_metrics_that_there_are(system: TrackerSystem) -> None:
+    _, there = await series(system)
+    rules = yaml.safe_load(RULES.read_text(encoding="utf-8"))
+    asked = set().union(*(names(rule["expr"]) for group in rules["groups"] for rule in group["rules"]))
+    assert len(asked) > 10
+    assert asked - there == set()
+
+
+async def test_the_dashboard_asks_for_what_there_is_and_shows_all_of_it(system: TrackerSystem) -> None:
+    families, there = await series(system)
     asked = set().union(*(names(query) for query in queries(json.loads(DASHBOARD.read_text()))))
     assert len(asked) > 20
     assert asked - there == set()
