@@ -6,10 +6,9 @@ import click
 
 from gctd.cli.options import Sources, setting_options
 from terminalkit.command import command
-from terminalkit.exits import ExitCode
 from terminalkit.options import examples
-from terminalkit.output import Cell, Column, Painted
 from terminalkit.runtime.invocation import Invocation
+from terminalkit.table import Cell, Column, Painted
 
 COLOURS = {"ok": "green", "warn": "yellow", "fail": "red", "unknown": "magenta"}
 
@@ -28,11 +27,9 @@ async def doctor(invocation: Invocation, *, sources: Sources) -> int:
 
     Works while nothing runs. The exit code is 1 if something fails, and 0 for warnings and unknown findings.
     """
-    from gctd.cli.doctor import CheckStatus, broker_at, examine, host_checks, system_checks  # noqa: PLC0415 - slow
+    from gctd.cli.doctor import diagnose, exit_code  # noqa: PLC0415 - slow
 
-    settings = sources.load().values
-    async with broker_at(settings) as broker:
-        found = await examine({**system_checks(settings, broker), **host_checks(settings)})
+    found = await diagnose(sources.load().values)
     if invocation.output.json:
         invocation.output.document(
             [{"check": name, "status": one.verdict.value, "detail": one.detail, "fix": one.fix} for name, one in found]
@@ -43,5 +40,4 @@ async def doctor(invocation: Invocation, *, sources: Sources) -> int:
             [name, Painted(one.verdict.value, COLOURS[one.verdict]), one.detail, one.fix] for name, one in found
         ]
         invocation.output.table(columns, rows)
-    failed = [name for name, one in found if one.verdict is CheckStatus.FAIL]
-    return ExitCode.FAILURE if failed else ExitCode.OK
+    return exit_code(found)

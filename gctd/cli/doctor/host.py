@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import tempfile
@@ -11,6 +12,7 @@ from pathlib import Path
 from gctd.cli.doctor.finding import Check, Finding, fail, ok, warn
 from gctd.engines.registry import engines
 from gctd.scan.errors import NoGo, NoSandbox, NoToolchain, ProcessError
+from gctd.scan.git.commands import OLDEST as OLDEST_GIT
 from gctd.scan.go.pinned import VERSION as PINNED
 from gctd.scan.go.pinned import PinnedGo
 from gctd.scan.go.toolchain import find_toolchain
@@ -19,10 +21,12 @@ from gctd.scan.isolation.sandbox import find_sandbox
 from gctd.settings import Settings, size
 from projections.stores.databases import path_of
 
-_GIT = (2, 30)
 _GO_UNKNOWN = (1, 27)
+_OFF = "set sandbox to off"
 _SCARCE = 512 * 1024**2
 _MIB = 1024**2
+_FILES = ("tls_certificate", "tls_key", "credentials_file", "ssh_key", "ssh_known_hosts", "ca_file", "forges_file")
+"""Settings that name a file to read."""
 
 
 def host_checks(settings: Settings) -> Mapping[str, Check]:
@@ -38,12 +42,16 @@ def host_checks(settings: Settings) -> Mapping[str, Check]:
     async def go() -> Finding:
         return await _go(settings)
 
+    async def files() -> Finding | None:
+        return _files(settings)
+
     async def sandbox() -> Finding:
         return await _sandbox(settings)
 
     return {
         "disk: database": data,
         "disk: cache": cache,
+        "files": files,
         "git": _git,
         "go": go,
         "node": _node,
@@ -55,6 +63,8 @@ def host_checks(settings: Settings) -> Mapping[str, Check]:
 def _disk(directory: Path, comfortable: int, what: str) -> Finding:
     """Check the space on the disk of a directory, which may not exist yet."""
     there = next(place for place in (directory.absolute(), *directory.absolute().parents) if place.exists())
+    if not there.is_dir() or not os.access(there, os.W_OK | os.X_OK):
+        return fail(f"{directory} cannot be made: {there} is not a writable directory", f"make it writable, or move the {what}")
     free = shutil.disk_usage(there).free
     detail = f"{free // _MIB} MiB free in {there}"
     if free < _SCARCE:
@@ -62,13 +72,26 @@ def _disk(directory: Path, comfortable: int, what: str) -> Finding:
     return ok(detail) if free >= comfortable else warn(detail, f"make room, or move the {what} to another disk")
 
 
+def _files(settings: Settings) -> Finding | None:
+    """Check that the files named by settings can be read; None if no setting names one."""
+    named = {name: getattr(settings, name) for name in _FILES if getattr(settings, name) is not None}
+    if not named:
+        return None
+    unreadable = [f"{name}: {file}" for name, file in named.items() if not os.access(file, os.R_OK) or not file.is_file()]
+    if unreadable:
+        return fail(f"no readable file: {'; '.join(unreadable)}", "correct the path, or let this user read the file")
+    return ok(f"{len(named)} named by settings can be read")
+
+
 async def _git() -> Finding:
     said = await _version("git", "--version")
-    oldest = ".".join(map(str, _GIT))
+    oldest = ".".join(map(str, OLDEST_GIT))
     if said is None:
         return fail("there is no git on PATH: no worker can run here", f"install git {oldest} or newer")
     number = _numbers(said)
-    return ok(said) if number >= _GIT else warn(said, f"install git {oldest} or newer")
+    if number < OLDEST_GIT:
+        return fail(f"{said} is too old: no worker can run here", f"install git {oldest} or newer")
+    return ok(said)
 
 
 async def _go(settings: Settings) -> Finding:
@@ -114,7 +137,8 @@ async def _sandbox(settings: Settings) -> Finding:
         return ok(f"{found.kind}: {'; '.join(found.walls())}")
     if settings.sandbox == "off":
         return warn("switched off: tests of repositories run with the rights of the worker's user", "set sandbox to auto")
-    return warn(f"none: tests of repositories run with the rights of the worker's user ({found.reason})", fix)
+    detail = f"none: tests of repositories run with the rights of the worker's user ({found.reason})"
+    return fail(detail, f"{fix}; or accept it: {_OFF}")
 
 
 async def _version(program: str, *arguments: str) -> str | None:

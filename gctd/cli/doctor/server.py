@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
-from eventlog.errors import Unavailable
+from eventlog.errors import EventLogError, Unavailable
 from eventlog.jetstream.log import JetStreamLog
 from eventlog.jetstream.transport.connection import Connection
 from gctd.cli.doctor.finding import Check, Finding, fail, ok, unknown, warn
@@ -20,6 +20,7 @@ from terminalkit.client.errors import Unavailable as ServerUnavailable
 _READ_MODEL = "tracker"
 _SHOWN = 3
 _LOOKED_AT = 1000
+_ONE = "give --url and --nats-url of one system"
 _START = "start it with: gctd serve; or set its address with --url or GCTD_URL"
 
 
@@ -51,11 +52,14 @@ async def _server(settings: Settings, broker: Connection | Unavailable) -> Findi
             f"{settings.url} is a tracker; whether it works on the log at nats_url is not known, since the broker is away",
             "see the check of the broker",
         )
-    head = await JetStreamLog(broker, EVENTS, REGISTRY).head()
+    try:
+        head = await JetStreamLog(broker, EVENTS, REGISTRY).head()
+    except EventLogError as error:
+        return fail(f"{settings.url} is a tracker, but the broker at nats_url has no event stream for it: {error}", _ONE)
     if standing.get("incarnation") != head.incarnation:
         return fail(
             f"{settings.url} works on another event stream than the broker at nats_url has",
-            "give --url and --nats-url of one system; if they are, see docs/guides/operation.md: the stream was replaced",
+            f"{_ONE}; if they are, see docs/guides/operation.md: the stream was replaced",
         )
     return ok(f"{settings.url} is a tracker on this event stream")
 

@@ -2,28 +2,39 @@
 
 from __future__ import annotations
 
+import os
+import socket
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
+from datetime import UTC, datetime
 
 from eventlog.admin import reconcile as streams
 from eventlog.broker.presence import Presence
 from eventlog.broker.queue import WorkQueue
 from eventlog.embedded.nats import OLDEST_VERSION
-from eventlog.errors import Unavailable
+from eventlog.errors import OutcomeUnknown, Unavailable
+from eventlog.jetstream.api import Refused, call
 from eventlog.jetstream.log import JetStreamLog
 from eventlog.jetstream.transport.connection import Connection
 from gctd.cli.doctor.finding import Check, Finding, fail, ok, unknown, warn
 from gctd.cli.doctor.server import server_checks
 from gctd.cli.doctor.store import store_checks
+from gctd.client.api import Client
 from gctd.control.heartbeat import WorkerStatus, decoded
 from gctd.control.lanes.queues import SCAN_CONSUMER as CONSUMER
 from gctd.domain.registry import REGISTRY
+from gctd.readmodel import MODEL
 from gctd.settings import Settings
 from gctd.wiring.broker import EVENTS, JOBS, WORKERS, declarations
 from projections.errors import ProjectionError, StoreUnavailable
 from projections.stores.databases import reader_at
+from terminalkit.client.errors import ClientError, NotAllowed
 
 _CONNECT = 3.0
+_CLOCKS = 5.0
+"""Seconds that two clocks may differ."""
+_REBUILD = "stop gctd serve, move the file away or empty the database, start it: the tables are rebuilt from the events"
+_ANOTHER = "set database_url (GCTD_DATABASE_URL) to a database that only gctd uses"
 _BEHIND = 1000
 """Events that the tables may be behind while all is well."""
 
@@ -45,7 +56,9 @@ def system_checks(settings: Settings, broker: Connection | Unavailable) -> Mappi
     """The checks by name; checks that need the broker are unknown if it is away."""
     return {
         **server_checks(settings, broker),
+        "port": lambda: _port(settings),
         "broker": lambda: _broker(broker),
+        "clock": lambda: _clock(broker),
         **store_checks(settings, broker),
         "database": lambda: _database(settings),
         "streams": _with(broker, lambda connection: _streams(connection, settings)),
@@ -66,12 +79,59 @@ def _with(broker: Connection | Unavailable, check: Callable[[Connection], Awaita
 
 async def _broker(broker: Connection | Unavailable) -> Finding:
     if isinstance(broker, Unavailable):
+        if "authorization" in str(broker).lower():
+            return fail(str(broker), "put a user and a password of the broker into nats_url: nats://user:password@host:4222")
         return fail(str(broker), "start nats-server (gctd up does), or set its address with --nats-url or GCTD_NATS_URL")
     version = broker.client.connected_server_version
     detail = f"nats-server {version.major}.{version.minor}.{version.patch}"
     if (version.major, version.minor) < OLDEST_VERSION:
         return fail(detail, f"install {'.'.join(map(str, OLDEST_VERSION))} or newer")
+    try:
+        await call(broker, "INFO", timeout=_CONNECT)
+    except OutcomeUnknown:
+        return ok(detail)  # this user may not ask for it; the check of the streams does not need it
+    except (Refused, Unavailable) as error:
+        return fail(f"{detail} without JetStream: {error}", "start nats-server with --jetstream and --store_dir DIRECTORY")
     return ok(detail)
+
+
+async def _clock(broker: Connection | Unavailable) -> Finding | None:
+    """Compare the clock with the broker's, which is in its answers about streams; None if it has no stream to ask about."""
+    if isinstance(broker, Unavailable):
+        return None
+    try:
+        answer = await call(broker, f"STREAM.INFO.{EVENTS}", timeout=_CONNECT)
+    except (Refused, Unavailable):
+        return None  # the checks of the broker and of the streams report it
+    ahead = (now() - datetime.fromisoformat(answer["ts"])).total_seconds()
+    if abs(ahead) > _CLOCKS:
+        detail = f"the clock of this host is {abs(ahead):.0f} s {'ahead of' if ahead > 0 else 'behind'} the broker's"
+        return fail(detail, "let both hosts take their time from one source (NTP): heartbeats and times of events depend on it")
+    return ok(f"within {_CLOCKS:.0f} s of the broker's")
+
+
+def now() -> datetime:
+    """Return the time of this host."""
+    return datetime.now(UTC)
+
+
+async def _port(settings: Settings) -> Finding | None:
+    """Look for another program on the port of the server; None if a tracker answers at `url` or at the port."""
+    for url, token in ((settings.url, settings.auth_token), (f"http://{settings.host}:{settings.port}", None)):
+        try:
+            async with Client(url, token=token, timeout=_CONNECT) as client:
+                if (await client.standing()).get("stream") == EVENTS:
+                    return None
+        except NotAllowed:
+            return None  # it asks for a token as a tracker does: the check of the server reports that
+        except ClientError:
+            continue
+    try:
+        with socket.create_server((settings.host, settings.port)):
+            return ok(f"gctd serve can listen on {settings.host}:{settings.port}")
+    except OSError as error:
+        detail = f"gctd serve cannot listen on {settings.host}:{settings.port}: {os.strerror(error.errno or 0)}"
+        return fail(detail, "stop the program that has the port (ss -ltnp shows it), or set another one: --port or GCTD_PORT")
 
 
 async def _streams(broker: Connection, settings: Settings) -> Finding:
@@ -113,11 +173,15 @@ async def _database(settings: Settings) -> Finding:
         async with reader_at(settings.database_url) as reader:
             schema = await reader.schema()
             problems = await reader.problems()
+            names = set(await reader.checkpoints()) if not problems else set()
     except StoreUnavailable as error:
         return fail(str(error), "start gctd serve, which makes it; or set its address with GCTD_DATABASE_URL")
+    except ProjectionError as error:
+        return fail(str(error), _REBUILD)
     if problems:
-        again = "stop gctd serve, move the file away or empty the database, start it: the tables are rebuilt from the events"
-        return fail("; ".join(problems), again)
+        return fail("; ".join(problems), _REBUILD)
+    if names and names.isdisjoint(projection.name for projection in MODEL.projections):
+        return fail(f"the tables belong to another service: {', '.join(sorted(names))}", _ANOTHER)
     if schema.dirty:
         return fail(f"migration {schema.version} was left half done", "projections migrate force, after a look at the schema")
     return ok(f"whole, at migration {schema.version}")

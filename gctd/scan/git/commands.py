@@ -1,7 +1,7 @@
 """git with the least rights for the repository and the remote host.
 
 Arguments are lists behind `--`, the environment has only this module's configuration, only the transport of the URL is allowed,
-hosts are bound to addresses that were judged first, redirects are not followed, no prompt asks for a password. Needs git 2.37.
+hosts are bound to addresses that were judged first, redirects are not followed, no prompt asks for a password.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from gctd.scan.isolation.output import Lines, OnLog, OnOutput, no_log
 from gctd.scan.isolation.process import MIB, Finished, Limits, run
 
 OLDEST = (2, 37)
+"""The oldest git that has all the options used here: `safe.bareRepository` for example."""
 ABSENT = os.devnull
 
 _PORTS = {"https": 443, "http": 80, "ssh": 22}
@@ -354,7 +355,8 @@ class Git:
             done = await run([program, "--version"], cwd=_NOWHERE, env=self._environment(""), timeout=30, limits=_WRITES_NOTHING)
             version = re.search(r"version (\d+)\.(\d+)", done.output_tail)
             if version is None or (int(version[1]), int(version[2])) < OLDEST:
-                raise GitError(f"git 2.37 or newer is needed on the tracker's machine; found: {done.output_tail.strip()}")
+                oldest = ".".join(map(str, OLDEST))
+                raise GitError(f"git {oldest} or newer is needed on the tracker's machine; found: {done.output_tail.strip()}")
             self._program = program
         return self._program
 
