@@ -1,7 +1,14 @@
-"""`python -m gctd` is the program `gctd`."""
+"""The program `gctd`, also as `python -m gctd`."""
 
 import sys
 
-from gctd.cli import main
+from terminalkit.entry import enter
 
-sys.exit(main())
+
+def main() -> int:
+    """Run the program with the arguments of the process and return its exit code."""
+    return enter("gctd.cli")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

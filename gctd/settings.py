@@ -16,6 +16,8 @@ from terminalkit.config.loading import SettingsSource, setting, settings
 
 _MONITORING = "^https?://[^ ,]+(, *https?://[^ ,]+)*$"
 _SIZE = "^[1-9][0-9]{0,15}(KiB|MiB|GiB|TiB)?$"
+_SIZES = "a size like 512MiB or 20GiB"
+_NAMES = "a name of letters, digits and _ -, 64 at most"
 _UNITS = {"KiB": 1024, "MiB": 1024**2, "GiB": 1024**3, "TiB": 1024**4}
 
 
@@ -36,6 +38,7 @@ class Settings:
     monitoring_url: str | None = setting(
         default=None,
         pattern=_MONITORING,
+        form="an address like http://host:8222, or several with commas between",
         help="Address of nats-server's monitoring port, or several with commas between: there it shows its health.",
     )
     database_url: str = setting(default=attrs.Factory(_database), help="Database of the read model: sqlite:PATH or postgresql:.")
@@ -89,7 +92,10 @@ class Settings:
 
     # Workers
     worker_id: str | None = setting(
-        default=None, pattern="^[A-Za-z0-9_-]{1,64}$", help="Name of the worker; by default made from its host's and its cache's."
+        default=None,
+        pattern="^[A-Za-z0-9_-]{1,64}$",
+        form=_NAMES,
+        help="Name of the worker; by default made from its host's and its cache's.",
     )
     concurrency: int = setting(default=1, ge=1, le=256, help="Scans that a worker does at a time.")
     fast_concurrency: int = setting(
@@ -106,14 +112,21 @@ class Settings:
     )
 
     # Limits of workers' caches
-    clones_max_bytes: str = setting(default="10GiB", pattern=_SIZE, help="Size that the clones in the cache may have.")
+    clones_max_bytes: str = setting(
+        default="10GiB", pattern=_SIZE, form=_SIZES, help="Size that the clones in the cache may have."
+    )
     builds_max_bytes: str = setting(
-        default="20GiB", pattern=_SIZE, help="Size that Go's builds and downloads may have in the cache."
+        default="20GiB", pattern=_SIZE, form=_SIZES, help="Size that Go's builds and downloads may have in the cache."
     )
     toolchains_max_bytes: str = setting(
-        default="2GiB", pattern=_SIZE, help="Size that Go toolchains that modules asked for may have in the cache; eight at most."
+        default="2GiB",
+        pattern=_SIZE,
+        form=_SIZES,
+        help="Size that Go toolchains that modules asked for may have in the cache; eight at most.",
     )
-    keep_free_bytes: str = setting(default="2GiB", pattern=_SIZE, help="Space that the cache leaves free on its disk.")
+    keep_free_bytes: str = setting(
+        default="2GiB", pattern=_SIZE, form=_SIZES, help="Space that the cache leaves free on its disk."
+    )
 
     # Rights of a repository's code
     sandbox: Literal["auto", "require", "off"] = setting(
@@ -144,6 +157,7 @@ class Settings:
         default=None,
         secret=True,
         pattern="^https?://[^ ]+$",
+        form="an http:// or https:// address",
         help="HTTP proxy for git and for modules; it looks hosts up, so that it has to refuse private networks.",
     )
 
@@ -159,7 +173,10 @@ class Settings:
         default=None, help="File with the forges that send webhooks and get the results: addresses, tokens and secrets, in YAML."
     )
     public_url: str | None = setting(
-        default=None, pattern="^https?://[^ ]+$", help="Address of the dashboard, for links in commit statuses."
+        default=None,
+        pattern="^https?://[^ ]+$",
+        form="an http:// or https:// address",
+        help="Address of the dashboard, for links in commit statuses.",
     )
 
     # The broker's streams
@@ -167,6 +184,7 @@ class Settings:
     event_store_max_bytes: str | None = setting(
         default=None,
         pattern=_SIZE,
+        form=_SIZES,
         help="Size that the event stream may have, as in 20GiB, where not what streams.yaml says.",
     )
     ack_wait: float | None = setting(
@@ -185,5 +203,5 @@ def size(text: str) -> int:
     return next((int(text.removesuffix(unit)) * factor for unit, factor in _UNITS.items() if text.endswith(unit)), 0) or int(text)
 
 
-SETTINGS = SettingsSource(Settings, "GCTD", ".gctd.yaml", running=("gctd",))
+SETTINGS = SettingsSource(Settings, "GCTD", ".gctd.yaml", running=("gctd",), others=frozenset({"GCTD_GO", "GCTD_PAGES"}))
 """Sources of the settings: flags, variables, the file, the system of `gctd up`, defaults."""

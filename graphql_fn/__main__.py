@@ -1,7 +1,14 @@
-"""`python -m graphql_fn` is the program `graphql-fn`."""
+"""The program `graphql-fn`, also as `python -m graphql_fn`."""
 
 import sys
 
-from graphql_fn.cli import main
+from terminalkit.entry import enter
 
-sys.exit(main())
+
+def main() -> int:
+    """Run the program with the arguments of the process and return its exit code."""
+    return enter("graphql_fn.cli")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,7 +1,14 @@
-"""`python -m pantry` is the program `pantry`."""
+"""The program `pantry`, also as `python -m pantry`."""
 
 import sys
 
-from pantry.cli import main
+from terminalkit.entry import enter
 
-sys.exit(main())
+
+def main() -> int:
+    """Run the program with the arguments of the process and return its exit code."""
+    return enter("pantry.cli")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -58,12 +58,14 @@ class Settings:
     monitoring_url: str | None = setting(
         default=None,
         pattern="^https?://[^ ,]+(, *https?://[^ ,]+)*$",
+        form="an address like http://host:8222, or several with commas between",
         help="Address of nats-server's monitoring port, or several with commas between: there it shows its health.",
     )
     replicas: int = setting(default=1, ge=1, le=5, help="Servers that hold the stream: 1, or 3 on a cluster.")
     event_store_max_bytes: str | None = setting(
         default=None,
         pattern="^[1-9][0-9]{0,15}(KiB|MiB|GiB|TiB)?$",
+        form="a size like 512MiB or 20GiB",
         help="Size that the event stream may have, as in 20GiB, where not what streams.yaml says.",
     )
     url: str = setting(default="http://127.0.0.1:8080", help="Address of the server that commands ask.")

@@ -103,10 +103,13 @@ class ServiceSettings:
     monitoring_url: str | None = setting(
         default=None,
         pattern="^https?://[^ ,]+(, *https?://[^ ,]+)*$",
+        form="an address like http://host:8222, or several with commas between",
         help="Address of nats-server's monitoring port, or several with commas between: there it shows its health.",
     )
     replicas: int = setting(default=1, ge=1, le=5, help="Servers that hold the stream: 1, or 3 on a cluster.")
-    event_store_max_bytes: str | None = setting(default=None, pattern=_SIZE, help="Size limit of the event stream, as in 20GiB.")
+    event_store_max_bytes: str | None = setting(
+        default=None, pattern=_SIZE, form="a size like 512MiB or 20GiB", help="Size limit of the event stream, as in 20GiB."
+    )
     log_level: Literal["debug", "info", "warning", "error"] = setting(default="info", help="Least level that is logged.")
     log_format: Literal["auto", "json", "text"] = setting(default="auto", help="Form of the log; auto: text on a terminal.")
 

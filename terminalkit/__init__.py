@@ -14,18 +14,21 @@ async def list_(invocation: Invocation) -> int:
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
 
+TYPE_CHECKING = False  # without `typing`, which takes time to import: see `terminalkit.entry`
 if TYPE_CHECKING:
+    from typing import Any
+
     from terminalkit.config.flags import SettingFlags, SettingSources
     from terminalkit.config.loading import LoadedSettings, SettingsError, SettingsSource, setting, settings
     from terminalkit.exits import ExitCode
     from terminalkit.failure import Failure
     from terminalkit.options import examples
-    from terminalkit.output import Column, Output
+    from terminalkit.output import Output
     from terminalkit.program import Command, Program
     from terminalkit.runtime.invocation import Invocation
     from terminalkit.service_commands import config_command, serve_command
+    from terminalkit.table import Column
 
 __all__ = [
     "Column",
@@ -51,7 +54,8 @@ _PLACES = {
     "terminalkit.program": "Command Program",
     "terminalkit.runtime.invocation": "Invocation",
     "terminalkit.exits": "ExitCode",
-    "terminalkit.output": "Column Output",
+    "terminalkit.output": "Output",
+    "terminalkit.table": "Column",
     "terminalkit.options": "examples",
     "terminalkit.failure": "Failure",
     "terminalkit.config.loading": "LoadedSettings SettingsError SettingsSource setting settings",

@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Iterable
 import click
 
 from terminalkit.exits import ExitCode
-from terminalkit.options import examples
+from terminalkit.options import Choice, examples
 from terminalkit.program import ASKING, variable
 from terminalkit.runtime.invocation import begin
 
@@ -32,7 +32,7 @@ def completion_command(program: str, what: str) -> click.Command:
             f"{program} completion fish > ~/.config/fish/completions/{program}.fish",
         ),
     )
-    @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+    @click.argument("shell", type=Choice(["bash", "zsh", "fish"]))
     @click.pass_context
     def completion(ctx: click.Context, shell: str) -> int:
         from click.shell_completion import get_completion_class  # noqa: PLC0415 - only here

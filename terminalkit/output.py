@@ -15,38 +15,20 @@ from typing import TYPE_CHECKING, Any, Literal, TextIO
 
 import attrs
 
-from terminalkit.text import printable, width
+from terminalkit.table import Cell, Column, Layout, Painted, lay_out
+from terminalkit.text import printable
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-_NARROWEST = 12
-"""Columns of a terminal that a text has at least, if it needs them."""
+_USUAL = 80
+"""Width of a terminal that does not tell its width."""
 
 _C1 = re.compile("[\x7f-\x9f]")
 
 
 class OutputClosed(Exception):
     """The reader of standard output is gone."""
-
-
-@attrs.frozen
-class Painted:
-    """A text and the colour (a basic ANSI colour's name) that it has if there is colour."""
-
-    text: str
-    colour: str
-
-
-Cell = str | Painted
-
-
-@attrs.frozen
-class Column:
-    """A column of a table. An `id` is never cut or broken, a `number` neither and is aligned right, a `text` is broken to fit."""
-
-    title: str
-    kind: Literal["id", "number", "text"] = "text"
 
 
 def wants_colour(stream: TextIO, environ: Mapping[str, str], *, never: bool) -> bool:
@@ -119,12 +101,17 @@ class Output:
             self.stdout.buffer.flush()
 
     def table(self, columns: Sequence[Column], rows: Sequence[Sequence[Cell]]) -> None:
-        """Write rows under their titles: laid out on a terminal, separated by tabs elsewhere."""
-        if self.stdout.isatty():
-            with self._pipe():
-                _print_table(self._console(), columns, rows)
-            return
+        """Write rows under their titles: laid out to fit a terminal, separated by tabs elsewhere.
+
+        A note names the columns that a narrow terminal has no room for. A dumb terminal gets all of them.
+        """
         colour = self._colour(self.stdout)
+        if self.stdout.isatty():
+            layout = lay_out(columns, rows, _room(self.stdout), whole=os.environ.get("TERM") == "dumb")
+            self._write("".join(f"{line}\n" for line in _lines(layout, colour=colour)))
+            if layout.left_out:
+                self.note(f"left out, for lack of room: {', '.join(layout.left_out)}; a wider terminal or --json shows them")
+            return
         lines = [[column.title for column in columns], *([_tabbed(cell, colour=colour) for cell in row] for row in rows)]
         self._write("".join("\t".join(line) + "\n" for line in lines))
 
@@ -191,9 +178,6 @@ class Output:
     def _colour(self, stream: TextIO) -> bool:
         return wants_colour(stream, os.environ, never=self.no_color)
 
-    def _console(self) -> Console:
-        return _make_console(self.stdout, colour=self._colour(self.stdout))
-
     @contextlib.contextmanager
     def _pipe(self) -> Iterator[None]:
         try:
@@ -220,29 +204,18 @@ def _make_console(stream: TextIO, *, colour: bool) -> Console:
     return Console(file=stream, color_system=system, no_color=not colour, highlight=False, markup=False, emoji=False)
 
 
-def _print_table(console: Console, columns: Sequence[Column], rows: Sequence[Sequence[Cell]]) -> None:
-    from rich.table import Table  # noqa: PLC0415 - as above
-    from rich.text import Text  # noqa: PLC0415 - as above
+def _room(stream: TextIO) -> int:
+    """Return the width of a terminal: COLUMNS, else as the terminal tells, else 80."""
+    given = os.environ.get("COLUMNS", "")
+    if given.isdecimal() and int(given):
+        return int(given)
+    try:
+        return os.get_terminal_size(stream.fileno()).columns or _USUAL
+    except (OSError, ValueError):  # it is closed, or has no descriptor
+        return _USUAL
 
-    table = Table(box=None, pad_edge=False, show_edge=False, header_style="bold", padding=(0, 2, 0, 0))
-    cells = [
-        [Text(printable(cell.text), cell.colour) if isinstance(cell, Painted) else Text(printable(cell)) for cell in row]
-        for row in rows
-    ]
-    least = 0
-    for index, column in enumerate(columns):
-        fixed = column.kind != "text"
-        longest = max([len(column.title), *(width(row[index].plain) for row in cells)])
-        narrowest = longest if fixed else min(longest, max(len(column.title), _NARROWEST))
-        least += narrowest + 2
-        table.add_column(
-            column.title,
-            justify="right" if column.kind == "number" else "left",
-            no_wrap=fixed,
-            overflow="crop" if fixed else "fold",
-            min_width=narrowest,
-        )
-    for row in cells:
-        table.add_row(*row)
-    console.width = max(console.width, least)  # a terminal that is too narrow breaks the lines, and no column is left out
-    console.print(table, crop=False)
+
+def _lines(layout: Layout, *, colour: bool) -> Iterator[str]:
+    for number, line in enumerate(layout.lines):
+        text = "".join(painted(cell.text, cell.colour, wanted=colour) if isinstance(cell, Painted) else cell for cell in line)
+        yield f"\x1b[1m{text.rstrip()}\x1b[0m" if colour and number == 0 and layout.titled else text.rstrip()

@@ -102,6 +102,8 @@ class Program:
         return invocation.end(lambda: self._invoke(arguments, invocation))
 
     def _invoke(self, arguments: list[str], invocation: Invocation) -> int:
+        if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:  # `terminalkit.entry` has set it
+            signal.signal(signal.SIGINT, signal.default_int_handler)
         try:
             with self.group.make_context(self.name, arguments, obj=invocation) as ctx:
                 code = self.group.invoke(ctx)
@@ -157,6 +159,12 @@ class _Commands(click.Group):
         if place is None:
             return None
         return place.load(cmd_name)
+
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
+        try:
+            return super().resolve_command(ctx, args)
+        except click.exceptions.NoSuchCommand as error:  # click knows no commands that are not imported
+            raise click.exceptions.NoSuchCommand(error.command_name, possibilities=self._program.commands, ctx=ctx) from None
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         del ctx

@@ -60,13 +60,13 @@ class Balance:
 
 @message
 class Deposit:
-    id: str = path(pattern="^[a-z0-9]{1,20}$")
+    id: str = path(pattern="^[a-z0-9]{1,20}$", form="1 to 20 letters and digits")
     cents: int = member(ge=1, le=10**12)
 
 
 @message
 class Transfer(Deposit):
-    to: str = member(pattern="^[a-z0-9]{1,20}$")
+    to: str = member(pattern="^[a-z0-9]{1,20}$", form="1 to 20 letters and digits")
 
 
 async def list_accounts(_: Nothing, call: Call[Running]) -> Sequence[Balance]:

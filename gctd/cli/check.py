@@ -16,9 +16,10 @@ from gctd.cli.text import score
 from terminalkit.command import command
 from terminalkit.exits import ExitCode
 from terminalkit.failure import Failure
-from terminalkit.options import examples
-from terminalkit.output import Cell, Column, Output, Painted
+from terminalkit.options import Choice, examples
+from terminalkit.output import Output
 from terminalkit.runtime.invocation import Invocation
+from terminalkit.table import Cell, Column, Painted
 
 if TYPE_CHECKING:
     from gctd.check.judge import Judged
@@ -63,7 +64,7 @@ _WORDS: dict[bool | None, Cell] = {True: Painted("ok", "green"), False: Painted(
 @click.option("--test-args", help="Flags of go test, as in '-short -race'.")
 @click.option("--go-flags", help="Flags of every go command, as in '-tags=integration'.")
 @click.option("--coverpkg", is_flag=True, help="Tests of each package count for all packages of the module.")
-@click.option("--format", "format_", type=click.Choice(FORMATS), help="Form of the result.  [default: text]")
+@click.option("--format", "format_", type=Choice(FORMATS), help="Form of the result.  [default: text]")
 @click.option("--output", "file", type=click.Path(dir_okay=False, path_type=Path), help="File for the result.")
 @setting_options("cache_directory", "sandbox", "test_network", "task_timeout")
 @command(logs=True)

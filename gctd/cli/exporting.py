@@ -14,14 +14,14 @@ from gctd.cli.repos.history import analyses_of, project_option
 from gctd.cli.session import Session, client_command
 from terminalkit.exits import ExitCode
 from terminalkit.failure import Failure
-from terminalkit.options import examples
+from terminalkit.options import Choice, examples
 
 FORMATS = ("json", "go-crap", "csv", "sarif", "markdown", "profile")
 
 _format_option = click.option(
     "--format",
     "form",
-    type=click.Choice(FORMATS),
+    type=Choice(FORMATS),
     default="json",
     show_default=True,
     help="go-crap (its own report), sarif (2.1.0), markdown (comment for a pull request) or profile (of the test run).",

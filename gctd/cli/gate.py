@@ -18,7 +18,8 @@ from gctd.client.projects import Check, Gate, Unmeasured
 from terminalkit.exits import ExitCode
 from terminalkit.failure import Failure
 from terminalkit.options import DURATION, examples
-from terminalkit.output import Cell, Column, Output, Painted
+from terminalkit.output import Output
+from terminalkit.table import Cell, Column, Painted
 
 LISTED = 20
 """Default limit of the shown functions."""
@@ -148,7 +149,13 @@ def _show(output: Output, found: Gate, *, apart: bool) -> None:
         output.table(columns, [[check.text, _found(check), f"{check.limit:g}", _WORDS[check.passed]] for check in found.checks])
     if found.functions:
         output.line("")
-        columns = [Column("BEFORE", "number"), Column("NOW", "number"), Column("FUNCTION"), Column("LOCATION"), Column("FAILED")]
+        columns = [
+            Column("BEFORE", "number"),
+            Column("NOW", "number"),
+            Column("FUNCTION"),
+            Column("LOCATION", "id"),
+            Column("FAILED"),
+        ]
         rows: list[list[Cell]] = [
             [
                 score(one.before.crap) if one.before else "",
@@ -162,7 +169,7 @@ def _show(output: Output, found: Gate, *, apart: bool) -> None:
         output.table(columns, rows)
     if found.unmeasured:
         output.line("")
-        columns = [Column("LAST MEASURED", "number"), Column("NOT MEASURED ANY MORE"), Column("LOCATION"), Column("WHY")]
+        columns = [Column("LAST MEASURED", "number"), Column("NOT MEASURED ANY MORE"), Column("LOCATION", "id"), Column("WHY")]
         output.table(columns, [_lost(one) for one in found.unmeasured])
     more = found.offending - len(found.functions)
     if more > 0:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from terminalkit.options import Function
+from terminalkit.options import Choice, Function
 
 _LIMITS = (
     click.option(
@@ -21,7 +21,7 @@ _LIMITS = (
     ),
     click.option(
         "--worse",
-        type=click.Choice(["any", "risky"]),
+        type=Choice(["any", "risky"]),
         default="any",
         show_default=True,
         help="Functions that count for --max-worse: any, or only the ones that are risky now.",

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 from gctd.cli.text import commit, score
 from gctd.client.resources import Analysis, Attempt, Entry, LeftOut, PackageProblem, Repo, Summary, Task, Worker
-from terminalkit.output import Cell, Column, Output, Painted
+from terminalkit.output import Output
+from terminalkit.table import Cell, Column, Painted
 from terminalkit.text import NOT_MEASURED, duration, moment, percent, size
 
 THRESHOLD = 30.0
@@ -59,11 +60,11 @@ def show_projects(output: Output, repo: Repo) -> None:
     """The projects found in a repository."""
     columns = [
         Column("PROJECT", "id"),
-        Column("MODULE"),
-        Column("GO", "number"),
-        Column("PACKAGES", "number"),
-        Column("TESTS"),
-        Column("WORKSPACE"),
+        Column("MODULE", "id"),
+        Column("GO", "number", drop=2),
+        Column("PACKAGES", "number", drop=1),
+        Column("TESTS", drop=3),
+        Column("WORKSPACE", drop=4),
         Column("PROBLEM"),
     ]
     rows = [
@@ -88,11 +89,11 @@ def show_tasks(output: Output, tasks: Sequence[Task]) -> None:
     columns = [
         Column("TASK", "id"),
         Column("STATUS"),
-        Column("STAGE"),
-        Column("ATTEMPT", "number"),
+        Column("STAGE", drop=4),
+        Column("ATTEMPT", "number", drop=3),
         Column("REPOSITORY", "id"),
-        Column("PROJECT"),
-        Column("UPDATED", "number"),
+        Column("PROJECT", "id", drop=1),
+        Column("UPDATED", "number", drop=2),
         Column("REASON"),
     ]
     output.table(
@@ -143,11 +144,11 @@ def show_attempts(output: Output, attempts: Sequence[Attempt]) -> None:
     columns = [
         Column("ATTEMPT", "number"),
         Column("OUTCOME"),
-        Column("WORKER", "id"),
-        Column("STARTED"),
-        Column("TOOK", "number"),
-        Column("STAGES"),
-        Column("LOG", "number"),
+        Column("WORKER", "id", drop=3),
+        Column("STARTED", "number", drop=2),
+        Column("TOOK", "number", drop=1),
+        Column("STAGES", drop=4),
+        Column("LOG", "number", drop=5),
         Column("REASON"),
     ]
     output.table(
@@ -176,15 +177,15 @@ def show_workers(output: Output, workers: Sequence[Worker]) -> None:
     columns = [
         Column("WORKER", "id"),
         Column("STATUS"),
-        Column("HOST"),
-        Column("PID", "number"),
-        Column("CPU", "number"),
-        Column("MEMORY", "number"),
+        Column("HOST", drop=2),
+        Column("PID", "number", drop=5),
+        Column("CPU", "number", drop=4),
+        Column("MEMORY", "number", drop=3),
         Column("JOBS", "number"),
-        Column("VERSION"),
-        Column("GO"),
-        Column("SANDBOX"),
-        Column("TASKS"),
+        Column("VERSION", drop=6),
+        Column("GO", drop=7),
+        Column("SANDBOX", drop=8),
+        Column("TASKS", drop=1),
     ]
     output.table(
         columns,
@@ -211,11 +212,11 @@ def show_analyses(output: Output, analyses: Sequence[Analysis]) -> None:
     """The latest analyses, one on a line."""
     columns = [
         Column("REPOSITORY", "id"),
-        Column("PROJECT"),
-        Column("COMMIT", "number"),
+        Column("PROJECT", "id", drop=2 if len({one.project for one in analyses}) > 1 else 5),
+        Column("COMMIT", "number", drop=4),
         *SUMMARY,
-        Column("ANALYZED", "number"),
-        Column("ANALYSIS", "id"),
+        Column("ANALYZED", "number", drop=3),
+        Column("ANALYSIS", "id", drop=6),
     ]
     rows = [
         [
@@ -244,19 +245,19 @@ def show_results(output: Output, analyses: Sequence[Analysis], top: int) -> None
             Column("COMPLEXITY", "number"),
             Column("COVERAGE", "number"),
             Column("FUNCTION"),
-            *([Column("PROJECT")] if several else []),
-            Column("LOCATION"),
+            *([Column("PROJECT", "id", drop=1)] if several else []),
+            Column("LOCATION", "id"),
         ]
         output.table(columns, [_function(entry, analysis.project if several else None) for analysis, entry in worst])
         output.line("")
     output.table(
         [
-            Column("PROJECT"),
+            Column("PROJECT", "id"),
             *SUMMARY,
             Column("NOT MEASURED", "number"),
-            Column("COMMIT", "number"),
-            Column("ENGINE"),
-            Column("TOOK", "number"),
+            Column("COMMIT", "number", drop=3),
+            Column("ENGINE", drop=1),
+            Column("TOOK", "number", drop=2),
         ],
         [
             [
@@ -296,7 +297,7 @@ def _show_gaps(
 SUMMARY = (
     Column("FUNCTIONS", "number"),
     Column("AVERAGE", "number"),
-    Column("TOTAL", "number"),
+    Column("TOTAL", "number", drop=1),
     Column("RISKY", "number"),
 )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import shlex
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from functools import wraps
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from gctd.cli.options import Sources, setting_options
-from terminalkit.client.errors import ClientError
+from terminalkit.client.errors import ClientError, NotFound
 from terminalkit.command import command
 from terminalkit.output import Output
 from terminalkit.runtime.invocation import Invocation
@@ -20,6 +21,8 @@ from terminalkit.runtime.invocation import Invocation
 if TYPE_CHECKING:
     from gctd.client.api import Client
 
+REPOSITORIES = "gctd repo list"
+"""Advice if a repository is not found that no user wants to register."""
 WAITED = 5.0
 """Seconds without progress after which the user is informed if no worker is present."""
 
@@ -64,6 +67,16 @@ class Session:
                 await looking
 
 
+async def _advise_to_register(client: Client, invocation: Invocation, url: str | None) -> None:
+    """Replace advice that would fail in turn: a command about a repository that is not registered."""
+    if url is None or invocation.not_found in (None, REPOSITORIES):
+        return
+    try:
+        await client.repo(url)
+    except NotFound:
+        invocation.not_found = f"gctd repo add {shlex.quote(url)}"
+
+
 def client_command(
     *, not_found: str | None = None, time_limit: str = "--timeout"
 ) -> Callable[[Callable[..., Coroutine[Any, Any, int]]], Callable[..., int]]:
@@ -82,7 +95,11 @@ def client_command(
 
             settings = sources.load().values
             async with Client(settings.url, token=settings.auth_token, trace=invocation.output.detail) as client:
-                return await work(Session(client, invocation.output, invocation), **arguments)
+                try:
+                    return await work(Session(client, invocation.output, invocation), **arguments)
+                except NotFound:
+                    await _advise_to_register(client, invocation, arguments.get("url"))
+                    raise
 
         return with_session
 

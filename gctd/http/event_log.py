@@ -23,7 +23,7 @@ from projections.model import timestamp_text
 LAST = 10**18 - 1
 
 
-_TYPE = Rule(pattern="^[A-Za-z]{1,64}$")
+_TYPE = Rule(pattern="^[A-Za-z]{1,64}$", form="the name of an event, like TaskFailed")
 
 
 class EventCategory(StrEnum):
@@ -50,7 +50,9 @@ class SearchLog:
     """Filter of a list of events. An event has to match all given values."""
 
     category: EventCategory | None = query(default=None, description="only of aggregates of this kind")
-    aggregate: str | None = query(default=None, schema=formats.AGGREGATE, pattern=formats.AGGREGATE["pattern"])
+    aggregate: str | None = query(
+        default=None, schema=formats.AGGREGATE, pattern=formats.AGGREGATE["pattern"], form=formats.AGGREGATE_FORM
+    )
     type: tuple[str, ...] = query(
         default=(), max_length=20, items=_TYPE, description="only events of one of these types: `TaskFailed`"
     )
@@ -67,7 +69,10 @@ class StateAt:
     """Names an aggregate and a moment."""
 
     aggregate: str = query(
-        schema=formats.AGGREGATE, pattern=formats.AGGREGATE["pattern"], example="gctd.task.task-1763635200000000001"
+        schema=formats.AGGREGATE,
+        pattern=formats.AGGREGATE["pattern"],
+        form=formats.AGGREGATE_FORM,
+        example="gctd.task.task-1763635200000000001",
     )
     at: int | None = query(default=None, ge=1, le=LAST, description="a sequence of the log; default: its last")
 

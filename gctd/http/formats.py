@@ -8,6 +8,10 @@ from gctd.engines.registry import NAMES
 
 Schema = dict[str, Any]
 
+ID = "^[0-9a-f]{8,64}$"
+"""The id of a repository, or of the analyses of a project."""
+ID_FORM = "an id of 8 to 64 hexadecimal digits"
+
 REPO_URL: Schema = {"type": "string", "format": "repository-url"}
 """`https://host/path`, also without `https://`; other forms if the operator allows them (`gctd.domain.remote.urls`)."""
 ONE_REPO_URL: Schema = {"type": ["string", "null"], "minLength": 1, "format": "repository-url"}
@@ -24,6 +28,7 @@ SEQUENCE: Schema = {"type": "string", "format": "sequence-cursor"}
 """The same, of the log itself."""
 AGGREGATE: Schema = {"type": "string", "pattern": r"^gctd\.(repo|task|verdict|worker)\.[A-Za-z0-9_-]{1,128}$"}
 """An aggregate by its subject."""
+AGGREGATE_FORM = "the subject of an aggregate, like gctd.task.task-17"
 ENGINE: Schema = {"type": ["string", "null"], "enum": [*NAMES, None]}
 """The name of an engine."""
 GO_FLAGS: Schema = {"type": ["string", "null"], "format": "go-flags"}

@@ -52,7 +52,7 @@ class ListAnalyses:
 class OneAnalysis:
     """Names an analysis, and limits its content."""
 
-    id: str = path(pattern="^[0-9a-f]{8,64}$", max_length=64)
+    id: str = path(pattern=formats.ID, form=formats.ID_FORM, max_length=64)
     entries: int | None = query(default=None, ge=0, le=1_000_000, description="limit of the functions, worst first")
 
 

@@ -19,7 +19,7 @@ from servicekit.command_context import context
 class OneWorker:
     """Names a worker."""
 
-    id: str = path(pattern="^[A-Za-z0-9_-]{1,64}$", max_length=64)
+    id: str = path(pattern="^[A-Za-z0-9_-]{1,64}$", form="the name of a worker", max_length=64)
 
 
 async def list_workers(request: Nothing, call: Call[Services]) -> Sequence[WorkerBody]:  # noqa: ARG001

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Sequence
 
@@ -32,6 +33,7 @@ Settings come from flags, then GRAPHQL_* in the environment, then .graphql-fn.ya
 )
 
 _GENERAL = frozenset({"-h", "--help", "--version"})
+_WORD = re.compile("[a-z]+(-[a-z]+)*")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -41,8 +43,11 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def with_command(arguments: Sequence[str], *, piped: bool) -> list[str]:
-    """The arguments with `query` before them if they begin with no command; none at all mean it where input is `piped`."""
+    """Return the arguments with `query` before them if they begin with a query, or are missing and input is `piped`.
+
+    A bare word cannot be a query, so it is a command or a misspelt one.
+    """
     first = arguments[0] if arguments else None
-    if first in PROGRAM.commands or first in _GENERAL or (first is None and not piped):
+    if first in _GENERAL or (not piped if first is None else _WORD.fullmatch(first)):
         return list(arguments)
     return ["query", *arguments]

@@ -10,6 +10,7 @@ import types
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, date, datetime
 from decimal import Decimal
+from difflib import get_close_matches
 from enum import Enum
 from functools import lru_cache
 from math import isinf
@@ -126,7 +127,8 @@ def _choice(values: Sequence[Any], make: Callable[[Any], Any]) -> Hook:
 
     def structure(value: Any, _: Any) -> Any:
         if not isinstance(value, (str, int)) or value not in allowed:
-            raise Wrong(f"must be one of: {text}")
+            close = get_close_matches(value, map(str, values), n=1) if isinstance(value, str) else []
+            raise Wrong(f"must be one of: {text}" + (f"; did you mean {close[0]}?" if close else ""))
         return make(value)
 
     return structure

@@ -54,12 +54,14 @@ class Source(Enum):
 class Rule:
     """Limits of a value. Lengths are in characters for text and in items for lists; `places` are decimal places.
 
-    Control characters and lone surrogates are never allowed in text; line breaks and tabs only where `multiline` is set.
+    Control characters and lone surrogates are never allowed in text; line breaks and tabs only where `multiline` is set. `form`
+    names the texts that fit the `pattern`, and completes the sentence "must be ...".
     """
 
     min_length: int | None = None
     max_length: int | None = None
     pattern: str | None = None
+    form: str | None = None
     ge: Number | None = None
     gt: Number | None = None
     le: Number | None = None
@@ -87,7 +89,7 @@ class Rule:
         if (_UNPRINTABLE_IN_TEXT if self.multiline else _UNPRINTABLE).search(value):
             return "must not have control characters"
         if self.pattern is not None and not re.search(self.pattern, value):
-            return f"must match {self.pattern}"
+            return f"must be {self.form}" if self.form else "must have another form"
         return None
 
     def _broken_length(self, value: Sized, unit: str) -> str | None:

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 from pantry.cli.movements.quantities import low_cell, shown, stock_cell
 from pantry.client.resources import Category, Movement, Product
-from terminalkit.output import Cell, Column, Output, Painted
+from terminalkit.output import Output
+from terminalkit.table import Cell, Column, Painted
 from terminalkit.text import moment
 
 
@@ -17,7 +18,7 @@ def show_products(output: Output, products: Sequence[Product]) -> None:
         Column("NAME"),
         Column("STOCK", "number"),
         Column("UNIT"),
-        Column("MINIMUM", "number"),
+        Column("MINIMUM", "number", drop=1),
         Column("STATE"),
     ]
     output.table(
@@ -58,7 +59,7 @@ def show_product(output: Output, product: Product, category: str) -> None:
 
 def show_categories(output: Output, categories: Sequence[Category]) -> None:
     """Categories, one on a line."""
-    columns = [Column("NAME"), Column("DESCRIPTION"), Column("ID", "id")]
+    columns = [Column("NAME"), Column("DESCRIPTION", drop=1), Column("ID", "id")]
     output.table(columns, [[category.name, category.description, category.id] for category in categories])
 
 
@@ -69,10 +70,10 @@ def show_movements(output: Output, movements: Sequence[Movement]) -> None:
         Column("EAN13", "id"),
         Column("TYPE"),
         Column("QUANTITY", "number"),
-        Column("STOCK", "number"),
-        Column("WHY"),
-        Column("BY"),
-        Column("ID", "id"),
+        Column("STOCK", "number", drop=1),
+        Column("WHY", drop=3),
+        Column("BY", drop=2),
+        Column("ID", "id", drop=4),
     ]
     output.table(
         columns,

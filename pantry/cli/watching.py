@@ -16,7 +16,7 @@ from pantry.cli.session import Session, client_command
 from terminalkit.client.errors import ClientError
 from terminalkit.client.feed import RESET, Opened, ReceivedFrame, StreamLost
 from terminalkit.exits import ExitCode
-from terminalkit.options import examples
+from terminalkit.options import Choice, examples
 from terminalkit.text import moment
 
 EVENTS = ("stock", "low_stock", "product", "category")
@@ -31,7 +31,7 @@ PATIENCE = 60.0
         "pantry watch --json | jq -r 'select(.event == \"stock\") | [.data.name, .data.current_stock] | @tsv'",
     )
 )
-@click.option("--event", "names", type=click.Choice(EVENTS), multiple=True, help="Only these events.  [default: all]")
+@click.option("--event", "names", type=Choice(EVENTS), multiple=True, help="Only these events.  [default: all]")
 @click.option("--count", type=click.IntRange(min=1), help="End after this number of events.")
 @client_command()
 async def watch(session: Session, *, names: tuple[str, ...], count: int | None) -> int:

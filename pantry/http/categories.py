@@ -34,7 +34,7 @@ class ListCategories:
 class OneCategory:
     """Names a category."""
 
-    id: str = path(pattern=_ID)
+    id: str = path(pattern=_ID, form="the id of a category, a UUID of version 4")
 
 
 @message
@@ -49,7 +49,7 @@ class NewCategory:
 class EditedCategory:
     """All values of a category; a missing description becomes empty."""
 
-    id: str = path(pattern=_ID)
+    id: str = path(pattern=_ID, form="the id of a category, a UUID of version 4")
     name: str = naming(NAME_LENGTH, description="unique", example="Baking")
     description: str | None = member(default=None, max_length=LONGEST_TEXT, multiline=True)
 

@@ -57,7 +57,11 @@ class Follow:
     """Which events to follow."""
 
     events: str | None = query(
-        default=None, pattern=f"^({'|'.join(NAMES)})(,({'|'.join(NAMES)}))*$", max_length=100, example="stock,low_stock"
+        default=None,
+        pattern=f"^({'|'.join(NAMES)})(,({'|'.join(NAMES)}))*$",
+        form=f"one or more of {', '.join(NAMES)}, with commas between",
+        max_length=100,
+        example="stock,low_stock",
     )
 
 

@@ -50,7 +50,7 @@ class ListMovementsOfProduct:
 class OneMovement:
     """Names a movement."""
 
-    id: str = path(pattern="^[0-9a-f-]{36}$")
+    id: str = path(pattern="^[0-9a-f-]{36}$", form="the id of a movement, a UUID")
 
 
 @message
@@ -92,7 +92,7 @@ class GivenMovement(GivenRemarks):
 class UndoRequest(GivenRemarks):
     """Names a movement that is to be undone, with remarks."""
 
-    id: str = path(pattern="^[0-9a-f-]{36}$")
+    id: str = path(pattern="^[0-9a-f-]{36}$", form="the id of a movement, a UUID")
 
 
 @message

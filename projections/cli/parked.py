@@ -12,8 +12,8 @@ from projections.cli.working import ordered
 from terminalkit.command import command
 from terminalkit.exits import ExitCode
 from terminalkit.options import examples
-from terminalkit.output import Column
 from terminalkit.runtime.invocation import Invocation
+from terminalkit.table import Column
 
 if TYPE_CHECKING:
     from projections.model import ReadModel

@@ -11,8 +11,8 @@ from projections.cli.options import database_option, model_option, nats_option, 
 from terminalkit.command import command
 from terminalkit.exits import ExitCode
 from terminalkit.options import examples
-from terminalkit.output import Column
 from terminalkit.runtime.invocation import Invocation
+from terminalkit.table import Column
 
 if TYPE_CHECKING:
     from projections.model import ReadModel

@@ -13,8 +13,9 @@ from projections.cli.options import connected, nats_option, replicas_of
 from terminalkit.command import command
 from terminalkit.exits import ExitCode
 from terminalkit.options import examples
-from terminalkit.output import Column, Output
+from terminalkit.output import Output
 from terminalkit.runtime.invocation import Invocation
+from terminalkit.table import Column
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -11,7 +11,7 @@ from projections.cli.options import database_option, model_option, nats_option, 
 from projections.cli.working import parked_line, shown
 from terminalkit.command import command
 from terminalkit.exits import ExitCode
-from terminalkit.options import examples
+from terminalkit.options import Choice, examples
 from terminalkit.runtime.invocation import Invocation
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 @model_option
 @nats_option
 @database_option
-@click.option("--copy", "part", type=click.Choice(["new", "old"]), help="Look at a copy, not at the live tables.")
+@click.option("--copy", "part", type=Choice(["new", "old"]), help="Look at a copy, not at the live tables.")
 @workers_option
 @command(logs=True, busy=True)
 async def verify(

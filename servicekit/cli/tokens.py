@@ -13,9 +13,10 @@ import click
 from terminalkit.command import command
 from terminalkit.config.flags import SettingFlags, SettingSources
 from terminalkit.exits import ExitCode
-from terminalkit.options import examples
-from terminalkit.output import Column, Output
+from terminalkit.options import Choice, examples
+from terminalkit.output import Output
 from terminalkit.runtime.invocation import Invocation
+from terminalkit.table import Column
 
 if TYPE_CHECKING:
     from servicekit.access.issuing import TokenOffice
@@ -56,7 +57,7 @@ def token_commands(flags: SettingFlags[C], program: str, service: Callable[[], S
     @click.argument("name")
     @click.option(
         "--scope",
-        type=click.Choice(_SCOPES),
+        type=Choice(_SCOPES),
         default="read",
         show_default=True,
         help="Rights: read, or write to change things as well, or admin to delete, pause and erase as well.",

@@ -126,7 +126,7 @@ class Transport:
             ) as response:
                 self._trace(f"{method} {address} {response.status} in {(time.monotonic() - began) * 1000:.0f} ms")
                 if not 200 <= response.status < 300:
-                    raise _refusal(response, await response.read(), self.url)
+                    raise _refusal(response, await response.read(), self.url, with_token=self._token is not None)
                 yield response
         except TimeoutError as error:
             raise TimedOut(f"no answer from {self.url} within {time.monotonic() - began:.0f} s") from error
@@ -173,7 +173,7 @@ def _decoded(raw: bytes) -> object:
         raise ClientError(f"the server's answer is not JSON: {error}") from error
 
 
-def _refusal(response: aiohttp.ClientResponse, raw: bytes, url: str) -> ClientError:
+def _refusal(response: aiohttp.ClientResponse, raw: bytes, url: str, *, with_token: bool) -> ClientError:
     """The error that an answer other than 2xx stands for, in the server's own words if it has any."""
     if 300 <= response.status < 400:
         return Rejected(
@@ -185,7 +185,8 @@ def _refusal(response: aiohttp.ClientResponse, raw: bytes, url: str) -> ClientEr
     if issubclass(kind, Unavailable):
         return kind(message, status=response.status, retry_after=_seconds(response.headers.get("Retry-After")), sent=True)
     if kind is NotAllowed and response.status == 401:
-        message = f"the server wants a token: {message}"
+        fault = "does not accept the token" if with_token else "asks for a token, and none is set"
+        message = f"{url} {fault}: {message}"
     return kind(message, status=response.status, kind=_kind(problem))
 
 

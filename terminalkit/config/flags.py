@@ -6,6 +6,7 @@ import takes a while.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
 from pathlib import Path
@@ -17,7 +18,9 @@ import click
 from terminalkit.exits import ExitCode
 from terminalkit.failure import Failure, name_of
 from terminalkit.options import Function
-from terminalkit.output import Column, Output
+from terminalkit.output import Output
+from terminalkit.runtime.invocation import Invocation
+from terminalkit.table import Column
 
 if TYPE_CHECKING:
     from terminalkit.config.loading import LoadedSettings, SettingInfo, SettingsSource, SettingValue
@@ -36,13 +39,20 @@ class SettingSources(Generic[C]):
     of: SettingFlags[C]
 
     def load(self) -> LoadedSettings[C]:
-        """Return the settings. Raises Failure with the wrong value and its source."""
+        """Return the settings, with a warning for each variable that has no effect.
+
+        Raises Failure with the wrong value and its source.
+        """
         from terminalkit.config.loading import SettingsError  # noqa: PLC0415 - only for a command that runs
 
+        ctx = click.get_current_context()
+        source = self.of.source()
+        if (invocation := ctx.find_object(Invocation)) is not None:
+            for sentence in source.unknown(os.environ):
+                invocation.output.note(f"warning: {sentence}")
         try:
-            return self.of.source().load(self.flags, file=self.file)
+            return source.load(self.flags, file=self.file)
         except SettingsError as error:
-            ctx = click.get_current_context()
             why = "; ".join(str(error).splitlines())
             hint = f"{ctx.find_root().info_name} config show --help"
             raise Failure(name_of(ctx), why, exit_code=ExitCode.USAGE, hint=hint) from error
@@ -133,7 +143,7 @@ def show_settings(output: Output, shown: Sequence[SettingValue]) -> None:
     if output.json:
         output.document([{"key": one.key, "value": one.value, "origin": one.origin} for one in shown])
         return
-    columns = [Column("KEY", "id"), Column("VALUE", "id"), Column("ORIGIN")]
+    columns = [Column("KEY", "id"), Column("VALUE"), Column("ORIGIN")]
     output.table(columns, [[one.key, _text(one.value), one.origin] for one in shown])
 
 

@@ -33,6 +33,7 @@ C = TypeVar("C")
 _KEY = "httpkit.setting"
 _PASSWORD = re.compile(r"(?<=://)([^/@\s:]*):[^/@\s]+@")
 MASK = "***"
+_KUBERNETES = re.compile("_SERVICE_(HOST|PORT)|_PORT_[0-9]+_(TCP|UDP)")
 
 
 class SettingsError(HttpkitError):
@@ -283,8 +284,9 @@ def _flatten(content: Mapping[Any, Any], prefix: str = "") -> Iterator[tuple[str
 class SettingsSource(Generic[C]):
     """The settings of one program: their class, the prefix of their variables, the name of the file with them.
 
-    The file is looked for in the working directory, then in the home directory. `spellings` are other names of variables.
-    `running` are the apps whose running system gives the setting `url`, if no source has it.
+    The file is looked for in the working directory, then in the home directory. `spellings` are other names of variables, and
+    `others` variables with the prefix that are not settings. `running` are the apps whose running system gives the setting `url`,
+    if no source has it.
     """
 
     cls: type[C]
@@ -292,6 +294,7 @@ class SettingsSource(Generic[C]):
     file: str
     spellings: Mapping[str, str] = attrs.field(factory=dict)
     running: tuple[str, ...] = ()
+    others: frozenset[str] = frozenset()
 
     def load(self, flags: Mapping[str, Any] | None = None, *, file: Path | None = None) -> LoadedSettings[C]:
         """The settings of this process: `flags` by name (None: not given), environment, `file` or the one found, defaults.
@@ -311,6 +314,22 @@ class SettingsSource(Generic[C]):
             return loaded
         changed: Any = attrs.evolve(cast("Any", loaded.values), url=url)
         return attrs.evolve(loaded, values=changed, origins={**loaded.origins, "url": f"running system {system.file}"})
+
+    def unknown(self, env: Mapping[str, str]) -> list[str]:
+        """Return a sentence about each variable with the prefix that has no effect.
+
+        Variables that Kubernetes sets for a service of this name are not among them.
+        """
+        known = {field.env for field in _fields(self.cls, self.prefix)} | self.spellings.keys() | self.others
+        found = []
+        for name in sorted(env):
+            if not name.startswith(f"{self.prefix}_") or name in known or _KUBERNETES.search(name):
+                continue
+            words = {one.removeprefix(f"{self.prefix}_"): one for one in known}
+            close = difflib.get_close_matches(name.removeprefix(f"{self.prefix}_"), words, 1)
+            question = f"; did you mean {words[close[0]]}?" if close else ""
+            found.append(f"{name} is unknown and has no effect{question}")
+        return found
 
     def describe(self, name: str) -> SettingInfo:
         """The text, variable and default of a setting, for the help of a command."""

@@ -87,7 +87,7 @@ class Thing:
 
 @message
 class ThingId:
-    id: str = path(pattern=r"^t[0-9]+$")
+    id: str = path(pattern=r"^t[0-9]+$", form="the id of a thing, like t1")
 
 
 @message

@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gctd.cli.text import commit, score
-from terminalkit.output import Column, Output, Painted, wants_colour
+from terminalkit.output import Output, wants_colour
+from terminalkit.table import Column, Painted
 from terminalkit.text import duration, percent, printable, size, width
 
 VALUES = st.recursive(
@@ -104,7 +105,7 @@ def test_who_decides_on_colour(*, forced: str | None, unwanted: str | None, term
 
 
 def test_wide_characters_keep_columns_apart(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("COLUMNS", "10")
+    monkeypatch.setenv("COLUMNS", "15")
     stream = Terminal()
     Output(stdout=stream, no_color=True).table([Column("A", "id"), Column("B", "id")], [["漢字漢字漢字", Painted("x", "red")]])
     assert stream.getvalue().splitlines()[1].rstrip() == "漢字漢字漢字  x"

@@ -18,9 +18,9 @@ from terminalkit.completion import completes, completion_command
 from terminalkit.config.flags import SettingFlags, SettingSources
 from terminalkit.config.loading import SettingsSource, setting, settings
 from terminalkit.exits import MEANINGS, ExitCode, code_of
-from terminalkit.output import Column
 from terminalkit.program import Command, Program
 from terminalkit.runtime.invocation import Invocation
+from terminalkit.table import Column
 from tests.support.programs.cli import Result
 
 DEFECT = "internal error, a defect of the program"
@@ -175,6 +175,17 @@ def test_a_setting_is_a_flag_with_the_help_that_it_has(run: Run) -> None:
     assert "--wait DURATION How long to wait. [env: SHOP_WAIT; default: 5s]" in told
     wrong = run("serve-till", "--port", "0")
     assert (wrong.code, wrong.err.splitlines()[1]) == (2, "hint: shop-till config show --help")
+
+
+def test_a_variable_that_has_no_effect_is_named(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("SHOP_PROT", "SHOP_SOMETHING", "SHOP_SERVICE_HOST", "SHOP_PORT_80_TCP_ADDR", "SHOPPING_PORT"):
+        monkeypatch.setenv(name, "1")
+    told = run("serve-till")
+    assert told.code == 0
+    assert told.err.splitlines() == [
+        "warning: SHOP_PROT is unknown and has no effect; did you mean SHOP_PORT?",
+        "warning: SHOP_SOMETHING is unknown and has no effect",
+    ]
 
 
 def test_completion_is_the_program_s(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:

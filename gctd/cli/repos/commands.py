@@ -14,7 +14,7 @@ from gctd.cli.repos.config import config
 from gctd.cli.repos.history import diff, history
 from gctd.cli.repos.rescoring import rescore
 from gctd.cli.repos.updates import check_updates
-from gctd.cli.session import Session, client_command
+from gctd.cli.session import REPOSITORIES, Session, client_command
 from gctd.cli.tasks.follow import follow_repo
 from gctd.cli.tasks.progress import progress, repo_item
 from gctd.cli.tasks.scheduled import no_wait_option, see_through, top_option
@@ -103,7 +103,7 @@ async def show(session: Session, *, url: str) -> int:
     ),
 )
 @click.argument("url", shell_complete=repo_urls)
-@client_command(not_found="gctd repo list")
+@client_command(not_found=REPOSITORIES)
 async def remove(session: Session, *, url: str) -> int:
     """Remove the repository at URL with its settings, tasks and analyses.
 

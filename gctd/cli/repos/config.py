@@ -12,8 +12,9 @@ from gctd.cli.session import Session, client_command
 from gctd.client.projects import RepoConfig
 from gctd.domain.repo.config import FIELDS
 from terminalkit.exits import ExitCode
-from terminalkit.options import examples
-from terminalkit.output import Column, Output
+from terminalkit.options import Choice, examples
+from terminalkit.output import Output
+from terminalkit.table import Column
 
 NOT_FOUND = "gctd repo show {url}"
 
@@ -46,7 +47,7 @@ def config() -> None:
 @click.option("--git-timeout", metavar="DURATION", help="Longest that one command of git may take.")
 @click.option("--go-flags", help="Flags for every `go` command.")
 @click.option("--coverpkg/--no-coverpkg", default=None, help="Count the tests of each package for all packages (engine native).")
-@click.option("--unset", multiple=True, type=click.Choice(FIELDS), help="Remove this setting; once for each.")
+@click.option("--unset", multiple=True, type=Choice(FIELDS), help="Remove this setting; once for each.")
 @client_command(not_found=NOT_FOUND, time_limit="--give-up-after")
 async def set_config(session: Session, *, url: str, subdir: str | None, unset: tuple[str, ...], **given: Any) -> int:
     """Change the given settings of the repository at URL.

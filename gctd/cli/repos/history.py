@@ -14,7 +14,8 @@ from gctd.client.projects import Break, Change, Diff, Kept, Point
 from gctd.domain.analysis import analysis_id
 from terminalkit.exits import ExitCode
 from terminalkit.options import examples
-from terminalkit.output import Cell, Column, Output, Painted
+from terminalkit.output import Output
+from terminalkit.table import Cell, Column, Painted
 from terminalkit.text import moment
 
 LISTED = 50
@@ -115,8 +116,8 @@ async def analyses_of(session: Session, url: str, project: str | None) -> str:
 
 def _show_history(output: Output, points: Sequence[Point]) -> None:
     columns = [
-        *(Column("ANALYZED", "number"), Column("COMMIT", "number"), Column("REF"), *SUMMARY),
-        *(Column("ENGINE"), Column("GO"), Column("MEASURED OTHERWISE"), Column("TASK", "id")),
+        *(Column("ANALYZED", "number"), Column("COMMIT", "number"), Column("REF", "id", drop=2), *SUMMARY),
+        *(Column("ENGINE", drop=4), Column("GO", drop=5), Column("MEASURED OTHERWISE", drop=1), Column("TASK", "id", drop=3)),
     ]
     rows = [
         [
@@ -149,12 +150,12 @@ def _show_diff(output: Output, found: Diff) -> None:
         output.line("")
         columns = [
             *(Column("STATUS"), Column("BEFORE", "number"), Column("AFTER", "number"), Column("CHANGE", "number")),
-            *(Column("FUNCTION"), Column("LOCATION")),
+            *(Column("FUNCTION"), Column("LOCATION", "id")),
         ]
         output.table(columns, [_row(change) for change in found.functions])
     if found.kept:
         output.line("")
-        columns = [Column("KNOWN AGAIN"), Column("FROM"), Column("TO"), Column("ALIKE", "number")]
+        columns = [Column("KNOWN AGAIN"), Column("FROM", "id"), Column("TO", "id"), Column("ALIKE", "number")]
         output.table(columns, [_moved(one) for one in found.kept])
 
 

@@ -13,7 +13,8 @@ from gctd.cli.text import commit
 from gctd.client.resources import Update
 from terminalkit.exits import ExitCode
 from terminalkit.options import examples
-from terminalkit.output import Cell, Column, Output, Painted
+from terminalkit.output import Output
+from terminalkit.table import Cell, Column, Painted
 from terminalkit.text import count
 
 
@@ -50,10 +51,10 @@ async def check_updates(session: Session, *, url: str | None, schedule: bool) ->
 def _show(output: Output, updates: Sequence[Update]) -> None:
     columns = [
         Column("REPOSITORY", "id"),
-        Column("PROJECT"),
-        Column("REF"),
-        Column("RECORDED", "number"),
-        Column("REMOTE", "number"),
+        Column("PROJECT", "id", drop=1),
+        Column("REF", "id", drop=2),
+        Column("RECORDED", "number", drop=4),
+        Column("REMOTE", "number", drop=3),
         Column("MOVED"),
         Column("WHAT"),
     ]

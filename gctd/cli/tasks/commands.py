@@ -17,7 +17,7 @@ from gctd.cli.tasks.progress import task_item
 from gctd.cli.tasks.scheduled import top_option
 from gctd.cli.tasks.watching import require_completed, watch
 from terminalkit.exits import ExitCode
-from terminalkit.options import examples
+from terminalkit.options import Choice, examples
 from terminalkit.text import moment
 
 STATUSES = ("pending", "queued", "running", "completed", "failed", "expired")
@@ -45,7 +45,7 @@ task.add_command(export_task)
         "gctd task list --limit 0 --json | jq -r '.[].id'",
     ),
 )
-@click.option("--status", type=click.Choice(STATUSES), help="Only tasks in this status.")
+@click.option("--status", type=Choice(STATUSES), help="Only tasks in this status.")
 @click.option("--show-seen", is_flag=True, help="Tasks marked as seen as well.")
 @click.option(
     "--limit", type=click.IntRange(min=0), default=LISTED, show_default=True, help="Limit of the list, newest first; 0 for all."
@@ -112,7 +112,7 @@ async def result(session: Session, *, task_id: str, top: int) -> int:
 @click.argument("ids", metavar="[TASK]...", nargs=-1, shell_complete=task_ids)
 @click.option(
     "--until",
-    type=click.Choice(["terminal", "forever"]),
+    type=Choice(["terminal", "forever"]),
     help="When to end.  [default: terminal for tasks that are named, else forever]",
 )
 @client_command(not_found=NO_SUCH_TASK)

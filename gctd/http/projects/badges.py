@@ -24,7 +24,9 @@ CACHE = "max-age=60"
 class BadgeOf:
     """Names a project and one of its figures."""
 
-    id: str = path(pattern="^[0-9a-f]{8,64}$", max_length=64, description="of the project's analyses, or of the repository")
+    id: str = path(
+        pattern=formats.ID, form=formats.ID_FORM, max_length=64, description="of the project's analyses, or of the repository"
+    )
     metric: Metric = query(default=Metric.AVERAGE, description="the figure of the badge")
     project: str | None = query(
         default=None, schema=formats.PROJECT, description="the project, if `id` is a repository's id; default: `.`"

@@ -13,7 +13,6 @@ from httpkit.messages.fields import member, message, path
 from httpkit.routes import Answer, Call, Route
 from servicekit.command_context import context
 
-_ID = "^[0-9a-f]{8,64}$"
 _PROFILE = """mode: set
 example.com/module/a.go:3.24,5.2 1 1
 """
@@ -23,19 +22,33 @@ example.com/module/a.go:3.24,5.2 1 1
 class UploadCoverage:
     """A coverage profile of a commit, as `go test -coverprofile` writes it."""
 
-    id: str = path(pattern=_ID, max_length=64)
+    id: str = path(pattern=formats.ID, form=formats.ID_FORM, max_length=64)
     commit: str = member(
-        pattern="^([0-9a-f]{40}|[0-9a-f]{64})$", description="the full id of the tested commit", example="c" * 40
+        pattern="^([0-9a-f]{40}|[0-9a-f]{64})$",
+        form="a full commit id, 40 or 64 hexadecimal digits",
+        description="the full id of the tested commit",
+        example="c" * 40,
     )
-    flag: str = member(pattern=f"^{FLAG}$", description="tells the profile from others of the commit", example="linux")
+    flag: str = member(
+        pattern=f"^{FLAG}$",
+        form="a word of letters, digits and _ . -, 64 at most",
+        description="tells the profile from others of the commit",
+        example="linux",
+    )
     profile: str = member(
         multiline=True, schema=formats.PROFILE, description="text of the profile, 32 MiB at most", example=_PROFILE
     )
     go_version: str = member(
-        pattern=r"^go1\.[0-9]{1,3}(\.[0-9]{1,4}|(rc|beta)[0-9]{1,2})?$", description="as `go env GOVERSION`", example="go1.26.9"
+        pattern=r"^go1\.[0-9]{1,3}(\.[0-9]{1,4}|(rc|beta)[0-9]{1,2})?$",
+        form="a version of Go, like go1.26.9",
+        description="as `go env GOVERSION`",
+        example="go1.26.9",
     )
     platform: str = member(
-        pattern="^[a-z0-9]{1,20}/[a-z0-9]{1,20}$", description="GOOS/GOARCH of the tests", example="linux/amd64"
+        pattern="^[a-z0-9]{1,20}/[a-z0-9]{1,20}$",
+        form="GOOS/GOARCH, like linux/amd64",
+        description="GOOS/GOARCH of the tests",
+        example="linux/amd64",
     )
     cgo: bool = member(default=True, description="CGO_ENABLED of the tests")
     tags: tuple[str, ...] = member(default=(), description="build tags of the tests", example=["e2e"])

@@ -20,7 +20,7 @@ from gctd.http import formats
 from gctd.http.projects.comparisons import breaks
 from gctd.http.projects.points import POINT, base_of, point, with_reports
 from gctd.http.services import Services
-from gctd.http.tasks.routes import TASK_ID, full_analysis
+from gctd.http.tasks.routes import TASK_FORM, TASK_ID, full_analysis
 from gctd.readmodel.views import AnalysisView
 from gctd.scan.hosts.links import link
 from httpkit.messages.encoding import encode
@@ -62,7 +62,7 @@ _MEDIA = {
 class Export:
     """Names a task whose analysis is wanted, and the form."""
 
-    id: str = path(pattern=TASK_ID, max_length=40, example="task-1763635200000000001")
+    id: str = path(pattern=TASK_ID, form=TASK_FORM, max_length=40, example="task-1763635200000000001")
     format: Format = query(
         default=Format.JSON, description="json: as `/result`; go-crap: its own report; csv; sarif: 2.1.0; markdown: a comment"
     )

@@ -38,7 +38,7 @@ _TIME_LIMIT = 150.0
 class Judge:
     """Names a project's analyses, which of them to judge, and by what."""
 
-    id: str = path(pattern="^[0-9a-f]{8,64}$", max_length=64)
+    id: str = path(pattern=formats.ID, form=formats.ID_FORM, max_length=64)
     from_: str | None = query(default=None, name="from", schema=formats.POINT, description=_FROM)
     base: str | None = query(default=None, schema=formats.REF, description=_USUAL)
     to: str | None = query(default=None, schema=formats.POINT, description=_TO)
@@ -60,7 +60,7 @@ class Judge:
 class AskForVerdict:
     """Names a project's analyses, which of them to judge, and by what; the verdict is kept."""
 
-    id: str = path(pattern="^[0-9a-f]{8,64}$", max_length=64)
+    id: str = path(pattern=formats.ID, form=formats.ID_FORM, max_length=64)
     base: str | None = member(default=None, schema=formats.REF, description=_USUAL)
     to: str | None = member(default=None, schema=formats.POINT, description=_TO)
     threshold: float | None = member(default=None, ge=0, le=_MOST, description=_THRESHOLD)

@@ -20,7 +20,7 @@ from httpkit.routes import Answer, Call, Route
 class ListHistory:
     """Names a project's analyses, and a page of them."""
 
-    id: str = path(pattern="^[0-9a-f]{8,64}$", max_length=64)
+    id: str = path(pattern=formats.ID, form=formats.ID_FORM, max_length=64)
     limit: int = query(default=PAGE, ge=1, le=PAGE)
     cursor: str | None = query(default=None, schema=formats.POSITION, description="cursor from the `Link` of the previous page")
 
@@ -29,7 +29,7 @@ class ListHistory:
 class Diff:
     """Names a project's analyses and two of them."""
 
-    id: str = path(pattern="^[0-9a-f]{8,64}$", max_length=64)
+    id: str = path(pattern=formats.ID, form=formats.ID_FORM, max_length=64)
     from_: str | None = query(
         default=None, name="from", schema=formats.POINT, description=f"{POINT}; the last one of another commit on the ref of `to`"
     )

@@ -11,7 +11,7 @@ from gctd.domain.errors import NotFound
 from gctd.http.bodies import ProgressBody
 from gctd.http.services import Services
 from gctd.http.tasks.attempt_logs import End, Piece
-from gctd.http.tasks.routes import TASK_ID, OneTask
+from gctd.http.tasks.routes import TASK_FORM, TASK_ID, OneTask
 from gctd.readmodel.attempts import AttemptView
 from httpkit.messages.encoding import encode
 from httpkit.messages.fields import UNSET, Unset, header, member, message, path, query
@@ -78,7 +78,7 @@ class AttemptBody:
 class OneAttempt:
     """Names an attempt at a task."""
 
-    id: str = path(pattern=TASK_ID, max_length=40, example="task-1763635200000000001")
+    id: str = path(pattern=TASK_ID, form=TASK_FORM, max_length=40, example="task-1763635200000000001")
     attempt: int = path(ge=1, le=1_000_000, description="1 for the first", example=1)
 
 
@@ -86,7 +86,7 @@ class OneAttempt:
 class FollowLog:
     """Names an attempt, and where in its log to begin."""
 
-    id: str = path(pattern=TASK_ID, max_length=40, example="task-1763635200000000001")
+    id: str = path(pattern=TASK_ID, form=TASK_FORM, max_length=40, example="task-1763635200000000001")
     attempt: int = path(ge=1, le=1_000_000, description="1 for the first", example=1)
     last_event_id: int = query(default=0, ge=0, le=MOST_BYTES, description="a place, for clients that cannot send the header")
     resumed: int | None = header(

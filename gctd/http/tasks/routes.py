@@ -27,6 +27,7 @@ from httpkit.server.callers import Scope
 from servicekit.command_context import context, context_of_many, replayed
 
 TASK_ID = r"^task-[0-9]{1,30}$"
+TASK_FORM = "the id of a task, like task-1763635200000000001"
 PAGE = 1000
 """The longest page of a list, and the default length."""
 
@@ -45,14 +46,14 @@ class ListTasks:
 class OneTask:
     """Names a task."""
 
-    id: str = path(pattern=TASK_ID, max_length=40, example="task-1763635200000000001")
+    id: str = path(pattern=TASK_ID, form=TASK_FORM, max_length=40, example="task-1763635200000000001")
 
 
 @message
 class TaskAt:
     """Names a task, and a moment."""
 
-    id: str = path(pattern=TASK_ID, max_length=40, example="task-1763635200000000001")
+    id: str = path(pattern=TASK_ID, form=TASK_FORM, max_length=40, example="task-1763635200000000001")
     at: int | None = query(default=None, ge=1, le=10**18 - 1, description="a sequence of the log: the task as it was then")
 
 
@@ -60,7 +61,7 @@ class TaskAt:
 class ResultOfTask:
     """Names a task, and limits the content of its result."""
 
-    id: str = path(pattern=TASK_ID, max_length=40, example="task-1763635200000000001")
+    id: str = path(pattern=TASK_ID, form=TASK_FORM, max_length=40, example="task-1763635200000000001")
     entries: int | None = query(default=None, ge=0, le=1_000_000, description="limit of the functions, worst first")
 
 

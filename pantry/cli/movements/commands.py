@@ -12,7 +12,7 @@ from pantry.cli.session import Session, client_command
 from pantry.cli.tables import show_movements
 from pantry.client.resources import Movement
 from terminalkit.exits import ExitCode
-from terminalkit.options import examples
+from terminalkit.options import Choice, examples
 
 NO_SUCH_MOVEMENT = "pantry movement list"
 
@@ -57,7 +57,7 @@ async def add(session: Session, *, ean13: str, coming: float | None, going: floa
     ),
 )
 @click.option("--ean", "ean13", metavar="EAN", shell_complete=product_codes, help="Only movements of this product.")
-@click.option("--type", "type_", type=click.Choice(["in", "out"]), help="Only what went in, or out.")
+@click.option("--type", "type_", type=Choice(["in", "out"]), help="Only what went in, or out.")
 @click.option("--from", "since", metavar="TIME", help="Not before: a time in RFC 3339 form.")
 @click.option("--to", "until", metavar="TIME", help="Not after this time.")
 @limit_option

@@ -10,7 +10,7 @@ from pantry.cli.session import Session, client_command
 from pantry.client.resources import Imported
 from terminalkit.exits import ExitCode
 from terminalkit.options import examples
-from terminalkit.output import Column
+from terminalkit.table import Column
 from terminalkit.text import count
 
 _OBJECT, _LIST = b"{", b"["

@@ -10,7 +10,7 @@ import click
 
 from pantry.domain.quantity import number, text, thousandths
 from terminalkit.options import Function
-from terminalkit.output import Cell, Painted
+from terminalkit.table import Cell, Painted
 
 
 class _Quantity(click.ParamType[float]):

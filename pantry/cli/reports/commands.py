@@ -14,7 +14,7 @@ from pantry.cli.tables import show_products
 from terminalkit.client.resources import Resource
 from terminalkit.exits import ExitCode
 from terminalkit.options import examples
-from terminalkit.output import Cell, Column
+from terminalkit.table import Cell, Column
 
 csv_option = click.option("--csv", "as_csv", is_flag=True, help="Write CSV, with a first line of names.")
 

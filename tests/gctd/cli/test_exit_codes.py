@@ -26,6 +26,7 @@ FAILING = [
     ),
     pytest.param(("task", "show", "task-9"), None, 3, "not_found", "gctd task list --show-seen", id="no such task"),
     pytest.param(("repo", "show", REPO_URL), None, 3, "not_found", f"gctd repo add {REPO_URL}", id="no such repository"),
+    pytest.param(("repo", "history", REPO_URL), None, 3, "not_found", f"gctd repo add {REPO_URL}", id="not registered"),
     pytest.param(("worker", "pause", "w9"), None, 3, "not_found", "gctd worker list", id="no such worker"),
     pytest.param(("task", "list"), problem(401, "a token is needed"), 4, "not_allowed", "GCTD_AUTH_TOKEN", id="no token"),
     pytest.param(("task", "list"), problem(403, "not from there"), 4, "not_allowed", "GCTD_AUTH_TOKEN", id="forbidden"),
@@ -50,7 +51,7 @@ async def test_a_failure_has_its_code_says_why_and_what_to_do(
     told = await gctd(*command, url=api.url, home=tmp_path)
     assert (told.code, told.out) == (code, "")
     lines = told.err.splitlines()
-    assert lines[0].startswith(f"error: {command[0]} {command[1]}: ")
+    assert lines[0].startswith(f"error: {command[0]} {command[1]}")
     assert (hint is None) == (len(lines) == 1)
     assert hint is None or (lines[1].startswith("hint: ") and hint in lines[1])
     machine = await gctd(*command, "--json", url=api.url, home=tmp_path)
@@ -58,6 +59,14 @@ async def test_a_failure_has_its_code_says_why_and_what_to_do(
     assert machine.error["code"] == name
     assert lines[0] == f"error: {machine.error['message']}"
     assert (hint is None) == ("hint" not in machine.error)
+
+
+async def test_a_wrong_token_is_told_from_a_missing_one(api: FakeApi, tmp_path: Path) -> None:
+    api.always["GET", "/api/tasks"] = problem(401, "this token is unknown")
+    missing = await gctd("task", "list", url=api.url, home=tmp_path)
+    assert f"{api.url} asks for a token, and none is set: this token is unknown\n" in missing.err
+    wrong = await gctd("task", "list", url=api.url, home=tmp_path, env={"GCTD_AUTH_TOKEN": "not-this-one"})
+    assert f"{api.url} does not accept the token: this token is unknown\n" in wrong.err
 
 
 async def test_a_server_that_is_not_there_is_6(tmp_path: Path) -> None:
@@ -104,6 +113,22 @@ def test_a_wrong_command_line_is_2(here: Here, arguments: tuple[str, ...], hint:
     if arguments[0] in {"task", "repo"}:
         machine = here(*arguments, "--json")
         assert (machine.code, machine.out, machine.error["code"]) == (2, "", "usage")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "meant"),
+    [
+        (("repso",), "'repo'"),
+        (("repo", "anlyze", REPO_URL), "'analyze'"),
+        (("repo", "analyze", REPO_URL, "--proj", "x"), "'--project'"),
+        (("task", "list", "--status", "complete"), "completed"),
+        (("serve", "--log-level", "warnin"), "warning"),
+    ],
+)
+def test_a_misspelt_word_is_answered_with_the_closest_one(here: Here, arguments: tuple[str, ...], meant: str) -> None:
+    told = here(*arguments)
+    assert told.code == 2
+    assert f"did you mean {meant}?" in told.err.lower()
 
 
 @pytest.mark.parametrize("command", ["history", "diff"])
