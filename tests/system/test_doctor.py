@@ -86,7 +86,7 @@ def empty_broker(setup: Setup) -> AbstractContextManager[dict[str, Any]]:
 
 def full_disk(setup: Setup) -> dict[str, Any]:
     used = shutil.disk_usage("/")
-    setup.patch.setattr(host.shutil, "disk_usage", lambda _: used._replace(free=100 * 1024**2))
+    setup.patch.setattr(shutil, "disk_usage", lambda _: used._replace(free=100 * 1024**2))
     return {}
 
 
@@ -210,37 +210,37 @@ CASES = {
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def right(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Settings]:
+async def right(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[dict[str, Any]]:
     """The settings of a running system, with which the doctor finds nothing."""
     async with tracker_system(tmp_path_factory.mktemp("doctor"), GCTD_AUTH_TOKEN=TOKEN) as running:
-        settings = Settings(
-            url=running.url,
-            nats_url=running.nats.url,
-            monitoring_url=running.nats.monitoring_url,
-            database_url=f"sqlite:{running.database}",
-            cache_directory=running.directory / "cache",
-            presence_ttl=3.0,
-            auth_token=TOKEN,
-        )
-        async with Client(settings.url, token=TOKEN) as client:
+        given: dict[str, Any] = {
+            "url": running.url,
+            "nats_url": running.nats.url,
+            "monitoring_url": running.nats.monitoring_url,
+            "database_url": f"sqlite:{running.database}",
+            "cache_directory": running.directory / "cache",
+            "presence_ttl": 3.0,
+            "auth_token": TOKEN,
+        }
+        async with Client(running.url, token=TOKEN) as client:
             await client.add_repo(f"file://{running.directory}")  # so that there are events
-        found = dict(await diagnose(settings))
+        found = dict(await diagnose(Settings(**given)))
         checks = {wrong.check for wrong in CASES.values()} & found.keys()
         assert {name: found[name] for name in checks if found[name].verdict is not CheckStatus.OK} == {}
         assert exit_code(list(found.items())) is ExitCode.OK
-        yield settings
+        yield given
 
 
 @pytest.mark.parametrize("case", CASES)
 async def test_what_is_wrong_is_named_with_its_remedy(
-    right: Settings, case: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    right: dict[str, Any], case: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each remedy leads back to the settings, the files and the environment of `right`, with which no check fails."""
     wrong = CASES[case]
-    made = wrong.make(Setup(right, tmp_path, monkeypatch))
+    made = wrong.make(Setup(Settings(**right), tmp_path, monkeypatch))
     with made if isinstance(made, AbstractContextManager) else nullcontext(made) as changes:
-        broken = attrs.evolve(right, **changes)
-        if broken.nats_url not in (right.nats_url, f"nats://{NOWHERE}"):
+        broken = Settings(**(right | changes))
+        if broken.nats_url not in (right["nats_url"], f"nats://{NOWHERE}"):
             await wait_until(lambda: _listens(broken.nats_url))
         found = dict(await diagnose(broken))
     assert found[wrong.check].verdict is CheckStatus.FAIL, found[wrong.check]

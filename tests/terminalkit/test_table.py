@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from terminalkit.output import Output
-from terminalkit.table import Column, Painted, fold, lay_out
+from terminalkit.table import Cell, Column, Painted, fold, lay_out
 from terminalkit.text import width
 from tests.terminalkit.test_output import Terminal
 
@@ -23,7 +23,7 @@ TASKS = [
     Column("UPDATED", "number", drop=2),
     Column("REASON"),
 ]
-ROWS = [
+ROWS: list[list[Cell]] = [
     [
         "task-1763635200000000001",
         Painted("failed", "red"),
