@@ -22,6 +22,7 @@ from gctd.domain.repo.config import ProjectConfig
 from gctd.domain.repo.options import format_duration
 from gctd.engines.registry import NAMES, known
 from gctd.exports.coverage import Coverages
+from gctd.exports.dashboard import Dashboard
 from gctd.forges.configured import read_forges
 from gctd.forges.receiving import Hooks
 from gctd.forges.reporting import Reporting
@@ -75,10 +76,8 @@ def _parts(running: Running, settings: Settings) -> Parts:
     updates = Updates(broker.log, queries, tracker, git, caught_up=side.wait_for_head, git_timeout=settings.git_timeout)
     scheduled = ScheduledUpdates(broker.log, side.commands, updates, every=settings.check_updates_every)
     forges = read_forges(settings.forges_file)
-    links = Links.of(settings.git_hosts)
-    reporting = Reporting(
-        broker.log, side.commands, queries, tracker, judging, broker.blobs, links, forges, public_url=settings.public_url
-    )
+    links, dashboard = Links.of(settings.git_hosts), Dashboard.at(settings.public_url)
+    reporting = Reporting(broker.log, side.commands, queries, tracker, judging, broker.blobs, links, forges, dashboard=dashboard)
     services = Services(
         hooks=Hooks(side.commands, tracker, forges),
         tracker=tracker,
@@ -95,6 +94,7 @@ def _parts(running: Running, settings: Settings) -> Parts:
         reader=LogReader(broker.log),
         coverages=Coverages(broker.blobs),
         links=links,
+        dashboard=dashboard,
         presence=broker.presence,
         side=side,
         logs=logs,

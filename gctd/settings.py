@@ -176,7 +176,7 @@ class Settings:
         default=None,
         pattern="^https?://[^ ]+$",
         form="an http:// or https:// address",
-        help="Address of the dashboard, for links in commit statuses.",
+        help="Address of the dashboard, for links in commit statuses and comments.",
     )
 
     # The broker's streams

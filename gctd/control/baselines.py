@@ -135,7 +135,7 @@ class Baselines:
             differing = different(one, after)
             if not differing:
                 return Baseline(kind=kind, commit=commit, analysis=one)
-        reason = f"measured otherwise: {', '.join(differing)}" if analyses else "not analysed yet"
+        reason = f"measured differently: {', '.join(differing)}" if analyses else "not analysed yet"
         return Baseline(kind=kind, commit=commit, reason=f"the base {commit[:12]} is {reason}")
 
 

@@ -182,7 +182,7 @@ class Judging:
             reason = "the analysis does not record which functions are measured: analyse the commit again"
             return attrs.evolve(judged, result=Result.UNKNOWN, reason=reason)
         if rules.compares and baseline.analysis is not None and (differing := different(baseline.analysis, after)):
-            return attrs.evolve(judged, result=Result.UNKNOWN, reason=f"it was measured otherwise: {', '.join(differing)}")
+            return attrs.evolve(judged, result=Result.UNKNOWN, reason=f"it was measured differently: {', '.join(differing)}")
         if rules.compares and baseline.analysis is None:
             task = await self._base_task(after, baseline)
             return attrs.evolve(judged, result=Result.UNKNOWN, reason=_waits(baseline, task), base_task=task)

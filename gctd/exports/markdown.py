@@ -29,8 +29,8 @@ class Comment:
     """Content of a comment: an analysis with its functions, the worst first, and the analysis before it, if one exists.
 
     `breaks` are the differences in the way of measuring, with their old and new values. `link` returns the address of a
-    function's source, if it is known. `limits`, `verdict` and `result` are set after a judgement. `reason` is set if the result
-    is unknown.
+    function's source, if it is known. `page` is the address of the dashboard's page, empty if unknown. `limits`, `verdict` and
+    `result` are set after a judgement. `reason` is set if the result is unknown.
     """
 
     after: AnalysisView
@@ -39,6 +39,7 @@ class Comment:
     changes: Comparison | None = None
     breaks: Sequence[tuple[str, str, str]] = ()
     link: Link = lambda _: None
+    page: str = ""
     limits: Rules | None = None
     verdict: Verdict | None = None
     result: Result | None = None
@@ -49,6 +50,7 @@ class Comment:
         parts = [
             f"<!-- gctd {self.after.analysis_id} -->",
             f"### {self._heading()}",
+            *self._page(),
             *self._gate(),
             *self._figures(),
             *self._notes(),
@@ -68,6 +70,11 @@ class Comment:
         mark = _SIGNS[self._said]
         return f"{mark}CRAP{project} at {code(self.after.commit_sha[:12])}"
 
+    def _page(self) -> Iterator[str]:
+        if self.page:
+            name = "Changes with the source of both sides" if self.before else "All functions and the gate"
+            yield f"[{name}]({self.page})"
+
     def _gate(self) -> Iterator[str]:
         if self.verdict is None or self.limits is None:
             return
@@ -85,7 +92,7 @@ class Comment:
     def _figures(self) -> Iterator[str]:
         new = self.after.known or self.after.summary
         old = (self.before.known or self.before.summary) if self.before else None
-        over = f"Over {threshold_of(self.after.flags):g}"
+        over = f"Risky (CRAP over {threshold_of(self.after.flags):g})"
         if old is None:
             figures = [("Functions", f"{new.total_funcs}"), (over, f"{new.exceeded}"), ("Average", f"{new.average:.2f}")]
             yield table(("", "Now"), [*figures, ("Total", f"{new.combined:.2f}")], numbers=(1,))
@@ -103,7 +110,7 @@ class Comment:
             yield "There is no analysis of another commit to compare with."
         if self.breaks:
             listed = ", ".join(f"{what} {code(old or 'none')} → {code(new or 'none')}" for what, old, new in self.breaks)
-            yield f"> Measured otherwise than before: {listed}. A difference of the numbers need not be the code's."
+            yield f"> Measured differently: {listed}. A difference of the values need not come from the code."
 
     def _changes(self) -> Iterator[str]:
         if self.changes is None:
@@ -141,7 +148,7 @@ class Comment:
                 for entry in worst
             ]
             text = table(("Function", "CRAP", "Complexity", "Coverage"), rows, numbers=(1, 2, 3))
-            yield _folded(f"{self.after.risky} over {threshold:g}, the worst first", text)
+            yield _folded(f"{self.after.risky} risky (CRAP over {threshold:g}), the worst first", text)
 
     def _gaps(self) -> Iterator[str]:
         known = self.after.known

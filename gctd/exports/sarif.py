@@ -35,8 +35,8 @@ _RULES: Sequence[dict[str, Any]] = (
         "id": _RISKY,
         "name": "TooComplex",
         "shortDescription": {"text": "The function is too complex to be safe to change."},
-        "fullDescription": {"text": "Its CRAP value is over the threshold, and no coverage would bring it below: divide it."},
-        "help": {"text": "CRAP is complexity squared times (1 - coverage) cubed, plus complexity. Divide the function."},
+        "fullDescription": {"text": "Its CRAP value is over the threshold, and no coverage would bring it below: split it."},
+        "help": {"text": "CRAP is complexity squared times (1 - coverage) cubed, plus complexity. Split the function."},
         "defaultConfiguration": {"level": "warning"},
     },
     {
@@ -44,7 +44,7 @@ _RULES: Sequence[dict[str, Any]] = (
         "name": "TooLittleCoverage",
         "shortDescription": {"text": "The function is complex, and tests reach too little of it."},
         "fullDescription": {"text": "Its CRAP value is over the threshold; more coverage would bring it below."},
-        "help": {"text": "CRAP is complexity squared times (1 - coverage) cubed, plus complexity. Test or divide the function."},
+        "help": {"text": "CRAP is complexity squared times (1 - coverage) cubed, plus complexity. Test or split the function."},
         "defaultConfiguration": {"level": "warning"},
     },
     {
@@ -154,7 +154,7 @@ def _results(
         name = "\n".join((analysis.project, *_key(entry), str(ordinal)))
         needed = coverage_needed(entry.cyclomatic, threshold)
         rule = _RISKY if needed is None else _COVERABLE
-        way = "no coverage is enough: divide it" if needed is None else f"{needed:.1f}% coverage would do"
+        way = "no coverage is enough: split it" if needed is None else f"{needed:.1f}% coverage would do"
         known = "not known" if entry.coverage is None else f"{entry.coverage:.1f}%"
         text = f"{entry.function} has a CRAP value of {entry.crap:.2f}, over {threshold:g}"
         yield {

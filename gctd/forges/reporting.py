@@ -39,6 +39,7 @@ from gctd.domain.repo import REPO, Repo, RepoStatus
 from gctd.domain.repo.options import threshold_of
 from gctd.domain.verdict import Result, Rules
 from gctd.exports import markdown
+from gctd.exports.dashboard import Dashboard
 from gctd.forges.api import ForgeApi, ForgeFailed, marker
 from gctd.forges.configured import Forge
 from gctd.readmodel.queries import TrackerQueries
@@ -64,7 +65,7 @@ _ENDED = ("completed", "failed", "expired")
 
 
 class Reporting:
-    """Answers deliveries while `run` runs. `public_url` is the address of the dashboard for links, if it is known."""
+    """Answers deliveries while `run` runs. `dashboard` has the addresses of its pages, for links."""
 
     def __init__(
         self,
@@ -77,7 +78,7 @@ class Reporting:
         links: Links,
         forges: Mapping[str, Forge],
         *,
-        public_url: str | None,
+        dashboard: Dashboard,
     ) -> None:
         self._blobs = blobs
         self._links = links
@@ -87,7 +88,7 @@ class Reporting:
         self._tracker = tracker
         self._judging = judging
         self._apis = {host: ForgeApi(forge) for host, forge in forges.items()}
-        self._public_url = (public_url or "").rstrip("/")
+        self._dashboard = dashboard
         self._server = uuid4().hex
         self._running: dict[str, asyncio.Task[None]] = {}
 
@@ -231,7 +232,7 @@ class Reporting:
             text = await self._comment(attempted) if part is Part.COMMENT else ""
             async with asyncio.timeout(LONGEST_ATTEMPT):
                 if part is Part.STATUS:
-                    await api.put_status(attempted, self._target(attempted))
+                    await api.put_status(attempted, await self._target(attempted))
                 else:
                     await api.put_comment(attempted, text)
         except TimeoutError:
@@ -251,10 +252,15 @@ class Reporting:
             end = FinishAttempt(server=self._server, part=part, at=_now())
         await self._execute(state.id, end)
 
-    def _target(self, state: Delivery) -> str:
-        if not self._public_url or not state.tasks:
+    async def _target(self, state: Delivery) -> str:
+        """The page behind the status: the comparison of the first project, else its task."""
+        if not state.tasks:
             return ""
-        return f"{self._public_url}/tasks/{state.tasks[0]}"
+        first = state.tasks[0]
+        if await self._queries.analysis_of_task(first) is None:
+            return self._dashboard.task(first)
+        judged = await self._judged(state, first, store=False)
+        return self._dashboard.analysis(judged.after, judged.baseline.analysis, state.base)
 
     async def _comment(self, state: Delivery) -> str:
         """The text of the comment; the same for the same state."""
@@ -264,13 +270,13 @@ class Reporting:
         for task_id in state.tasks:
             task = await self._queries.task(task_id)
             if task is not None and task.status == "completed":
-                parts.append(await self._section(await self._judged(state, task_id, store=False)))
+                parts.append(await self._section(await self._judged(state, task_id, store=False), state.base))
         text = "\n\n".join(parts)
         return text if len(text) <= LONGEST_COMMENT else f"{text[:LONGEST_COMMENT]}\n\n(shortened)"
 
-    async def _section(self, judged: Judged) -> str:
+    async def _section(self, judged: Judged, base: str) -> str:
         """The part of the comment about one project."""
-        after = judged.after
+        after, older = judged.after, judged.baseline.analysis
         source = self._links.source(after.repo_url, after.commit_sha, after.project)
 
         def use(pair: Pair) -> str:
@@ -280,13 +286,14 @@ class Reporting:
                 before=pair.before,
                 changes=pair.changes,
                 link=lambda entry: link(source, entry.file, entry.line),
+                page=self._dashboard.analysis(after, older, base),
                 limits=judged.rules,
                 verdict=judged.verdict,
                 result=judged.result,
                 reason=judged.reason,
             ).markdown()
 
-        return await compared(self._blobs, after, judged.baseline.analysis, use, judged.rules.threshold)
+        return await compared(self._blobs, after, older, use, judged.rules.threshold)
 
 
 def _base_is_under_way(judged: Judged) -> bool:

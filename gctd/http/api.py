@@ -78,7 +78,8 @@ def table(*, public_badges: bool) -> tuple[Route[Services], ...]:
 
 SCREENS = (
     *("/", "/tasks", "/tasks/{id}", "/workers", "/repos", "/repos/{id}"),
-    *("/analyses", "/analyses/{id}", "/analyses/{id}/history", "/log", "/log/{position}", "/projections"),
+    *("/analyses", "/analyses/{id}", "/analyses/{id}/history", "/analyses/{id}/compare/{pair}"),
+    *("/log", "/log/{position}", "/projections"),
 )
 """Addresses of the dashboard's screens: each answers with the page, which does the rest (`ui/gctd/routes.ts`)."""
 

@@ -15,6 +15,7 @@ from gctd.control.updates import Updates
 from gctd.control.uploads import Uploads
 from gctd.domain.repo.config import ProjectConfig
 from gctd.exports.coverage import Coverages
+from gctd.exports.dashboard import Dashboard
 from gctd.forges.receiving import Hooks
 from gctd.http.tasks.attempt_logs import AttemptLogs
 from gctd.http.tasks.log_reader import LogReader
@@ -47,6 +48,7 @@ class Services:
     reader: LogReader
     coverages: Coverages
     links: Links
+    dashboard: Dashboard
     presence: Presence
     side: ReadSide
     logs: AttemptLogs

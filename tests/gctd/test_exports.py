@@ -25,6 +25,7 @@ from gctd.engines.score import crap, summarize, worst_first
 from gctd.engines.state import State
 from gctd.exports.badge import BAD, FAIR, GOOD, NEUTRAL, PLAIN, POOR, Badge, BadgeFigures, Metric, badge, grade
 from gctd.exports.coverage import statements_covered
+from gctd.exports.dashboard import Dashboard
 from gctd.exports.functions import functions_csv
 from gctd.exports.markdown import Comment, code, plain
 from gctd.exports.sarif import sarif
@@ -153,9 +154,7 @@ def test_sarif_keeps_to_the_schema_and_declares_every_rule() -> None:
 def test_sarif_says_where_each_function_is_and_what_would_help() -> None:
     (run,) = sarif_of(VIEW, REPORT)["runs"]
     texts = {result["message"]["text"]: result["locations"][0]["physicalLocation"] for result in run["results"]}
-    assert texts[
-        "Huge has a CRAP value of 40.00, over 30: complexity 40, coverage 100.0%; no coverage is enough: divide it."
-    ] == {
+    assert texts["Huge has a CRAP value of 40.00, over 30: complexity 40, coverage 100.0%; no coverage is enough: split it."] == {
         "artifactLocation": {"uri": "svc/api/lib/a.go", "uriBaseId": "SRCROOT"},
         "region": {"startLine": 50, "endLine": 59},
     }
@@ -223,13 +222,13 @@ def comment(**more: Any) -> Comment:
 def test_a_comment_says_what_changed_with_links_to_the_commit() -> None:
     text = comment().markdown()
     assert text.startswith(f"<!-- gctd {VIEW.analysis_id} -->\n")
-    assert "| Over 30 | 0 | 5 | +5 |" not in text
-    assert "| Over 30 | 1 | 5 | +4 |" in text
+    assert "| Risky (CRAP over 30) | 0 | 5 | +5 |" not in text
+    assert "| Risky (CRAP over 30) | 1 | 5 | +4 |" in text
     put = f"`Store.Put` [`lib/a.go:3`](https://github.com/example/shop/blob/{COMMIT}/svc/api/lib/a.go#L3)"
     assert f"| worse | {put} | 19.12 | 90.00 | +70.88 |" in text
     assert "| gone | `Gone` `lib/a.go:3` | 2.00 |  | -2.00 |" in text
     assert "4 new, 1 worse, 1 gone; 1 unchanged" in text
-    assert "Measured otherwise than before: go_version `go1.26.6` → `go1.27.0`" in text
+    assert "Measured differently: go_version `go1.26.6` → `go1.27.0`" in text
     assert "1 packages without coverage" in text
     html = MarkdownIt("gfm-like", {"linkify": False}).render(text)
     assert html.count("<table>") == 4
@@ -248,10 +247,23 @@ def test_a_comment_has_the_verdict_of_the_gate() -> None:
     assert "| ❌ | new risky functions (CRAP over 30) | 3 | 0 |" in text
 
 
+def test_a_comment_links_to_the_comparison_on_the_dashboard() -> None:
+    before = attrs.evolve(analysis(BEFORE), task_id="task-1")
+    page = Dashboard.at("https://gctd.test/").analysis(VIEW, before, "release/1.x")
+    assert page == f"https://gctd.test/analyses/{VIEW.analysis_id}/compare/task-1...{VIEW.task_id}?base=release%2F1.x"
+    assert f"]({page})" in comment(page=page).markdown()
+    assert (
+        Dashboard.at("https://gctd.test").analysis(VIEW, None)
+        == f"https://gctd.test/analyses/{VIEW.analysis_id}?task={VIEW.task_id}"
+    )
+    assert Dashboard.at(None).analysis(VIEW, before) == "", "an unknown address gives no link"
+    assert "/compare/" not in comment().markdown()
+
+
 def test_a_comment_without_an_analysis_before_says_so() -> None:
     text = comment(before=None, changes=None, breaks=()).markdown()
     assert "no analysis of another commit" in text
-    assert "| Over 30 | 5 |" in text
+    assert "| Risky (CRAP over 30) | 5 |" in text
 
 
 @settings(deadline=None)

@@ -127,7 +127,7 @@ async def test_each_page_has_a_title_that_tells_it_apart_and_a_way_back(measured
         analysis: f"{name} 222222222222",
         f"{analysis}?task={first}": f"{name} 111111111111, 20",
         f"{analysis}/history": f"History of {name}",
-        f"{analysis}/history?from={first}&to={second}": f"History of {name}, {first} to {second}",
+        f"{analysis}/compare/{first}...{second}": f"{name}: 111111111111 to 222222222222",
         "/tasks": "Tasks",
         "/tasks?q=status:failed": "Tasks: status:failed",
         f"/tasks/{first}": f"{name}: {first} completed",

@@ -108,8 +108,11 @@ def _of_report(analysis: AnalysisView, stored: bytes, form: Format) -> bytes:
     return sarif.sarif(analysis, report, version=version("gctd"))
 
 
-def comment(pair: Pair, services: Services, judged: Judged | None = None) -> str:
-    """Return the comment for a pull request: the changes since the analysis before, and the gate's judgement, if given."""
+def comment(pair: Pair, services: Services, judged: Judged | None = None, base: str = "") -> str:
+    """Return the comment for a pull request: the changes since the analysis before, and the gate's judgement, if given.
+
+    `base` is the base that the judgement was asked for.
+    """
     after, older = pair.after, pair.before
     source = services.links.source(after.repo_url, after.commit_sha, after.project)
     differing = breaks(older, after) if older else ()
@@ -120,6 +123,7 @@ def comment(pair: Pair, services: Services, judged: Judged | None = None) -> str
         changes=pair.changes,
         breaks=[(one.what, one.before, one.after) for one in differing],
         link=lambda entry: link(source, entry.file, entry.line),
+        page=services.dashboard.analysis(after, older, base),
         limits=judged.rules if judged else None,
         verdict=judged.verdict if judged else None,
         result=judged.result if judged else None,

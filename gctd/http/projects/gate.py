@@ -175,7 +175,7 @@ async def comment_on_analysis(request: Judge, call: Call[Services]) -> web.Respo
     judged = await _looked(request, call)
 
     def use(pair: Pair) -> bytes:
-        return comment(pair, call.services, judged).encode()
+        return comment(pair, call.services, judged, request.base or "").encode()
 
     body = await with_reports(judged.after, judged.baseline.analysis, call, use, threshold=judged.rules.threshold)
     return file_answer(call.http, body, f"{MEDIA_TYPE}; charset=utf-8")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import AsyncIterator
 from io import BytesIO
 from pathlib import Path
@@ -96,7 +97,7 @@ async def test_a_push_ends_in_one_status(forges: Forges) -> None:
     assert (events[-1].reported, events[-1].reason) == (True, "")
     (status,) = forges.double.statuses[RISKY.commit_sha]
     assert (status["state"], status["context"], status["description"]) == ("failure", "gctd", "gate failed: max_new")
-    assert status["target_url"].startswith("https://gctd.test/tasks/task-")
+    assert re.match(r"https://gctd\.test/analyses/[0-9a-f]{32}/compare/task-\d+\.\.\.task-\d+", status["target_url"]), status
     await forges.ended(await forges.push("owner/push", CLEAN, "d-2", before=RISKY.commit_sha))
     assert [one["state"] for one in forges.double.statuses[CLEAN.commit_sha]] == ["success"]
 
@@ -113,6 +114,10 @@ async def test_a_pull_request_has_one_comment_that_is_updated(forges: Forges) ->
     _, comment = forges.double.comments[7]
     assert comment["body"].startswith("<!-- gctd ")
     assert CLEAN.commit_sha[:12] in comment["body"]
+    found = re.search(r"\(https://gctd\.test(/analyses/[0-9a-f]{32})/compare/(task-\d+)\.\.\.(task-\d+)\?base=", comment["body"])
+    assert found is not None, comment["body"]
+    diff = await forges.system.get(f"/api/repos/{found[1].rpartition('/')[2]}/diff?from={found[2]}&to={found[3]}")
+    assert (diff["from"]["commit_sha"], diff["to"]["commit_sha"]) == (OLD.commit_sha, CLEAN.commit_sha)
     # An analysis of a pull request is not the latest of the project.
     assert not [one for one in await forges.system.get("/api/repos") if one["repo_info"]["url"].endswith("owner/pull")]
 

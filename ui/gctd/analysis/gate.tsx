@@ -5,7 +5,8 @@ import { useLoad } from "../../kit/data/load";
 import { Pill } from "../../kit/parts/pill";
 import { go, Link, useQuery, withQuery } from "../../kit/page/router";
 import { Copy, ErrorPanel, Skeleton } from "../../kit/parts/states";
-import { count, plural, score } from "../data/names";
+import { count, plural, score, shortCommit } from "../data/names";
+import { comparisonAt } from "../data/places";
 import type { Gate } from "./types";
 
 /** Limits of the gate, by the names that the API and the command line have for them. */
@@ -109,7 +110,8 @@ function Limit({ name, title, most, isWhole }: (typeof LIMITS)[number]) {
 const RESULTS = { passed: "completed", failed: "failed", unknown: "unknown" } as const;
 const WORDS_OF = { passed: "passed", failed: "not passed", unknown: "unknown" } as const;
 
-function Said({ gate }: { gate: Gate }) {
+/** A judgement: its result, checks and functions. `isPair`: the page is that of the two analyses. */
+export function Said({ gate, isPair = false }: { gate: Gate; isPair?: boolean }) {
   const more = gate.offending - gate.functions.length;
   return (
     <>
@@ -117,7 +119,14 @@ function Said({ gate }: { gate: Gate }) {
         <Pill state={RESULTS[gate.result]} word={WORDS_OF[gate.result]} />
         {gate.from && (
           <span>
-            compared with <code>{gate.from.commit_sha.slice(0, 12)}</code>
+            compared with{" "}
+            {isPair ? (
+              <code>{shortCommit(gate.from.commit_sha)}</code>
+            ) : (
+              <Link to={comparisonAt(gate.id, gate.from.task_id, gate.to.task_id)}>
+                <code>{shortCommit(gate.from.commit_sha)}</code>
+              </Link>
+            )}
             {gate.base.kind && ` (${gate.base.kind})`}
           </span>
         )}
@@ -136,7 +145,7 @@ function Said({ gate }: { gate: Gate }) {
         <ul class="plain-list">
           {gate.functions.map((one) => (
             <li key={`${one.after.file} ${one.after.line}`}>
-              <Link to={withQuery({ q: `${one.function} ${one.after.file}`, in: null, complexity: null, coverage: null, crap: null })}>
+              <Link to={withQuery({ q: `${one.function} ${one.after.file}`, status: null, in: null, complexity: null, coverage: null, crap: null })}>
                 <code>{one.function}</code>
               </Link>{" "}
               {one.before ? `${score(one.before.crap)} → ` : "new, "}

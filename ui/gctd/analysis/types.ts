@@ -15,6 +15,8 @@ export interface Values {
   crap: number;
   cyclomatic: number;
   coverage: number | null;
+  state: string;
+  reason: string;
 }
 
 export interface Change {
@@ -26,22 +28,50 @@ export interface Change {
   delta: number;
   before: Values | null;
   after: Values | null;
+  /** "moved", "renamed", "signature changed". */
+  kept: readonly string[];
+  similarity: number | null;
+  body_changed: boolean;
 }
 
+interface Place {
+  file: string;
+  line: number;
+  function: string;
+}
+
+export interface Kept {
+  kept: readonly string[];
+  from: Place;
+  to: Place;
+  similarity: number | null;
+}
+
+/** An analysis of a comparison. */
+export type Side = HistoryEntry & { states: Readonly<Record<string, number>> | null };
+
 export interface Diff {
-  from: HistoryEntry;
-  to: HistoryEntry;
+  id: string;
+  repo_url: string;
+  project: string;
+  from: Side;
+  to: Side;
   break: HistoryEntry["break"];
   threshold: number;
   partial: boolean;
   counts: Partial<Record<Change["status"] | "unchanged", number>>;
   functions: Change[];
+  kept: Kept[];
 }
 
 export interface Gate {
   result: "passed" | "failed" | "unknown";
   /** Why the result is unknown; else empty. */
   reason: string;
+  /** The id of the stored verdict; null if it is not stored. */
+  verdict: string | null;
+  /** Of all analyses of the project. */
+  id: string;
   base: { kind: string; commit_sha: string; task_id: string | null };
   from: HistoryEntry | null;
   to: HistoryEntry;

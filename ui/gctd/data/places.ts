@@ -11,6 +11,9 @@ export const analysisAt = (id: string, task = ""): string => `/analyses/${id}${t
 
 export const historyAt = (id: string): string => `/analyses/${id}/history`;
 
+/** The changes between two analyses, each given by a task or a commit; an empty one is the usual. */
+export const comparisonAt = (id: string, from: string, to: string): string => `/analyses/${id}/compare/${from}...${to}`;
+
 /** The page of a task: its analysis, else the task itself. */
 export const resultOf = (task: Task): string => (task.status === "completed" && task.analysis_id ? analysisAt(task.analysis_id, task.id) : taskAt(task.id));
 

@@ -1,21 +1,19 @@
-// How the scores of a project changed from analysis to analysis, and which functions between any two.
+// How the scores of a project changed from analysis to analysis.
 
-import { useMemo } from "preact/hooks";
+import { useEffect, useMemo } from "preact/hooks";
 import { Chart, type Series } from "../../kit/charts/chart";
 import { Crumbs } from "../../kit/page/crumbs";
 import { read, readPages } from "../../kit/data/http";
 import { useLoad } from "../../kit/data/load";
-import { Pill } from "../../kit/parts/pill";
-import { go, Link, useQuery, withQuery } from "../../kit/page/router";
+import { go, Link, useQuery } from "../../kit/page/router";
 import { Empty, ErrorPanel, Skeleton } from "../../kit/parts/states";
-import { type Column, parseSort, sorted, sortText, Table } from "../../kit/parts/table";
+import { type Column, Table } from "../../kit/parts/table";
 import { utc } from "../../kit/parts/time";
 import { useTitle } from "../../kit/page/title";
-import { Name, Place } from "../analysis/functions";
-import { brokenText, isMissing, sourceOf } from "../analysis/risk";
-import type { Change, Diff, Whole } from "../analysis/types";
+import { brokenText, isMissing } from "../analysis/risk";
+import type { Whole } from "../analysis/types";
 import { count, plural, projectName, repoName, score, shortCommit } from "../data/names";
-import { analysisAt, repoAt } from "../data/places";
+import { analysisAt, comparisonAt, repoAt } from "../data/places";
 import { riskyOf } from "../data/risky";
 import type { ScreenProps } from "../routes";
 import type { HistoryEntry } from "../data/types";
@@ -31,8 +29,12 @@ type Metric = keyof typeof METRICS;
 
 export default function History({ params }: ScreenProps) {
   const id = params["id"] ?? "";
-  const [chosenFrom] = useQuery("from");
-  const [chosenTo] = useQuery("to");
+  const [from] = useQuery("from");
+  const [to] = useQuery("to");
+  // the comparison was once a part of this page
+  useEffect(() => {
+    if (from || to) go(comparisonAt(id, from, to), { replace: true });
+  }, [from, to]);
   const { value, error, reload } = useLoad(
     async (signal) => {
       const history: HistoryEntry[] = [];
@@ -45,7 +47,7 @@ export default function History({ params }: ScreenProps) {
     [id],
   );
   const name = value ? projectName(value.latest.repo_info.url, value.latest.project) : "";
-  useTitle(name && `History of ${name}${chosenFrom || chosenTo ? `, ${chosenFrom || "…"} to ${chosenTo || "the latest"}` : ""}`, 1);
+  useTitle(name && `History of ${name}`, 1);
   if (error && !value) {
     return (
       <div class="page">
@@ -56,9 +58,6 @@ export default function History({ params }: ScreenProps) {
   }
   if (!value) return <Skeleton lines={8} />;
   const { latest, history } = value;
-  // what is not chosen is the latest analysis, and the one before the other
-  const to = chosenTo || (history[0]?.task_id ?? "");
-  const from = chosenFrom || (history[history.findIndex((entry) => entry.task_id === to) + 1]?.task_id ?? "");
   return (
     <div class="page">
       <Crumbs
@@ -71,11 +70,15 @@ export default function History({ params }: ScreenProps) {
       />
       <header class="page-head">
         <h1>{name}: history</h1>
+        {history.length > 1 && (
+          <p class="no-print">
+            <Link to={comparisonAt(id, history[1]?.task_id ?? "", history[0]?.task_id ?? "")}>Compare two analyses</Link>
+          </p>
+        )}
       </header>
       <Trend id={id} history={history} />
-      <Choices id={id} history={history} from={from} to={to} />
+      <Analyses id={id} history={history} />
       {history.length < 2 ? <p class="muted">There is nothing yet to compare this analysis with.</p> : null}
-      {from && to ? <Comparison id={id} latest={latest} from={from} to={to} /> : history.length > 1 && <Empty title="There is no analysis before that one" />}
     </div>
   );
 }
@@ -163,18 +166,7 @@ function stretchesOf(points: readonly HistoryEntry[], metric: Metric): Series[] 
   });
 }
 
-function Choices({ id, history, from, to }: { id: string; history: readonly HistoryEntry[]; from: string; to: string }) {
-  const choice = (entry: HistoryEntry, name: "from" | "to", chosen: string) => (
-    <button
-      type="button"
-      class="small"
-      aria-pressed={entry.task_id === chosen}
-      aria-label={`Compare ${name} ${utc(entry.analyzed_at)}`}
-      onClick={() => go(withQuery({ [name]: entry.task_id }), { replace: true })}
-    >
-      {name}
-    </button>
-  );
+function Analyses({ id, history }: { id: string; history: readonly HistoryEntry[] }) {
   const columns: readonly Column<HistoryEntry>[] = [
     {
       id: "at",
@@ -187,21 +179,30 @@ function Choices({ id, history, from, to }: { id: string; history: readonly Hist
       ),
       phone: "first",
     },
+    { id: "commit", title: "Commit", width: "124px", cell: (entry) => <code>{shortCommit(entry.commit_sha)}</code>, phone: "second" },
+    { id: "ref", title: "Ref", width: "140px", cell: (entry) => <code title={entry.ref}>{entry.ref}</code>, phone: "hidden" },
+    { id: "average", title: "Average", width: "88px", align: "right", cell: (entry) => score(entry.summary.average), phone: "second" },
     {
-      id: "choose",
-      title: "Compare",
-      width: "120px",
-      cell: (entry) => (
-        <>
-          {choice(entry, "from", from)} {choice(entry, "to", to)}
-        </>
-      ),
+      id: "exceeded",
+      title: "Risky",
+      width: "72px",
+      align: "right",
+      cell: (entry) => <Link to={`${analysisAt(id, entry.task_id)}&only=risky`}>{count(riskyOf(entry))}</Link>,
+      phone: "hidden",
+    },
+    { id: "functions", title: "Functions", width: "92px", align: "right", cell: (entry) => count(entry.summary.total_funcs), phone: "hidden" },
+    {
+      id: "changes",
+      title: "Changes",
+      width: "160px",
+      cell: (entry) => {
+        const before = history[history.indexOf(entry) + 1];
+        return before ? (
+          <Link to={comparisonAt(id, before.task_id, entry.task_id)}>since {shortCommit(before.commit_sha)}</Link>
+        ) : null;
+      },
       phone: "first",
     },
-    { id: "commit", title: "Commit", width: "124px", cell: (entry) => <code>{shortCommit(entry.commit_sha)}</code>, phone: "second" },
-    { id: "average", title: "Average", width: "88px", align: "right", cell: (entry) => score(entry.summary.average), phone: "second" },
-    { id: "exceeded", title: "Risky", width: "72px", align: "right", cell: (entry) => count(riskyOf(entry)), phone: "hidden" },
-    { id: "functions", title: "Functions", width: "92px", align: "right", cell: (entry) => count(entry.summary.total_funcs), phone: "hidden" },
     { id: "break", title: "Measured differently", cell: (entry) => <span title={brokenText(entry.break)}>{brokenText(entry.break)}</span>, phone: "hidden" },
   ];
   return (
@@ -209,78 +210,4 @@ function Choices({ id, history, from, to }: { id: string; history: readonly Hist
       <Table label="Analyses of the project" rows={history} keyOf={(entry) => entry.task_id} columns={columns} />
     </section>
   );
-}
-
-const STATUSES = ["new", "worse", "fixed", "better", "gone", "unmeasured", "measured"] as const;
-/** States that are shown only if there are such functions. */
-const RARE: readonly Change["status"][] = ["unmeasured", "measured"];
-const TONES: Record<Change["status"], string> = { new: "queued", worse: "failed", fixed: "completed", better: "completed", gone: "pending", unmeasured: "expired", measured: "queued" };
-
-function Comparison({ id, latest, from, to }: { id: string; latest: Whole; from: string; to: string }) {
-  const [status, setStatus] = useQuery("status");
-  const [sortQuery, setSort] = useQuery("sort");
-  const query = new URLSearchParams({ limit: "1000000", from, to });
-  const { value, error, reload } = useLoad((signal) => read<Diff>(`/api/repos/${encodeURIComponent(id)}/diff?${query}`, signal), [id, from, to]);
-  const sort = parseSort(sortQuery);
-  const columns = useMemo(() => changeColumns(latest, value ?? null), [latest, value]);
-  const rows = useMemo(
-    () => sorted((value?.functions ?? []).filter((change) => !status || change.status === status), columns, sort),
-    [value, status, sortQuery, columns],
-  );
-  if (error && !value) return <ErrorPanel error={error} retry={reload} />;
-  if (!value) return <Skeleton />;
-  return (
-    <section class="list compare" aria-label="Comparison">
-      <div class="page-head">
-        <h2>
-          <code>{shortCommit(value.from.commit_sha)}</code> → <code>{shortCommit(value.to.commit_sha)}</code>
-        </h2>
-        <div class="line" role="group" aria-label="Which functions">
-          <button type="button" class="small" aria-pressed={status === ""} onClick={() => setStatus("")}>
-            all {count(value.functions.length)}
-          </button>
-          {STATUSES.filter((name) => value.counts[name] || !RARE.includes(name)).map((name) => (
-            <button key={name} type="button" class="small" aria-pressed={status === name} onClick={() => setStatus(status === name ? "" : name)}>
-              {name} {count(value.counts[name] ?? 0)}
-            </button>
-          ))}
-          <span class="muted">{count(value.counts.unchanged ?? 0)} unchanged</span>
-        </div>
-      </div>
-      {value.break.length > 0 && <p class="muted">Measured differently: {brokenText(value.break)}.</p>}
-      {value.partial && <p class="muted">A report was shortened (--min, --top): a function that is new or gone here may only be left out of one report.</p>}
-      {rows.length === 0 ? (
-        <Empty title={value.functions.length === 0 ? "No function changed" : `No function is ${status}`} />
-      ) : (
-        <Table
-          label="Functions that changed"
-          rows={rows}
-          keyOf={(change) => `${change.status} ${change.file}:${change.line}:${change.function}`}
-          columns={columns}
-          sort={sort}
-          onSort={(next) => setSort(sortText(next))}
-        />
-      )}
-    </section>
-  );
-}
-
-function changeColumns(latest: Whole, diff: Diff | null): readonly Column<Change>[] {
-  // the address of a file at another commit differs in that only
-  const source = diff && latest.source ? latest.source.replace(latest.repo_info.commit_sha, diff.to.commit_sha) : null;
-  const crap = (value: Change["before"]) => (value ? score(value.crap) : "");
-  return [
-    { id: "status", title: "Became", width: "108px", by: (change) => STATUSES.indexOf(change.status), cell: (change) => <Pill state={TONES[change.status]} word={change.status} />, phone: "first" },
-    {
-      id: "function",
-      title: "Function",
-      by: (change) => change.function,
-      cell: (change) => <Name name={change.function} address={change.after ? sourceOf(source, change.after.file, change.after.line) : null} />,
-      phone: "first",
-    },
-    { id: "before", title: "Before", width: "88px", align: "right", by: (change) => change.before?.crap ?? -1, cell: (change) => crap(change.before), phone: "second" },
-    { id: "after", title: "Now", width: "88px", align: "right", by: (change) => change.after?.crap ?? -1, cell: (change) => crap(change.after), phone: "second" },
-    { id: "delta", title: "Change", width: "96px", align: "right", by: (change) => change.delta, cell: (change) => `${change.delta > 0 ? "+" : ""}${score(change.delta)}`, phone: "second" },
-    { id: "place", title: "Place", by: (change) => `${change.file} ${String(change.line).padStart(7, "0")}`, cell: (change) => <Place file={change.file} line={change.line} />, phone: "hidden" },
-  ];
 }

@@ -73,7 +73,7 @@ async def test_tests_of_other_packages_count_with_coverpkg_and_never_for_the_eng
         repo.write({"user/more.go": "package user\n\nfunc more() {}\n"}).commit()
         last = await analysed(system, repo.url)
         gate = await system.get(f"/api/repos/{last['id']}/gate?base={failing}")
-        assert (gate["result"], "measured otherwise: flags -coverpkg=./... GOWORK=off, not" in gate["reason"]) == (
+        assert (gate["result"], "measured differently: flags -coverpkg=./... GOWORK=off, not" in gate["reason"]) == (
             "unknown",
             True,
         ), gate

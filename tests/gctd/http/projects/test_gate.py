@@ -97,7 +97,7 @@ async def test_a_base_that_cannot_be_analysed_in_the_same_way_leaves_the_verdict
         found = await ask(project, base="f" * 40)
     tasks = await project.system.get("/api/tasks?show_seen=true")
     assert len([task for task in tasks if task.get("commit_sha") == "f" * 40]) == 1
-    assert (found["result"], "measured otherwise: Go go9.9, not go1.26" in found["reason"]) == ("unknown", True), found
+    assert (found["result"], "measured differently: Go go9.9, not go1.26" in found["reason"]) == ("unknown", True), found
 
 
 async def test_the_base_is_the_commit_at_which_a_branch_was_left(shared: tuple[TrackerSystem, Path], tmp_path: Path) -> None:

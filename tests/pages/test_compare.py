@@ -1,0 +1,157 @@
+"""The page of a comparison: the functions that differ between two analyses, the verdict, and the limits of the comparison."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncIterator
+from typing import Any
+
+import attrs
+import pytest
+import pytest_asyncio
+from playwright.async_api import Browser, Page, expect
+
+from tests.pages.conftest import FIRST
+from tests.support.tracker.made_project import Project
+from tests.support.tracker.system import tracker_system
+from tests.support.web.browser import Visitor, found_by_axe, visitor
+
+pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.network]
+
+BEFORE = attrs.evolve(FIRST, uncovered=())
+AFTER = attrs.evolve(
+    BEFORE,
+    commit_sha="2" * 40,
+    measured={
+        "order/order.go:Order.Check": (11, 90.0),
+        "order/order.go:Total": (2, 100.0),
+        "pricing/price.go:Discount": (12, 40.0),
+        "pricing/price.go:Huge": (40, 100.0),
+        "main.go:Added": (9, 0.0),
+    },
+    states={"order/order.go:Total": ("build_failed", "undefined: x")},
+)
+
+
+@attrs.frozen
+class Compared:
+    """A project with two analyses of the ref main, and the browser."""
+
+    project: Project
+    browser: Browser
+
+    async def address(self, pair: str | None = None) -> str:
+        """The page of the comparison, of the two analyses if no other pair is named."""
+        return f"/analyses/{await self.project.id}/compare/{'...'.join(self.project.tasks) if pair is None else pair}"
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def compared(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Compared]:
+    directory = tmp_path_factory.mktemp("compared")
+    async with tracker_system(directory) as system:
+        await system.start_worker(1, FAKE_ANALYSES=str(directory / "analyses"))
+        project = await Project.registered(system, directory / "analyses")
+        await project.analyze(BEFORE, AFTER, ref="main")
+        yield Compared(project, browser)
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def user(compared: Compared) -> AsyncIterator[Visitor]:
+    async with visitor(compared.browser, compared.project.system.url, permissions=["clipboard-read", "clipboard-write"]) as found:
+        yield found
+
+
+def names(page: Page) -> Any:
+    """The names in the table of changed functions."""
+    return page.get_by_role("table", name="Functions that changed").locator("tbody tr[data-key] .name")
+
+
+async def test_it_has_each_kind_of_change_and_the_choice_is_in_the_address(compared: Compared, user: Visitor) -> None:
+    page = await user.open(await compared.address())
+    await expect(page.get_by_role("heading", level=1)).to_contain_text("changes")
+    kinds = page.get_by_role("group", name="Change")
+    for kind, found in {
+        "new 1": ["Added"],
+        "worse 1": ["Discount"],
+        "fixed 1": ["Order.Check"],
+        "gone 1": ["main"],
+        "not measured 1": ["Total"],
+    }.items():
+        await kinds.get_by_role("button", name=kind, exact=True).click()
+        await expect(names(page)).to_have_text(found)
+    await page.reload()
+    await expect(names(page)).to_have_text(["Total"])
+    await kinds.get_by_role("button", name=re.compile("^all")).click()
+    await expect(names(page)).to_have_count(5)
+    await page.get_by_label("Filter functions").fill("pricing")
+    await expect(names(page)).to_have_text(["Discount"])
+    row = page.get_by_role("table", name="Functions that changed").locator("tbody tr[data-key]")
+    await expect(row).to_contain_text(re.compile("complexity 11 → 12, coverage 62 % → 40 %"))
+
+
+async def test_it_names_what_was_not_measured_and_the_verdict(compared: Compared, user: Visitor) -> None:
+    page = await user.open(await compared.address())
+    measured = page.get_by_role("region", name="Measurement")
+    await expect(measured).to_contain_text("Both analyses were measured in the same way.")
+    await expect(measured).to_contain_text("1 function not measured at 222222222222: build failed 1")
+    await expect(page.get_by_role("region", name="Gate")).to_contain_text("not passed")
+    await expect(page.get_by_role("region", name="Gate")).to_contain_text("This verdict is not stored.")
+    await measured.get_by_role("link", name="1 function lost the measurement").click()
+    await expect(names(page)).to_have_text(["Total"])
+    await page.get_by_role("list", name="Figures").get_by_role("link").nth(1).click()
+    await expect(page).to_have_url(re.compile(f"task={compared.project.tasks[1]}$"))
+
+
+async def test_it_is_copied_as_markdown(compared: Compared, user: Visitor) -> None:
+    page = await user.open(await compared.address())
+    await page.get_by_role("button", name="Copy as Markdown").click()
+    await expect(page.get_by_text("The comparison is copied as Markdown.")).to_be_visible()
+    text = await page.evaluate("navigator.clipboard.readText()")
+    assert re.search(r"\| new \| `Added` `main\.go:\d+` \|  \| 90\.00 \| \+90\.00 \|", text), text
+    assert "**The gate is not passed" in text
+
+
+async def test_commits_name_the_two_sides_too_and_others_are_chosen(compared: Compared, user: Visitor) -> None:
+    page = await user.open(await compared.address("1111111...2222222"))
+    await expect(page).to_have_title(re.compile("111111111111 to 222222222222 · gctd$"))
+    await page.get_by_role("button", name="Swap").click()
+    await expect(page).to_have_title(re.compile("222222222222 to 111111111111 · gctd$"))
+    await expect(page.get_by_role("group", name="Change").get_by_role("button", name="gone 1")).to_be_visible()
+    await page.get_by_label("From").select_option(compared.project.tasks[0])
+    await expect(page.get_by_text("No function changed")).to_be_visible()
+    await expect(page.get_by_role("region", name="Gate")).to_contain_text("Both analyses are of one commit")
+    await page.goto(compared.project.system.url + await compared.address("..."))
+    await expect(page).to_have_title(re.compile("111111111111 to 222222222222"))
+
+
+async def test_an_old_address_of_a_comparison_leads_to_it(compared: Compared, user: Visitor) -> None:
+    first, second = compared.project.tasks
+    page = await user.open(f"/analyses/{await compared.project.id}/history?from={first}&to={second}")
+    await expect(page).to_have_url(re.compile(re.escape(await compared.address()) + "$"))
+    await expect(names(page)).to_have_count(5)
+
+
+async def test_a_stored_verdict_is_shown_as_such(compared: Compared, user: Visitor) -> None:
+    verdict = await compared.project.system.post(f"{await compared.project.path}/gate", {"base": "1" * 40})
+    assert verdict["verdict"], verdict
+    page = await user.open(f"{await compared.address()}?base={'1' * 40}")
+    await expect(page.get_by_role("region", name="Gate")).to_contain_text("This is the stored verdict on the commit.")
+
+
+async def test_an_analysis_that_does_not_exist_is_named(compared: Compared, user: Visitor) -> None:
+    page = await user.open(await compared.address("task-1...task-2"))
+    await expect(page.get_by_text("One of these analyses does not exist")).to_be_visible()
+    assert all("404" in text for text in user.complaints), user.complaints
+    user.complaints.clear()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+async def test_axe_finds_nothing_on_it_at_any_width(compared: Compared, scheme: Any) -> None:
+    async with visitor(compared.browser, compared.project.system.url, color_scheme=scheme, reduced_motion="reduce") as someone:
+        page = await someone.open(await compared.address())
+        for width in (1280, 390, 320):
+            await page.set_viewport_size({"width": width, "height": 800})
+            await expect(page.get_by_role("region", name="Gate")).to_contain_text("not passed")
+            assert await found_by_axe(page) == [], width
+            widths = "[document.documentElement.scrollWidth, document.querySelector('main').scrollWidth]"
+            assert max(await page.evaluate(widths)) <= width
