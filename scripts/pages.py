@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-BUILT = (Path("gctd/http/dashboard"), Path("pantry/http/kitchen"))
+BUILT = (Path("gctd/http/dashboard"), Path("pantry/http/kitchen"), Path("graphql_fn/http/editor"))
 """Where `ui/vite.config.ts` puts them."""
 _WANTED = ((20, 19), (22, 12))
 """Vite's: 20.19 or newer, but of 21 and 22 only 22.12 or newer."""

@@ -1,10 +1,11 @@
-// Two pages of one build: `--mode gctd` is the tracker's dashboard, `--mode pantry` the kitchen's page. Each goes into the Python
-// package that serves it.
+// Three pages of one build: `--mode gctd` is the tracker's dashboard, `--mode pantry` the kitchen's page, `--mode graphql` the page for
+// queries. Each goes into the Python package that serves it.
 
 import { defineConfig } from "vite";
 
 const PAGES: Record<string, { out: string; base: string }> = {
   gctd: { out: "../../gctd/http/dashboard", base: "/" }, // deep links such as /tasks/<id> need addresses from the root
+  graphql: { out: "../../graphql_fn/http/editor", base: "/" }, // it is also at /function/<name>
   pantry: { out: "../../pantry/http/kitchen", base: "./" },
 };
 
@@ -26,6 +27,7 @@ export default defineConfig(({ mode }) => {
       license: { fileName: "licenses.txt" }, // the licences of bundled packages require their text in every copy; the help links to it
       modulePreload: { polyfill: false },
       reportCompressedSize: false,
+      chunkSizeWarningLimit: 700, // a test holds the compressed sizes
       target: ["chrome123", "firefox121", "safari17.5"], // browsers with light-dark()
     },
     server: {

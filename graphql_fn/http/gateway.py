@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from http import HTTPStatus
+from importlib.resources import files
 from math import inf
 
 import attrs
@@ -258,5 +259,7 @@ TABLE: tuple[Route[Gateway], ...] = (
 
 
 def pages() -> Pages:
-    """The page for writing queries, and its assets; it is also at `/`."""
+    """Return the page for writing queries, and its assets. It is also at `/`. Without a build there is a plain page."""
+    if files("graphql_fn.http").joinpath("editor", "index.html").is_file():
+        return Pages("graphql_fn.http", "editor")
     return Pages("graphql_fn.http", "page", prefix="/static/")

@@ -3,46 +3,60 @@
 from __future__ import annotations
 
 import re
-from importlib.resources import files
 from pathlib import Path
 
 import pytest
 
+from httpkit.static.pages import Pages
 from tests.support.web.graphql import Gateway, gateway
-
-pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 BROWSER = "text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,image/webp,*/*;q=0.8"
 TOKEN = "a token of the gateway"
-FILES = sorted(entry.name for entry in files("graphql_fn.http").joinpath("page").iterdir())
-PATHS = ["/", "/function/graphql", *(f"/static/{name}" for name in FILES)]
+PLAIN = Pages("graphql_fn.http", "page", prefix="/static/").by_path
+"""The page that is served if the page of `ui/graphql` was not built."""
+PATHS = ["/", "/function/graphql"]
 
 
-@pytest.mark.parametrize("path", PATHS)
-async def test_nothing_comes_from_elsewhere_and_nothing_is_inline(served: Gateway, path: str) -> None:
-    answer = await served.ask("GET", path, headers={"Accept": BROWSER})
-    assert answer.status == 200
-    policy = answer.headers["Content-Security-Policy"]
-    assert policy.startswith("default-src 'none'; script-src 'self'; style-src 'self'")
-    assert "unsafe" not in policy
-    kind = {"js": "javascript", "css": "text/css"}.get(path.rpartition(".")[2], "text/html")
-    assert kind in answer.headers["Content-Type"]
-    text = answer.body
-    assert re.findall(r"(?:https?:|wss?:)?//[\w.-]+\.\w+", re.sub(r"^\s*//.*$|\s// .*$", "", text, flags=re.MULTILINE)) == []
-    assert re.findall(r"<style|\sstyle=|\son\w+=\"|<script(?![^>]*\ssrc=\")|innerHTML|eval\(", text) == []
+def inline(text: str) -> list[str]:
+    """Return the parts of a page that a strict policy would block."""
+    return re.findall(r"<style|<[^>]*\sstyle=|<[^>]*\son\w+=\"|<script(?![^>]*\ssrc=\")|\beval\(", text)
 
 
-async def test_what_the_page_loads_is_served_and_what_it_looks_for_is_there(served: Gateway) -> None:
-    index = (await served.ask("GET", "/")).body
+@pytest.mark.asyncio(loop_scope="module")
+async def test_the_page_and_its_files_are_served_under_a_strict_policy(served: Gateway) -> None:
+    index = (await served.ask("GET", "/", headers={"Accept": BROWSER})).body
+    wanted = [name for name in re.findall(r'(?:src|href)="([^"]+)"', index) if not name.startswith("data:")]
+    assert wanted
+    for path in [*PATHS, *wanted]:
+        answer = await served.ask("GET", path, headers={"Accept": BROWSER})
+        assert answer.status == 200, path
+        policy = answer.headers["Content-Security-Policy"]
+        assert policy.startswith("default-src 'none'; script-src 'self'; style-src 'self'")
+        assert "unsafe" not in policy
+    assert inline(index) == []
+
+
+def test_the_plain_page_takes_nothing_from_elsewhere_and_has_nothing_inline() -> None:
+    for path, asset in PLAIN.items():
+        text = asset.body.decode()
+        code = re.sub(r"^\s*//.*$|\s// .*$", "", text, flags=re.MULTILINE)
+        assert re.findall(r"(?:https?:|wss?:)?//[\w.-]+\.\w+", code) == [], path
+        assert inline(text) == [], path
+        assert "innerHTML" not in text
+
+
+def test_the_plain_page_has_all_that_it_asks_for() -> None:
+    index = PLAIN["/"].body.decode()
     wanted = {name for name in re.findall(r'(?:src|href)="([^"]+)"', index) if not name.startswith("data:")}
-    scripts = {name: files("graphql_fn.http").joinpath("page", name).read_text("utf-8") for name in FILES if name.endswith(".js")}
-    wanted |= {f"/static/{name}" for text in scripts.values() for name in re.findall(r'from "\./([\w.]+)"', text)}
-    assert wanted == {f"/static/{name}" for name in FILES if name != "index.html"}
+    scripts = [asset.body.decode() for name, asset in PLAIN.items() if name.endswith(".js")]
+    wanted |= {f"/static/{name}" for text in scripts for name in re.findall(r'from "\./([\w.]+)"', text)}
+    assert wanted == set(PLAIN) - {"/", "/static/index.html"}
     ids = set(re.findall(r'id="([\w-]+)"', index))
-    assert {name for text in scripts.values() for name in re.findall(r'\$\("([\w-]+)"\)', text)} <= ids
+    assert {name for text in scripts for name in re.findall(r'\$\("([\w-]+)"\)', text)} <= ids
     assert set(re.findall(r'(?:for|aria-labelledby|aria-describedby)="([\w-]+)"', index)) <= ids
 
 
+@pytest.mark.asyncio(loop_scope="module")
 async def test_only_who_asks_for_html_gets_the_page(served: Gateway) -> None:
     page = await served.ask("GET", "/function/graphql", headers={"Accept": BROWSER})
     assert "Accept" in page.headers["Vary"].split(", ")
@@ -53,6 +67,7 @@ async def test_only_who_asks_for_html_gets_the_page(served: Gateway) -> None:
     assert (await served.post("{ hello }", Accept="text/html")).status == 406
 
 
+@pytest.mark.asyncio(loop_scope="module")
 async def test_the_page_of_a_gateway_with_a_token_can_be_read_and_signs_in(tmp_path: Path) -> None:
     async with gateway(tmp_path, GRAPHQL_AUTH_TOKEN=TOKEN) as guarded:
         for path in PATHS:

@@ -32,7 +32,7 @@ async def empty(tmp_path: Path) -> AsyncIterator[Empty]:
     async with tracker_system(tmp_path) as system:
         attrs.evolve(FIRST).write(tmp_path / "analyses", "main")
         go = tmp_path / "go"
-        await system.start_worker(1, FAKE_ANALYSES=str(tmp_path / "analyses"), FAKE_UNTIL=str(go), FAKE_GO_TEST="1")
+        await system.start_worker(1, FAKE_ANALYSES=str(tmp_path / "analyses"), FAKE_UNTIL=str(go), FAKE_PROGRESS="1")
         yield Empty(system, go)
 
 
@@ -47,8 +47,9 @@ async def test_from_an_address_to_the_worst_function_in_two_clicks(empty: Empty,
         await page.keyboard.press("Enter")
         await expect(page).to_have_url(re.compile("/repos/[0-9a-f]{32}$"))
         project = page.locator('[data-project="."]')
-        await expect(project).to_contain_text("test")
-        await expect(project.locator("[data-progress]")).to_contain_text("2 packages tested, 1 failed; last example.com/b")
+        await expect(project.locator("[data-progress]")).to_have_text("test, 12 of 31 packages, running x/y")
+        await expect(project.get_by_role("progressbar")).to_have_attribute("value", "12")
+        await expect(page).to_have_title(re.compile(r"^\(12/31\) example\.com/owner/new"))
         assert await found_by_axe(page) == []
         empty.go.touch()
         await expect(project.get_by_role("link", name=re.compile("^average CRAP"))).to_be_visible()

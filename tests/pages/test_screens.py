@@ -33,6 +33,7 @@ async def addresses(dashboard: Dashboard) -> dict[str, str]:
         "/analyses": "56.48",
         analysis: "Gate",
         f"{analysis}/history": "One analysis so far",
+        f"{analysis}/compare/{dashboard.done}...{dashboard.done}": "No function changed",
         "/workers": "worker-1",
         "/repos": "owner/broken",
         f"/repos/{shop}?project=p1": "Flags of go test",

@@ -18,7 +18,10 @@ from tests.support.web.node import built_pages, node
 UI = ROOT / "ui"
 DASHBOARD = ROOT / "gctd" / "http" / "dashboard"
 KITCHEN = ROOT / "pantry" / "http" / "kitchen"
+EDITOR = ROOT / "graphql_fn" / "http" / "editor"
 FIRST_VIEW = 60 * 1024
+QUERIES = 200 * 1024
+NAMED = {"www.w3.org", "github.com", "host", "commonmark.org", "en.wikipedia.org", "yarnpkg.com"}
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -95,6 +98,15 @@ def test_the_kitchen_at_its_first_view_is_at_most_60_kb() -> None:
     assert sum(len(gzip.compress((KITCHEN / name).read_bytes(), 9)) for name in files) <= FIRST_VIEW
 
 
+@pytest.mark.network
+def test_the_page_for_queries_is_at_most_200_kb_and_no_other_page_has_its_editor() -> None:
+    files = Assets(EDITOR / "index.html").found
+    assert {f"static/{file.name}" for file in EDITOR.glob("static/*")} == files
+    assert sum(len(gzip.compress((EDITOR / name).read_bytes(), 9)) for name in files) <= QUERIES
+    for page in (DASHBOARD, KITCHEN):
+        assert not [file.name for file in page.rglob("*.js") if "cm-content" in file.read_text(encoding="utf-8")]
+
+
 def test_the_server_knows_the_address_of_each_screen() -> None:
     routes = (UI / "gctd" / "routes.ts").read_text(encoding="utf-8")
     patterns = {text for part in re.findall(r"patterns: \[([^\]]+)\]", routes) for text in re.findall(r'"([^"]+)"', part)}
@@ -119,7 +131,12 @@ def test_the_lock_file_names_no_address_and_every_digest() -> None:
 
 @pytest.mark.network
 @pytest.mark.parametrize(
-    ("sources", "built", "least"), [("gctd", DASHBOARD, {"preact", "d3-hierarchy", "uplot"}), ("pantry", KITCHEN, {"preact"})]
+    ("sources", "built", "least"),
+    [
+        ("gctd", DASHBOARD, {"preact", "d3-hierarchy", "uplot"}),
+        ("pantry", KITCHEN, {"preact"}),
+        ("graphql", EDITOR, {"preact", "graphql", "cm6-graphql", "@codemirror/view", "@lezer/highlight"}),
+    ],
 )
 def test_each_page_has_the_whole_license_of_each_bundled_package(sources: str, built: Path, least: set[str]) -> None:
     notices = "".join((built / "licenses.txt").read_text(encoding="utf-8").split())
@@ -132,9 +149,7 @@ def test_each_page_has_the_whole_license_of_each_bundled_package(sources: str, b
 
 @pytest.mark.network
 def test_what_is_served_names_no_other_host() -> None:
-    for file in [*DASHBOARD.rglob("*"), *KITCHEN.rglob("*")]:
+    for file in [*DASHBOARD.rglob("*"), *KITCHEN.rglob("*"), *EDITOR.rglob("*")]:
         if file.suffix in {".js", ".css", ".html"}:
             addresses = re.findall(r"https?://([\w.-]+)", file.read_text(encoding="utf-8"))
-            assert set(addresses) <= {"www.w3.org", "github.com", "host"}, (
-                f"{file.name}: names of XML and examples, nothing that is asked"
-            )
+            assert set(addresses) <= NAMED, f"{file.name}: names of XML, examples and descriptions, nothing that is asked"

@@ -42,9 +42,8 @@ class FakeWork:
     kills itself. FAKE_ENGINES are its engines, with commas between, and FAKE_GO is its version of Go. A repository has
     FAKE_PROJECTS projects. With FAKE_CHILD a scan has a child process that keeps a core busy and holds 64 MiB. FAKE_ANALYSES is a
     directory of analyses by ref (`tests.support.tracker.made_up`). FAKE_LINES lines go into the log of an attempt, at once, or
-    with FAKE_SLOWLY over the first half of the time. With FAKE_PROGRESS 12 of 31 packages are tested. With FAKE_GO_TEST the log
-    has the lines of `go test` about two packages, the second failed. Projects of a repository whose URL ends in `go1.N` ask for
-    that version. An engine or a version that the worker does not have fails the scan.
+    with FAKE_SLOWLY over the first half of the time. With FAKE_PROGRESS 12 of 31 packages are tested. Projects of a repository
+    whose URL ends in `go1.N` ask for that version. An engine or a version that the worker does not have fails the scan.
     """
 
     def __init__(self, settings: Settings) -> None:
@@ -58,7 +57,6 @@ class FakeWork:
         self._child = "FAKE_CHILD" in os.environ
         self._progress = bool(os.environ.get("FAKE_PROGRESS"))
         self._slowly = bool(os.environ.get("FAKE_SLOWLY"))
-        self._go_test = bool(os.environ.get("FAKE_GO_TEST"))
         self._lines = int(os.environ.get("FAKE_LINES", "0"))
         self._projects = int(os.environ.get("FAKE_PROJECTS", "1"))
 
@@ -121,9 +119,6 @@ class FakeWork:
         )
 
     async def _say(self, task: Task, on_log: OnLog) -> None:
-        if self._go_test:
-            on_log("ok  \texample.com/a\t0.012s\tcoverage: 71.4% of statements")
-            on_log("FAIL\texample.com/b\t0.034s")
         for number in range(self._lines):
             on_log(f"attempt {task.attempt} line {number}")
             if self._slowly:

@@ -110,7 +110,7 @@ function Limit({ name, title, most, isWhole }: (typeof LIMITS)[number]) {
 const RESULTS = { passed: "completed", failed: "failed", unknown: "unknown" } as const;
 const WORDS_OF = { passed: "passed", failed: "not passed", unknown: "unknown" } as const;
 
-/** A judgement: its result, checks and functions. `isPair`: the page is that of the two analyses. */
+/** A judgement: its result, checks and functions. `isPair`: the page has both analyses. */
 export function Said({ gate, isPair = false }: { gate: Gate; isPair?: boolean }) {
   const more = gate.offending - gate.functions.length;
   return (

@@ -14,6 +14,8 @@ type Status = Change["status"] | "moved";
 const STATUSES: readonly Status[] = ["new", "worse", "fixed", "better", "moved", "gone", "unmeasured", "measured"];
 /** States that are shown only if there are such functions. */
 const RARE: readonly Status[] = ["unmeasured", "measured"];
+/** States of functions whose values are equal, or cannot be compared. */
+const NOT_COMPARED: readonly Status[] = ["moved", "unmeasured", "measured"];
 const WORDS: Partial<Record<Status, string>> = { unmeasured: "not measured", measured: "measured now" };
 const TONES: Record<Status, string> = {
   new: "queued",
@@ -148,7 +150,7 @@ function columnsOf(addressOf: Props["addressOf"]): readonly Column<Row>[] {
       width: "96px",
       align: "right",
       by: (row) => row.delta,
-      cell: ({ status, delta }) => (status === "moved" ? "" : <span class={delta > 0 ? "bad" : "good"}>{`${delta > 0 ? "+" : "−"}${score(Math.abs(delta))}`}</span>),
+      cell: ({ status, delta }) => (NOT_COMPARED.includes(status) ? "" : <span class={delta > 0 ? "bad" : "good"}>{`${delta > 0 ? "+" : "−"}${score(Math.abs(delta))}`}</span>),
       phone: "second",
     },
     { id: "why", title: "Why", width: "180px", cell: (row) => <Why row={row} />, phone: "hidden" },

@@ -9,9 +9,8 @@ import { ErrorPanel } from "../../kit/parts/states";
 import { Ago, Took } from "../../kit/parts/time";
 import { analyse } from "../data/actions";
 import type { Whole } from "../analysis/types";
-import { count, plural, score, shortCommit } from "../data/names";
+import { count, plural, score, shortCommit, stageOf } from "../data/names";
 import { analysisAt, historyAt, taskAt } from "../data/places";
-import { useProgress } from "../data/progress";
 import { riskyOf } from "../data/risky";
 import { tasks } from "../data/tasks";
 import type { Analysis, Project, Repo, Task } from "../data/types";
@@ -32,7 +31,7 @@ interface Props {
   project: Project;
   analysis: Analysis | undefined;
   update: Update | undefined;
-  /** Whether its worst functions are read, and its log is followed. */
+  /** Whether its worst functions are read. */
   isDetailed: boolean;
   isOpen: boolean;
   toggle: () => void;
@@ -71,7 +70,7 @@ export function ProjectNode({ repo, project, analysis, update, isDetailed, isOpe
         <div class="right">{analysis ? <Score analysis={analysis} /> : <span class="muted">not analysed</span>}</div>
       </div>
       {project.problem && <p class="reason">{project.problem}</p>}
-      {task && (isUnderWay(task) || !analysis || task.status === "failed" || task.status === "expired") && <Latest task={task} project={project} follows={isDetailed} />}
+      {task && (isUnderWay(task) || !analysis || task.status === "failed" || task.status === "expired") && <Latest task={task} />}
       {analysis && isDetailed && <Worst analysis={analysis} />}
       {update && <Moved update={update} />}
       <p class="buttons left">
@@ -107,35 +106,25 @@ function Score({ analysis }: { analysis: Analysis }) {
   );
 }
 
-/** The task that was queued last: how far it is, or why it ended. */
-function Latest({ task, project, follows }: { task: Task; project: Project; follows: boolean }) {
+/** The task that was queued last: its stage with the packages that are tested, or the reason of its end. */
+function Latest({ task }: { task: Task }) {
+  const { progress } = task;
   return (
-    <p class="line latest" role="status">
-      <Link to={taskAt(task.id)} aria-label={`Task: ${task.status}`}>
-        <Pill state={task.status} />
-      </Link>
-      {task.status === "running" && <span>{task.stage || "starting"}</span>}
-      {isUnderWay(task) && (
-        <span class="muted">
-          for <Took from={task.created_at} to={null} />
-        </span>
-      )}
-      {!isUnderWay(task) && task.reason && <span class="muted">{task.reason}</span>}
-      {task.status === "running" && task.stage === "test" && follows && <Tested key={task.attempt} task={task} packages={project.packages} />}
-    </p>
-  );
-}
-
-function Tested({ task, packages }: { task: Task; packages: number }) {
-  const progress = useProgress(task.id, task.attempt);
-  if (!progress) return <span class="muted">no package tested yet</span>;
-  const { ended, failed, last } = progress;
-  return (
-    <span data-progress>
-      {ended <= packages ? `${count(ended)} of ${plural(packages, "package")} tested` : `${plural(ended, "package")} tested`}
-      {failed > 0 && <span class="bad">, {count(failed)} failed</span>}
-      <span class="muted">; last {last}</span>
-    </span>
+    <div class="latest" role="status">
+      <p class="line">
+        <Link to={taskAt(task.id)} aria-label={`Task: ${task.status}`}>
+          <Pill state={task.status} />
+        </Link>
+        {task.status === "running" && <span data-progress>{stageOf(task)}</span>}
+        {isUnderWay(task) && (
+          <span class="muted">
+            for <Took from={task.created_at} to={null} />
+          </span>
+        )}
+        {!isUnderWay(task) && task.reason && <span class="muted">{task.reason}</span>}
+      </p>
+      {task.status === "running" && progress && <progress value={progress.done} max={Math.max(1, progress.total)} aria-label="Packages tested" />}
+    </div>
   );
 }
 

@@ -59,13 +59,19 @@ function Shown({ analysis, isLatest }: { analysis: Whole; isLatest: boolean }) {
   const left = summary.total_funcs - entries.length;
   const name = projectName(info.url, analysis.project);
   const commit = shortCommit(info.commit_sha);
-  useTitle(`${name} ${commit}${isLatest ? "" : `, ${utc(analysis.analyzed_at)}`}`, 1);
+  const [packageName] = useQuery("in");
+  useTitle(`${packageName && `${packageName} · `}${name} ${commit}${isLatest ? "" : `, ${utc(analysis.analyzed_at)}`}`, 1);
   const latest = analysis.project === "." ? "latest analysis" : analysis.project;
   const history = historyAt(analysis.id);
+  const crumbs: readonly Crumb[] = [
+    { name: latest, to: analysisAt(analysis.id) },
+    ...(isLatest ? [] : [{ name: `${commit}, ${utc(analysis.analyzed_at).slice(0, 16)} UTC`, to: analysisAt(analysis.id, analysis.task_id) }]),
+    ...(packageName ? [{ name: packageName, to: withQuery({}) }] : []),
+  ];
   useEffect(() => document.getElementById(location.hash.slice(1))?.scrollIntoView(), []);
   return (
     <div class="page analysis">
-      <Crumbs above={isLatest ? above(analysis) : [...above(analysis), { name: latest, to: analysisAt(analysis.id) }]} here={isLatest ? latest : `${commit}, ${utc(analysis.analyzed_at).slice(0, 16)} UTC`} />
+      <Crumbs above={[...above(analysis), ...crumbs.slice(0, -1)]} here={crumbs.at(-1)?.name ?? ""} />
       <header class="page-head">
         <div>
           <h1>{name}</h1>

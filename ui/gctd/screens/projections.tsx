@@ -93,7 +93,9 @@ export default function Projections() {
           <Pill state={TONES[value.state] ?? "pending"} word={value.state} /> for <Ago at={value.since} />
         </li>
         <li>
-          <strong class="figure">{count(value.head)}</strong> last sequence of the log
+          <Link to={value.head ? `/log/${value.head}` : "/log"}>
+            <strong class="figure">{count(value.head)}</strong> last sequence of the log
+          </Link>
         </li>
         <li>
           <strong class="figure">{value.rate.toFixed(1)}</strong> commits a second

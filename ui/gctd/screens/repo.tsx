@@ -12,14 +12,14 @@ import { useTitle } from "../../kit/page/title";
 import { analyse, analyseFirst, analyseOnce, removeRepo } from "../data/actions";
 import { plural, repoName, shortCommit } from "../data/names";
 import { analysisAt, historyAt } from "../data/places";
-import { ProjectNode, RecentTasks, type Update } from "../repo/project";
+import { ProjectNode, RecentTasks, type Update, useTasksOf } from "../repo/project";
 import { outdated, useRepos } from "../data/repos";
 import type { ScreenProps } from "../routes";
 import type { Analysis, Repo } from "../data/types";
 import { Settings } from "../repo/settings";
 
 const LONG = 160_000;
-/** So many projects have their worst functions read and their logs followed: a browser has few connections. */
+/** Limit of the projects with their worst functions: each is a request. */
 const DETAILED = 3;
 
 export default function Repository({ params }: ScreenProps) {
@@ -43,7 +43,7 @@ function Shown({ repo, analyses }: { repo: Repo; analyses: readonly Analysis[] }
   const [chosen, choose] = useQuery("project");
   const name = repoName(repo.URL);
   const { projects } = repo.Profile;
-  useTitle(name, 1);
+  useTitle(`${useTested(repo.URL)}${name}`, 1);
   useFirstAnalysis(repo);
   return (
     <div class="page repository">
@@ -107,6 +107,13 @@ function Shown({ repo, analyses }: { repo: Repo; analyses: readonly Analysis[] }
       </div>
     </div>
   );
+}
+
+/** `(9/15) `: packages tested by the running tasks, for the title of a page that waits in another tab. */
+function useTested(url: string): string {
+  const running = useTasksOf(url).flatMap(({ status, progress }) => (status === "running" && progress ? [progress] : []));
+  const sum = (part: "done" | "total") => running.reduce((all, progress) => all + progress[part], 0);
+  return running.length ? `(${sum("done")}/${sum("total")}) ` : "";
 }
 
 /** With `?analyse=first` the projects are analysed as soon as they are known, once however often the page is opened. */

@@ -94,7 +94,9 @@ function Facts({ task }: { task: Task }) {
         {task.worker && (
           <>
             <dt>Worker</dt>
-            <dd>{task.worker}</dd>
+            <dd>
+              <Link to="/workers">{task.worker}</Link>
+            </dd>
           </>
         )}
         <dt>Created</dt>

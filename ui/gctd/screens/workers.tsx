@@ -126,6 +126,10 @@ function Card({ worker }: { worker: Worker }) {
         )}
         <dt>Sandbox</dt>
         <dd class={worker.sandbox === "none" ? "bad" : ""}>{worker.sandbox || "not known"}</dd>
+        <dt>Work</dt>
+        <dd>
+          <Link to={`/tasks?q=${encodeURIComponent(`worker:${worker.id}`)}`}>its tasks</Link>, <Link to={`/log?of=${encodeURIComponent(`gctd.worker.${worker.id}`)}`}>its events</Link>
+        </dd>
       </dl>
       <Pause worker={worker} />
     </li>

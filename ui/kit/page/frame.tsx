@@ -67,7 +67,8 @@ export function Frame({ service, session, stream, keys = [], head, below, tools,
 
 const THEMES = { system: ["◐", "as the system"], light: ["☼", "light"], dark: ["☾", "dark"] } as const;
 
-function ThemeButton() {
+/** The button that changes the colours. */
+export function ThemeButton() {
   const [icon, name] = THEMES[useCell(theme)];
   return (
     <button type="button" class="icon" aria-label={`Colours: ${name}`} title={`Colours: ${name} (t)`} onClick={nextTheme}>
