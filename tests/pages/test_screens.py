@@ -232,7 +232,7 @@ async def test_a_running_task_shows_its_stage_and_what_it_says(dashboard: Dashbo
         await page.goto(f"{dashboard.system.url}/workers")
         card = page.locator('[data-worker="worker-2"]')
         await expect(card).to_contain_text("busy")
-        await expect(card.get_by_role("link")).to_have_attribute("href", re.compile("/tasks/task-"))
+        await expect(card.get_by_role("link").first).to_have_attribute("href", re.compile("/tasks/task-"))
     finally:
         await worker.kill()
 
