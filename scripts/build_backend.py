@@ -115,7 +115,7 @@ def _provide_pages() -> None:
         if node is None:
             raise PagesFailed("there is no Node\nhint: install Node 22 or newer, with npm")
         if not (ui / "node_modules").exists():
-            install(node, ui)
+            install(node, ui, developer=False)
         build(node, ROOT)
     if not is_built(ROOT):
         raise BuildFailed(

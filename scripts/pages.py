@@ -72,9 +72,10 @@ def is_built(root: Path) -> bool:
     return all((root / place / "index.html").exists() for place in BUILT)
 
 
-def install(node: Node, ui: Path) -> None:
-    """Install what the lock file names. Raises PagesFailed."""
-    _npm(node, ui, "ci", "--ignore-scripts", "--no-audit", "--no-fund", *_QUICK_TO_FAIL)
+def install(node: Node, ui: Path, *, developer: bool = True) -> None:
+    """Install the packages of the lock file; without `developer`, those for the build only. Raises PagesFailed."""
+    less = () if developer else ("--omit=dev",)
+    _npm(node, ui, "ci", "--ignore-scripts", "--no-audit", "--no-fund", *less, *_QUICK_TO_FAIL)
 
 
 def build(node: Node, root: Path) -> None:

@@ -11,7 +11,9 @@ from pathlib import Path
 import bootstrap
 import pages
 import pytest
-from bootstrap import SetUp, SetUpFailed
+from bootstrap import SetUp
+from launcher import installer
+from launcher.installer import Installer, SetUpFailed
 from pages import BUILT, Node, PagesFailed, is_built
 
 from tests.support import ROOT
@@ -32,11 +34,12 @@ def checkout(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def steps(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The requests that would have gone to pip, by their last word; this machine has a Go that is new enough."""
+    """The installed lock files and projects, by name; this machine has a Go that is new enough."""
     done: list[str] = []
-    monkeypatch.setattr(SetUp, "_pip", lambda _, *arguments: done.append(Path(arguments[-1]).stem))
+    monkeypatch.setattr(Installer, "locked", lambda _, lock: done.append(lock.stem))
+    monkeypatch.setattr(Installer, "editable", lambda _, root: done.append(root.name))
     monkeypatch.setattr(SetUp, "_link_go", lambda _: None)
-    monkeypatch.setattr(bootstrap, "_can_import", lambda _: False)  # an environment without pip is made faster
+    monkeypatch.setattr(bootstrap, "can_import", lambda _: False)  # an environment without pip is made faster
     monkeypatch.setattr(bootstrap, "_go_version", lambda: (1, 26))
     return done
 
@@ -67,7 +70,7 @@ def test_a_step_that_failed_is_tried_again(checkout: Path, steps: list[str], mon
         raise SetUpFailed("no network")
 
     with monkeypatch.context() as patch:
-        patch.setattr(SetUp, "_pip", fail)
+        patch.setattr(Installer, "locked", fail)
         with pytest.raises(SetUpFailed, match="no network"):
             SetUp(checkout).run("runtime")
     SetUp(checkout).run("runtime")
@@ -185,9 +188,42 @@ def test_what_pip_says_is_shown_when_it_fails(checkout: Path, monkeypatch: pytes
 
 
 def test_a_python_without_pip_is_told_what_to_install(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bootstrap, "_can_import", lambda _: False)
+    monkeypatch.setattr(bootstrap, "can_import", lambda _: False)
+    monkeypatch.setattr(installer, "can_import", lambda _: False)
+    monkeypatch.setenv("PATH", "/nowhere")
     with pytest.raises(SetUpFailed, match="apt install python3-venv"):
         SetUp(checkout).run("runtime")
+
+
+@pytest.mark.parametrize(
+    ("version", "works", "used"), [("0.13.9", True, "uv"), ("0.13.9", False, "pip"), ("0.4.30", True, "pip")]
+)
+def test_uv_installs_if_it_is_new_enough_and_pip_if_it_fails(
+    checkout: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: str, works: bool, used: str
+) -> None:
+    """The index of pip is uv's, and no other Python is downloaded."""
+    note, folder = tmp_path / "note", tmp_path / "bin"
+    folder.mkdir()
+    uv = folder / "uv"
+    uv.write_text(
+        f"""#!/bin/sh
+[ "$1" = --version ] && {{ echo "uv {version}"; exit 0; }}
+echo "$*" "$UV_DEFAULT_INDEX" "$UV_PYTHON_DOWNLOADS" >> {note}
+exit {int(not works)}
+"""
+    )
+    uv.chmod(0o755)
+    asked: list[tuple[str, ...]] = []
+    monkeypatch.setattr(Installer, "_pip", lambda _, *arguments: asked.append(arguments))
+    monkeypatch.setenv("PATH", f"{folder}:/usr/bin:/bin")
+    monkeypatch.setenv("PIP_INDEX_URL", "https://index.example/simple")
+    Installer(checkout, checkout / ".venv").locked(checkout / "requirements" / "runtime.lock")
+    assert bool(asked) is (used == "pip")
+    if version == "0.13.9":
+        assert "--require-hashes --no-deps" in note.read_text()
+        assert note.read_text().endswith("runtime.lock https://index.example/simple never\n")
+    else:
+        assert not note.exists()
 
 
 @pytest.mark.parametrize("program", ["up", "test"])

@@ -16,6 +16,7 @@ from pathlib import Path
 import attrs
 import build_backend
 import pytest
+from launcher.installer import Installer
 from pages import BUILT
 
 from tests.support import ROOT
@@ -156,9 +157,7 @@ async def test_the_installed_wheel_runs_the_demonstration_without_the_checkout(b
     environment, home = tmp_path / "environment", tmp_path / "home"
     home.mkdir()
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(environment)], check=True, timeout=60)  # noqa: ASYNC221 - first
-    python = environment / "bin" / "python"
-    install = [sys.executable, "-m", "pip", "--python", str(python), "install", "--quiet", "--no-deps", "--no-index"]
-    subprocess.run([*install, str(built.wheel)], check=True, timeout=60)  # noqa: ASYNC221 - as above
+    Installer(ROOT, environment).file(built.wheel)
     [packages] = environment.glob("lib/python3.*/site-packages")
     requirements = Path(pytest.__file__).parents[1]  # without its .pth files, so without the checkout
     (packages / "requirements.pth").write_text(f"{requirements}\n")
