@@ -151,7 +151,7 @@ class SetUp:
         return thread
 
     def _has_packages(self, ui: Path, *, developer: bool) -> bool:
-        """Whether the packages of npm are installed: those for the build, or also those for tests and types."""
+        """Whether the packages of npm are installed, for a developer also the packages for tests and types."""
         if not (ui / "node_modules").exists():
             return False
         names = ["npm"] if developer else ["npm", "npm-build"]

@@ -73,7 +73,7 @@ def is_built(root: Path) -> bool:
 
 
 def install(node: Node, ui: Path, *, developer: bool = True) -> None:
-    """Install the packages of the lock file; without `developer`, those for the build only. Raises PagesFailed."""
+    """Install the packages of the lock file; without `developer` only the packages for the build. Raises PagesFailed."""
     less = () if developer else ("--omit=dev",)
     _npm(node, ui, "ci", "--ignore-scripts", "--no-audit", "--no-fund", *less, *_QUICK_TO_FAIL)
 
