@@ -182,9 +182,10 @@ def python_files() -> list[Path]:
     while os.path.islink(program):  # noqa: PTH114 - link by link
         program = os.path.normpath(Path(program).parent / Path(program).readlink())
         links.append(Path(program).parent.parent)
-    ours = Path(__file__).parents[2]
+    root = Path(__file__).parents[3]  # not itself: in a checkout it has data and secrets
+    ours = [root / name for name in ("gctd", "eventlog")]
     libraries = [Path(path) for path in sys.path if path.endswith(("site-packages", "dist-packages"))]
-    return [*links, Path(sys.prefix), Path(sys.base_prefix), ours, *libraries]
+    return [*links, Path(sys.prefix), Path(sys.base_prefix), *ours, *libraries]
 
 
 def candidates() -> Iterable[Sandbox]:
