@@ -53,7 +53,8 @@ async def _opened(settings: Settings) -> AsyncIterator[process.Application]:
         check_reachable(settings, has_tokens=bool(models), program=None)
         directories = {model.tokens.service: model.onlooker.directory(model.tokens) for model in models}
         access = GatewayAccess(directories, shared=shared_token(settings))
-        edge = attrs.evolve(edge, guard=guard_of(settings, access, name="graphql"))
+        guard = attrs.evolve(guard_of(settings, access, name="graphql"), origins=frozenset(settings.allowed_origins))
+        edge = attrs.evolve(edge, guard=guard)
         functions = (HELLO, *(model.function for model in models))
         evaluators = [
             Evaluator(each, settings.limits, introspection=settings.introspection, suggestions=settings.suggestions)

@@ -20,6 +20,9 @@ class Settings:
     allowed_hosts: tuple[str, ...] = setting(
         default=(), help="Host names under which the gateway may be asked, in addition to loopback."
     )
+    allowed_origins: tuple[str, ...] = setting(
+        default=(), help="Origins whose pages may ask, as in `https://example.org`; none by default."
+    )
     auth_token: str | None = setting(default=None, secret=True, min_length=8, help="Bearer token that the gateway wants.")
     require_tokens: bool = setting(default=False, help="Ask for a token on loopback as well.")
     insecure: bool = setting(default=False, help="Serve every client without a token, on any address.")

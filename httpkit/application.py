@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from http import HTTPStatus
 from typing import TypeVar
 
@@ -14,6 +15,7 @@ from httpkit.messages import openapi
 from httpkit.operation import Operation
 from httpkit.ops.health import Health
 from httpkit.routes import Route
+from httpkit.server.cross_origin import add_cross_origin_headers
 from httpkit.static.pages import Asset, Pages
 
 S = TypeVar("S")
@@ -116,6 +118,8 @@ def build_application(
     app = web.Application(client_max_size=edge.max_body)
     found.install(app, Pipeline(edge), pages.missing if pages is not None else None)
     app.on_response_prepare.append(add_headers)
+    if edge.guard.origins:
+        app.on_response_prepare.append(partial(add_cross_origin_headers, edge.guard.origins))
     return app
 
 

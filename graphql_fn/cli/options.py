@@ -29,7 +29,7 @@ FLAGS = SettingFlags(
         }
     ),
     switches=frozenset({"insecure", "introspection", "require_tokens", "suggestions"}),
-    lists=frozenset({"allowed_hosts", "trusted_proxies"}),
+    lists=frozenset({"allowed_hosts", "allowed_origins", "trusted_proxies"}),
 )
 
 setting_options = FLAGS.options

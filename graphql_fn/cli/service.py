@@ -16,7 +16,17 @@ serve = serve_command(
     FLAGS,
     _serve,
     settings=[
-        *("host", "port", "allowed_hosts", "require_tokens", "insecure", "trusted_proxies", "tls_certificate", "tls_key"),
+        *(
+            "host",
+            "port",
+            "allowed_hosts",
+            "allowed_origins",
+            "require_tokens",
+            "insecure",
+            "trusted_proxies",
+            "tls_certificate",
+            "tls_key",
+        ),
         *("read_timeout", "write_timeout", "idle_timeout", "shutdown_timeout", "max_body"),
         *(
             "max_tokens",

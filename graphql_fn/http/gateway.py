@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
+from functools import lru_cache
 from http import HTTPStatus
 from importlib.resources import files
 from math import inf
@@ -16,9 +17,10 @@ from prometheus_client.registry import Collector
 
 from graphql_fn.core.errors import GraphqlFnError
 from graphql_fn.core.evaluator import Evaluator
-from graphql_fn.core.over_http import HTML, JSON, RESPONSE, HttpRequest, answer, refusal, wants_page
+from graphql_fn.core.over_http import HTML, JSON, RESPONSE, HttpRequest, answer, read, refusal, wants_page, weights
 from graphql_fn.core.over_sse import EVENTS, stream, wants_stream
 from graphql_fn.core.result import QueryOutcome
+from graphql_fn.http.single_connection import TOKEN_HEADER, Reservations, operation_id
 from httpkit.messages.fields import header, member, message, path, payload, query
 from httpkit.problems import NotPermitted
 from httpkit.routes import Call, Nothing, Route
@@ -86,6 +88,7 @@ class Gateway:
         self._evaluators = {evaluator.function.name: evaluator for evaluator in evaluators}
         self._page = page
         self.streams = streams or Streams()
+        self._reserved = Reservations(most=self.streams.most)
         self._outcomes: dict[tuple[str, QueryOutcome | None], int] = {}
         for collector in (_Requests(self._outcomes), _Caches(self._evaluators), _Subscribers(self.streams)):
             registry.register(collector)
@@ -107,18 +110,57 @@ class Gateway:
         with connection.cancels_when_gone() if isinstance(connection, HttpConnection) else nullcontext():
             found = await answer(evaluator, request)
         self._count(name, found.outcome)
-        return web.Response(status=found.status, headers=found.headers, body=found.body)
+        response = web.Response(status=found.status, headers=found.headers, body=found.body)
+        if len(found.body) >= _COMPRESSED and _takes_gzip(http.headers.get("Accept-Encoding")):
+            response.enable_compression(web.ContentCoding.gzip)
+        response.headers["Vary"] = "Accept, Accept-Encoding"
+        return response
 
     async def stream(self, name: str, request: HttpRequest, http: web.Request) -> web.StreamResponse:
         """The answer of a function as events. Raises NoSuchFunction, Busy."""
         try:
             found = await stream(self._evaluator(name), request)
         except GraphqlFnError as error:
-            refused = refusal(error)
             self._count(name, None)
-            return web.Response(status=refused.status, headers=refused.headers, body=refused.body)
+            return _refused(error)
         self._count(name, found.outcome)
         return await self.streams.answer(http, found.frames)
+
+    def reserve(self, name: str) -> web.Response:
+        """Reserve an event stream for several operations. Raises NoSuchFunction."""
+        self._evaluator(name)
+        return _answered(lambda: web.Response(status=HTTPStatus.CREATED, text=self._reserved.reserve(name)))
+
+    async def follow(self, name: str, token: str, http: web.Request) -> web.StreamResponse:
+        """The reserved event stream. Raises NoSuchFunction, Busy."""
+        self._evaluator(name)
+        try:
+            frames = self._reserved.find(name, token).open()
+        except GraphqlFnError as error:
+            return _refused(error)
+        return await self.streams.answer(http, frames)
+
+    def start(self, name: str, token: str, request: HttpRequest) -> web.Response:
+        """Start an operation whose results go into a reserved event stream. Raises NoSuchFunction."""
+        evaluator = self._evaluator(name)
+
+        def started() -> web.Response:
+            asked = read(request)
+            self._reserved.find(name, token).start(operation_id(asked), evaluator, asked)
+            self._count(name, QueryOutcome.SUBSCRIBED)
+            return web.Response(status=HTTPStatus.ACCEPTED)
+
+        return _answered(started)
+
+    def stop(self, name: str, token: str, operation: str) -> web.Response:
+        """End an operation of a reserved event stream. Raises NoSuchFunction."""
+        self._evaluator(name)
+
+        def stopped() -> web.Response:
+            self._reserved.find(name, token).stop(operation)
+            return web.Response(status=HTTPStatus.OK)
+
+        return _answered(stopped)
 
     async def page(self, name: str, http: web.Request) -> web.Response:
         """The page of a function. Raises NoSuchFunction."""
@@ -135,6 +177,19 @@ class Gateway:
 
     def _count(self, name: str, outcome: QueryOutcome | None) -> None:
         self._outcomes[name, outcome] = self._outcomes.get((name, outcome), 0) + 1
+
+
+def _refused(error: GraphqlFnError) -> web.Response:
+    found = refusal(error)
+    return web.Response(status=found.status, headers=found.headers, body=found.body)
+
+
+def _answered(work: Callable[[], web.Response]) -> web.Response:
+    """The answer of some work, or its refusal."""
+    try:
+        return work()
+    except GraphqlFnError as error:
+        return _refused(error)
 
 
 @attrs.frozen(eq=False)
@@ -182,6 +237,8 @@ async def invoke(request: Post, call: Call[Gateway]) -> web.StreamResponse:
     """Evaluate the request in the body."""
     call.services.admit(request.name, call.caller)
     asked = _http_request(call, {}, request.body)
+    if (token := _token(call.http)) is not None:
+        return call.services.start(request.name, token, asked)
     if _is_stream(call.http):
         return await call.services.stream(request.name, asked, call.http)
     return await call.services.answer(request.name, asked, call.http)
@@ -193,9 +250,43 @@ async def ask(request: Get, call: Call[Gateway]) -> web.StreamResponse:
     if _is_page(call.http):
         return await call.services.page(request.name, call.http)
     call.services.admit(request.name, call.caller)
+    if (token := _token(call.http)) is not None:
+        return await call.services.follow(request.name, token, call.http)
     if _is_stream(call.http):
         return await call.services.stream(request.name, asked, call.http)
     return await call.services.answer(request.name, asked, call.http)
+
+
+@message
+class Reserve:
+    """Names a function."""
+
+    name: str = path(description="The name of the function.", example="graphql")
+
+
+@message
+class Stop:
+    """Names an operation of an event stream."""
+
+    name: str = path(description="The name of the function.", example="graphql")
+    operation: str = query(name="operationId", min_length=1, max_length=200, description="The id of the operation.")
+
+
+async def reserve(request: Reserve, call: Call[Gateway]) -> web.Response:
+    """Reserve an event stream for several operations; the answer is its token."""
+    call.services.admit(request.name, call.caller)
+    return call.services.reserve(request.name)
+
+
+async def stop(request: Stop, call: Call[Gateway]) -> web.Response:
+    """End an operation of an event stream."""
+    call.services.admit(request.name, call.caller)
+    return call.services.stop(request.name, _token(call.http) or "", request.operation)
+
+
+def _token(http: web.Request) -> str | None:
+    """The token of a reserved event stream that a request names."""
+    return http.headers.get(TOKEN_HEADER) or (http.query.get("token") if http.query_string else None)
 
 
 async def list_functions(_: Nothing, call: Call[Gateway]) -> Functions:
@@ -223,6 +314,16 @@ def _is_stream(request: web.Request) -> bool:
 
 def _is_page(request: web.Request) -> bool:
     return wants_page(request.headers.get("Accept"))
+
+
+_COMPRESSED = 1024
+"""Bytes from which on a result is compressed, if the client takes that."""
+
+
+@lru_cache(maxsize=256)
+def _takes_gzip(accept: str | None) -> bool:
+    """Whether a client takes gzip (RFC 9110, 12.5.3)."""
+    return accept is not None and weights(accept).get("gzip", 0) > 0
 
 
 _STATUSES = (400, 405, 406, 409, 504)
@@ -254,6 +355,25 @@ TABLE: tuple[Route[Gateway], ...] = (
         time_limit=inf,
         open=_is_page,
         same_origin=True,
+    ),
+    Route(
+        "PUT",
+        _PATH,
+        reserve,
+        summary="Reserve an event stream",
+        status=201,
+        errors=(404, 503),
+        produces=("text/plain",),
+        scope=Scope.READ,
+    ),
+    Route(
+        "DELETE",
+        _PATH,
+        stop,
+        summary="End an operation of an event stream",
+        errors=(404,),
+        produces=("text/plain",),
+        scope=Scope.READ,
     ),
 )
 

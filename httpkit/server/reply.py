@@ -10,7 +10,7 @@ from http import HTTPStatus
 
 from aiohttp import web
 from aiohttp.abc import AbstractStreamWriter
-from aiohttp.hdrs import METH_HEAD, UPGRADE
+from aiohttp.hdrs import METH_HEAD, ORIGIN, UPGRADE
 from aiohttp.http import HttpVersion11
 
 REQUEST_ID: web.RequestKey[str] = web.RequestKey("request_id", str)
@@ -57,6 +57,7 @@ class Reply(web.Response):
             or not request.keep_alive
             or request.method == METH_HEAD
             or UPGRADE in request.headers
+            or ORIGIN in request.headers  # of a page, perhaps of another origin
         ):
             return None
         if not "".join(self._given.values()).isprintable():

@@ -23,7 +23,7 @@ class Streams:
     """
 
     def __init__(self, *, most: int = 64, heartbeat: float = 15.0) -> None:
-        self._most = most
+        self.most = most
         self._heartbeat = heartbeat
         self._open: set[asyncio.Task[None]] = set()
         self._closed = False
@@ -40,8 +40,8 @@ class Streams:
         """
         if self._closed:
             raise Busy("the server is ending; try again")
-        if len(self._open) >= self._most:
-            raise TooManyStreams(f"{self._most} clients follow something already; try again later")
+        if len(self._open) >= self.most:
+            raise TooManyStreams(f"{self.most} clients follow something already; try again later")
         response, _ = await begin(request, heartbeat=self._heartbeat)
         async with response:
             sending = asyncio.create_task(_send(response, frames))

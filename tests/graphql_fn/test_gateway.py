@@ -96,8 +96,8 @@ async def test_a_query_may_come_in_the_address_with_variables_and_an_operation(s
 
 
 async def test_other_methods_and_names_are_told_what_there_is(served: Gateway) -> None:
-    answer = await served.ask("PUT", FUNCTION, data=b"{ hello }")
-    assert (answer.status, answer.headers["Allow"]) == (405, "GET, HEAD, OPTIONS, POST")
+    answer = await served.ask("PATCH", FUNCTION, data=b"{ hello }")
+    assert (answer.status, answer.headers["Allow"]) == (405, "DELETE, GET, HEAD, OPTIONS, POST, PUT")
     answer = await served.ask("POST", "/function/other", data=b"{ hello }")
     assert (answer.status, answer.body["message"]) == (404, "no function is called 'other'; there are: graphql")
 
@@ -224,3 +224,61 @@ async def test_settings_close_the_schema_set_limits_and_ask_for_a_token(tmp_path
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(closed.program.process.wait(), 60)
         assert closed.program.process.returncode == 0
+
+
+async def test_only_pages_of_the_origins_in_the_settings_may_read_answers(tmp_path: Path, served: Gateway) -> None:
+    ours, other = "https://ours.example", "https://other.example"
+    preflight = {"Access-Control-Request-Method": "POST", "Access-Control-Request-Headers": "content-type"}
+    closed = await served.ask("OPTIONS", FUNCTION, headers={"Origin": ours, **preflight})
+    assert [name for name in closed.headers if name.startswith("Access-Control")] == []
+    async with gateway(tmp_path, GRAPHQL_ALLOWED_ORIGINS=ours, GRAPHQL_AUTH_TOKEN="a-token-for-this") as opened:
+        answer = await opened.ask("OPTIONS", FUNCTION, headers={"Origin": ours, **preflight})
+        assert (answer.status, answer.headers["Access-Control-Allow-Origin"]) == (204, ours)
+        assert {"POST", "GET"} <= set(answer.headers["Access-Control-Allow-Methods"].split(", "))
+        assert {"Content-Type", "Authorization", "Min-Seq"} <= set(answer.headers["Access-Control-Allow-Headers"].split(", "))
+        token = {"Authorization": "Bearer a-token-for-this"}
+        site = {"Sec-Fetch-Site": "cross-site"}
+        for headers, status in ((token, 200), ({}, 401)):
+            answer = await opened.post("{ hello }", Origin=ours, **site, **headers)
+            assert (answer.status, answer.headers["Access-Control-Allow-Origin"]) == (status, ours)
+            assert "Origin" in answer.headers["Vary"]
+        listed = await opened.ask("GET", "/api/functions", headers={"Origin": ours, **site, **token})
+        assert (listed.status, listed.headers["Access-Control-Allow-Origin"]) == (200, ours)
+        answer = await opened.post("{ hello }", Origin=other, **site, **token)
+        assert (answer.status, "Access-Control-Allow-Origin" in answer.headers) == (403, False)
+
+
+async def test_long_results_are_compressed_for_clients_that_take_that(served: Gateway) -> None:
+    query = "{ __schema { types { name description fields { name description } } } }"
+    for encoding, expected in (("gzip, br", "gzip"), ("gzip;q=0", None), ("identity", None), ("br", None)):
+        answer = await served.post(query, **{"Accept-Encoding": encoding})
+        assert (answer.headers.get("Content-Encoding"), answer.status) == (expected, 200)
+        assert answer.body["data"]["__schema"]["types"]
+        assert "Accept-Encoding" in answer.headers["Vary"]
+    assert "Content-Encoding" not in (await served.post("{ hello }", **{"Accept-Encoding": "gzip"})).headers
+
+
+async def test_one_event_stream_takes_several_operations(served: Gateway) -> None:
+    token = (await served.ask("PUT", FUNCTION)).body
+    headers = {"X-GraphQL-Event-Stream-Token": token, "Accept": "text/event-stream"}
+    body = {"query": "{ hello }", "extensions": {"operationId": "one"}}
+    assert (await served.ask("POST", FUNCTION, json=body, headers={**headers, "X-GraphQL-Event-Stream-Token": "x"})).status == 404
+    assert (await served.ask("POST", FUNCTION, json={"query": "{ hello }"}, headers=headers)).status == 400
+    async with served.http.get(served.function, headers=headers) as stream:
+        assert (stream.status, stream.content_type) == (200, "text/event-stream")
+        assert (await served.ask("GET", FUNCTION, headers=headers)).status == 409
+        for name in ("one", "two"):
+            body["extensions"] = {"operationId": name}
+            assert (await served.ask("POST", FUNCTION, json=body, headers=headers)).status == 202
+        text = b""
+        while text.count(b"event: complete") < 2:
+            text += await stream.content.readany()
+        for name in ("one", "two"):
+            assert f'event: next\ndata: {{"id":"{name}","payload":{{"data":{{"hello":"{GREETING}"}}}}}}\n\n'.encode() in text
+            assert f'event: complete\ndata: {{"id":"{name}"}}\n\n'.encode() in text
+        assert (await served.ask("DELETE", FUNCTION, params={"operationId": "one"}, headers=headers)).status == 200
+
+    async def is_gone() -> bool:
+        return (await served.ask("POST", FUNCTION, json=body, headers=headers)).status == 404
+
+    await wait_until(is_gone, 5)
