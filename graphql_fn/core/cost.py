@@ -2,7 +2,7 @@
 
 A field with `first` or `last` counts for the number of objects that it asks for, each with the cost of its selection. Any other
 object counts once for each parent. Values count nothing, nor do the parts that a page is wrapped in. A field that reads more rows
-than its result has counts once more for every `ROWS` of them. Objects of the schema are counted one by one.
+than its result has counts once more for every `ROWS` of them. Objects of the schema are counted one by one, and cost more.
 
 Sizes are the coerced values of arguments, as resolvers get them: a size may come as 5, as 5e0, or by a variable with a default.
 """
@@ -34,6 +34,8 @@ from graphql_fn.core.limits import PAGE
 
 ROWS = 250
 """Rows that a statement reads in the processor time of about one object of a result."""
+SCHEMA_OBJECT = 5
+"""The cost of an object of the schema: it has many values, and the engine works on all of them without a pause."""
 _SIZES = ("first", "last")
 _WRAPPERS = ("Connection", "Edge")
 
@@ -99,9 +101,9 @@ class CostWalk:
     def _field(self, parent: Any, node: FieldNode) -> int:
         name = node.name.value
         if name in META:
-            count = IntrospectionCount(self._schema, self._collected, most=self._most)
+            count = IntrospectionCount(self._schema, self._collected, most=self._most // SCHEMA_OBJECT)
             definition = SchemaMetaFieldDef if name == "__schema" else TypeMetaFieldDef
-            return count.count([node], self._arguments(definition, node))
+            return SCHEMA_OBJECT * count.count([node], self._arguments(definition, node))
         field = getattr(parent, "fields", {}).get(name)
         if field is None:  # __typename
             return 0

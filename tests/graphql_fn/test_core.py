@@ -13,6 +13,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from structlog.testing import capture_logs
 
+from graphql_fn.core.cost import SCHEMA_OBJECT
 from graphql_fn.core.documents import DocumentRefused, Documents
 from graphql_fn.core.engine import run
 from graphql_fn.core.errors import PublicError
@@ -361,8 +362,9 @@ async def test_objects_of_the_schema_are_counted_as_the_result_has_them() -> Non
     ]
     for query in queries:
         found = objects((await ask(query)).document["data"]) - 1
-        assert not (await ask(query, evaluator=trouble(limits=QueryLimits(cost=found)))).failed
-        refused = await ask(query, evaluator=trouble(limits=QueryLimits(cost=found - 1)))
+        limit = SCHEMA_OBJECT * found
+        assert not (await ask(query, evaluator=trouble(limits=QueryLimits(cost=limit)))).failed
+        refused = await ask(query, evaluator=trouble(limits=QueryLimits(cost=limit - 1)))
         assert refused.outcome is QueryOutcome.OVER_LIMIT
     assert (await ask('{ __type(name: "Nothing") { name } }')).document == {"data": {"__type": None}}
 
