@@ -113,7 +113,7 @@ class ReservedStream:
     async def _run(self, id_: str, evaluator: Evaluator, request: GraphQLRequest) -> None:
         try:
             await self._results(id_, evaluator, request)
-        except Exception:  # noqa: BLE001 - whatever ends an operation, the stream goes on
+        except Exception:  # noqa: BLE001 - the stream has other operations
             _log.exception("an operation ended early", function=evaluator.function.name, operation=id_)
         await self._frames.put(_frame("complete", {"id": id_}))
 
