@@ -17,6 +17,7 @@ from aiohttp import web
 from aiohttp.hdrs import SERVER
 from multidict import istr
 
+from eventlog.support import spans
 from eventlog.support.trace import Trace
 from httpkit.errors import HttpkitError
 from httpkit.messages.body import ClientGone
@@ -162,7 +163,25 @@ class _Guarded:
         finally:
             self._entrance.in_flight -= policy.capped
             self._record(request, status, time.perf_counter() - started, policy)
+            if spans.recording() and policy.capped and not policy.quiet:
+                self._export(request, trace, status, time.perf_counter() - started)
         return response
+
+    def _export(self, request: web.Request, trace: Trace, status: int, seconds: float) -> None:
+        """Export the span of a request, as https://opentelemetry.io/docs/specs/semconv/http/http-spans/ names it."""
+        spans.record(
+            f"{request.method} {self._template}",
+            trace,
+            spans.SpanKind.SERVER,
+            time.time_ns() - int(seconds * 1e9),
+            parent=Trace.parse(request.headers.get(_TRACEPARENT_HEADER)),
+            attributes={
+                "http.request.method": request.method,
+                "http.route": self._template,
+                "http.response.status_code": status,
+            },
+            failed=f"status {status}" if status >= HTTPStatus.INTERNAL_SERVER_ERROR else None,
+        )
 
     async def _admit(self, request: web.Request, policy: EdgePolicy) -> Caller:
         try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import aclosing, contextmanager
 from functools import partial
@@ -25,7 +26,9 @@ from eventlog.jetstream.transport.connection import Connection
 from eventlog.port import DEADLINE, Head
 from eventlog.privacy.encryption import PersonalDataCipher, revealed
 from eventlog.registry import Registry
+from eventlog.support import spans
 from eventlog.support.histogram import Timings
+from eventlog.support.trace import Trace
 
 T = TypeVar("T")
 
@@ -78,7 +81,7 @@ class JetStreamLog:
     async def append(self, proposal: Proposal, *, deadline: float = DEADLINE) -> Appended:
         """See `eventlog.port.EventLog.append`."""
         end = asyncio.get_running_loop().time() + deadline
-        with self._timed():
+        with self._timed([proposal]):
             await self._fence.check()
             message, before = await self._encode(proposal), self._fence.acknowledged
             self.writes.check()
@@ -97,7 +100,7 @@ class JetStreamLog:
         if len(proposals) <= 1:
             return [await self.append(proposal, deadline=deadline) for proposal in proposals]
         end = asyncio.get_running_loop().time() + deadline
-        with self._timed():
+        with self._timed(proposals):
             await self._fence.check()
             messages, before = [await self._encode(proposal) for proposal in proposals], self._fence.acknowledged
             self.writes.check()
@@ -113,14 +116,25 @@ class JetStreamLog:
         return encode(self._registry, proposal, self._connection.max_payload, sealed)
 
     @contextmanager
-    def _timed(self) -> Iterator[None]:
+    def _timed(self, proposals: Sequence[Proposal]) -> Iterator[None]:
         started = perf_counter()
         try:
             yield
         except Exception:
             self.failed += 1
             raise
-        self.timings.observe(perf_counter() - started)
+        seconds = perf_counter() - started
+        self.timings.observe(seconds)
+        if spans.recording():
+            self._export(proposals, time.time_ns() - int(seconds * 1e9))
+
+    def _export(self, proposals: Sequence[Proposal], began: int) -> None:
+        """Export a span for each stored commit, in the span of its command."""
+        for proposal in proposals:
+            if (parent := Trace.parse(proposal.commit.traceparent)) is not None:
+                name = f"{spans.SEND} {self._stream}"
+                about = spans.message(spans.SEND, self._stream, message_id=proposal.commit.id)
+                spans.record(name, parent.child(), spans.SpanKind.PRODUCER, began, parent=parent, attributes=about)
 
     # Reading
 

@@ -6,8 +6,9 @@ Discoveries and scans have the same course. `_JobFlow` holds their differences.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
-from contextlib import AbstractContextManager, suppress
+import time
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, suppress
 from datetime import datetime, timedelta
 from typing import Any, Generic, Protocol, TypeVar
 
@@ -17,8 +18,10 @@ import structlog
 from eventlog import Context, Decider, EventLog, EventLogError
 from eventlog.broker.job import Job, acknowledge
 from eventlog.commands import Commands
+from eventlog.support import spans
 from eventlog.support.trace import Trace
 from gctd.control.jobs import JobKind, asked_by
+from gctd.control.lanes.queues import SCAN_STREAM
 from gctd.domain import repo, task
 from gctd.domain.analysis import Analysis
 from gctd.domain.errors import NotFound, Refused
@@ -136,7 +139,7 @@ class Handlers:
         if asked.commit is not None:
             self._commands.learn(asked.commit)
         context = attrs.evolve(asked.context.in_new_span(), actor=self._actor)
-        with _logged(context):
+        with _logged(context), _traced(job, asked.context, context):
             if lacks := self._capabilities.missing(asked.needs):
                 await self._decline(job, lacks, context)
             elif job.kind == JobKind.SCAN:
@@ -205,6 +208,7 @@ class Handlers:
     async def _work(self, running: _RunningAttempt[S, R], log: _Logger) -> None:
         flow, state, recording = running.flow, running.state, running.recording
         log.info("attempt started")
+        stages = spans.Stages(Trace.parse(running.context.traceparent) if spans.recording() else None)
         delay = self._retry.after(state.attempt)
         try:
             result = await attempt(
@@ -213,7 +217,7 @@ class Handlers:
                 flow.decider.aggregate(state.id),
                 after=running.sequence,
                 held=lambda later: later.lease == state.lease,
-                work=lambda: flow.work(state, self._stages(running), recording.line),
+                work=lambda: flow.work(state, self._stages(running, stages), recording.line),
             )
         except AttemptOver as over:
             log.info("attempt was ended from outside")
@@ -234,6 +238,8 @@ class Handlers:
             reporting = asyncio.create_task(self._finish(running, lambda: flow.finish(state, result, stored), log))
             self._reporting.add(reporting)
             reporting.add_done_callback(self._reporting.discard)
+        finally:
+            stages.end()
 
     async def _finish(
         self, running: _RunningAttempt[S, R], command: Callable[[], Any], log: structlog.stdlib.BoundLogger
@@ -267,7 +273,7 @@ class Handlers:
         except (Refused, NotFound, EventLogError) as error:
             _log.info("log of an attempt is not kept", id=state.id, attempt=state.attempt, reason=str(error))
 
-    def _stages(self, running: _RunningAttempt[S, R]) -> OnStage:
+    def _stages(self, running: _RunningAttempt[S, R], stages: spans.Stages) -> OnStage:
         state, make = running.state, running.flow.stage
 
         async def on_stage(stage: str, progress: Progress | None = None) -> None:
@@ -275,6 +281,7 @@ class Handlers:
                 await self._progressed(running, progress)
                 return
             running.recording.mark(stage)
+            stages.enter(stage)
             if make is not None:
                 await report(self._commands, running.flow.decider, state.id, lambda: make(state, stage), running.context)
 
@@ -315,6 +322,20 @@ class Handlers:
             await job.nak(max(0.0, (state.retry_at - now()).total_seconds()))
         else:
             self._acknowledge(job)
+
+
+@contextmanager
+def _traced(job: Job, cause: Context, context: Context) -> Iterator[None]:
+    """Export a span for the block, which works on a job: it is in the trace of the request that asked for the job."""
+    began = time.time_ns()
+    try:
+        yield
+    finally:
+        parent, span = Trace.parse(cause.traceparent), Trace.parse(context.traceparent)
+        if spans.recording() and parent is not None and span is not None:
+            name = f"{spans.PROCESS} {SCAN_STREAM}"
+            about = spans.message(spans.PROCESS, SCAN_STREAM, message_id=job.id)
+            spans.record(name, span, spans.SpanKind.CONSUMER, began, parent=parent, links=[parent], attributes=about)
 
 
 def _logged(context: Context) -> AbstractContextManager[object]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import ParamSpec, TypeVar
@@ -11,7 +12,9 @@ import attrs
 import structlog
 
 from eventlog import Commit, EventLog, Unavailable
+from eventlog.support import spans
 from eventlog.support.chain import fingerprints
+from eventlog.support.trace import Trace
 from projections.errors import ChainBroken, CheckpointMoved, RowRefused, StoreUnavailable
 from projections.model import ReadModel
 from projections.projector.continuity import Tip, check_known
@@ -96,9 +99,12 @@ class CheckpointWriter:
         If the database refuses a row, the commits are halved until the faulty one is found. Raises LogDiverged if commits differ
         from the ones that some projection has applied before.
         """
+        began = time.time_ns()
         made = await _aside(commits, fingerprints, commits)
         broken = await self._broken(self._links, commits, made)
         await self._advance(commits, made, show, broken, derived=None if broken else derived)
+        if spans.recording():
+            _export(self.model, commits, began)
 
     async def _advance(
         self,
@@ -220,6 +226,18 @@ class CheckpointWriter:
             else:
                 self._progress.trouble(what, None)
                 return result
+
+
+def _export(model: ReadModel, commits: Sequence[Commit], began: int) -> None:
+    """Export the span of a batch, linked to the commands of its new commits. A batch of one belongs to their trace."""
+    new = [commit.trace for commit in commits if not spans.began_before(commit.at.timestamp())]
+    links = list(dict.fromkeys(trace for trace in new if trace is not None and trace.sampled))[: spans.MOST_LINKS]
+    if links:
+        parent = links[0] if len(commits) == 1 else None
+        span = Trace.begin() if parent is None else parent.child()
+        name = f"{spans.PROCESS} {model.stream}"
+        about = spans.message(spans.PROCESS, model.stream, count=len(commits), group=model.name)
+        spans.record(name, span, spans.SpanKind.CONSUMER, began, parent=parent, links=links, attributes=about)
 
 
 async def _aside(commits: Sequence[Commit], function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:

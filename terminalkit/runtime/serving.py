@@ -40,15 +40,19 @@ def run_program(program: Coroutine[Any, Any, None], settings: Logged) -> int:
 
     Files that it writes are readable by its own user only, with any umask.
     """
-    from terminalkit import logs  # noqa: PLC0415 - as above
+    from eventlog.support import spans  # noqa: PLC0415 - as below
+    from terminalkit import logs  # noqa: PLC0415 - as below
     from terminalkit.runtime.event_loop import run_busy  # noqa: PLC0415 - help and completion do without it
 
     style = settings.log_format
     logs.configure(level=settings.log_level, style=("text" if sys.stderr.isatty() else "json") if style == "auto" else style)
     before = os.umask(PRIVATE)
+    ctx = click.get_current_context(silent=True)
+    export_rest = spans.start("gctd" if ctx is None else ctx.command_path.replace(" ", "-"))
     try:
         run_busy(program)
     finally:
+        export_rest()
         os.umask(before)
     return ExitCode.OK
 

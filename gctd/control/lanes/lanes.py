@@ -18,16 +18,18 @@ from eventlog import AggregateId, Commit, EventLog, EventLogError
 from eventlog.broker.presence import Presence
 from eventlog.broker.queue import JobState
 from eventlog.commands import Commands
+from eventlog.support import spans
 from eventlog.support.trace import Trace
 from gctd.control.heartbeat import decoded
 from gctd.control.jobs import JobKind, JobTicket, due, waits, wanted
 from gctd.control.lanes.backlog import Backlog, Group, Key, Placed, key_of
 from gctd.control.lanes.fleet import Everywhere, Fleet, Nowhere, Only, Route
-from gctd.control.lanes.queues import JobQueues
+from gctd.control.lanes.queues import SCAN_STREAM, JobQueues
 from gctd.domain.capabilities import Needs
 from gctd.domain.errors import NotFound, Refused
 from gctd.domain.repo import REPO, Repo
 from gctd.domain.task import TASK, BlockTask, UnblockTask
+from gctd.readmodel import MODEL
 
 _log = structlog.get_logger(__name__)
 
@@ -135,6 +137,7 @@ class Lanes:
                 await self.look()
             chosen = self._chosen()
             for (worker, fast), tickets in chosen.items():
+                began = time.time_ns()
                 queue = self._queues.of(worker, fast=fast) if worker else self._queues.shared(fast=fast)
                 try:
                     await queue.publish_all(tickets)
@@ -145,6 +148,8 @@ class Lanes:
                 self.dispatched += len(tickets)
                 for ticket in tickets:
                     trace = Trace.parse(ticket.context.traceparent)
+                    if trace is not None and spans.recording():
+                        _export(ticket, trace, began)
                     lane = worker or "shared"
                     _log.debug("job put into the queue", id=ticket.id, lane=lane, trace_id=trace and trace.trace_id)
 
@@ -273,3 +278,13 @@ class Lanes:
 def _again(ticket: JobTicket) -> JobTicket:
     """The same job under another message id, so that the server does not drop it as a duplicate."""
     return attrs.evolve(ticket, dedupe=f"{ticket.dedupe}:{time.time_ns()}")
+
+
+def _export(ticket: JobTicket, cause: Trace, began: int) -> None:
+    """Export the spans of a dispatched job: the commit that asked for it is processed, and the job is sent."""
+    seen = cause.child()
+    sending = f"{spans.SEND} {SCAN_STREAM}"
+    about = spans.message(spans.SEND, SCAN_STREAM, message_id=ticket.id)
+    spans.record(sending, seen.child(), spans.SpanKind.PRODUCER, began, parent=seen, attributes=about)
+    processing, about = f"{spans.PROCESS} {MODEL.stream}", spans.message(spans.PROCESS, MODEL.stream)
+    spans.record(processing, seen, spans.SpanKind.CONSUMER, began, parent=cause, links=[cause], attributes=about)

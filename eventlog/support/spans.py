@@ -1,0 +1,164 @@
+"""Spans for OpenTelemetry: off by default, and exported over OTLP/HTTP if OTEL_EXPORTER_OTLP_ENDPOINT is set.
+
+A span has the ids of a `Trace`, which requests, commits and jobs carry. The libraries are the extra `gctd[otel]`. Only `start`
+imports them. Callers ask `recording()` first, so that a switched-off export costs nothing.
+
+Names and attributes follow the semantic conventions of OpenTelemetry for messaging, which are still under development:
+https://opentelemetry.io/docs/specs/semconv/messaging/messaging-spans/
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterable, Mapping
+from enum import IntEnum
+from typing import Protocol
+
+from eventlog.errors import EventLogError
+from eventlog.support.trace import Trace
+
+ENDPOINT = "OTEL_EXPORTER_OTLP_ENDPOINT"
+"""The variable that switches the export on: the address of a collector, `http://127.0.0.1:4318`."""
+MOST_LINKS = 128
+"""Links of one span."""
+
+SEND, PROCESS = "send", "process"
+"""Operations on messages. The name of such a span is the operation and the stream: `send GCTD`."""
+
+_SYSTEM = "messaging.system"
+_OPERATION = "messaging.operation.name"
+_OPERATION_TYPE = "messaging.operation.type"
+_DESTINATION = "messaging.destination.name"
+_MESSAGE = "messaging.message.id"
+_GROUP = "messaging.consumer.group.name"
+_COUNT = "messaging.batch.message_count"
+
+Attributes = Mapping[str, str | int]
+
+
+class SpanKind(IntEnum):
+    """The kinds of spans, with the numbers of OpenTelemetry."""
+
+    INTERNAL = 0
+    SERVER = 1
+    PRODUCER = 3
+    CONSUMER = 4
+
+
+class NoExporter(EventLogError):
+    """Spans are to be exported, and the libraries for it are missing."""
+
+
+class Exporter(Protocol):
+    """Takes spans that have ended."""
+
+    def export(
+        self,
+        name: str,
+        span: Trace,
+        kind: SpanKind,
+        times: tuple[int, int],
+        *,
+        parent: Trace | None,
+        links: Iterable[Trace],
+        attributes: Attributes,
+        failed: str | None,
+    ) -> None:
+        """Take a span; `times` are its begin and its end in nanoseconds since 1970."""
+
+    def stop(self) -> None:
+        """Send the last spans."""
+
+
+_exporter: Exporter | None = None
+_started = 0.0
+
+
+def recording() -> bool:
+    """Return whether spans are exported."""
+    return _exporter is not None
+
+
+def began_before(at: float) -> bool:
+    """Return whether the time (seconds since 1970) is older than this process. Such commits are replayed, and make no spans."""
+    return at < _started
+
+
+def record(
+    name: str,
+    span: Trace,
+    kind: SpanKind,
+    began: int,
+    *,
+    parent: Trace | None = None,
+    links: Iterable[Trace] = (),
+    attributes: Attributes | None = None,
+    failed: str | None = None,
+) -> None:
+    """Export a span that ends now, unless its trace is not sampled.
+
+    `began` is its begin in nanoseconds since 1970, `failed` the reason if its work did not succeed.
+    """
+    if _exporter is not None and span.sampled:
+        times = (began, time.time_ns())
+        _exporter.export(name, span, kind, times, parent=parent, links=links, attributes=attributes or {}, failed=failed)
+
+
+def message(
+    operation: str, stream: str, *, message_id: str | None = None, count: int | None = None, group: str | None = None
+) -> Attributes:
+    """Return the attributes of an operation on messages of a stream."""
+    known: dict[str, str | int | None] = {
+        _SYSTEM: "nats",
+        _OPERATION: operation,
+        _OPERATION_TYPE: operation,
+        _DESTINATION: stream,
+        _MESSAGE: message_id,
+        _COUNT: count,
+        _GROUP: group,
+    }
+    return {name: value for name, value in known.items() if value is not None}
+
+
+class Stages:
+    """The stages of a work as spans: each ends as the next one begins."""
+
+    def __init__(self, parent: Trace | None) -> None:
+        self._parent = parent
+        self._name = ""
+        self._began = 0
+
+    def enter(self, name: str) -> None:
+        """Begin a stage, and end the one before."""
+        self.end()
+        self._name, self._began = name, time.time_ns()
+
+    def end(self, failed: str | None = None) -> None:
+        """End the stage, if one has begun."""
+        if self._name and self._parent is not None:
+            record(self._name, self._parent.child(), SpanKind.INTERNAL, self._began, parent=self._parent, failed=failed)
+        self._name = ""
+
+
+def start(service: str) -> Callable[[], None]:
+    """Begin to export the spans of a service if the environment names a collector. Return a function that sends the last ones.
+
+    Raises NoExporter if the libraries are missing.
+    """
+    global _exporter, _started  # noqa: PLW0603 - one exporter for the process, asked by all packages
+    if not os.environ.get(ENDPOINT):
+        return lambda: None
+    try:
+        from eventlog.support.otlp import OtlpExporter  # noqa: PLC0415 - its libraries are an extra, and slow to import
+    except ImportError as error:
+        raise NoExporter(f"{ENDPOINT} is set, and OpenTelemetry is not installed: pip install 'gctd[otel]'") from error
+    exporter = _exporter = OtlpExporter(os.environ.get("OTEL_SERVICE_NAME", service))
+    _started = time.time()
+
+    def stop() -> None:
+        global _exporter  # noqa: PLW0603 - as above
+        _exporter = None
+        exporter.stop()
+
+    return stop
