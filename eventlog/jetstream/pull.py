@@ -32,8 +32,8 @@ SILENCE = 3.0
 """Seconds without a message or a heartbeat after which a consumer is taken for gone."""
 
 TICK = 0.25
-GATHER = 0.002
-"""Seconds that commits wait for more that the server has ready, so that a replay comes in big lists."""
+GATHER, MANY = 0.002, 100
+"""Seconds that commits wait for more if at least that many are still to come, so that a replay comes in big lists."""
 
 REQUEST_LIFE = 30.0
 CONSUMER_LIFE = 60.0
@@ -89,7 +89,8 @@ class Pull:
         self._credit = 0
         self._unread: list[Commit] = []
         self._wake = asyncio.Event()
-        self._timer: asyncio.TimerHandle | None = None
+        self._pending = 0
+        self._waking: asyncio.Handle | None = None
         self._broken: ConsumerLost | Hole | None = None
         self._signs = self._signs_seen = 0
         self._quiet = 0.0
@@ -150,11 +151,11 @@ class Pull:
             commits, self._unread = self._unread, []
         else:
             commits, self._unread = self._unread[: self._batch], self._unread[self._batch :]
-        self._stop_timer()
+        self._stop_waking()
         if len(self._unread) < self._batch:
             self._wake.clear()
             if self._unread:
-                self._gather()
+                self._wake_soon()
         return commits
 
     async def _ask(self) -> None:
@@ -214,10 +215,11 @@ class Pull:
             return
         self._delivered, self._next = delivery, sequence + 1
         self._unread.append(Commit(sequence, subject.decode(), data, self._registry, headers))
-        if tokens[at + 3] == b"0" or len(self._unread) >= self._batch:
+        self._pending = int(tokens[at + 3])
+        if not self._pending or len(self._unread) >= self._batch:
             self._wake.set()
-        elif self._timer is None:
-            self._gather()
+        elif self._waking is None:
+            self._wake_soon()
 
     def _take_status(self, headers: bytes) -> None:
         first, *lines = headers.decode(errors="replace").split("\r\n")
@@ -240,16 +242,18 @@ class Pull:
         self._broken = self._broken or error
         self._wake.set()
 
-    def _gather(self) -> None:
-        self._timer = asyncio.get_running_loop().call_later(GATHER, self._wake.set)
+    def _wake_soon(self) -> None:
+        """Wake the reader when everything has been taken that the connection has received by now, in a replay a little later."""
+        loop = asyncio.get_running_loop()
+        self._waking = loop.call_soon(self._wake.set) if self._pending < MANY else loop.call_later(GATHER, self._wake.set)
 
-    def _stop_timer(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
+    def _stop_waking(self) -> None:
+        if self._waking is not None:
+            self._waking.cancel()
+            self._waking = None
 
     async def _end(self) -> None:
-        self._stop_timer()
+        self._stop_waking()
         self._broken = self._broken or ConsumerLost("closed")
         self._unread = []
         with contextlib.suppress(nats.errors.Error, OSError):  # of a connection that is gone there is nothing to end

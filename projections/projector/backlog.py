@@ -1,18 +1,16 @@
-"""Commits that have been read and not yet applied. They gather during the writes: slower writes get larger batches."""
+"""Commits that have been read and not yet applied.
+
+They gather during the writes and are taken as soon as a write ends, without a timer: slower writes get larger batches, and at low
+load no commit waits.
+"""
 
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Sequence
 
 from eventlog import Commit
 
-GATHER = 0.004
-"""Seconds for which commits are gathered while many come: each transaction costs more than a commit in it."""
-MANY = 500
-"""Commits a second that are many."""
-_WINDOW = 0.1
 MOST_BYTES = 4 * 1024**2
 """Bytes of commits that are gathered, and of the commits that are given at once. This bounds memory for commits of any size,
 since their events and rows take several times the size.
@@ -32,9 +30,6 @@ class Backlog:
         """Bytes of commits that are gathered, and given at once."""
         self._commits: list[Commit] = []
         self._bytes = 0
-        self._since = time.monotonic()
-        self._counted = 0
-        self._many = False
         self._end: Exception | None = None
         self._ended = False
         self._filled = asyncio.Event()
@@ -46,7 +41,6 @@ class Backlog:
             self._taken.clear()
             await self._taken.wait()
         self._commits += commits
-        self._counted += len(commits)
         self._bytes += _size(commits)
         self._filled.set()
 
@@ -65,8 +59,6 @@ class Backlog:
                 return ()
             self._filled.clear()
             await self._filled.wait()
-        if self._busy():
-            await asyncio.sleep(GATHER)
         commits, self._commits = self._commits, []
         if self._bytes > self.most_bytes:
             end = _within(commits, self.most_bytes)
@@ -74,14 +66,6 @@ class Backlog:
         self._bytes = _size(self._commits) if self._commits else 0
         self._taken.set()
         return commits
-
-    def _busy(self) -> bool:
-        """Return whether many commits came in the last window. Commits in large lists are gathered enough."""
-        passed = time.monotonic() - self._since
-        if passed >= _WINDOW:
-            self._many = self._counted > MANY * passed
-            self._since, self._counted = time.monotonic(), 0
-        return self._many and not self._ended and len(self._commits) < MANY * GATHER * 10
 
 
 def _size(commits: Sequence[Commit]) -> int:

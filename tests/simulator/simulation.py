@@ -20,7 +20,7 @@ from eventlog.commands import commands
 from eventlog.jetstream import append, batch, follower, group_commit, log, pull
 from eventlog.jetstream.transport import connection
 from eventlog.testing.virtual_time import OUTSIDE, Deadlock, VirtualTimeLoop, current_process
-from projections.projector import backlog, status
+from projections.projector import status
 from projections.stores.postgres import reader, store, turns
 from tests.simulator.accounts import MODEL, STREAM
 from tests.simulator.broker import Broker
@@ -250,7 +250,7 @@ def _on_virtual_time(simulation: Simulation) -> Iterator[None]:
     collecting = gc.isenabled()
     with ExitStack() as stack:
         place: Callable[[Any, str, Any], Any] = lambda *of: stack.enter_context(patch.object(*of))  # noqa: E731
-        for module in (follower, connection, status, backlog):
+        for module in (follower, connection, status):
             place(module, "time", clock)
         for module in (append, follower, commands):
             place(module, "random", chance)
