@@ -38,8 +38,8 @@ class SettingSources(Generic[C]):
     file: Path | None
     of: SettingFlags[C]
 
-    def load(self) -> LoadedSettings[C]:
-        """Return the settings, with a warning for each variable that has no effect.
+    def load(self, *, whole: bool = False) -> LoadedSettings[C]:
+        """Return the settings, with a warning for each variable that has no effect. `whole` is as in `SettingsSource.load`.
 
         Raises Failure with the wrong value and its source.
         """
@@ -51,7 +51,7 @@ class SettingSources(Generic[C]):
             for sentence in source.unknown(os.environ):
                 invocation.output.note(f"warning: {sentence}")
         try:
-            return source.load(self.flags, file=self.file)
+            return source.load(self.flags, file=self.file, whole=whole)
         except SettingsError as error:
             why = "; ".join(str(error).splitlines())
             hint = f"{ctx.find_root().info_name} config show --help"

@@ -296,24 +296,29 @@ class SettingsSource(Generic[C]):
     running: tuple[str, ...] = ()
     others: frozenset[str] = frozenset()
 
-    def load(self, flags: Mapping[str, Any] | None = None, *, file: Path | None = None) -> LoadedSettings[C]:
+    def load(self, flags: Mapping[str, Any] | None = None, *, file: Path | None = None, whole: bool = False) -> LoadedSettings[C]:
         """The settings of this process: `flags` by name (None: not given), environment, `file` or the one found, defaults.
 
+        If no source has `url`, the running system of the user gives it; `whole`: and every other setting that no source has.
         Raises SettingsError, which names every value that cannot be right and its origin.
         """
         env = {self.spellings[name]: value for name, value in os.environ.items() if name in self.spellings} | dict(os.environ)
         found = load(self.cls, prefix=self.prefix, flags=flags or {}, env=env, file=file or self._found())
-        return self._of_running_system(found) if self.running and found.origins.get("url") == "default" else found
+        return self._of_running_system(found, whole=whole) if self.running and found.origins.get("url") == "default" else found
 
-    def _of_running_system(self, loaded: LoadedSettings[C]) -> LoadedSettings[C]:
+    def _of_running_system(self, loaded: LoadedSettings[C], *, whole: bool) -> LoadedSettings[C]:
         from terminalkit.config.running import running_system  # noqa: PLC0415 - seldom wanted
 
-        system = running_system(self.running)
-        url = system.variables.get(f"{self.prefix}_URL") if system is not None else None
-        if system is None or url is None:
+        if (system := running_system(self.running)) is None:
             return loaded
-        changed: Any = attrs.evolve(cast("Any", loaded.values), url=url)
-        return attrs.evolve(loaded, values=changed, origins={**loaded.origins, "url": f"running system {system.file}"})
+        given: dict[str, Any] = {}
+        for field in _fields(self.cls, self.prefix):
+            if field.env in system.variables and loaded.origins[field.key] == "default" and (whole or field.name == "url"):
+                given[field.name] = field.from_text(system.variables[field.env])
+        keys = [field.key for field in _fields(self.cls, self.prefix) if field.name in given]
+        changed: Any = attrs.evolve(cast("Any", loaded.values), **given)
+        origins = {**loaded.origins, **dict.fromkeys(keys, f"running system {system.file}")}
+        return attrs.evolve(loaded, values=changed, origins=origins)
 
     def unknown(self, env: Mapping[str, str]) -> list[str]:
         """Return a sentence about each variable with the prefix that has no effect.

@@ -35,6 +35,7 @@ def test_the_url_comes_from_the_running_system_unless_it_is_set(tmp_path: Path, 
         loaded = SETTINGS.load()
         assert (loaded.values.url, loaded.origins["url"]) == ("http://127.0.0.1:1234", f"running system {file}")
         assert loaded.values.nats_url == default.nats_url, "a program that serves does not join by accident"
+        assert SETTINGS.load(whole=True).values.nats_url == "nats://a:b@c", "the doctor looks at the whole system"
         assert PANTRY.load().values.url == "http://127.0.0.1:1235"
         with announced("pantry", {"PANTRY_URL": "http://127.0.0.1:1236"}):
             assert PANTRY.load().values.url == "http://127.0.0.1:1236", "a ledger alone comes first"

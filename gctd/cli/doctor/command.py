@@ -29,7 +29,7 @@ async def doctor(invocation: Invocation, *, sources: Sources) -> int:
     """
     from gctd.cli.doctor import diagnose, exit_code  # noqa: PLC0415 - slow
 
-    found = await diagnose(sources.load().values)
+    found = await diagnose(sources.load(whole=True).values)
     if invocation.output.json:
         invocation.output.document(
             [{"check": name, "status": one.verdict.value, "detail": one.detail, "fix": one.fix} for name, one in found]
