@@ -132,7 +132,9 @@ async def main(given: argparse.Namespace, directory: Path) -> int:
     ):
         await prepare(server, PRODUCTS)
         port, found = free_port(), Found()
-        with running([sys.executable, "-m", "graphql_fn", "serve"], port, GRAPHQL_PANTRY_DATABASE=database):
+        with running(
+            [sys.executable, "-m", "graphql_fn", "serve"], port, GRAPHQL_PANTRY_DATABASE=database, GRAPHQL_QUERY_TIMEOUT="30s"
+        ):
             await load(found, f"http://127.0.0.1:{server.port}", f"http://127.0.0.1:{port}/function/pantry", given)
     wrong, writes = found.wrong(), sum(map(len, found.sequences.values()))
     moments = len({result["extensions"]["sequence"] for _, result in found.results})
