@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TypeVar
@@ -13,6 +14,8 @@ from eventlog import Conflict, Context, EventLog, OutcomeUnknown
 from eventlog.commands import Commands, CommandStep, Outcome
 from eventlog.support.ids import hex_digits
 from httpkit.server.deadline import TimeoutPool
+from pantry.domain import gtin
+from pantry.domain.barcode import BARCODE, AssignBarcode, Barcode, BarcodeCommand, BarcodeEvent, RemoveBarcode
 from pantry.domain.category import CATEGORY, Category, CategoryEvent, CreateCategory, EditCategory
 from pantry.domain.category_name import (
     CATEGORY_NAME,
@@ -23,7 +26,7 @@ from pantry.domain.category_name import (
     ReserveName,
     key_of,
 )
-from pantry.domain.errors import BadInput, Changed, NotFound, PantryError, UndosMoved
+from pantry.domain.errors import BadInput, Changed, NotFound, PantryError, Taken, UndosMoved
 from pantry.domain.ledger import (
     PRODUCT,
     CountStock,
@@ -54,6 +57,7 @@ CATCH_UP = 5.0
 
 CategoryOutcome = Outcome[Category, CategoryEvent]
 ProductOutcome = Outcome[Product, ProductEvent]
+BarcodeOutcome = Outcome[Barcode, BarcodeEvent]
 
 
 @attrs.frozen(kw_only=True)
@@ -187,9 +191,26 @@ class Pantry:
     # Products
 
     async def create_product(self, ean13: str, details: Details, context: Context | None = None) -> ProductOutcome:
-        """A new product without stock. Raises Taken, BadInput."""
+        """A new product without stock; its key is taken in the same batch. Raises Taken, BadInput."""
         await self._check_category(details)
-        return await self._on_product(CreateProduct(ean13=ean13, details=details, at=self._now()), context)
+        at = self._now()
+        # The product comes first: an idempotency key belongs to the first aggregate.
+        steps = (
+            CommandStep(PRODUCT, ean13, CreateProduct(ean13=ean13, details=details, at=at)),
+            CommandStep(BARCODE, ean13, AssignBarcode(code=ean13, ean13=ean13, at=at)),
+        )
+        outcomes = await self._within(PATIENCE, self._commands.execute_together(steps, context))
+        return outcomes[0]
+
+    async def create_product_without_code(self, details: Details, context: Context | None = None) -> ProductOutcome:
+        """A new product under an own code, for a thing without a barcode. Raises BadInput, and Taken if the code is not free.
+
+        The code follows from the idempotency key, if there is one, so that a repetition names the same product. It is one of ten
+        thousand million, so two things hardly ever get the same.
+        """
+        seed = hex_digits() if context is None or context.key is None else context.key
+        code = gtin.own_code(int(hashlib.sha256(seed.encode()).hexdigest(), 16))
+        return await self.create_product(code, details, context)
 
     async def edit_product(
         self, ean13: str, details: Details, *, version: int | None = None, context: Context | None = None
@@ -214,6 +235,27 @@ class Pantry:
         except NotFound as error:
             raise BadInput("category_id", str(error)) from None
         self._categories.add(id_)
+
+    # Barcodes
+
+    async def assign_barcode(self, code: str, ean13: str, factor: int, context: Context | None = None) -> BarcodeOutcome:
+        """Let a code name a product. Raises BadInput, Taken, and NotFound if there is no such product."""
+        await self._product(ean13)
+        if code != ean13 and await self._log.last(PRODUCT.aggregate(code), consistent=True) is not None:
+            raise Taken(f"the code {code} is the key of a product")
+        return await self._on_barcode(AssignBarcode(code=code, ean13=ean13, factor=factor, at=self._now()), context)
+
+    async def remove_barcode(self, code: str, context: Context | None = None) -> BarcodeOutcome:
+        """Free a code. Raises NotFound, and Taken for the key of a product."""
+        return await self._on_barcode(RemoveBarcode(code=code, at=self._now()), context)
+
+    async def _product(self, ean13: str) -> None:
+        """See that a product exists: it is never removed. Raises NotFound."""
+        if await self._log.last(PRODUCT.aggregate(ean13), consistent=True) is None:
+            raise NotFound(f"there is no product {ean13}")
+
+    async def _on_barcode(self, command: BarcodeCommand, context: Context | None) -> BarcodeOutcome:
+        return await self._within(PATIENCE, self._commands.execute(BARCODE, command.code, command, context))
 
     # Movements
 

@@ -31,6 +31,8 @@ class StoreDamaged(ProjectionError):
 class StoreForeign(StoreDamaged):
     """The database belongs to another program: it is left alone."""
 
+    status = HTTPStatus.CONFLICT
+
 
 class RowRefused(ProjectionError):
     """The database refuses a row for its values (a constraint, a value that it cannot hold): a retry does not help."""

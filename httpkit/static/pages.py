@@ -16,16 +16,17 @@ from aiohttp import web
 
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; connect-src 'self'; "
-    "frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
+    "manifest-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
 )
+WASM_POLICY = POLICY.replace("script-src 'self'", "script-src 'self' 'wasm-unsafe-eval'")
+"""The policy of pages that compile WebAssembly. It permits no evaluation of text."""
 _HEADERS = {
-    "Content-Security-Policy": POLICY,
     "Referrer-Policy": "no-referrer",
     "Cross-Origin-Opener-Policy": "same-origin",
     "Vary": "Accept-Encoding",
 }
 _HASHED = re.compile(r"[.-][A-Za-z0-9_-]{8,}\.[a-z0-9]+$")
-_COMPRESSIBLE = re.compile(r"text/|application/(json|javascript|manifest\+json)|image/svg\+xml")
+_COMPRESSIBLE = re.compile(r"text/|application/(json|javascript|manifest\+json|wasm)|image/svg\+xml")
 _WORTH = 1024
 
 
@@ -38,32 +39,39 @@ class Asset:
     media: str
     etag: str
     cache: str
+    policy: str = POLICY
 
     @classmethod
-    def of(cls, name: str, body: bytes) -> Asset:
-        """Prepare a file. A content hash in its name (`app-3fJ9xQ2a.js`) means that it never changes."""
+    def of(cls, name: str, body: bytes, policy: str = POLICY) -> Asset:
+        """Prepare a file and its content policy. A content hash in its name (`app-3fJ9xQ2a.js`) means that it never changes."""
         media = mimetypes.guess_type(name)[0] or "application/octet-stream"
         zipped = gzip.compress(body, mtime=0) if len(body) > _WORTH and _COMPRESSIBLE.match(media) else None
         immutable = _HASHED.search(name) and not name.endswith(".html")
         cache = "public, max-age=31536000, immutable" if immutable else "no-cache"
-        return cls(body, zipped, media, hashlib.sha256(body).hexdigest()[:32], cache)
+        return cls(body, zipped, media, hashlib.sha256(body).hexdigest()[:32], cache, policy)
 
     def not_found(self) -> web.Response:
         """The file as the answer at a path that has none."""
-        charset = "utf-8" if _COMPRESSIBLE.match(self.media) else None
-        headers = {"Cache-Control": "no-cache", **_HEADERS, "Vary": "Accept, Accept-Encoding"}
-        return web.Response(status=404, body=self.body, headers=headers, content_type=self.media, charset=charset)
+        headers = {"Cache-Control": "no-cache", **self._headers, "Vary": "Accept, Accept-Encoding"}
+        return web.Response(status=404, body=self.body, headers=headers, content_type=self.media, charset=self._charset)
 
     async def answer(self, request: web.Request) -> web.Response:
         """Handler of the file: 304 where the client has it, gzip where the client takes it."""
-        headers = {"ETag": f'"{self.etag}"', "Cache-Control": self.cache, **_HEADERS}
+        headers = {"ETag": f'"{self.etag}"', "Cache-Control": self.cache, **self._headers}
         if any(tag.value in ("*", self.etag) for tag in request.if_none_match or ()):
             return web.Response(status=304, headers=headers)
-        charset = "utf-8" if _COMPRESSIBLE.match(self.media) else None
         if self.zipped is not None and "gzip" in request.headers.get("Accept-Encoding", ""):
             headers["Content-Encoding"] = "gzip"
-            return web.Response(body=self.zipped, headers=headers, content_type=self.media, charset=charset)
-        return web.Response(body=self.body, headers=headers, content_type=self.media, charset=charset)
+            return web.Response(body=self.zipped, headers=headers, content_type=self.media, charset=self._charset)
+        return web.Response(body=self.body, headers=headers, content_type=self.media, charset=self._charset)
+
+    @property
+    def _headers(self) -> dict[str, str]:
+        return {"Content-Security-Policy": self.policy, **_HEADERS}
+
+    @property
+    def _charset(self) -> str | None:
+        return "utf-8" if _COMPRESSIBLE.match(self.media) and self.media != "application/wasm" else None
 
 
 class Pages:
@@ -71,7 +79,8 @@ class Pages:
 
     `index` is the file that is served at each of `paths` (`/`, and the deep links of a page that does its own routing); every
     file is served at `prefix` followed by its path. With `answers_all` a browser gets the index, with status 404, at any path
-    that nothing else is served at: its own addresses have to be absolute then. Raises FileNotFoundError if there is no index.
+    that nothing else is served at: its own addresses have to be absolute then. `wasm`: the page compiles WebAssembly. Raises
+    FileNotFoundError if there is no index.
     """
 
     def __init__(
@@ -83,9 +92,11 @@ class Pages:
         index: str = "index.html",
         paths: tuple[str, ...] = ("/",),
         answers_all: bool = False,
+        wasm: bool = False,
     ) -> None:
         root = files(package).joinpath(directory) if isinstance(package, str) else package.joinpath(directory)
-        assets = {name: Asset.of(name, body) for name, body in _files(root)}
+        policy = WASM_POLICY if wasm else POLICY
+        assets = {name: Asset.of(name, body, policy) for name, body in _files(root)}
         if index not in assets:
             raise FileNotFoundError(f"{package}/{directory} has no {index}")
         self.by_path = dict.fromkeys(paths, assets[index]) | {f"{prefix}{name}": asset for name, asset in assets.items()}

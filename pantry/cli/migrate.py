@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
+from http import HTTPStatus
 from typing import TYPE_CHECKING
 
 import click
 
 from pantry.cli.options import Sources, setting_options
+from pantry.domain.errors import PantryError
 from terminalkit.command import command
 from terminalkit.exits import ExitCode
 from terminalkit.options import examples
@@ -103,13 +105,27 @@ async def force(invocation: Invocation, *, number: int, sources: Sources) -> int
     return ExitCode.OK
 
 
+class ForeignTables(PantryError):
+    """The database has tables that no migration of ours has made."""
+
+    status = HTTPStatus.CONFLICT
+
+
 @asynccontextmanager
 async def _opened(sources: Sources, waiting: Callable[[str], object] | None = None) -> AsyncIterator[Migrations]:
     """The migrations of the database. With `waiting`, the name of the waiting command, another process is waited for."""
     from pantry.readmodel import MODEL  # noqa: PLC0415 - slow
+    from projections.errors import StoreForeign  # noqa: PLC0415 - slow
     from projections.migrations import Migrations  # noqa: PLC0415 - slow
     from projections.stores.databases import PATIENCE, store_at  # noqa: PLC0415 - slow
 
     patience = PATIENCE if waiting is None else _PATIENCE
-    async with store_at(sources.load().values.database_url, patience=patience, on_waiting=waiting) as store:
+    async with AsyncExitStack() as stack:
+        store = store_at(sources.load().values.database_url, patience=patience, on_waiting=waiting)
+        try:
+            await stack.enter_async_context(store)
+        except StoreForeign as error:
+            raise ForeignTables(
+                f"{error}. If it is the first pantry program, take its data over: pantry takeover --from URL"
+            ) from error
         yield Migrations(store, MODEL)

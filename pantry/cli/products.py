@@ -80,20 +80,21 @@ async def show(session: Session, *, ean13: str, as_of: str | None) -> int:
     epilog=examples(
         "pantry product add 4006381333931 --name Flour --unit kg",
         "pantry product add 4006381333931 --name Flour --unit kg --min 2 --category Baking",
-        "pantry product add 4006381333931 --name Flour --unit kg --json",
+        "pantry product add --name 'Plum jam' --unit jar --json     it gets an own code",
     ),
 )
-@ean13_argument
+@click.argument("ean13", metavar="[EAN]", required=False)
 @click.option("--name", required=True, help="Name of the product.")
 @click.option("--unit", required=True, help="Unit of its stock: kg, l, piece.")
 @click.option("--min", "min_stock", type=AMOUNT, default="0", show_default=True, help="From this stock down it is low.")
 @category_option
 @click.option("--description", default="", help="Anything else about it.")
 @client_command()
-async def add(session: Session, *, ean13: str, category: str | None, **details: Any) -> int:
-    """Create the product with the code EAN, without stock."""
+async def add(session: Session, *, ean13: str | None, category: str | None, **details: Any) -> int:
+    """Create the product with the code EAN, without stock. Without EAN it gets an own code that begins with 29."""
     body = details | {"category_id": await session.category_id(category)}
-    await _show(session, await session.client.add_product(ean13, body))
+    client = session.client
+    await _show(session, await (client.add_product_without_code(body) if ean13 is None else client.add_product(ean13, body)))
     return ExitCode.OK
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pantry.cli.movements.quantities import low_cell, shown, stock_cell
-from pantry.client.resources import Category, Movement, Product
+from pantry.client.resources import Barcode, Category, Movement, Product, Stocktake
 from terminalkit.output import Output
 from terminalkit.table import Cell, Column, Painted
 from terminalkit.text import moment
@@ -89,6 +89,31 @@ def show_movements(output: Output, movements: Sequence[Movement]) -> None:
                 movement.id,
             ]
             for movement in movements
+        ],
+    )
+
+
+def show_barcodes(output: Output, barcodes: Sequence[Barcode]) -> None:
+    """Codes, one on a line."""
+    columns = [Column("CODE", "id"), Column("EAN13", "id"), Column("FACTOR", "number")]
+    output.table(columns, [[one.code, one.product_ean13, shown(one.factor)] for one in barcodes])
+
+
+def show_stocktakes(output: Output, stocktakes: Sequence[Stocktake]) -> None:
+    """Stocktakes, one on a line."""
+    columns = [
+        Column("TIME", "number"),
+        Column("EAN13", "id"),
+        Column("COUNTED", "number"),
+        Column("DIFFERENCE", "number"),
+        Column("WHY"),
+        Column("BY"),
+    ]
+    output.table(
+        columns,
+        [
+            [moment(one.created_at), one.product_ean13, shown(one.counted), shown(one.difference), one.reason, one.created_by]
+            for one in stocktakes
         ],
     )
 

@@ -19,7 +19,7 @@ from terminalkit.exits import ExitCode
 from terminalkit.options import Choice, examples
 from terminalkit.text import moment
 
-EVENTS = ("stock", "low_stock", "product", "category")
+EVENTS = ("stock", "low_stock", "product", "category", "code")
 PATIENCE = 60.0
 """Seconds that a server may be away before following it is given up; one that was never there is not waited for."""
 
@@ -37,8 +37,9 @@ PATIENCE = 60.0
 async def watch(session: Session, *, names: tuple[str, ...], count: int | None) -> int:
     """Follow the events of the pantry.
 
-    The events are movements, products that become low or are no longer low, products and categories as they are edited. Each
-    event is a line, with --json a document with its name, id and data. A connection that is cut is resumed at its end.
+    The events are movements, products that become low or are no longer low, and products, categories and codes as they are
+    edited. Each event is a line, with --json a document with its name, id and data. A connection that is cut is resumed at its
+    end.
     """
     shown_so_far, last_contact = 0, -PATIENCE
     async with aclosing(session.client.feed(events=names)) as feed:
@@ -77,6 +78,8 @@ def _cells(event: str, data: Mapping[str, Any]) -> list[str]:
     name = str(data.get("name", ""))
     if event == "category":
         return [name]
+    if event == "code":
+        return [str(data.get("code", "")), str(data.get("product_ean13") or "names no product"), shown(data.get("factor", 1))]
     code, stock = str(data.get("ean13", "")), f"{shown(data.get('current_stock', 0))} {data.get('unit', '')}"
     match event:
         case "stock":

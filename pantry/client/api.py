@@ -10,7 +10,19 @@ import random
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from typing import Any
 
-from pantry.client.resources import Category, Consumption, Count, Imported, Movement, Product, Stock, StockReport, ToBuy
+from pantry.client.resources import (
+    Barcode,
+    Category,
+    Consumption,
+    Count,
+    Imported,
+    Movement,
+    Product,
+    Stock,
+    StockReport,
+    Stocktake,
+    ToBuy,
+)
 from terminalkit.client.errors import Conflicting, Rejected, TimedOut, Unavailable
 from terminalkit.client.feed import Signal
 from terminalkit.client.resources import parse, parse_list
@@ -69,6 +81,10 @@ class Client(ServiceClient):
         """Create a product without stock. Raises Conflicting if it is there."""
         return parse(Product, (await self._post(_product(ean13), details)).document)
 
+    async def add_product_without_code(self, details: Mapping[str, Any]) -> Product:
+        """Create a product without stock, under an own code, for a thing without a barcode."""
+        return parse(Product, (await self._post("/products", details)).document)
+
     async def edit_product(self, ean13: str, changes: Mapping[str, Any]) -> Product:
         """Change these details, also if others are changed at the same time. Raises NotFound."""
         fields = ("name", "unit", "min_stock", "category_id", "description")
@@ -89,6 +105,25 @@ class Client(ServiceClient):
     async def stock(self, ean13: str, *, as_of: str | None = None) -> Stock:
         """The stock of a product, now or at some time. Raises NotFound."""
         return parse(Stock, (await self._get(f"{_product(ean13)}/stock", only(as_of=as_of))).document)
+
+    # Codes
+
+    async def barcodes(self, *, ean13: str | None = None) -> Sequence[Barcode]:
+        """The codes of all products, or of one, apart from the keys of the products."""
+        return await self._list(Barcode, f"{_API}/codes", only(ean13=ean13))
+
+    async def barcode(self, code: str) -> Barcode:
+        """The product of a code of any length. Raises NotFound."""
+        return parse(Barcode, (await self._get(f"/codes/{segment(code)}", {})).document)
+
+    async def assign_barcode(self, code: str, ean13: str, factor: float) -> Barcode:
+        """Let a code name a product. Raises NotFound, and Conflicting if it names another one."""
+        body = {"product_ean13": ean13, "factor": factor}
+        return parse(Barcode, (await self._transport.request("PUT", f"{_API}/codes/{segment(code)}", body=body)).document)
+
+    async def remove_barcode(self, code: str) -> None:
+        """Free a code. Raises NotFound."""
+        await self._transport.request("DELETE", f"{_API}/codes/{segment(code)}")
 
     # Movements
 
@@ -113,6 +148,12 @@ class Client(ServiceClient):
         """Movements, newest first, `limit` at most (None: however many there are)."""
         query = only(ean13=ean13, type=type_, to=until) | _since(since)
         return await self._list(Movement, f"{_API}/movements", query, limit)
+
+    async def stocktakes(
+        self, *, ean13: str | None = None, since: str | None = None, until: str | None = None, limit: int | None = None
+    ) -> Sequence[Stocktake]:
+        """Stocktakes, newest first, `limit` at most (None: however many there are)."""
+        return await self._list(Stocktake, f"{_API}/stocktakes", only(ean13=ean13, to=until) | _since(since), limit)
 
     async def movement(self, id_: str) -> Movement:
         """A movement. Raises NotFound."""

@@ -62,6 +62,27 @@ class Movement(Resource, frozen=True, kw_only=True):
     counted: float | None = None
 
 
+class Barcode(Resource, frozen=True, kw_only=True):
+    """A code and the product that it names; `factor` is the quantity that the code stands for."""
+
+    code: str
+    product_ean13: str
+    factor: float
+
+
+class Stocktake(Resource, frozen=True, kw_only=True):
+    """A stocktake; `movement_id` is the movement of its difference, None without one."""
+
+    product_ean13: str
+    counted: float
+    difference: float
+    created_at: datetime
+    movement_id: str | None = None
+    reason: str = ""
+    notes: str = ""
+    created_by: str = ""
+
+
 class Count(Resource, frozen=True, kw_only=True):
     """The result of a stocktake: `difference` is the booked quantity."""
 

@@ -7,7 +7,7 @@ from importlib.resources import files
 from httpkit.messages.fields import member, message
 from httpkit.routes import Call, Nothing, Route
 from httpkit.static.pages import Pages
-from pantry.http import categories, events, imports, movements, people, products, reports
+from pantry.http import barcodes, categories, events, imports, movements, people, products, reports
 from pantry.http.services import Services
 from servicekit.status_route import projections_route
 
@@ -28,6 +28,7 @@ async def ping(request: Nothing, call: Call[Services]) -> Alive:  # noqa: ARG001
 TABLE: tuple[Route[Services], ...] = (
     *categories.ROUTES,
     *products.ROUTES,
+    *barcodes.ROUTES,
     *movements.ROUTES,
     *imports.ROUTES,
     *reports.ROUTES,
@@ -41,5 +42,5 @@ TABLE: tuple[Route[Services], ...] = (
 def pages() -> Pages:
     """The kitchen's page, or a plain one with an explanation if it was not built."""
     if files("pantry.http").joinpath("kitchen", "index.html").is_file():
-        return Pages("pantry.http", "kitchen")
+        return Pages("pantry.http", "kitchen", wasm=True)
     return Pages("pantry.http", "page", prefix="/plain/")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from httpkit.messages.fields import UNSET, Unset, member, message
 from pantry.domain.quantity import number
 from pantry.http.values import or_unset
-from pantry.readmodel.views import CategoryView, MovementView, ProductView
+from pantry.readmodel.views import BarcodeView, CategoryView, MovementView, ProductView, StocktakeView
 
 _TIME = "RFC 3339, UTC"
 
@@ -76,6 +76,48 @@ class StockBody:
             ean13=product.ean13,
             is_low_stock=product.is_low,
             min_stock=number(product.min_stock),
+        )
+
+
+@message
+class BarcodeBody:
+    """A code that names a product."""
+
+    code: str = member(description="13 digits, or 14 for a pack of several")
+    product_ean13: str = member()
+    factor: float = member(description="the quantity of the product that the code stands for: 6 for a case of six")
+
+    @classmethod
+    def of(cls, barcode: BarcodeView) -> BarcodeBody:
+        """The code of a row."""
+        return cls(code=barcode.code, product_ean13=barcode.product_ean13, factor=number(barcode.factor))
+
+
+@message
+class StocktakeBody:
+    """A stocktake. Empty optional texts are left out."""
+
+    product_ean13: str = member()
+    counted: float = member()
+    difference: float = member(description="counted, less the stock that was expected")
+    movement_id: str | Unset = member(default=UNSET, description="the movement of the difference")
+    reason: str | Unset = member(default=UNSET)
+    notes: str | Unset = member(default=UNSET)
+    created_by: str | Unset = member(default=UNSET)
+    created_at: str = member(description=_TIME)
+
+    @classmethod
+    def of(cls, stocktake: StocktakeView) -> StocktakeBody:
+        """The stocktake of a row."""
+        return cls(
+            product_ean13=stocktake.product_ean13,
+            counted=number(stocktake.counted),
+            difference=number(stocktake.difference),
+            movement_id=or_unset(stocktake.movement_id),
+            reason=or_unset(stocktake.reason),
+            notes=or_unset(stocktake.notes),
+            created_by=or_unset(stocktake.created_by),
+            created_at=stocktake.created_at,
         )
 
 

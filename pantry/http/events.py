@@ -15,6 +15,7 @@ from httpkit.messages.encoding import encode
 from httpkit.messages.fields import member, message, query
 from httpkit.routes import Call, Route
 from httpkit.sse.frames import Frame
+from pantry.domain.barcode import Barcode
 from pantry.domain.category import Category
 from pantry.domain.product import MovementRecorded, NothingChanged, Product, StockConfirmed
 from pantry.domain.quantity import number
@@ -24,7 +25,7 @@ from pantry.readmodel.changes import crosses_minimum
 from pantry.readmodel.views import CategoryView, MovementView, ProductView
 from servicekit.feed import EventChange
 
-NAMES = ("stock", "low_stock", "product", "category")
+NAMES = ("stock", "low_stock", "product", "category", "code")
 
 
 @message
@@ -50,6 +51,15 @@ class LowStockEvent:
     current_stock: float = member()
     min_stock: float = member()
     is_low_stock: bool = member(description="true: it is low now; false: it is not any more")
+
+
+@message
+class CodeEvent:
+    """A code names a product from now on, or none."""
+
+    code: str = member()
+    product_ean13: str | None = member(description="null: the code is free")
+    factor: float = member(description="the quantity of the product that the code stands for")
 
 
 @message
@@ -82,6 +92,9 @@ def _shown(happened: EventChange) -> Iterator[tuple[str, object]]:
     state, event = happened.after, happened.event.data
     if isinstance(state, Category):
         yield "category", CategoryBody.of(CategoryView.of_state(state))
+    elif isinstance(state, Barcode):
+        if state.ean13 != state.code:
+            yield "code", CodeEvent(code=state.code, product_ean13=state.ean13, factor=number(state.factor))
     elif isinstance(state, Product):
         if isinstance(event, MovementRecorded):
             yield "stock", _stock(state, event)
@@ -114,6 +127,12 @@ def _low_stock(state: Product) -> LowStockEvent:
     )
 
 
-_EVENTS: dict[str, Any] = {"stock": StockEvent, "low_stock": LowStockEvent, "product": ProductBody, "category": CategoryBody}
+_EVENTS: dict[str, Any] = {
+    "stock": StockEvent,
+    "low_stock": LowStockEvent,
+    "product": ProductBody,
+    "category": CategoryBody,
+    "code": CodeEvent,
+}
 
 ROUTES = (Route("GET", "/api/v1/events", follow_events, summary="Follow the events", tags=("events",), events=_EVENTS),)

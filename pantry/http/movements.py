@@ -13,7 +13,7 @@ from httpkit.routes import Answer, Call, Route
 from pantry.domain.errors import NotFound
 from pantry.domain.product import CREATED_BY_LENGTH, REASON_LENGTH, MovementRecorded, MovementType
 from pantry.domain.quantity import number
-from pantry.http.bodies import MovementBody
+from pantry.http.bodies import MovementBody, StocktakeBody
 from pantry.http.categories import LONGEST_TEXT, PAGE
 from pantry.http.services import Services
 from pantry.http.values import EAN13_SCHEMA, EXAMPLE, MOVEMENT_CURSOR, amount, checked_ean13, period, quantity
@@ -40,6 +40,17 @@ class ListMovementsOfProduct:
 
     ean13: str = path(parse=checked_ean13, schema=EAN13_SCHEMA, example=EXAMPLE)
     type: MovementType | None = query(default=None, empty=True)
+    since: datetime | None = moment(name="from", description="not before", empty=True)
+    until: datetime | None = moment(name="to", description="not after", empty=True)
+    limit: int = query(default=PAGE, ge=1, le=PAGE)
+    cursor: str | None = query(default=None, schema=MOVEMENT_CURSOR, max_length=4096, description="resumes after a page")
+
+
+@message
+class ListStocktakes:
+    """Which stocktakes to list."""
+
+    ean13: str | None = query(default=None, max_length=13, description="only stocktakes of this product")
     since: datetime | None = moment(name="from", description="not before", empty=True)
     until: datetime | None = moment(name="to", description="not after", empty=True)
     limit: int = query(default=PAGE, ge=1, le=PAGE)
@@ -187,6 +198,21 @@ async def count_stock(request: CountRequest, call: Call[Services]) -> Answer[Cou
     return Answer(body, sequence=sequence, headers=replayed(outcome))
 
 
+async def list_stocktakes(request: ListStocktakes, call: Call[Services]) -> Answer[Sequence[StocktakeBody]]:
+    """Stocktakes, newest first, with and without a difference."""
+    if request.since is not None and request.until is not None:
+        period(request.since, request.until)
+    found = await call.services.queries.stocktakes(
+        ean13=request.ean13,
+        since=request.since,
+        until=request.until,
+        before=None if request.cursor is None else _before(request.cursor),
+        limit=request.limit + 1,
+    )
+    page, more = page_of(found, request.limit, lambda one: (one.created_at, one.sequence, one.position))
+    return Answer([StocktakeBody.of(stocktake) for stocktake in page], cursor=more)
+
+
 async def _answer(outcome: ProductOutcome, call: Call[Services]) -> Answer[MovementBody]:
     movement = _movement(outcome)
     assert movement is not None, "the command made a movement"
@@ -235,4 +261,5 @@ ROUTES = (
         errors=(404,),
         idempotent=True,
     ),
+    Route("GET", "/api/v1/stocktakes", list_stocktakes, summary="List stocktakes", tags=_TAGS, csv=StocktakeBody),
 )

@@ -55,10 +55,9 @@ class ProductAt:
 
 
 @message
-class GivenProduct:
+class ProductValues:
     """All values of a product; a missing value becomes empty, or 0."""
 
-    ean13: str = path(parse=checked_ean13, schema=EAN13_SCHEMA, example=EXAMPLE, otherwise=_WRONG)
     name: str = naming(NAME_LENGTH, example="Flour")
     unit: str = naming(UNIT_LENGTH, example="kg")
     min_stock: int = amount(default=0, null=0, description="from this stock down it is low")
@@ -75,6 +74,13 @@ class GivenProduct:
             min_stock=self.min_stock,
             category_id=self.category_id or None,
         )
+
+
+@message
+class GivenProduct(ProductValues):
+    """The values of a product, and its code."""
+
+    ean13: str = path(parse=checked_ean13, schema=EAN13_SCHEMA, example=EXAMPLE, otherwise=_WRONG)
 
 
 async def list_products(request: ListProducts, call: Call[Services]) -> Answer[Sequence[ProductBody]]:
@@ -96,6 +102,12 @@ async def create_product(request: GivenProduct, call: Call[Services]) -> Answer[
     """Create a product, without stock."""
     outcome = await call.services.pantry.create_product(request.ean13, request.details, context(call))
     return await _answer(outcome, call, {"Location": f"/api/v1/products/{request.ean13}"})
+
+
+async def create_product_without_code(request: ProductValues, call: Call[Services]) -> Answer[ProductBody]:
+    """Create a product for a thing without a barcode, under an own code that begins with 29."""
+    outcome = await call.services.pantry.create_product_without_code(request.details, context(call))
+    return await _answer(outcome, call, {"Location": f"/api/v1/products/{outcome.state.ean13}"})
 
 
 async def get_product(request: ProductAt, call: Call[Services]) -> Answer[ProductBody]:
@@ -153,6 +165,16 @@ _TAGS = ("products",)
 
 ROUTES = (
     Route("GET", "/api/v1/products", list_products, summary="List products", tags=_TAGS, csv=ProductBody),
+    Route(
+        "POST",
+        "/api/v1/products",
+        create_product_without_code,
+        summary="Create a product without a barcode",
+        tags=_TAGS,
+        status=201,
+        errors=(409,),
+        idempotent=True,
+    ),
     Route("POST", _ONE, create_product, summary="Create a product", tags=_TAGS, status=201, errors=(409,), idempotent=True),
     Route("GET", _ONE, get_product, summary="Look at a product", tags=_TAGS, errors=(404,)),
     Route("PUT", _ONE, edit_product, summary="Replace a product", tags=_TAGS, errors=(404, 412)),

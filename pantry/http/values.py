@@ -9,7 +9,7 @@ from typing import Any
 from httpkit.errors import FieldError
 from httpkit.messages.fields import UNSET, member, query
 from httpkit.problems import Invalid
-from pantry.domain import ean13
+from pantry.domain import ean13, gtin
 from pantry.domain.errors import BadInput
 from pantry.domain.quantity import LARGEST, number, thousandths
 from pantry.readmodel.views import period_of
@@ -94,6 +94,17 @@ def checked_ean13(value: Any) -> str:
     return value
 
 
+def checked_code(value: Any) -> str:
+    """A code of 8, 12, 13 or 14 digits with the right check digit, as it is. Raises ValueError."""
+    if not isinstance(value, str):
+        raise ValueError("must be a string")  # noqa: TRY004 - a wrong value of a request is a ValueError
+    if (wrong := gtin.problem(value)) is not None:
+        raise ValueError(wrong)
+    return value
+
+
+CODE_SCHEMA = {"type": "string", "format": "gtin", "pattern": "^([0-9]{8}|[0-9]{12,14})$"}
+CODE_EXAMPLE = "14006381333938"
 EAN13_SCHEMA = {"type": "string", "format": "ean13", "pattern": "^[0-9]{13}$"}
 EXAMPLE = "4006381333931"
 CURSOR = {"type": "string", "format": "cursor", "maxLength": 4096}

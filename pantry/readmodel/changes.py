@@ -7,7 +7,8 @@ from typing import Any
 import attrs
 
 from eventlog import Commit, Decider
-from pantry.domain import category, category_name, person, product
+from pantry.domain import barcode, category, category_name, person, product
+from pantry.domain.barcode import BARCODE
 from pantry.domain.category import CATEGORY
 from pantry.domain.category_name import CATEGORY_NAME
 from pantry.domain.ledger import PRODUCT
@@ -16,6 +17,7 @@ from pantry.domain.product import MovementRecorded, MovementType, Product, Produ
 
 DECIDERS: dict[str, Decider[Any, Any, Any]] = {
     product.CATEGORY: PRODUCT,
+    barcode.CATEGORY: BARCODE,
     category.CATEGORY_CATEGORY: CATEGORY,
     category_name.CATEGORY: CATEGORY_NAME,
     person.CATEGORY: PERSON,

@@ -5,23 +5,35 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from eventlog import Commit
-from pantry.domain import category, category_name, ledger, person, product
-from pantry.domain.product import MovementRecorded, Product, ProductActivated, ProductCreated, ProductDeactivated, ProductEdited
+from pantry.domain import barcode, category, category_name, ledger, person, product
+from pantry.domain.product import (
+    MovementRecorded,
+    Product,
+    ProductActivated,
+    ProductCreated,
+    ProductDeactivated,
+    ProductEdited,
+    StockConfirmed,
+)
 from pantry.domain.registry import REGISTRY
 from pantry.readmodel.tables import (
+    BARCODES,
     CATEGORIES,
     ERASURES,
     MOVEMENTS,
     PRODUCT_VERSIONS,
     PRODUCTS,
     STOCKS,
+    STOCKTAKES,
+    barcode_row,
     category_row,
     erasure_row,
     movement_row,
     product_row,
+    stocktake_row,
     version_row,
 )
-from projections.model import Change, Projection, Put, ReadModel, SettingNames
+from projections.model import Change, Delete, Projection, Put, ReadModel, SettingNames
 from servicekit.access.model import TokenModel, with_tokens
 
 
@@ -50,6 +62,21 @@ def _person(commit: Commit) -> Iterable[Change]:
     return (Put(ERASURES, erasure_row(commit.state, commit.sequence)),)
 
 
+def _barcode(commit: Commit) -> Iterable[Change]:
+    state: barcode.Barcode = commit.state
+    if state.ean13 is None:
+        return (Delete(BARCODES, (state.code,)),)
+    return (Put(BARCODES, barcode_row(state, commit.sequence)),)
+
+
+def _stocktakes(commit: Commit) -> Iterable[Change]:
+    for event in commit.events:
+        match data := event.data:
+            case StockConfirmed() | MovementRecorded(counted=int()):
+                place = (commit.sequence, event.position.index)
+                yield Put(STOCKTAKES, stocktake_row(commit.aggregate.id, data, place, event.sealed))
+
+
 def _active_after(commit: Commit, index: int) -> bool:
     """Whether the product was active after an event. The next event that changes it has the state before."""
     state: Product = commit.state
@@ -73,12 +100,14 @@ _MODEL = ReadModel(
             (CATEGORIES, PRODUCTS, PRODUCT_VERSIONS, MOVEMENTS),
             {category.CATEGORY_CATEGORY: _category, product.CATEGORY: _product},
         ),
+        Projection("barcodes", 1, (BARCODES,), {barcode.CATEGORY: _barcode}, latest=frozenset({barcode.CATEGORY})),
+        Projection("stocktakes", 1, (STOCKTAKES,), {product.CATEGORY: _stocktakes}),
         Projection("erasures", 1, (ERASURES,), {person.CATEGORY: _person}, latest=frozenset({person.CATEGORY})),
     ),
     migrations="pantry.readmodel.migrations",
     folds={
         decider.category: decider.fold
-        for decider in (category.CATEGORY, category_name.CATEGORY_NAME, ledger.PRODUCT, person.PERSON)
+        for decider in (barcode.BARCODE, category.CATEGORY, category_name.CATEGORY_NAME, ledger.PRODUCT, person.PERSON)
     },
     settings=SettingNames(prefix="PANTRY", database="database.url"),
 )

@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 
 from eventlog.privacy.encryption import Ciphertext, PersonalDataCipher
 from eventlog.privacy.fields import ERASED
-from pantry.domain import product
-from pantry.readmodel.views import PERSONAL, CategoryView, ConsumptionView, MovementOnProduct, MovementView, ProductView
+from pantry.domain import gtin, product
+from pantry.readmodel.views import (
+    PERSONAL,
+    BarcodeView,
+    CategoryView,
+    ConsumptionView,
+    MovementOnProduct,
+    MovementView,
+    ProductView,
+    StocktakeView,
+)
 from projections.sql import Sql
 from projections.store import Queryable, Row
 
@@ -48,6 +57,7 @@ _UNDONE = """
 """The movements that are not in effect: the last of the chain of undoings behind each undoes it, and not an undoing."""
 
 _MOVEMENT_TYPE = "MovementRecorded"
+_CONFIRMED_TYPE = "StockConfirmed"
 _ERASED: Mapping[str, str] = dict.fromkeys(PERSONAL, ERASED)
 
 
@@ -159,16 +169,23 @@ class PantryQueries:
 
     async def _opened(self, rows: Sequence[Row]) -> list[MovementView]:
         """The movements in rows, with their sealed fields opened. Raises Unavailable if the keyring cannot be reached."""
+        opened = await self._personal(rows, lambda _: _MOVEMENT_TYPE)
+        return [MovementView.of(row, opened.get(number)) for number, row in enumerate(rows)]
+
+    async def _personal(self, rows: Sequence[Row], event_of: Callable[[Row], str]) -> Mapping[int, Mapping[str, str]]:
+        """Return the opened personal fields of rows that have sealed ones, by the number of the row.
+
+        `event_of` names the type of the event that a row is made from. Raises Unavailable if the keyring cannot be reached.
+        """
         sealed = {
-            number: Ciphertext(row["sealed"], f"{product.CATEGORY}.{row['product_ean13']}", _MOVEMENT_TYPE)
+            number: Ciphertext(row["sealed"], f"{product.CATEGORY}.{row['product_ean13']}", event_of(row))
             for number, row in enumerate(rows)
             if row["sealed"] is not None
         }
         if self._people is None or not sealed:
-            return [MovementView.of(row) for row in rows]
+            return {}
         found = await self._people.open(list(sealed.values()))
-        opened = {number: _ERASED if one is None else one for number, one in zip(sealed, found, strict=True)}
-        return [MovementView.of(row, opened.get(number)) for number, row in enumerate(rows)]
+        return {number: _ERASED if one is None else one for number, one in zip(sealed, found, strict=True)}
 
     async def erased(self) -> Sequence[str]:
         """The ids of the keys of all persons who were erased."""
@@ -204,6 +221,53 @@ class PantryQueries:
         sql.add("ORDER BY m.created_at DESC, m.sequence DESC, m.position DESC LIMIT {}", limit)
         rows = await self._store.fetch_in_thread(sql.text, *sql.arguments)
         return await self._opened(rows)
+
+    async def stocktakes(
+        self,
+        *,
+        ean13: str | None = None,
+        since: datetime | None = None,
+        until: datetime | None = None,
+        before: tuple[str, int, int] | None = None,
+        limit: int,
+    ) -> Sequence[StocktakeView]:
+        """At most `limit` stocktakes, newest first, with and without a difference; the arguments are as in `movements`."""
+        sql = Sql("SELECT * FROM stocktakes WHERE TRUE")
+        if ean13 is not None:
+            sql.add("AND product_ean13 = {}", ean13)
+        if since is not None:
+            sql.add("AND created_at >= {}", since)
+        if until is not None:
+            sql.add("AND created_at <= {}", until)
+        if before is not None:
+            sql.add("AND (created_at, sequence, position) < ({}, {}, {})", *before)
+        sql.add("ORDER BY created_at DESC, sequence DESC, position DESC LIMIT {}", limit)
+        rows = await self._store.fetch_in_thread(sql.text, *sql.arguments)
+        opened = await self._personal(rows, lambda row: _CONFIRMED_TYPE if row["movement_id"] is None else _MOVEMENT_TYPE)
+        return [StocktakeView.of(row, opened.get(number)) for number, row in enumerate(rows)]
+
+    async def barcode(self, text: str) -> BarcodeView | None:
+        """The product that a code of any length names, and the quantity that the code stands for; None if there is none.
+
+        If the digits can stand for two codes, the one that names a product counts.
+        """
+        for code in gtin.codes_of(text):
+            row = await self._store.fetch_one("SELECT code, product_ean13, factor FROM barcodes WHERE code = $1", code)
+            if row:
+                return BarcodeView(**row)
+            if await self._store.fetch_one("SELECT ean13 FROM products WHERE ean13 = $1", code):
+                return BarcodeView(code=code, product_ean13=code)
+        return None
+
+    async def barcodes(self, *, ean13: str | None = None, after: str | None = None, limit: int) -> Sequence[BarcodeView]:
+        """At most `limit` codes of products, apart from the keys of the products, in order; `after` is the last one known."""
+        sql = Sql("SELECT code, product_ean13, factor FROM barcodes WHERE code <> product_ean13")
+        if ean13 is not None:
+            sql.add("AND product_ean13 = {}", ean13)
+        if after is not None:
+            sql.add("AND code > {}", after)
+        sql.add("ORDER BY code LIMIT {}", limit)
+        return [BarcodeView(**row) for row in await self._store.fetch_in_thread(sql.text, *sql.arguments)]
 
     async def consumption(
         self, *, since: datetime, until: datetime, ean13: str | None = None, category: str | None = None

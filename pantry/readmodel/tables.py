@@ -11,9 +11,10 @@ import unicodedata
 from datetime import datetime
 from typing import Any
 
+from pantry.domain.barcode import Barcode
 from pantry.domain.category import Category
 from pantry.domain.person import Person
-from pantry.domain.product import Details, MovementRecorded, Product
+from pantry.domain.product import Details, MovementRecorded, MovementType, Product, StockConfirmed
 from projections.model import Column, Table
 
 CATEGORIES = Table(
@@ -95,6 +96,36 @@ MOVEMENTS = Table(
     key=("id",),
 )
 
+BARCODES = Table(
+    "barcodes",
+    (
+        Column("code"),
+        Column("product_ean13"),
+        Column("factor", "integer"),
+        Column("assigned_at", "timestamp"),
+        Column("sequence", "integer"),
+    ),
+    key=("code",),
+)
+
+STOCKTAKES = Table(
+    "stocktakes",
+    (
+        Column("product_ean13"),
+        Column("sequence", "integer"),
+        Column("position", "integer"),
+        Column("counted", "integer"),
+        Column("difference", "integer"),
+        Column("movement_id"),
+        Column("reason"),
+        Column("notes"),
+        Column("created_by"),
+        Column("created_at", "timestamp"),
+        Column("sealed"),
+    ),
+    key=("sequence", "position"),
+)
+
 ERASURES = Table("erasures", (Column("key_id"), Column("erased_at", "timestamp"), Column("sequence", "integer")), key=("key_id",))
 
 
@@ -173,6 +204,23 @@ def movement_row(ean13: str, movement: MovementRecorded, place: tuple[int, int],
         *place,
         sealed,
     )
+
+
+def barcode_row(barcode: Barcode, sequence: int) -> tuple[Any, ...]:
+    """A barcode that names a product as a row of `barcodes`."""
+    return (barcode.code, barcode.ean13, barcode.factor, barcode.at, sequence)
+
+
+def stocktake_row(
+    ean13: str, event: MovementRecorded | StockConfirmed, place: tuple[int, int], sealed: str | None = None
+) -> tuple[Any, ...]:
+    """A stocktake as a row of `stocktakes`: the movement of its difference, or the event that there was none."""
+    difference, movement_id = 0, None
+    if isinstance(event, MovementRecorded):
+        difference = event.quantity if event.type is MovementType.IN else -event.quantity
+        movement_id = event.id
+    texts = (event.reason, event.notes, event.created_by)
+    return (ean13, *place, event.counted, difference, movement_id, *texts, event.at, sealed)
 
 
 def erasure_row(person: Person, sequence: int) -> tuple[Any, ...]:

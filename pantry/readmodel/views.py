@@ -146,6 +146,38 @@ class MovementView:
 
 
 @attrs.frozen(kw_only=True)
+class StocktakeView:
+    """A stocktake; `movement_id` is the movement of its difference, None without one."""
+
+    product_ean13: str
+    counted: int
+    difference: int
+    movement_id: str | None
+    reason: str
+    notes: str
+    created_by: str
+    created_at: str
+    sequence: int = 0
+    position: int = 0
+
+    @classmethod
+    def of(cls, row: Row, personal: Mapping[str, str] | None = None) -> StocktakeView:
+        """The stocktake in a row of `stocktakes`; `personal` as in MovementView."""
+        if personal is None:
+            personal = {} if row["sealed"] is None else _SEALED
+        return cls(**{name: row[name] for name in _STOCKTAKE} | dict(personal))
+
+
+@attrs.frozen(kw_only=True)
+class BarcodeView:
+    """A code and the product that it names; `factor` is the quantity that the code stands for."""
+
+    code: str
+    product_ean13: str
+    factor: int = ONE
+
+
+@attrs.frozen(kw_only=True)
 class MovementOnProduct:
     """The facts for undoing a movement, all true at one moment; `undos` is the product's."""
 
@@ -231,5 +263,6 @@ _CATEGORY = tuple(field.name for field in attrs.fields(CategoryView))
 PERSONAL = ("notes", "created_by")
 """The columns of `movements` that are about a person."""
 _SEALED = dict.fromkeys(PERSONAL, SEALED)
+_STOCKTAKE = tuple(field.name for field in attrs.fields(StocktakeView))
 _MOVEMENT = tuple(field.name for field in attrs.fields(MovementView))
 _PRODUCT = tuple(field.name for field in attrs.fields(ProductView))

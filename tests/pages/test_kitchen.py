@@ -12,9 +12,11 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import Browser, Page, expect
 
+from pantry.domain import gtin
 from pantry.domain.ean13 import check_digit
 from tests.support.pantry.system import FLOUR, MILK, PantrySystem, Server, pantry_system
 from tests.support.waiting import wait_until
+from tests.support.web.barcodes import ean_13
 from tests.support.web.browser import Visitor, found_by_axe, killed_chromium, visitor
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.network]
@@ -28,7 +30,7 @@ def code(number: int) -> str:
     return f"{first}{check_digit(first)}"
 
 
-TEA, JAM, SALT, RICE, OATS, BEANS, PEAS, CORN, NUTS, DILL = (code(number) for number in range(10))
+TEA, JAM, SALT, RICE, OATS, BEANS, PEAS, CORN, NUTS, DILL, EGGS = (code(number) for number in range(11))
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
@@ -151,6 +153,13 @@ async def test_a_scanned_code_is_shown_wherever_one_is_and_a_wrong_one_refused(k
     await expect(product(page, "Flour")).to_be_visible()
     await scan(page, f"{FLOUR[:-1]}0")
     await expect(page.get_by_role("alert").get_by_text("its last digit does not fit")).to_be_visible()
+    await scan(page, f"{MILK[:-1]}0")
+    problems = page.get_by_role("region", name="Problems").get_by_role("listitem")
+    await expect(problems).to_have_count(2)
+    await expect(problems.nth(0)).to_contain_text(MILK[:-1])
+    await expect(problems.nth(1)).to_contain_text(FLOUR[:-1])
+    await page.get_by_role("button", name=f"Dismiss {MILK[:-1]}").click()
+    await expect(problems).to_have_count(1)
     assert (await kitchen.one.stock(FLOUR), await kitchen.one.stock(MILK)) == (10.3, 1), "no scan has pressed a button"
 
 
@@ -165,6 +174,14 @@ async def test_scans_go_out_and_come_in_at_once_one_after_the_other(kitchen: Pan
     await scan(page, SALT)
     await expect(product(page, "Salt").get_by_text("3 piece", exact=True)).to_be_visible()
     assert await kitchen.one.stock(SALT) == 3
+    await scan(page, f"{SALT[:-1]}{(int(SALT[-1]) + 1) % 10}")
+    await expect(page.get_by_role("region", name="Problems")).to_be_visible()
+    undo = page.get_by_role("button", name="Undo", exact=True)
+    await expect(undo).to_have_attribute("title", "Undo Salt: 1 piece in (u)")
+    await undo.click()
+    await expect(page.get_by_text("Salt: 1 piece out again, undone")).to_be_visible()
+    assert await kitchen.one.stock(SALT) == 2
+    await expect(undo).to_have_attribute("title", "Undo Salt: 1 piece out (u)")
 
 
 async def test_what_is_booked_and_undone_by_keyboard_and_what_is_refused_in_the_words_of_the_server(
@@ -189,10 +206,10 @@ async def test_what_is_booked_and_undone_by_keyboard_and_what_is_refused_in_the_
     await page.keyboard.press("Enter")
     await expect(page.get_by_role("status").get_by_text("Rice: 0.3 piece in, 10.6 piece there now")).to_be_visible()
     await expect(page.get_by_text(refusal)).to_have_count(0)
-    await expect(panel.locator("li").first).to_contain_text("in 0.3 piece")
+    await expect(panel.locator(".lately li").first).to_contain_text("in 0.3 piece")
     await page.keyboard.press("u")
     await expect(page.get_by_text("0.3 piece out again, undone, 10.3 piece there now")).to_be_visible()
-    await expect(panel.locator("li").nth(1)).to_contain_text("undone")
+    await expect(panel.locator(".lately li").nth(1)).to_contain_text("undone")
     assert await kitchen.one.stock(RICE) == 10.3
     await panel.get_by_role("button", name="Undo in 10.3 piece").click()
     await expect(panel).to_contain_text("0 piece")
@@ -225,7 +242,7 @@ async def test_what_another_client_does_is_there_at_once_and_stands_still_under_
     await expect(page.locator(f'tr[data-key="{BEANS}"]')).to_contain_text("3 piece")
     await kitchen.one.moved("in", 1, FLOUR)
     await expect(product(page, "Flour").get_by_text("11.3 kg", exact=True)).to_be_visible()
-    await expect(product(page, "Flour").locator("li").first).to_contain_text("in 1 kg")
+    await expect(product(page, "Flour").locator(".lately li").first).to_contain_text("in 1 kg")
     await kitchen.one.moved("out", 1, FLOUR)
     await page.locator(f'tr[data-key="{BEANS}"]').hover()
     keys = "rows => rows.map(row => row.dataset.key)"
@@ -238,21 +255,33 @@ async def test_what_another_client_does_is_there_at_once_and_stands_still_under_
     await expect(page.locator("tbody tr[data-key]").first).to_have_attribute("data-key", BEANS)
 
 
-async def test_the_camera_is_offered_where_the_browser_reads_barcodes(kitchen: PantrySystem, cook: Visitor) -> None:
+FILMED = """if (navigator.mediaDevices) navigator.mediaDevices.getUserMedia = () => {
+  const canvas = document.createElement("canvas");
+  canvas.width = 640;
+  canvas.height = 480;
+  const context = canvas.getContext("2d");
+  const draw = () => {
+    context.fillStyle = "#fff";
+    context.fillRect(0, 0, 640, 480);
+    context.fillStyle = "#000";
+    [...MODULES].forEach((module, place) => module === "1" && context.fillRect(120 + 4 * place, 160, 4, 160));
+  };
+  setInterval(draw, 20);
+  return Promise.resolve(canvas.captureStream(20));
+};"""
+"""A camera that sees a barcode."""
+DETECTOR = """globalThis.BarcodeDetector = class {
+  static getSupportedFormats() { return Promise.resolve(["ean_13", "ean_8", "upc_a", "upc_e", "itf"]); }
+  detect() { return Promise.resolve([{ rawValue: "CODE" }]); }
+};"""
+
+
+@pytest.mark.parametrize("has_own", [False, True], ids=["our decoder", "the browser's"])
+async def test_the_camera_reads_codes_by_our_decoder_or_the_browsers(cook: Visitor, has_own: bool) -> None:
+    await cook.context.add_init_script(FILMED.replace("MODULES", f'"{ean_13(MILK)}"'))
+    if has_own:
+        await cook.context.add_init_script(DETECTOR.replace("CODE", MILK))
     page = await cook.open()
-    await expect(page.get_by_text("Milk")).to_be_visible()
-    await expect(page.get_by_role("button", name="Camera")).to_have_count(0)
-    await cook.context.add_init_script(
-        f"""globalThis.BarcodeDetector = class {{ detect() {{ return Promise.resolve([{{ rawValue: "{MILK}" }}]); }} }};
-        navigator.mediaDevices.getUserMedia = () => {{
-          const canvas = document.createElement("canvas");
-          canvas.getContext("2d").fillRect(0, 0, 8, 8);
-          const picture = canvas.captureStream(10);
-          setInterval(() => canvas.getContext("2d").fillRect(0, 0, 8, 8), 20);
-          return Promise.resolve(picture);
-        }};"""
-    )
-    await page.reload()
     await page.get_by_role("button", name="Camera").click()
     await expect(product(page, "Milk")).to_be_visible()
     await expect(page.get_by_label("Camera picture")).to_have_count(0)
@@ -275,7 +304,7 @@ async def test_a_killed_server_is_seen_and_no_booking_is_lost_or_made_twice(kitc
         await kitchen.one.moved("out", 2, PEAS)
         await expect(page.locator('[data-live="live"]')).to_be_visible()
         await expect(panel.get_by_text("7 piece", exact=True)).to_be_visible()
-        await expect(panel.locator("li")).to_have_count(3)
+        await expect(panel.locator(".lately li")).to_have_count(3)
         await kitchen.one.moved("in", 5, PEAS)
         await expect(panel.get_by_text("12 piece", exact=True)).to_be_visible()
         await only_said_of_itself(cook, "ERR_CONNECTION", "ERR_INCOMPLETE", "ERR_EMPTY")
@@ -301,17 +330,23 @@ async def test_bookings_without_a_network_are_sent_in_order_and_refusals_are_lis
         await cook.context.set_offline(False)
         refused = page.get_by_role("region", name="Refused changes").get_by_role("listitem")
         await expect(refused).to_have_count(2)
-        await expect(refused.nth(0)).to_contain_text("Corn: 1 piece out")
-        await expect(refused.nth(0)).to_contain_text("insufficient stock: available 0.000, requested 1.000")
-        await expect(refused.nth(1)).to_contain_text(code(996))
+        await expect(refused.nth(1)).to_contain_text("Corn: 1 piece out")
+        await expect(refused.nth(1)).to_contain_text("insufficient stock: available 0.000, requested 1.000")
+        await expect(refused.nth(0)).to_contain_text(code(996))
         await expect(waiting).to_have_count(0)
         assert await found_by_axe(page) == []
         assert await kitchen.one.stock(CORN) == 0
         await page.reload()
         await expect(refused).to_have_count(2)
-        for each in ("Corn: 1 piece out", code(996)):
-            await page.get_by_role("button", name=f"Dismiss {each}").click()
+        await page.get_by_role("button", name=f"Dismiss {code(996)}").click()
+        await expect(refused).to_have_count(1)
+        await page.get_by_role("textbox", name="Quantity of Corn: 1 piece out").fill("5")
+        await page.get_by_role("button", name="Try again Corn: 1 piece out").click()
+        await expect(refused.filter(has_text="requested 5.000")).to_have_count(1)
+        await page.get_by_role("button", name="Count instead of Corn: 5 piece out").click()
         await expect(refused).to_have_count(0)
+        await expect(page.get_by_text("Corn: 5 piece counted, +5 piece booked")).to_be_visible()
+        assert await kitchen.one.stock(CORN) == 5
         await only_said_of_itself(cook, "ERR_INTERNET_DISCONNECTED", "status of 4", "ERR_NETWORK")
 
 
@@ -327,10 +362,20 @@ async def test_two_phones_without_a_network_whose_browsers_are_killed_book_each_
             page = await context.new_page()
             await page.goto(f"{kitchen.one.url}/?product={NUTS}&scan=out")
             await expect(product(page, "Nuts")).to_be_visible()
+            await page.evaluate("navigator.serviceWorker.ready.then(() => true)")
+            await wait_until(partial(_is_known, page, NUTS), timeout=60)
             await context.set_offline(True)
             for _ in range(10):
                 await scan(page, NUTS)
             await expect(page.get_by_role("region", name="Waiting changes").get_by_role("listitem")).to_have_count(10)
+    await kitchen.one.kill()
+    async with killed_chromium(phones[0]) as context:
+        page = await context.new_page()
+        await page.goto(kitchen.one.url)
+        waiting = page.get_by_role("region", name="Waiting changes").get_by_role("listitem")
+        await expect(waiting).to_have_count(10)
+        await expect(page.locator(f'tr[data-key="{NUTS}"]')).to_contain_text("15 piece (-10 waiting)")
+    await kitchen.one.start()
     refusals = 0
     for phone in phones:
         async with killed_chromium(phone) as context:
@@ -346,18 +391,28 @@ async def test_two_phones_without_a_network_whose_browsers_are_killed_book_each_
     assert [movement["type"] for movement in movements].count("out") == 15
 
 
-async def _is_settled(page: Page) -> bool:
-    """Whether no change of the browser's database waits."""
-    left: int = await page.evaluate(
-        """() => new Promise((done) => {
+async def _stored(page: Page, store: str) -> Any:
+    """Return what a store of the browser's database has."""
+    return await page.evaluate(
+        """(store) => new Promise((done) => {
           const opened = indexedDB.open("pantry");
           opened.onsuccess = () => {
-            const all = opened.result.transaction("changes").objectStore("changes").getAll();
-            all.onsuccess = () => { opened.result.close(); done(all.result.filter(({ refusal }) => refusal === null).length); };
+            const all = opened.result.transaction(store).objectStore(store).getAll();
+            all.onsuccess = () => { opened.result.close(); done(all.result); };
           };
-        })"""
+        })""",
+        store,
     )
-    return left == 0
+
+
+async def _is_settled(page: Page) -> bool:
+    """Whether no change of the browser's database waits."""
+    return all(change["refusal"] is not None for change in await _stored(page, "changes"))
+
+
+async def _is_known(page: Page, ean13: str) -> bool:
+    """Whether the browser has kept a product."""
+    return any(product["ean13"] == ean13 for kept in await _stored(page, "known") for product in kept.get("products", []))
 
 
 @pytest.mark.parametrize(
@@ -378,6 +433,116 @@ async def test_short_codes_and_identifiers_of_scanners_are_understood(cook: Visi
     await scan(page, typed)
     await expect(page).to_have_url(re.compile(f"product={stands_for}"))
     await expect(page.get_by_role("alert").get_by_text("is not a barcode")).to_have_count(0)
+
+
+def keys(code: str, gap: float, *, french: bool = False) -> list[dict[str, Any]]:
+    """The keys of a scanner that types a code, with the times between them in milliseconds."""
+    row = {digit: (character if french else digit) for digit, character in zip("1234567890", "&é\"'(-è_çà", strict=True)}
+    places = {"]": "BracketRight"}
+    return [
+        {
+            "key": row.get(character, "$" if french and character == "]" else character),
+            "code": places.get(character, f"Digit{character}" if character.isdigit() else f"Key{character.upper()}"),
+            "at": number * gap,
+        }
+        for number, character in enumerate(code)
+    ]
+
+
+async def press(page: Page, pressed: list[dict[str, Any]], end: str) -> None:
+    """Press keys with their recorded times, then the last key 5 ms after them."""
+    last = {"key": end, "code": end, "at": pressed[-1]["at"] + 5}
+    await page.evaluate(
+        """(pressed) => {
+          document.activeElement.blur();
+          const begin = performance.now() + 10_000 * Math.random();
+          for (const { key, code, at } of pressed) {
+            const event = new KeyboardEvent("keydown", { key, code, bubbles: true, cancelable: true });
+            Object.defineProperty(event, "timeStamp", { value: begin + at });
+            document.body.dispatchEvent(event);
+          }
+        }""",
+        [*pressed, last],
+    )
+
+
+@pytest.mark.parametrize(
+    ("pressed", "end", "stands_for"),
+    [
+        (keys("96385074", 8), "Enter", "0000096385074"),
+        (keys("96385074", 8), "Tab", "0000096385074"),
+        (keys(FLOUR, 12, french=True), "Enter", FLOUR),
+        (keys(f"]E0{FLOUR}", 12, french=True), "Enter", FLOUR),
+        (keys(f"]d2010{FLOUR}1726013110LOT7", 6), "Enter", FLOUR),
+        (keys(FLOUR, 220), "Enter", FLOUR),
+        (keys("96385074", 150), "Enter", None),
+        (keys(FLOUR, 220), "Tab", None),
+    ],
+    ids=[
+        "EAN-8",
+        "ends with Tab",
+        "French keyboard",
+        "French with AIM",
+        "DataMatrix",
+        "slow radio",
+        "a person",
+        "a person's Tab",
+    ],
+)
+async def test_traces_of_scanners_are_scans_and_typing_is_not(
+    cook: Visitor, pressed: list[dict[str, Any]], end: str, stands_for: str | None
+) -> None:
+    page = await cook.open()
+    await expect(page.get_by_text("Milk")).to_be_visible()
+    await press(page, pressed, end)
+    if stands_for is None:
+        await press(page, keys(MILK, 8), "Enter")
+        stands_for = MILK
+    await expect(page).to_have_url(re.compile(f"product={stands_for}"))
+    await expect(page.get_by_role("region", name="Problems")).to_have_count(0)
+
+
+async def test_a_pack_is_asked_for_once_and_books_its_factor_and_another_code_names_the_product(
+    kitchen: PantrySystem, cook: Visitor
+) -> None:
+    await stocked(kitchen.one, EGGS, "Eggs", 4)
+    first = f"1{EGGS[:12]}"
+    case = f"{first}{gtin.check_digit(first)}"
+    page = await cook.open("/?scan=in")
+    await expect(page.get_by_text("Milk")).to_be_visible()
+    await scan(page, case)
+    panel = product(page, "Eggs")
+    await expect(panel.get_by_text("is a pack of it. How much is in it?")).to_be_visible()
+    await panel.get_by_label("It stands for (piece)").fill("6")
+    await panel.get_by_role("button", name="Add the code").click()
+    await expect(panel.get_by_role("button", name=f"Remove code {case}")).to_be_visible()
+    assert await kitchen.one.stock(EGGS) == 4
+    await scan(page, case)
+    await expect(panel.get_by_text("10 piece", exact=True)).to_be_visible()
+    assert await found_by_axe(page) == []
+    await scan(page, code(990))
+    await page.get_by_text("It is another code of a product").click()
+    await page.get_by_label("Product", exact=True).select_option(label="Eggs")
+    await page.get_by_role("button", name="Assign the code").click()
+    await expect(panel).to_be_visible()
+    await scan(page, code(990))
+    await expect(panel.get_by_text("11 piece", exact=True)).to_be_visible()
+    assert (await kitchen.one.ask("DELETE", f"/api/v1/codes/{case}")).status == 204
+    await panel.get_by_text("Codes").click()
+    await expect(panel.get_by_text(code(990))).to_be_visible()
+    await expect(panel.get_by_role("button", name=f"Remove code {case}")).to_have_count(0)
+    await page.get_by_role("button", name="New", exact=True).click()
+    await expect(product(page, "New product").locator("code")).to_contain_text(re.compile("^29"))
+
+
+async def test_the_page_can_be_installed_and_its_manifest_is_permitted(cook: Visitor) -> None:
+    page = await cook.open()
+    await page.evaluate("navigator.serviceWorker.ready.then(() => true)")
+    session = await cook.context.new_cdp_session(page)
+    manifest = await session.send("Page.getAppManifest")
+    assert (manifest["errors"], '"short_name":"Pantry"' in manifest["data"]) == ([], True)
+    problems = await session.send("Page.getInstallabilityErrors")
+    assert [each for each in problems["installabilityErrors"] if each["errorId"] != "in-incognito"] == []
 
 
 async def test_a_new_code_that_comes_in_is_created_and_booked_and_a_half_filled_form_is_kept(

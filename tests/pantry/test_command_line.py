@@ -16,15 +16,18 @@ from pantry.cli.root import PROGRAM
 from pantry.cli.scan.scanner import Code, Direction, Quantity, Undo, understood
 from pantry.client.api import Client
 from terminalkit.client.errors import Unavailable
-from tests.support.pantry.system import FLOUR, MILK, Server
+from tests.support.pantry.system import API, FLOUR, MILK, Server
 from tests.support.programs.cli import Result, pantry, running
 from tests.support.programs.commands import leaves
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
+CASE = "14006381333938"
+"""A case of flour."""
 WRITES = {
     *("product add", "product edit", "product deactivate", "product activate", "product count"),
     *("category add", "category edit", "movement add", "movement undo", "movement import", "scan"),
+    *("code assign", "code remove"),
     *("person erase", "migrate up", "migrate down", "migrate force", "token create", "token revoke"),
 }
 """Commands that change something; all others read."""
@@ -63,12 +66,15 @@ async def kept(running: Any) -> AsyncIterator[str]:
     server: Server = running.one
     category = (await server.post("/categories", {"name": "Baking"})).body["id"]
     await server.create(FLOUR, min_stock=20, category_id=category)
+    assert (await server.ask("PUT", f"{API}/codes/{CASE}", {"product_ean13": FLOUR, "factor": 6})).status == 200
+    assert (await server.post(f"/products/{FLOUR}/count", {"counted": 0})).status == 200
     yield (await server.moved("in", 10))["id"]
 
 
 def arguments_of(command: str, movement: str) -> list[str]:
     """Arguments with which a command that reads finds something."""
-    return {"stock": [FLOUR], "product show": [FLOUR], "movement show": [movement]}.get(command, [])
+    found = {"stock": [FLOUR], "product show": [FLOUR], "movement show": [movement], "code show": [CASE]}
+    return found.get(command, [])
 
 
 @pytest.mark.parametrize("command", READS)
@@ -237,7 +243,9 @@ async def test_completion_offers_commands_and_what_the_server_knows(line: Line, 
         (f"  {FLOUR}\t", Code(FLOUR)),
         (f"?{FLOUR}", Code(FLOUR, lookup=True)),
         (f"? {FLOUR}", Code(FLOUR, lookup=True)),
-        ("036000291452", Code("0036000291452")),
+        ("036000291452", Code("036000291452")),
+        ("]E0036000291452", Code("036000291452")),
+        ("96385074", Code("96385074")),
         ("3", Quantity(3)),
         ("1.5", Quantity(1.5)),
         ("IN", Direction.IN),
@@ -251,9 +259,9 @@ async def test_what_is_typed_has_a_meaning(typed: str, meaning: object) -> None:
     assert understood(typed) == meaning
 
 
-@pytest.mark.parametrize("typed", ["4006381333932", "40170725", "x", "0", "-1", "1.0005", "?", "1e400", "NaN"])
+@pytest.mark.parametrize("typed", ["4006381333932", "40170726", "x", "0", "-1", "1.0005", "?", "1e400", "NaN"])
 async def test_what_has_no_meaning_is_refused(typed: str) -> None:
-    """This includes the eight digits of another kind of barcode, which are not a quantity."""
+    """This includes eight digits whose last one does not fit: they are not a quantity."""
     with pytest.raises(ValueError, match=r".+"):
         understood(typed)
 
@@ -281,10 +289,24 @@ async def test_a_scanner_books_each_line_at_once_and_goes_on_after_what_fails(li
         ("out 2", "Flour", "8 kg", "LOW"),
     ]
     assert result.code == 7
-    assert "there is no product" in result.err
+    assert "no product has the code" in result.err
     assert "insufficient stock: available 0.000, requested 1.500" in result.err
     assert "'nonsense' is not a number" in result.err
     assert "3 lines of 15 failed" in result.err
+
+
+async def test_codes_are_assigned_and_a_scanned_case_books_its_factor(line: Line, new_code: Callable[[], str]) -> None:
+    jar = await line.json("product", "add", "--name", "Jam", "--unit", "jar")
+    other = new_code()
+    assert (jar["ean13"][:2], jar["current_stock"]) == ("29", 0)
+    assert (await line.json("code", "assign", other, jar["ean13"], "--factor", "6"))["factor"] == 6
+    result = await line.run("scan", "--in", "--quantity", "2", "--json", typed=f"{other}\n?{other}\n")
+    said = [json.loads(text) for text in result.out.splitlines()]
+    assert [(one["did"], one["ean13"], one["stock"]) for one in said] == [("in", jar["ean13"], 12), ("look", jar["ean13"], 12)]
+    taken = await line.run("code", "assign", other, FLOUR)
+    assert taken.code != 0
+    assert (await line.run("code", "remove", other)).code == 0
+    assert (await line.run("code", "show", other)).code == 3
 
 
 async def test_a_scanner_s_lines_have_documents(line: Line, code: str) -> None:

@@ -28,4 +28,4 @@ async def test_who_migrates_while_another_does_waits_for_it_and_says_so(tmp_path
         async with asyncio.timeout(60):
             output, rest = await process.communicate()
     assert (process.returncode, rest) == (0, b"")
-    assert output.decode().count("applied") == 5
+    assert output.decode().count("applied") == 7

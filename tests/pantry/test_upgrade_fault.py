@@ -47,7 +47,7 @@ async def reason(server: Server) -> str:
 
 
 async def is_half_way(server: Server) -> bool:
-    return "10 events applied, 11 left" in await reason(server)
+    return "11 events applied, 11 left" in await reason(server)
 
 
 async def shows_nothing_yet(server: Server) -> None:
@@ -61,7 +61,7 @@ async def shows_nothing_yet(server: Server) -> None:
 
 
 async def filled(server: Server) -> None:
-    """21 events."""
+    """22 events: the key of a product is another one."""
     await server.create()
     for number in range(20):
         await server.moved("in", 1 + number)

@@ -3,58 +3,100 @@
 import { Cell } from "../kit/data/cell";
 import { Problem, type Answer } from "../kit/data/http";
 import { go, withQuery } from "../kit/page/router";
-import { amount, codeOf, isSound } from "./codes";
-import { complain, inOrder, say } from "./messages";
-import { look, products, take } from "./products";
-import { put, queue, type Change } from "./queue";
-import type { Direction, Movement, Product } from "./types";
+import { amount, codeOf, isSound, itemOf } from "./codes/codes";
+import { barcodes } from "./data/barcodes";
+import { complain, inOrder, say } from "./data/messages";
+import { remarks } from "./data/person";
+import { look, products, take } from "./data/products";
+import { put, queue, type Change } from "./data/queue";
+import type { Direction, Movement, Product } from "./data/types";
 
-/** Movements that were booked on this page and can be undone, the latest last. */
-export const booked = new Cell<readonly string[]>([]);
+/** A movement that was booked on this page and can be undone, in words: "Flour: 1 kg out". */
+export interface Booked {
+  id: string;
+  ean13: string;
+  text: string;
+}
+
+/** The movements that can be undone, the latest last. */
+export const booked = new Cell<readonly Booked[]>([]);
 
 /** The result of a scanned code. */
 export type Mode = "show" | Direction;
 
 const UNDO = /^\/movements\/([^/]+)\/undo$/;
 const NOT_SOUND = "its last digit does not fit";
-const NO_CODE = "it has 8, 12 or 13 digits";
+const NO_CODE = "it has 8, 12, 13 or 14 digits";
+const PACK_DIGITS = 14;
+const undoing = new Map<string, Booked>();
 
-export const open = (ean13: string | null): void => go(withQuery({ product: ean13 }));
+export const open = (ean13: string | null): void => go(withQuery({ product: ean13, pack: null }));
 
 const named = (ean13: string): Partial<Product> => products.value.byCode.get(ean13)?.product ?? {};
 
-export function book(ean13: string, type: Direction, quantity: number, product: Partial<Product> = named(ean13)): void {
+export function book(ean13: string, type: Direction, quantity: number, product: Partial<Product> = named(ean13), note = ""): void {
   if (!(quantity > 0)) return complain(new Error("The quantity is a number above 0, with at most three decimal places."));
-  const { name = ean13, unit = "" } = product;
-  void put("/movements", { product_ean13: ean13, type, quantity }, `${name}: ${amount(quantity)} ${unit} ${type}`);
+  void put(ean13, "/movements", { product_ean13: ean13, type, quantity, ...remarks(note) }, bookingText(ean13, type, quantity, product));
 }
 
-export function undo(id: string, text = "the last booking"): void {
-  const path = `/movements/${id}/undo`;
+export function bookingText(ean13: string, type: Direction, quantity: number, product: Partial<Product> = named(ean13)): string {
+  const { name = ean13, unit = "" } = product;
+  return `${name}: ${amount(quantity)} ${unit} ${type}`;
+}
+
+export function count(ean13: string, counted: number): void {
+  void put(ean13, `/products/${ean13}/count`, { counted, ...remarks() }, countText(ean13, counted));
+}
+
+export function countText(ean13: string, counted: number): string {
+  const { name = ean13, unit = "" } = named(ean13);
+  return `${name}: ${amount(counted)} ${unit} counted`;
+}
+
+export function undo(movement: Booked): void {
+  const path = `/movements/${movement.id}/undo`;
   if (queue.value.waiting.some((change) => change.path === path)) return;
-  booked.set(booked.value.filter((each) => each !== id));
-  void put(path, {}, `undo: ${text}`);
+  booked.set(booked.value.filter(({ id }) => id !== movement.id));
+  undoing.set(movement.id, movement);
+  void put(movement.ean13, path, {}, `undo: ${movement.text}`);
 }
 
 export function create(ean13: string, product: Pick<Product, "name" | "unit" | "min_stock">): void {
-  void put(`/products/${ean13}`, product, `${product.name}: new product ${ean13}`);
+  void put(ean13, `/products/${ean13}`, product, `${product.name}: new product ${ean13}`);
 }
 
 export function activate(ean13: string): void {
-  void put(`/products/${ean13}/activate`, {}, `${named(ean13).name ?? ean13}: active again`);
+  void put(ean13, `/products/${ean13}/activate`, {}, `${named(ean13).name ?? ean13}: active again`);
 }
 
-/** Open what was scanned or typed, and book one if that is wanted. Without the service it is booked all the same. */
-export function scanned(digits: string, mode: Mode): void {
+/** A scan during a stocktake counts what its code stands for. */
+export function scannedInStocktake(text: string, counted: (ean13: string, factor: number) => void): void {
   inOrder(async () => {
-    const ean13 = codeOf(digits);
-    if (!ean13 || !isSound(ean13)) throw new Error(`${digits} is not a barcode: ${ean13 ? NOT_SOUND : NO_CODE}.`);
-    const isKnown = await isProduct(ean13, mode);
-    open(ean13);
-    if (mode === "show" || !isKnown) say("");
-    else book(ean13, mode, 1);
+    const { byCode } = products.value;
+    const code = codeOf(text, (each) => byCode.has(each) || barcodes.value.has(each)) ?? "";
+    const barcode = byCode.has(code) ? undefined : barcodes.value.get(code);
+    const ean13 = barcode?.product_ean13 ?? code;
+    if (!byCode.has(ean13)) throw new Error(`${text} names no product that is kept.`);
+    counted(ean13, barcode?.factor ?? 1);
+    say(`${named(ean13).name}: one more counted`);
   });
 }
+
+/** Open what was scanned or typed, and book what its code stands for if that is wanted, also without the service. */
+export function scanned(text: string, mode: Mode): void {
+  inOrder(async () => {
+    const code = codeOf(text, (each) => products.value.byCode.has(each) || barcodes.value.has(each));
+    if (!code || !isSound(code)) throw new Error(`${text} is not a barcode: ${code ? NOT_SOUND : NO_CODE}.`);
+    const barcode = products.value.byCode.has(code) ? undefined : barcodes.value.get(code);
+    const ean13 = barcode?.product_ean13 ?? (isPack(code) ? itemOf(code) : code);
+    const isKnown = barcode !== undefined || (await isProduct(ean13, mode));
+    go(withQuery({ product: ean13, pack: !barcode && isPack(code) ? code : null }));
+    if (mode === "show" || !isKnown || (isPack(code) && !barcode)) say("");
+    else book(ean13, mode, barcode?.factor ?? 1);
+  });
+}
+
+const isPack = (code: string): boolean => code.length === PACK_DIGITS;
 
 async function isProduct(ean13: string, mode: Mode): Promise<boolean> {
   if (products.value.byCode.has(ean13)) return true;
@@ -66,23 +108,43 @@ async function isProduct(ean13: string, mode: Mode): Promise<boolean> {
   }
 }
 
+interface Counted {
+  ean13: string;
+  difference: number;
+  current_stock: number;
+  movement?: Movement;
+}
+
 /** Show the answer to a change. */
 export function settled(change: Change, answer: Answer<unknown> | Problem): void {
   const undone = UNDO.exec(change.path)?.[1];
   if (answer instanceof Problem) {
-    if (undone && answer.status !== 409) booked.set([...booked.value, undone]); // 409: somebody else undid it
+    const movement = undone && undoing.get(undone);
+    if (movement && answer.status !== 409) canUndo(movement); // 409: somebody else undid it
     return say("");
   }
   const { body, sequence } = answer;
-  if (undone) moved(body as Movement, sequence, `${(body as Movement).type} again, undone`);
-  else if (change.path === "/movements") {
-    booked.set([...booked.value, (body as Movement).id]);
-    moved(body as Movement, sequence, (body as Movement).type);
-  } else {
-    const product = body as Product;
-    take(product, sequence);
-    say(change.path.endsWith("/activate") ? `${product.name} is kept again` : `${product.name} is kept now`);
+  if (undone) return moved(body as Movement, sequence, `${(body as Movement).type} again, undone`);
+  if (change.path === "/movements") {
+    const { id, product_ean13: ean13, type } = body as Movement;
+    canUndo({ id, ean13, text: change.text });
+    return moved(body as Movement, sequence, type);
   }
+  if (change.path.endsWith("/count")) return counted(body as Counted, sequence, change.text);
+  const product = body as Product;
+  take(product, sequence);
+  say(change.path.endsWith("/activate") ? `${product.name} is kept again` : `${product.name} is kept now`);
+}
+
+function canUndo(movement: Booked): void {
+  booked.set([...booked.value.filter(({ id }) => id !== movement.id), movement]);
+}
+
+function counted({ ean13, difference, current_stock, movement }: Counted, sequence: number, text: string): void {
+  take({ ean13, current_stock }, sequence);
+  if (movement) canUndo({ id: movement.id, ean13, text });
+  const { unit = "" } = named(ean13);
+  say(`${text}, ${difference ? `${difference > 0 ? "+" : ""}${amount(difference)} ${unit} booked` : "as the books have it"}`);
 }
 
 function moved({ product_ean13: ean13, quantity, stock_after }: Movement, sequence: number, what: string): void {

@@ -3,11 +3,12 @@
 import { useState } from "preact/hooks";
 import { useQuery } from "../kit/page/router";
 import { book, create, open } from "./actions";
-import { quantityOf } from "./codes";
+import { AssignTo } from "./barcodes";
+import { quantityOf } from "./codes/codes";
 
 /** The limits of pantry/domain/product.py. */
-const NAME_LENGTH = 200;
-const UNIT_LENGTH = 30;
+export const NAME_LENGTH = 200;
+export const UNIT_LENGTH = 30;
 
 const UNITS = ["piece", "kg", "g", "l", "pack"];
 
@@ -38,7 +39,8 @@ export function Create({ ean13 }: { ean13: string }) {
     drafts.delete(ean13);
   };
   return (
-    <form class="create" onSubmit={submit}>
+    <>
+      <form class="create" onSubmit={submit}>
       <p>
         Nothing is known of <code>{ean13}</code> yet.
       </p>
@@ -101,5 +103,7 @@ export function Create({ ean13 }: { ean13: string }) {
         </button>
       </div>
     </form>
+    <AssignTo code={ean13} />
+    </>
   );
 }

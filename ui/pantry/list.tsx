@@ -3,12 +3,18 @@
 import { useMemo, useState } from "preact/hooks";
 import { useCell } from "../kit/data/cell";
 import { useHeld } from "../kit/data/held";
+import { read, textOf } from "../kit/data/http";
+import { useLoad } from "../kit/data/load";
 import { Pill } from "../kit/parts/pill";
 import { Link, useQuery, withQuery } from "../kit/page/router";
 import { Empty, ErrorPanel, Skeleton } from "../kit/parts/states";
 import { parseSort, sorted, sortText, Table, type Column } from "../kit/parts/table";
-import { amount } from "./codes";
-import { isLow, products, refresh, type Known, type Products } from "./products";
+import { open } from "./actions";
+import { amount, ownCode } from "./codes/codes";
+import { API } from "./data/live";
+import type { Category } from "./data/types";
+import { isLow, products, refresh, type Known, type Products } from "./data/products";
+import { Pending } from "./waiting";
 
 const TINT = 600;
 
@@ -30,7 +36,7 @@ const COLUMNS: readonly Column<Known>[] = [
     title: "Stock",
     cell: ({ product }) => (
       <span class="number">
-        {amount(product.current_stock)} {product.unit}
+        {amount(product.current_stock)} {product.unit} <Pending ean13={product.ean13} />
       </span>
     ),
     by: ({ product }) => product.current_stock,
@@ -59,8 +65,13 @@ export function List({ typed, chosen }: { typed: string; chosen: string | null }
   const [low, setLow] = useQuery("low");
   const [busy, setBusy] = useState(false);
   const sort = parseSort(sortQuery);
-  const rows = useMemo(() => sorted(matching(list, typed, low !== ""), COLUMNS, sort), [list, typed, low, sortQuery]);
-  const held = useHeld(rows, keyOf, (ean13) => list.byCode.get(ean13), busy, `${typed} ${low} ${sortQuery}`);
+  const [category, setCategory] = useQuery("category");
+  const categories = useLoad((signal) => read<Category[]>(`${API}/categories`, signal), []).value ?? [];
+  const rows = useMemo(
+    () => sorted(matching(list, typed, low !== "").filter(({ product }) => !category || product.category_id === category), COLUMNS, sort),
+    [list, typed, low, category, sortQuery],
+  );
+  const held = useHeld(rows, keyOf, (ean13) => list.byCode.get(ean13), busy, `${typed} ${low} ${category} ${sortQuery}`);
   const lowCount = useMemo(() => matching(list, "", true).length, [list]);
   return (
     <section class="list" aria-labelledby="list-title">
@@ -71,8 +82,21 @@ export function List({ typed, chosen }: { typed: string; chosen: string | null }
             {rows.length === list.order.length ? `${rows.length} kept` : `${rows.length} of ${list.order.length}`}
           </p>
         )}
+        {categories.length > 0 && (
+          <select aria-label="Category" value={category} onChange={(event) => setCategory(event.currentTarget.value, { replace: true })}>
+            <option value="">All</option>
+            {categories.map(({ id, name }) => (
+              <option key={id} value={id}>
+                {name}
+              </option>
+            ))}
+          </select>
+        )}
         <button type="button" aria-pressed={low !== ""} onClick={() => setLow(low ? "" : "1", { replace: true })}>
           <Pill state="low" /> <span class="number">{lowCount}</span>
+        </button>
+        <button type="button" title="For a thing without a barcode" onClick={() => open(ownCode())}>
+          New
         </button>
         {held.waiting > 0 && (
           <button type="button" class="primary" onClick={held.release}>
@@ -80,7 +104,8 @@ export function List({ typed, chosen }: { typed: string; chosen: string | null }
           </button>
         )}
       </div>
-      {list.error ? <ErrorPanel error={list.error} retry={() => void refresh()} /> : null}
+      {list.error && !list.read ? <ErrorPanel error={list.error} retry={() => void refresh()} /> : null}
+      {list.error && list.read ? <p class="muted">This is what was known last. {textOf(list.error)}</p> : null}
       {!list.read && !list.error && <Skeleton lines={6} />}
       {list.read && held.shown.length === 0 && <Nothing any={list.order.length > 0} low={low !== ""} typed={typed.trim()} />}
       {held.shown.length > 0 && (

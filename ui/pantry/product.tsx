@@ -8,13 +8,17 @@ import { useLoad } from "../kit/data/load";
 import { Pill } from "../kit/parts/pill";
 import { ErrorPanel, Skeleton } from "../kit/parts/states";
 import { Ago } from "../kit/parts/time";
-import { activate, book, open, undo } from "./actions";
-import { amount, isSound, quantityOf } from "./codes";
+import { Codes } from "./barcodes";
+import { activate, book, bookingText, open, undo } from "./actions";
+import { amount, isSound, quantityOf } from "./codes/codes";
 import { Create } from "./create";
-import { API } from "./live";
-import { isLow, look, products, type Known } from "./products";
-import { scans } from "./scanner";
-import type { Direction, Movement, Product } from "./types";
+import { API } from "./data/live";
+import { person, PERSON_LENGTH, setPerson } from "./data/person";
+import { isLow, look, products, type Known } from "./data/products";
+import { scans } from "./codes/scanner";
+import { Edit } from "./screens/edit";
+import { Pending } from "./waiting";
+import type { Direction, Movement, Product } from "./data/types";
 
 const LATELY = 6;
 
@@ -66,6 +70,7 @@ function Details({ known: { product, position } }: { known: Known }) {
         <strong class="figure">
           {amount(product.current_stock)} {product.unit}
         </strong>
+        <Pending ean13={product.ean13} />
         {isLow(product) && <Pill state="low" />}
       </p>
       <p class="muted">
@@ -78,6 +83,8 @@ function Details({ known: { product, position } }: { known: Known }) {
           Keep it again
         </button>
       )}
+      <Edit product={product} />
+      <Codes product={product} />
       <Lately product={product} position={position} />
     </>
   );
@@ -85,11 +92,16 @@ function Details({ known: { product, position } }: { known: Known }) {
 
 function Booking({ product }: { product: Product }) {
   const [typed, setTyped] = useState("1");
+  const [note, setNote] = useState("");
+  const name = useCell(person);
   const scan = useCell(scans);
   useEffect(() => setTyped("1"), [scan]);
   const quantity = quantityOf(typed);
   const step = (by: number) => setTyped(amount(Number.isNaN(quantity) ? 1 : Math.max(quantity + by, Math.min(quantity || 1, 1))));
-  const move = (type: Direction) => book(product.ean13, type, quantity);
+  const move = (type: Direction) => {
+    book(product.ean13, type, quantity, product, note);
+    setNote("");
+  };
   useKeys([
     { keys: "o", does: "book the quantity out", run: () => move("out") },
     { keys: "i", does: "book the quantity in", run: () => move("in") },
@@ -132,6 +144,21 @@ function Booking({ product }: { product: Product }) {
           In
         </button>
       </div>
+      <details>
+        <summary>Note and name {name && <span class="muted">by {name}</span>}</summary>
+        <div class="create">
+          <label for="booking-note">Note of the next booking</label>
+          <input id="booking-note" autocomplete="off" value={note} onInput={(event) => setNote(event.currentTarget.value)} />
+          <label for="booking-person">Your name, on all bookings of this device</label>
+          <input
+            id="booking-person"
+            autocomplete="off"
+            maxLength={PERSON_LENGTH}
+            value={name}
+            onInput={(event) => setPerson(event.currentTarget.value)}
+          />
+        </div>
+      </details>
     </>
   );
 }
@@ -162,7 +189,7 @@ function Lately({ product, position }: { product: Product; position: string }) {
               </span>
             </span>
             {!movement.reversed_by && !movement.reverses && (
-              <button type="button" aria-label={`Undo ${movement.type} ${amount(movement.quantity)} ${unit}`} onClick={() => undo(movement.id, `${product.name}: ${amount(movement.quantity)} ${unit} ${movement.type}`)}>
+              <button type="button" aria-label={`Undo ${movement.type} ${amount(movement.quantity)} ${unit}`} onClick={() => undo({ id: movement.id, ean13, text: bookingText(ean13, movement.type, movement.quantity) })}>
                 Undo
               </button>
             )}
@@ -173,7 +200,7 @@ function Lately({ product, position }: { product: Product; position: string }) {
   );
 }
 
-function noteOf({ reversed_by, reverses, counted, created_by }: Movement): string {
+export function noteOf({ reversed_by, reverses, counted, created_by }: Movement): string {
   const notes = [created_by && `by ${created_by}`, counted !== undefined && "counted", reverses && "undoes another", reversed_by && "undone"];
   return notes
     .filter(Boolean)

@@ -47,6 +47,11 @@ def parse(written: str, least: int = 1) -> float:
     return number(found)
 
 
+def product_of(count: float, factor: float) -> float:
+    """The quantity of `count` packs. Raises ValueError for more than three decimal places."""
+    return parse(str(Decimal(str(count)) * Decimal(str(factor))))
+
+
 def shown(quantity: float) -> str:
     """A quantity without zeros that say nothing."""
     return f"{quantity:.3f}".rstrip("0").rstrip(".")

@@ -8,9 +8,9 @@ import click
 
 from pantry.cli.completion import product_codes
 from pantry.cli.movements.quantities import shown, stock_cell
-from pantry.cli.products import as_of_option, category_option
+from pantry.cli.products import as_of_option, category_option, limit_option
 from pantry.cli.session import Session, client_command
-from pantry.cli.tables import show_products
+from pantry.cli.tables import show_products, show_stocktakes
 from terminalkit.client.resources import Resource
 from terminalkit.exits import ExitCode
 from terminalkit.options import examples
@@ -61,6 +61,28 @@ async def low_stock(session: Session, *, as_of: str | None, as_csv: bool) -> int
         session.output.document([one.document for one in found])
     else:
         show_products(session.output, found)
+    return ExitCode.OK
+
+
+@report.command(
+    epilog=examples(
+        "pantry report stocktakes",
+        "pantry report stocktakes --ean 4006381333931 --from 2026-10-01T00:00:00Z",
+        "pantry report stocktakes --json | jq '.[] | select(.difference != 0)'",
+    )
+)
+@click.option("--ean", "ean13", metavar="EAN", shell_complete=product_codes, help="Only of this product.")
+@click.option("--from", "since", metavar="TIME", help="Not before: a time in RFC 3339 form.")
+@click.option("--to", "until", metavar="TIME", help="Not after: a time as of --from.")
+@limit_option
+@client_command()
+async def stocktakes(session: Session, *, limit: int, **which: str | None) -> int:
+    """Stocktakes, newest first, with and without a difference."""
+    found = await session.client.stocktakes(limit=limit or None, **which)
+    if session.output.json:
+        session.output.document([one.document for one in found])
+    else:
+        show_stocktakes(session.output, found)
     return ExitCode.OK
 
 

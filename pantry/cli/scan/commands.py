@@ -13,7 +13,7 @@ from typing import Any
 import attrs
 import click
 
-from pantry.cli.movements.quantities import QUANTITY, shown
+from pantry.cli.movements.quantities import QUANTITY, product_of, shown
 from pantry.cli.scan.scanner import Code, Direction, Quantity, Undo, understood
 from pantry.cli.session import Session, client_command
 from pantry.client.resources import Movement, Product
@@ -83,10 +83,13 @@ class Scanner:
 
     async def _do(self, line: str) -> None:
         match understood(line):
-            case Code(ean13=ean13, lookup=True):
-                self._say("look", await self.session.client.product(ean13))
-            case Code(ean13=ean13):
-                self.booked.append(await self.session.client.move(ean13, self.direction.value, self.quantity))
+            case Code(digits=digits, lookup=True):
+                named = await self.session.client.barcode(digits)
+                self._say("look", await self.session.client.product(named.product_ean13))
+            case Code(digits=digits):
+                named = await self.session.client.barcode(digits)
+                quantity = product_of(self.quantity, named.factor)
+                self.booked.append(await self.session.client.move(named.product_ean13, self.direction.value, quantity))
                 await self._say_booked(self.booked[-1], self.direction.value)
             case Undo():
                 if not self.booked:

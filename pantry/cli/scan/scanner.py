@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from enum import Enum
 
 import attrs
 
 from pantry.cli.movements.quantities import parse
-from pantry.domain import ean13
+from pantry.domain import gtin
 
-UPC_DIGITS = 12
+_IDENTIFIER = re.compile(r"^\][A-Za-z]\d(?=\d)")
 _SHORTEST_CODE = 8
 """Digits from which on a number is a code, if a wrong one: no quantity is that long, and no scanner's is shorter (EAN-8)."""
 
@@ -23,9 +24,9 @@ class Direction(Enum):
 
 @attrs.frozen
 class Code:
-    """A product's code; `lookup`: it is only to be looked up."""
+    """A code of a product, of 8, 12, 13 or 14 digits; `lookup`: it is only to be looked up."""
 
-    ean13: str
+    digits: str
     lookup: bool = False
 
 
@@ -47,17 +48,16 @@ Line = Code | Quantity | Direction | Undo
 def understood(line: str) -> Line | None:
     """Return the meaning of a line, None if it is empty. Raises ValueError, with a text for the user, if it has no meaning.
 
-    The twelve digits of a UPC-A are an EAN-13 that begins with 0 (GS1 General Specifications, section on GTIN-12).
+    A scanner may put an AIM identifier (ISO/IEC 15424) in front of a code.
     """
     text = line.strip()
-    lookup, word = text.startswith("?"), text.removeprefix("?").strip()
+    lookup, word = text.startswith("?"), _IDENTIFIER.sub("", text.removeprefix("?").strip())
     if not text:
         return None
     if lookup or _is_code(word):
-        code = f"0{word}" if len(word) == UPC_DIGITS else word
-        if (wrong := ean13.problem(code)) is not None:
+        if (wrong := gtin.problem(word)) is not None:
             raise ValueError(wrong)
-        return Code(code, lookup)
+        return Code(word, lookup)
     match word.lower():
         case "u" | "undo":
             return Undo()

@@ -75,6 +75,11 @@ CREATE TABLE IF NOT EXISTS {SCRUBS} (stream TEXT COLLATE "C" PRIMARY KEY, state 
 CREATE TABLE IF NOT EXISTS {MIGRATIONS} (version BIGINT PRIMARY KEY, dirty BOOLEAN NOT NULL);
 """
 
+_FOREIGN = f"""
+SELECT to_regclass('{MIGRATIONS}') IS NOT NULL AND to_regclass('{CHECKPOINTS}') IS NULL
+"""
+"""Whether another program has made migrations here: the tables of the store itself come before the first migration."""
+
 MARK = "Made from the event log by `projections`, which moves it and removes it."
 """The comment on tables and schemas that are ours: nothing else in a database is touched."""
 
@@ -135,6 +140,11 @@ async def mark_new_tables(connection: Any, before: Iterable[StoredTable]) -> Non
     for table in await read_tables(connection):
         if table.oid not in known:
             await connection.execute(f"COMMENT ON TABLE {quoted(table.name)} IS '{MARK}'")
+
+
+async def is_foreign(connection: Any) -> bool:
+    """Whether the database has the tables of another program."""
+    return bool(await connection.fetchval(_FOREIGN))
 
 
 async def create_system_tables(connection: Any) -> None:

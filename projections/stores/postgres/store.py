@@ -10,7 +10,7 @@ from typing import Any
 import asyncpg
 import structlog
 
-from projections.errors import MigrationError, NotLeading, RowRefused
+from projections.errors import MigrationError, NotLeading, RowRefused, StoreForeign
 from projections.model import Projection
 from projections.projector.batch import judge, last_changes, with_proven
 from projections.rebuild.copies import CopyPart
@@ -46,12 +46,19 @@ class PostgresStore(PostgresReader):
         return self._turns
 
     async def open(self) -> None:
-        """Connect, and make the tables of the store itself if they are missing. Raises StoreUnavailable."""
+        """Connect, and make the tables of the store itself if they are missing.
+
+        Raises StoreUnavailable, and StoreForeign for the tables of another program, which it leaves as they are.
+        """
         with translated(self.address):
             connection = await connect(self.address)
             try:
                 async with connection.transaction():
                     await self._turns.lock(connection, MIGRATION)
+                    if await schema.is_foreign(connection):
+                        raise StoreForeign(
+                            f"{self.address} has the tables of another program, and is left as it was: choose an empty database"
+                        )
                     await schema.create_system_tables(connection)
             finally:
                 await connection.close()

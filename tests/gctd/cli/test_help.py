@@ -42,9 +42,11 @@ def test_the_commands_are_the_documented_ones() -> None:
         *("product list", "product show", "product add", "product edit"),
         *("product deactivate", "product activate", "product count"),
         *("category list", "category add", "category edit"),
+        *("code list", "code show", "code assign", "code remove", "takeover"),
         *("movement add", "movement list", "movement show", "movement undo", "movement import"),
         *("token create", "token list", "token revoke"),
         *("person erase", "report stock", "report low-stock", "report consumption", "report shopping-list"),
+        "report stocktakes",
     }
 
 

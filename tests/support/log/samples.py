@@ -27,7 +27,7 @@ def registries() -> dict[str, Registry]:
     from gctd.domain import delivery, repo, schedule, task, verdict, worker  # noqa: F401, PLC0415 - importing them registers their types
     from gctd.domain.registry import REGISTRY  # noqa: PLC0415
     from gctd.readmodel import MODEL as TRACKER  # noqa: PLC0415 - as above: the types of tokens
-    from pantry.domain import category, category_name, person, product  # noqa: F401, PLC0415 - as above
+    from pantry.domain import barcode, category, category_name, person, product  # noqa: F401, PLC0415 - as above
     from pantry.domain.registry import REGISTRY as PANTRY  # noqa: PLC0415
     from pantry.readmodel import MODEL as LEDGER  # noqa: PLC0415
 

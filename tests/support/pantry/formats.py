@@ -11,12 +11,15 @@ from hypothesis import strategies as st
 
 from httpkit.messages.paging import encode_cursor
 from pantry.domain.ean13 import check_digit
+from pantry.domain.gtin import own_code
 from tests.support.web.formats import POSITIONS
 
 _KNOWN = os.environ["KNOWN_PRODUCT"]
 _OTHER = st.integers(0, 10**12 - 1).map("{:012}".format)
 
 schemathesis.openapi.format("ean13", st.just(_KNOWN) | _OTHER.map(lambda first: f"{first}{check_digit(first)}"))
+
+schemathesis.openapi.format("gtin", st.sampled_from(["96385074", "036000291452"]) | st.integers(0, 10**12 - 1).map(own_code))
 
 schemathesis.openapi.format("category-id", st.sampled_from([os.environ["KNOWN_CATEGORY"], ""]))
 

@@ -117,7 +117,7 @@ class Server:
             options["json"] = document
         try:
             async with self.http.request(method, address, **options) as answer:
-                text = await answer.text()
+                text = await answer.text(errors="replace")
                 body = json.loads(text) if text and "json" in answer.content_type else text
                 return Answer(answer.status, body, answer.headers)
         except (aiohttp.ClientError, TimeoutError):

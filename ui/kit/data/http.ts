@@ -32,6 +32,8 @@ export interface Answer<T> {
   sequence: number;
   /** The address of a list's next page. */
   next: string | null;
+  /** The version of the resource, for `If-Match`; empty if it has none. */
+  etag: string;
 }
 
 export interface Options {
@@ -88,6 +90,7 @@ export async function ask<T>(method: string, path: string, options: Options = {}
     body: body as T,
     sequence: Number(answer.headers.get("Event-Sequence") ?? 0),
     next: nextOf(path, answer.headers.get("Link") ?? ""),
+    etag: answer.headers.get("ETag") ?? "",
   };
 }
 

@@ -8,6 +8,20 @@ export interface Product {
   min_stock: number;
   current_stock: number;
   active: boolean;
+  category_id?: string;
+}
+
+export interface Category {
+  id: string;
+  name: string;
+  description: string;
+}
+
+/** A code that names a product; `factor` is the quantity that the code stands for. */
+export interface Barcode {
+  code: string;
+  product_ean13: string;
+  factor: number;
 }
 
 export type Direction = "in" | "out";
@@ -18,6 +32,7 @@ export interface Movement {
   type: Direction;
   quantity: number;
   created_by?: string;
+  notes?: string;
   created_at: string;
   stock_after: number;
   /** The movement that this one undoes. */

@@ -1,10 +1,11 @@
 // The products as they are known here: read once, kept up to date by the events. The newer value in the log wins, in any order.
 
-import { Cell } from "../kit/data/cell";
-import { ask } from "../kit/data/http";
-import type { Live } from "../kit/data/live";
-import { compare } from "../kit/data/positions";
-import { rereading } from "../kit/data/reread";
+import { Cell } from "../../kit/data/cell";
+import { ask } from "../../kit/data/http";
+import type { Live } from "../../kit/data/live";
+import { compare } from "../../kit/data/positions";
+import { rereading } from "../../kit/data/reread";
+import { stored, write } from "./database";
 import { API, stream } from "./live";
 import type { Product } from "./types";
 
@@ -33,10 +34,26 @@ export const products = new Cell<Products>({ byCode, order, read: false, error: 
 
 export const isLow = ({ current_stock, min_stock }: Product): boolean => current_stock <= min_stock;
 
-/** Begin to follow. */
-export function startProducts(): void {
+const SAVE_AFTER = 500;
+/** Before any position of a log: each answer of the service replaces what this browser has kept. */
+const KEPT_HERE = "0";
+let saving = 0;
+
+/** Begin to follow. Until the service answers, the products are the ones that this browser has kept. */
+export async function startProducts(): Promise<void> {
   stream.listen(apply);
   stream.onResync(() => void refresh());
+  const kept = (await stored<{ id: string; products?: Product[] }>("known")).find(({ id }) => id === "products");
+  if (!kept?.products || products.value.read) return;
+  for (const product of kept.products) if (!byCode.has(product.ean13)) put(product, KEPT_HERE);
+  publish({ read: true });
+}
+
+function save(): void {
+  saving ||= window.setTimeout(() => {
+    saving = 0;
+    void write("known", { put: { id: "products", products: [...byCode.values()].map(({ product }) => product) } });
+  }, SAVE_AFTER);
 }
 
 /** Read all products that are kept again. One that is not among them any more was deactivated, unless it is newer. */
@@ -77,6 +94,7 @@ function put(found: Partial<Product> & { ean13: string }, position: string, chan
 
 function apply(events: readonly Live[]): void {
   for (const { id, name, data } of events) {
+    if (name === "code") continue;
     const { movement, is_low_stock, ...said } = data as Partial<Product> & { ean13: string; movement?: unknown; is_low_stock?: boolean };
     if (name === "stock" && !byCode.has(said.ean13)) void look(said.ean13).catch(() => {}); // not active any more: it is not shown
     else put(said, id, Date.now());
@@ -92,4 +110,5 @@ function publish(change: Partial<Products>): void {
     isSorted = true;
   }
   products.set({ ...products.value, ...change, order });
+  if (products.value.read) save();
 }

@@ -1,0 +1,93 @@
+"""Routes of barcodes: the codes that name a product, each with a pack factor."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from http import HTTPStatus
+
+from httpkit.messages.fields import member, message, path, query
+from httpkit.messages.paging import decode_cursor, page_of
+from httpkit.routes import Answer, Call, Route
+from pantry.domain import gtin
+from pantry.domain.errors import NotFound
+from pantry.domain.quantity import ONE
+from pantry.http.bodies import BarcodeBody
+from pantry.http.categories import PAGE
+from pantry.http.services import Services
+from pantry.http.values import CODE_EXAMPLE, CODE_SCHEMA, CURSOR, EAN13_SCHEMA, EXAMPLE, checked_code, checked_ean13, quantity
+from pantry.readmodel.views import BarcodeView
+from servicekit.command_context import context
+
+_WRONG = HTTPStatus.UNPROCESSABLE_ENTITY
+
+
+@message
+class ListBarcodes:
+    """Which codes to list."""
+
+    ean13: str | None = query(default=None, max_length=13, description="only codes of this product")
+    limit: int = query(default=PAGE, ge=1, le=PAGE)
+    cursor: str | None = query(default=None, schema=CURSOR, max_length=4096, description="resumes after a page")
+
+
+@message
+class OneBarcode:
+    """Names a code, of any length."""
+
+    code: str = path(parse=checked_code, schema=CODE_SCHEMA, example=CODE_EXAMPLE)
+
+
+@message
+class GivenBarcode:
+    """The product that a code is to name."""
+
+    code: str = path(parse=checked_code, schema=CODE_SCHEMA, example=CODE_EXAMPLE, otherwise=_WRONG)
+    product_ean13: str = member(parse=checked_ean13, schema=EAN13_SCHEMA, example=EXAMPLE)
+    factor: int = quantity(default=ONE, example=6, description="the quantity of the product that the code stands for")
+
+
+async def list_barcodes(request: ListBarcodes, call: Call[Services]) -> Answer[Sequence[BarcodeBody]]:
+    """Codes of products in order, apart from the keys of the products."""
+    after = None if request.cursor is None else decode_cursor(request.cursor, tuple[str, str])[0]
+    found = await call.services.queries.barcodes(ean13=request.ean13, after=after, limit=request.limit + 1)
+    page, more = page_of(found, request.limit, lambda barcode: (barcode.code, barcode.product_ean13))
+    return Answer([BarcodeBody.of(barcode) for barcode in page], cursor=more)
+
+
+async def get_barcode(request: OneBarcode, call: Call[Services]) -> BarcodeBody:
+    """The product that a code names: also the key of a product, EAN-8, UPC-A, UPC-E or GTIN-14."""
+    return BarcodeBody.of(await _barcode(request.code, call))
+
+
+async def assign_barcode(request: GivenBarcode, call: Call[Services]) -> Answer[BarcodeBody]:
+    """Let a code name a product, or change its pack factor. A code names one product at a time."""
+    code = gtin.codes_of(request.code)[0]
+    outcome = await call.services.pantry.assign_barcode(code, request.product_ean13, request.factor, context(call))
+    sequence = await call.services.side.wait_visible(outcome.sequence)
+    body = BarcodeBody.of(BarcodeView(code=code, product_ean13=request.product_ean13, factor=request.factor))
+    return Answer(body, sequence=sequence)
+
+
+async def remove_barcode(request: OneBarcode, call: Call[Services]) -> Answer[None]:
+    """Free a code. Movements that were booked with it stay."""
+    code = (await _barcode(request.code, call)).code
+    outcome = await call.services.pantry.remove_barcode(code, context(call))
+    return Answer(None, sequence=await call.services.side.wait_visible(outcome.sequence))
+
+
+async def _barcode(text: str, call: Call[Services]) -> BarcodeView:
+    found = await call.services.queries.barcode(text)
+    if found is None:
+        raise NotFound(f"no product has the code {text}")
+    return found
+
+
+_ONE = "/api/v1/codes/{code}"
+_TAGS = ("codes",)
+
+ROUTES = (
+    Route("GET", "/api/v1/codes", list_barcodes, summary="List codes", tags=_TAGS, csv=BarcodeBody),
+    Route("GET", _ONE, get_barcode, summary="The product of a code", tags=_TAGS, errors=(404,)),
+    Route("PUT", _ONE, assign_barcode, summary="Assign a code", tags=_TAGS, errors=(404, 409)),
+    Route("DELETE", _ONE, remove_barcode, summary="Remove a code", tags=_TAGS, errors=(404, 409)),
+)

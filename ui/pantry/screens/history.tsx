@@ -1,0 +1,100 @@
+// The bookings, and the stock as it was at any time.
+
+import { read } from "../../kit/data/http";
+import { useLoad } from "../../kit/data/load";
+import { useCell } from "../../kit/data/cell";
+import { useQuery } from "../../kit/page/router";
+import { Empty, ErrorPanel, Skeleton } from "../../kit/parts/states";
+import { amount } from "../codes/codes";
+import { API } from "../data/live";
+import { products } from "../data/products";
+import type { Movement, Product } from "../data/types";
+import { noteOf } from "../product";
+
+const MOST = 200;
+const TIME = new Intl.DateTimeFormat(undefined, { dateStyle: "short", timeStyle: "medium" });
+
+export function History() {
+  const [at, setAt] = useQuery("at");
+  const [of, setOf] = useQuery("of");
+  const { byCode, order } = useCell(products);
+  return (
+    <section class="panel" aria-labelledby="history-title">
+      <h2 id="history-title">History</h2>
+      <div class="line wrap">
+        <label for="history-of">Product</label>
+        <select id="history-of" value={of} onChange={(event) => setOf(event.currentTarget.value)}>
+          <option value="">All</option>
+          {order.map((ean13) => (
+            <option key={ean13} value={ean13}>
+              {byCode.get(ean13)?.product.name}
+            </option>
+          ))}
+        </select>
+        <label for="history-at">As it was at</label>
+        <input id="history-at" type="datetime-local" value={at} onInput={(event) => setAt(event.currentTarget.value, { replace: true })} />
+      </div>
+      {at ? <Past at={at} of={of} /> : null}
+      <Movements at={at} of={of} />
+    </section>
+  );
+}
+
+/** The time of the field is local. */
+const instant = (at: string): string => encodeURIComponent(new Date(at).toISOString());
+
+function Past({ at, of }: { at: string; of: string }) {
+  const { value, error, reload } = useLoad((signal) => read<Product[]>(`${API}/products?as_of=${instant(at)}`, signal), [at]);
+  if (error) return <ErrorPanel error={error} retry={reload} />;
+  if (!value) return <Skeleton />;
+  const shown = value.filter(({ ean13 }) => !of || ean13 === of);
+  if (!shown.length) return <Empty title="Nothing was kept then" />;
+  return (
+    <>
+      <h3>Stock then</h3>
+      <ul class="changes" aria-label="Stock then">
+        {shown.map(({ ean13, name, current_stock, unit }) => (
+          <li key={ean13}>
+            <span>{name}</span>
+            <span class="number">
+              {amount(current_stock)} {unit}
+            </span>
+          </li>
+        ))}
+      </ul>
+    </>
+  );
+}
+
+function Movements({ at, of }: { at: string; of: string }) {
+  const query = [`limit=${MOST}`, of && `ean13=${of}`, at && `to=${instant(at)}`].filter(Boolean).join("&");
+  const { value, error, reload } = useLoad((signal) => read<Movement[]>(`${API}/movements?${query}`, signal), [query]);
+  const { byCode } = useCell(products);
+  if (error) return <ErrorPanel error={error} retry={reload} />;
+  if (!value) return <Skeleton />;
+  if (!value.length) return <Empty title="Nothing was booked" />;
+  return (
+    <>
+      <h3>{at ? "Bookings until then" : "Bookings"}</h3>
+      <ul class="changes" aria-label="Bookings">
+        {value.map((movement) => {
+          const product = byCode.get(movement.product_ean13)?.product;
+          return (
+            <li key={movement.id} class={movement.reversed_by ? "muted" : ""}>
+              <span>
+                {product?.name ?? movement.product_ean13}: {movement.type} {amount(movement.quantity)} {product?.unit}
+                <span class="muted">
+                  {" "}
+                  to {amount(movement.stock_after)}, {TIME.format(new Date(movement.created_at))}
+                  {noteOf(movement)}
+                  {movement.notes ? `: ${movement.notes}` : ""}
+                </span>
+              </span>
+            </li>
+          );
+        })}
+      </ul>
+      {value.length === MOST && <p class="muted">The newest {MOST} are shown.</p>}
+    </>
+  );
+}
