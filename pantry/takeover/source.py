@@ -10,7 +10,6 @@ from decimal import Decimal
 from http import HTTPStatus
 from typing import Any
 
-import asyncpg
 import attrs
 
 from pantry.domain.errors import PantryError
@@ -143,16 +142,16 @@ async def _check(connection: Any, name: str) -> None:
             raise NotTheFirstProgram(f"{name} has the tables of this program: there is nothing to take over")
 
 
-async def _fetch(connection: Any, table: str) -> Sequence[asyncpg.Record]:
+async def _fetch(connection: Any, table: str) -> Sequence[Mapping[str, Any]]:
     order = "id" if table == "categories" else "ean13" if table == "products" else "created_at, id"
-    rows: Sequence[asyncpg.Record] = await connection.fetch(
+    rows: Sequence[Mapping[str, Any]] = await connection.fetch(
         f"SELECT {', '.join(_COLUMNS[table])} FROM {table} ORDER BY {order}"  # noqa: S608 - constants
     )
     return rows
 
 
-def _made(rows: Mapping[str, Sequence[asyncpg.Record]], zone: tzinfo) -> SourceRows:
-    def row(record: asyncpg.Record) -> dict[str, Any]:
+def _made(rows: Mapping[str, Sequence[Mapping[str, Any]]], zone: tzinfo) -> SourceRows:
+    def row(record: Mapping[str, Any]) -> dict[str, Any]:
         return {name: _value(name, value, zone) for name, value in record.items()}
 
     return SourceRows(
