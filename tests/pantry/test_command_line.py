@@ -28,10 +28,10 @@ WRITES = {
     *("product add", "product edit", "product deactivate", "product activate", "product count"),
     *("category add", "category edit", "movement add", "movement undo", "movement import", "scan"),
     *("code assign", "code remove"),
-    *("person erase", "migrate up", "migrate down", "migrate force", "token create", "token revoke"),
+    *("person erase", "migrate up", "migrate down", "migrate force", "token create", "token revoke", "takeover"),
 }
 """Commands that change something; all others read."""
-NO_DOCUMENT = {"serve", "run", "completion", "watch"}
+NO_DOCUMENT = {"serve", "run", "up", "completion", "watch"}
 """A program that serves, a script for a shell, and a command without an end (it has a separate test)."""
 READS = sorted(leaves(PROGRAM.group) - WRITES - NO_DOCUMENT)
 
