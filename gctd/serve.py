@@ -9,6 +9,7 @@ import attrs
 
 from gctd.control.baselines import Baselines
 from gctd.control.dispatcher import Dispatcher
+from gctd.control.functions import Functions
 from gctd.control.judging import Judging
 from gctd.control.lanes.lanes import Lanes
 from gctd.control.reaper import Reaper, Timeouts
@@ -95,6 +96,7 @@ def _parts(running: Running, settings: Settings) -> Parts:
         coverages=Coverages(broker.blobs),
         links=links,
         dashboard=dashboard,
+        functions=Functions(broker.blobs, queries, _project_defaults(settings)),
         presence=broker.presence,
         side=side,
         logs=logs,
@@ -128,6 +130,7 @@ def _project_defaults(settings: Settings) -> ProjectConfig:
         git_timeout=format_duration(settings.git_timeout),
         go_flags="",
         coverpkg=False,
+        store_source=settings.store_source,
     )
 
 

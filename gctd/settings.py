@@ -90,6 +90,10 @@ class Settings:
         help="How often the server checks all tracked refs and queues analyses of new commits; 0: never.",
     )
 
+    store_source: Literal["always", "never"] = setting(
+        default="always", help="Keep the source of functions with each analysis, for the pages of functions."
+    )
+
     # Workers
     worker_id: str | None = setting(
         default=None,

@@ -37,6 +37,16 @@ class Metadata:
 
 
 @attrs.frozen(kw_only=True)
+class CommitFacts:
+    """Facts about a commit: the author's name, time (RFC 3339) and subject, and the ids of its parents."""
+
+    author: str
+    at: str
+    subject: str
+    parents: tuple[str, ...]
+
+
+@attrs.frozen(kw_only=True)
 class PackageProblem:
     """A package without coverage, and why: no tests, build failed, panicked, timed out, failed."""
 
@@ -53,7 +63,8 @@ class Analysis:
     if
     the engine does not report them. `tests` has the outcome of each package, `platform` the platform of the build.
     `source`: `tests` if the worker ran the tests, `upload` if the profile was uploaded. `reused_from`: the task that made the
-    analysis, if the analysis is also the result of a later task; empty for the task that made it.
+    analysis, if the analysis is also the result of a later task; empty for the task that made it. `sources` names the kept source
+    (`gctd.engines.functions.sources`). `store_source` is the setting of that name; empty: the analysis is older than the setting.
     """
 
     id: str
@@ -79,6 +90,8 @@ class Analysis:
     platform: str = ""
     source: str = "tests"
     reused_from: str = ""
+    sources: Blob | None = None
+    store_source: str = ""
 
 
 @attrs.frozen(kw_only=True)

@@ -52,7 +52,8 @@ class FunctionEntry(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     `file` is relative to the module, with forward slashes; `function` has the receiver before the name (`*T.Name`). Lines
     count from 1. `coverage` is the percentage of covered blocks, `stmt_coverage` the percentage of covered statements as `go tool
     cover -func` counts them; both are None if unknown. `crap` follows from `cyclomatic` and `coverage`. `state` is the state of
-    the measurement, `reason` its cause.
+    the measurement, `reason` its cause. `key` names the function in addresses (`gctd.engines.functions.keys`). It is in answers,
+    not in stored reports, because it follows from the other entries.
     """
 
     file: str
@@ -70,6 +71,7 @@ class FunctionEntry(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     state: State = State.UNTOLD
     reason: str = ""
     identity: Identity | msgspec.UnsetType = msgspec.UNSET
+    key: str | msgspec.UnsetType = msgspec.UNSET
 
     def risky(self, threshold: float) -> bool:
         """Whether its value is over the threshold, by a coverage that is known."""

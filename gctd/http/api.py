@@ -11,7 +11,7 @@ from aiohttp import web
 from gctd.http import event_log as eventlog
 from gctd.http import hooks, repos, workers
 from gctd.http.bodies import ProgressBody, RepoBody, TaskBody
-from gctd.http.projects import badges, coverage, exports, gate, history, rescoring, updates
+from gctd.http.projects import badges, coverage, exports, functions, gate, history, rescoring, updates
 from gctd.http.projects import config as repo_config
 from gctd.http.services import Services
 from gctd.http.tasks import attempts
@@ -58,6 +58,7 @@ TABLE: tuple[Route[Services], ...] = (
     *updates.ROUTES,
     *rescoring.ROUTES,
     *history.ROUTES,
+    *functions.ROUTES,
     *gate.ROUTES,
     *coverage.ROUTES,
     *exports.ROUTES,
@@ -79,7 +80,7 @@ def table(*, public_badges: bool) -> tuple[Route[Services], ...]:
 SCREENS = (
     *("/", "/tasks", "/tasks/{id}", "/workers", "/repos", "/repos/{id}"),
     *("/analyses", "/analyses/{id}", "/analyses/{id}/history", "/analyses/{id}/compare/{pair}"),
-    *("/log", "/log/{position}", "/projections"),
+    *("/analyses/{id}/functions/{key}", "/log", "/log/{position}", "/projections"),
 )
 """Addresses of the dashboard's screens: each answers with the page, which does the rest (`ui/gctd/routes.ts`)."""
 

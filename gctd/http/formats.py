@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from gctd.domain.repo.config import STORE_SOURCE as STORE_SOURCE_VALUES
 from gctd.engines.registry import NAMES
 
 Schema = dict[str, Any]
@@ -31,10 +32,14 @@ AGGREGATE: Schema = {"type": "string", "pattern": r"^gctd\.(repo|task|verdict|wo
 AGGREGATE_FORM = "the subject of an aggregate, like gctd.task.task-17"
 ENGINE: Schema = {"type": ["string", "null"], "enum": [*NAMES, None]}
 """The name of an engine."""
+STORE_SOURCE: Schema = {"type": ["string", "null"], "enum": [*STORE_SOURCE_VALUES, None]}
+"""Whether the source of functions is kept."""
 GO_FLAGS: Schema = {"type": ["string", "null"], "format": "go-flags"}
 """Flags from a list of harmless ones, separated by spaces (`gctd.domain.repo.options.GO_FLAGS`)."""
 CRAP_ARGS: Schema = {"type": ["array", "null"], "items": {"type": "string", "format": "go-crap-flag"}}
 """Flags of `go-crap scan` (`gctd.domain.repo.options.parse_crap_args`)."""
+FUNCTION: Schema = {"type": "string", "minLength": 1, "format": "function-key"}
+"""The key of a function (`gctd.engines.functions.keys`)."""
 PROFILE: Schema = {"type": "string", "format": "coverage-profile"}
 """The text of a coverage profile (`go tool cover`): a line with the mode, then a line for each block."""
 DURATION: Schema = {"type": ["string", "null"], "format": "go-duration"}

@@ -7,6 +7,7 @@ import attrs
 from eventlog.broker.blobs import Blobs
 from eventlog.broker.presence import Presence
 from gctd.control.baselines import Baselines
+from gctd.control.functions import Functions
 from gctd.control.judging import Judging
 from gctd.control.removals import Removals
 from gctd.control.rescoring import Rescoring
@@ -49,6 +50,7 @@ class Services:
     coverages: Coverages
     links: Links
     dashboard: Dashboard
+    functions: Functions
     presence: Presence
     side: ReadSide
     logs: AttemptLogs

@@ -79,7 +79,7 @@ _MODEL = ReadModel(
     projections=(
         Projection("repos", 1, (REPOS,), {repo.CATEGORY: _repo}, latest=frozenset({repo.CATEGORY})),
         Projection("tasks", 3, (TASKS,), {task.CATEGORY: _task}, latest=frozenset({task.CATEGORY})),
-        Projection("analyses", 4, (ANALYSES,), {task.CATEGORY: _analysis}),
+        Projection("analyses", 5, (ANALYSES,), {task.CATEGORY: _analysis}),
         Projection("verdicts", 1, (VERDICTS,), {verdict.CATEGORY: _verdict}, latest=frozenset({verdict.CATEGORY})),
         Projection("deliveries", 1, (DELIVERIES,), {delivery.CATEGORY: _delivery}, latest=frozenset({delivery.CATEGORY})),
         Projection("workers", 1, (WORKERS,), {worker.CATEGORY: _worker}, latest=frozenset({worker.CATEGORY})),

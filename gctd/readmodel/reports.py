@@ -24,8 +24,18 @@ class ReportMissing(ProjectionError):
     status = HTTPStatus.NOT_FOUND
 
 
+class BodyView(msgspec.Struct, frozen=True, gc=False):
+    """Content of a function: the digest of its tokens, and their number."""
+
+    digest: str
+    tokens: int
+
+
 class FunctionView(msgspec.Struct, frozen=True, gc=False):
-    """A function or method, scored. Coverages are percentages, None if unknown."""
+    """A function or method, scored. Coverages are percentages, None if unknown.
+
+    `state` is the state of the measurement, `reason` its cause. `identity` is None in reports of engines that do not have it.
+    """
 
     file: str
     package: str
@@ -38,6 +48,9 @@ class FunctionView(msgspec.Struct, frozen=True, gc=False):
     coverage: float | None
     stmt_coverage: float | None
     crap: float
+    state: str = "untold"
+    reason: str = ""
+    identity: BodyView | None = None
 
 
 class _Report(msgspec.Struct, frozen=True):

@@ -109,6 +109,8 @@ ANALYSES = Table(
         Column("platform"),
         Column("source"),
         Column("baseline", "boolean"),
+        Column("sources_digest"),
+        Column("store_source"),
     ),
     key=("task_id",),
 )
@@ -261,6 +263,8 @@ def analysis_row(task: Task, analysis: Analysis, sequence: int) -> tuple[Any, ..
         analysis.platform,
         analysis.source,
         task.baseline,
+        analysis.sources.digest if analysis.sources else None,
+        analysis.store_source,
     )
 
 

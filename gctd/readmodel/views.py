@@ -105,7 +105,8 @@ class AnalysisView:
     """The result of one task; its report is in the blob store.
 
     `known` is the summary of the functions with known coverage, `states` the number of functions by state; both are None if the
-    engine does not report them. `baseline`: the analysis serves only as a base of comparisons.
+    engine does not report them. `baseline`: the analysis serves only as a base of comparisons. `sources_digest` and
+    `store_source`: see Analysis.
     """
 
     analysis_id: str
@@ -138,6 +139,8 @@ class AnalysisView:
     platform: str
     source: str
     baseline: bool
+    sources_digest: str | None
+    store_source: str
 
     @property
     def risky(self) -> int:

@@ -19,13 +19,13 @@ from gctd.domain.repo.config import go_test_flags
 from gctd.domain.repo.options import parse_crap_args, parse_go_flags
 from gctd.domain.task import Task
 
-FORM = 1
+FORM = 2
 """The form of the key and of the stored analysis."""
 
 
 @attrs.frozen(kw_only=True)
 class Circumstances:
-    """Conditions of a worker's measurements: engine with its version, Go, C code, sandbox, and the network of tests."""
+    """Conditions of a worker's analyses: engine with its version, Go, C code, sandbox, network of tests, `store_source`."""
 
     engine: str
     engine_version: str
@@ -33,6 +33,7 @@ class Circumstances:
     cgo: str
     sandbox: str
     test_network: bool
+    store_source: str
 
 
 @attrs.frozen(kw_only=True)
@@ -62,7 +63,7 @@ class Earlier:
             if ref is None:
                 return None
             made = msgspec.json.decode(await self._blobs.get(ref.digest), type=_Made)
-            for body in (made.analysis.report, made.analysis.profile, made.analysis.tests):
+            for body in (made.analysis.report, made.analysis.profile, made.analysis.tests, made.analysis.sources):
                 if body is not None:
                     await self._blobs.get(body.digest)
         except (BlobMissing, msgspec.DecodeError):

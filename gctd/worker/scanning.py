@@ -47,6 +47,7 @@ from gctd.worker.identity import host_platform
 from gctd.worker.measuring import Measured, measured_before, measured_now, uncovered_of
 from gctd.worker.metadata import metadata_of, open_hosts
 from gctd.worker.scoring import parse_cache, score
+from gctd.worker.sources import read_unless_never, stored_sources
 from gctd.worker.uploaded import measured_elsewhere
 from gctd.worker.work import Discovered, Equipment, OnStage, WorkFailed
 
@@ -157,6 +158,7 @@ class Scanning:
         started, config = time.monotonic(), task.config
         engine = await asyncio.to_thread(engine_named, task.engine)
         options = parse_crap_args(config.crap_args or ())
+        store_source = config.store_source or self._settings.store_source
         if config.coverpkg and engine.name != "native":
             on_log(f"coverpkg has no effect: {engine.name} gives the numbers of go-crap, which counts the own tests of a package")
         await on_stage("clone")
@@ -174,7 +176,7 @@ class Scanning:
             module_dir = checkout.path / project.name
             before = task.rescores
             version = self._toolchains.version_for(project)
-            circumstances = self._circumstances(engine, self._toolchains.name(version))
+            circumstances = self._circumstances(engine, self._toolchains.name(version), store_source)
             earlier = await self._earlier.find(task, checkout.commit_sha, circumstances)
             if earlier is not None:
                 on_log(f"{checkout.commit_sha[:12]} was analysed in the same way by {earlier.reused_from}: no test is run")
@@ -185,30 +187,20 @@ class Scanning:
                 left = limit - (time.monotonic() - started)
                 on_log(f"project {project.name}: module {project.module_path}, {self._toolchains.name(version)}")
                 nested = nested_modules(project.name, tuple(other.name for other in projects))
-                if task.uploads:
-                    names = ", ".join(upload.flag for upload in task.uploads)
-                    on_log(f"scoring {len(task.uploads)} uploaded profiles: {names}")
-                    run = await measured_elsewhere(task.uploads, self._blobs, module_dir, project, nested)
-                elif before is not None:
-                    on_log("scoring the coverage profile of an earlier task again")
-                    run = await measured_before(before, self._blobs)
-                else:
-                    make = partial(self._plan, task, checkout, project)
-                    tested = await self._tested(version, make, left, on_stage, on_log)
-                    run = measured_now(tested, self._sandbox.kind)
+                given = EngineInput(
+                    module_dir=module_dir,
+                    repository=checkout.path,
+                    module_path=project.module_path,
+                    nested=nested,
+                    options=options,
+                    cache=parse_cache(self._settings.cache_directory, task.repo_id, task.project),
+                    uploaded=bool(task.uploads),
+                )
+                sources = await read_unless_never(given, store_source)  # before any test can have written
+                run = await self._measured(task, checkout, project, given, version, left, on_stage, on_log)
                 await on_stage("analyse")
                 with staged(source, checkout.path, project.name, run.profile) as profile:
-                    given = EngineInput(
-                        module_dir=module_dir,
-                        repository=checkout.path,
-                        module_path=project.module_path,
-                        profile=profile,
-                        nested=nested,
-                        options=options,
-                        tests=run.tests,
-                        cache=parse_cache(self._settings.cache_directory, task.repo_id, task.project),
-                        uploaded=bool(task.uploads),
-                    )
+                    given = attrs.evolve(given, profile=profile, tests=run.tests)
                     left = limit - (time.monotonic() - started)
                     report = await score(engine, given, checkout.job, left, self._sandbox, on_log)
                 summary = report.summary
@@ -217,12 +209,37 @@ class Scanning:
                     f"coverage of the functions: {', '.join(f'{n} {s}' for s, n in (report.states or {}).items()) or 'not known'}"
                 )
                 await on_stage("store")
+                files = {entry.file for entry in report.entries}
+                kept = await stored_sources(sources, files, checkout.facts, self._blobs)
                 analysis = await self._store(task, checkout, project, run, report, metadata, started)
+                analysis = attrs.evolve(analysis, sources=kept, store_source=store_source)
                 if before is None and not task.uploads:
                     await self._earlier.keep(task, circumstances, analysis)
                 return analysis
 
-    def _circumstances(self, engine: Engine, go_version: str) -> Circumstances:
+    async def _measured(
+        self,
+        task: Task,
+        checkout: Checkout,
+        project: Project,
+        given: EngineInput,
+        version: GoVersion | None,
+        left: float,
+        on_stage: OnStage,
+        on_log: OnLog,
+    ) -> Measured:
+        """Return the test run to score: of uploaded profiles, of an earlier task, or a new one."""
+        if task.uploads:
+            names = ", ".join(upload.flag for upload in task.uploads)
+            on_log(f"scoring {len(task.uploads)} uploaded profiles: {names}")
+            return await measured_elsewhere(task.uploads, self._blobs, given.module_dir, project, given.nested)
+        if task.rescores is not None:
+            on_log("scoring the coverage profile of an earlier task again")
+            return await measured_before(task.rescores, self._blobs)
+        make = partial(self._plan, task, checkout, project)
+        return measured_now(await self._tested(version, make, left, on_stage, on_log), self._sandbox.kind)
+
+    def _circumstances(self, engine: Engine, go_version: str, store_source: str) -> Circumstances:
         return Circumstances(
             engine=engine.name,
             engine_version=engine.version,
@@ -230,6 +247,7 @@ class Scanning:
             cgo=self._settings.cgo,
             sandbox=self._sandbox.kind,
             test_network=self._settings.test_network,
+            store_source=store_source,
         )
 
     async def _tested(

@@ -113,6 +113,8 @@ def analysis(of: Report, **more: Any) -> AnalysisView:
             "platform": "linux/amd64",
             "source": "tests",
             "baseline": False,
+            "sources_digest": None,
+            "store_source": "always",
             **more,
         }
     )

@@ -95,9 +95,7 @@ async def test_a_dot_says_which_functions_it_is_and_opens_them(measured: Measure
     await expect(tip(plot).first).to_have_text("Huge, CRAP 40.00")
     await page.mouse.down()
     await page.mouse.up()
-    names = page.get_by_role("table", name="Functions", exact=True).locator("tbody tr[data-key] .name")
-    await expect(names).to_have_text(["Huge"])
-    await expect(page).to_have_url(re.compile("complexity=40-40&coverage=99.5-100"))
+    await expect(page).to_have_url(re.compile("/functions/pricing:Huge$"))
 
 
 async def test_a_tile_says_how_many_of_its_functions_are_risky(measured: Measured, reader: Visitor) -> None:

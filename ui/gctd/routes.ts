@@ -29,6 +29,7 @@ export const SCREENS: readonly Screen[] = [
   { patterns: ["/analyses/:id"], title: "Analysis", under: "Analyses", load: () => import("./screens/analysis") },
   { patterns: ["/analyses/:id/history"], title: "History", under: "Analyses", load: () => import("./screens/history") },
   { patterns: ["/analyses/:id/compare/:pair"], title: "Comparison", under: "Analyses", load: () => import("./screens/compare") },
+  { patterns: ["/analyses/:id/functions/:key"], title: "Function", under: "Analyses", load: () => import("./screens/function") },
   { patterns: ["/tasks", "/tasks/:id"], title: "Tasks", key: "t", isOperation: true, load: () => import("./screens/tasks") },
   { patterns: ["/workers"], title: "Workers", key: "w", isOperation: true, load: () => import("./screens/workers") },
   { patterns: ["/log", "/log/:position"], title: "Event log", key: "e", isOperation: true, load: () => import("./screens/log") },

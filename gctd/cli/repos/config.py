@@ -10,7 +10,7 @@ import click
 from gctd.cli.completion import repo_urls
 from gctd.cli.session import Session, client_command
 from gctd.client.projects import RepoConfig
-from gctd.domain.repo.config import FIELDS
+from gctd.domain.repo.config import FIELDS, STORE_SOURCE
 from terminalkit.exits import ExitCode
 from terminalkit.options import Choice, examples
 from terminalkit.output import Output
@@ -47,6 +47,7 @@ def config() -> None:
 @click.option("--git-timeout", metavar="DURATION", help="Longest that one command of git may take.")
 @click.option("--go-flags", help="Flags for every `go` command.")
 @click.option("--coverpkg/--no-coverpkg", default=None, help="Count the tests of each package for all packages (engine native).")
+@click.option("--store-source", type=Choice(STORE_SOURCE), help="Keep the source of functions, for their pages.")
 @click.option("--unset", multiple=True, type=Choice(FIELDS), help="Remove this setting; once for each.")
 @client_command(not_found=NOT_FOUND, time_limit="--give-up-after")
 async def set_config(session: Session, *, url: str, subdir: str | None, unset: tuple[str, ...], **given: Any) -> int:

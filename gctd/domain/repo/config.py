@@ -17,6 +17,10 @@ ROOT = ""
 """The key of the settings that hold for the repository itself."""
 
 
+STORE_SOURCE = ("always", "never")
+"""Values of `store_source`."""
+
+
 class Origin(StrEnum):
     """Source of a setting that applies to a project."""
 
@@ -30,7 +34,8 @@ class ProjectConfig:
     """Overrides for one project, or for the repository's root. None: not set.
 
     `timeout` and `git_timeout` are duration texts (`30m`), `test_args` and `go_flags` are flags separated by spaces. `coverpkg`:
-    the tests of each package count for all packages of the module, not for their own only.
+    the tests of each package count for all packages of the module, not for their own only. `store_source`: whether the source of
+    functions is kept with an analysis, `always` or `never`.
     """
 
     ref: str | None = None
@@ -41,6 +46,7 @@ class ProjectConfig:
     git_timeout: str | None = None
     go_flags: str | None = None
     coverpkg: bool | None = None
+    store_source: str | None = None
 
     def merged(self, changes: ProjectConfig, *, without: Collection[str] = ()) -> ProjectConfig:
         """Return these settings without the names in `without`, and with the values that `changes` sets."""
@@ -51,6 +57,12 @@ class ProjectConfig:
 FIELDS = tuple(field.name for field in attrs.fields(ProjectConfig))
 """The names of the settings."""
 
+
+def _check_store_source(text: str) -> None:
+    if text not in STORE_SOURCE:
+        raise BadInput("store_source", f"must be {' or '.join(STORE_SOURCE)}")
+
+
 _CHECKS: Mapping[str, Callable[[Any], Any]] = {
     "ref": parse_ref,
     "test_args": parse_test_args,
@@ -58,6 +70,7 @@ _CHECKS: Mapping[str, Callable[[Any], Any]] = {
     "timeout": lambda text: parse_duration(text, field="timeout"),
     "git_timeout": lambda text: parse_duration(text, field="git_timeout"),
     "go_flags": parse_go_flags,
+    "store_source": _check_store_source,
 }
 
 

@@ -81,7 +81,7 @@ class RepoRemoved:
     at: datetime
 
 
-@REGISTRY.event("ProjectConfigured", version=2, reads=[1])
+@REGISTRY.event("ProjectConfigured", version=3, reads=[1, 2])
 @attrs.frozen(kw_only=True)
 class ProjectConfigured:
     """The settings of a project (`subdir`, empty for the root) are these from now on."""

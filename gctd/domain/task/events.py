@@ -28,7 +28,7 @@ class AttemptLog:
     cut_at: int
 
 
-@REGISTRY.event("TaskQueued", version=7, reads=[1, 2, 3, 4, 5, 6])
+@REGISTRY.event("TaskQueued", version=8, reads=[1, 2, 3, 4, 5, 6, 7])
 @attrs.frozen(kw_only=True)
 class TaskQueued:
     """The analysis of a project is requested, with the settings that apply to it now.
@@ -147,7 +147,7 @@ class TaskAttemptLost:
     at: datetime
 
 
-@REGISTRY.event("TaskCompleted", version=4, reads=[1, 2, 3])
+@REGISTRY.event("TaskCompleted", version=5, reads=[1, 2, 3, 4])
 @attrs.frozen(kw_only=True)
 class TaskCompleted:
     """An attempt succeeded."""

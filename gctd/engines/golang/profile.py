@@ -122,7 +122,7 @@ def parse_profile(file: BinaryIO, *, max_bytes: int, max_blocks: int) -> Profile
         if not path:
             if not other:
                 continue
-            said = _mode_of(other)
+            said = mode_of(other)
             if said is None or (mode and said != mode):
                 malformed += 1
                 first_malformed = first_malformed or number
@@ -173,7 +173,8 @@ def _whole_lines(pieces: Iterator[bytes]) -> Iterator[bytes]:
     yield rest
 
 
-def _mode_of(line: bytes) -> str | None:
+def mode_of(line: bytes) -> str | None:
+    """Return the mode that a line of a profile names; None for another line."""
     return line.removeprefix(b"mode:").strip().decode("ascii", "replace") if line.startswith(b"mode:") else None
 
 

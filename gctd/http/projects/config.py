@@ -53,6 +53,9 @@ class SetConfig:
     coverpkg: bool | Unset | None = member(
         default=UNSET, description="the tests of each package count for all packages (engine native)"
     )
+    store_source: str | Unset | None = member(
+        default=UNSET, schema=formats.STORE_SOURCE, description="keep the source of functions with each analysis"
+    )
 
 
 @message

@@ -15,6 +15,7 @@ from eventlog.commands import Outcome
 from gctd.domain.errors import BadInput, NotFound, Refused
 from gctd.domain.task import CATEGORY, Task, TaskEvent, TaskStatus
 from gctd.engines import report as report_format
+from gctd.engines.functions.keys import keys_of
 from gctd.http import formats
 from gctd.http.bodies import AnalysisBody, TaskBody
 from gctd.http.services import Services
@@ -198,7 +199,8 @@ async def full_analysis(analysis: AnalysisView, call: Call[Services], *, entries
 def _report_parts(stored: bytes, entries: int | None) -> dict[str, Any]:
     report = report_format.decode(stored)
     shown = report.entries if entries is None else report.entries[:entries]
-    plain = [msgspec.structs.replace(entry, identity=msgspec.UNSET) for entry in shown]
+    keys = keys_of(report.entries)
+    plain = [msgspec.structs.replace(one, identity=msgspec.UNSET, key=key) for one, key in zip(shown, keys, strict=False)]
     parts = {"entries": _raw(plain), "warnings": _raw(report.warnings), "excluded": _raw(report.excluded)}
     if entries is None:
         parts["raw_output"] = _raw(report_format.raw_output(report))

@@ -11,11 +11,13 @@ from pathlib import Path
 import attrs
 import structlog
 
+from gctd.domain.analysis import CommitFacts
 from gctd.domain.remote.urls import RepoUrl, parse_repo_url, repo_id
 from gctd.scan.cache.directory import DEFAULT_LIMITS, Cache, CacheLimits
 from gctd.scan.cache.stdlib import StdlibBuildCache
 from gctd.scan.errors import LimitExceeded, MirrorDamaged
 from gctd.scan.git.commands import Git, RemoteRef
+from gctd.scan.git.commit import commit_facts
 from gctd.scan.git.links import restore_links
 from gctd.scan.git.submodules import ParseUrl, read_submodules
 from gctd.scan.git.tree import TreeReader
@@ -51,7 +53,7 @@ class Checkout:
     `ref` is the requested name, or the name of the default branch if no name was given. `job` is the job's folder, `path` is
     inside. `go_caches` is the directory of Go's caches for this repository. No step of a scan sees either as a whole.
     `refused_links` are symbolic links that point out of the repository, left as plain files. `transferred` is False if the mirror
-    had the commit.
+    had the commit. `facts` are the facts of the commit, None if it is not readable.
     """
 
     path: Path
@@ -62,6 +64,7 @@ class Checkout:
     go_caches: Path
     refused_links: tuple[str, ...]
     transferred: bool
+    facts: CommitFacts | None = None
 
 
 class Checkouts:
@@ -137,6 +140,7 @@ class Checkouts:
                 go_caches=builds,
                 refused_links=tuple(placing.refused_links),
                 transferred=placing.transferred,
+                facts=placing.facts,
             )
         if time.monotonic() - self._kept_up > _UPKEEP_EVERY:
             await self.upkeep()
@@ -175,6 +179,7 @@ class _Placing:
         self._submodules = 0
         self.refused_links: list[str] = []
         self.transferred = False
+        self.facts: CommitFacts | None = None
 
     async def place(self, url: RepoUrl, ref: RemoteRef, target: Path, *, submodules: bool, nesting: int = 0) -> str:
         """Write the files of a commit to `target`; the commit's id."""
@@ -233,6 +238,8 @@ class _Placing:
         await self._git.list_tree(mirror, commit, tree.feed)
         _make_empty(target, index)
         await self._git.write_tree(mirror, commit, target, index)
+        if target == self._job / "src":
+            self.facts = commit_facts(await self._git.read_commit(mirror, commit))
         return tree
 
     async def _place_submodules(self, parent: RepoUrl, tree: TreeReader, target: Path, nesting: int) -> None:

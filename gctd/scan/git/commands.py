@@ -271,6 +271,12 @@ class Git:
         """Whether a commit was fetched into the mirror, completely."""
         return await self.commit_of(mirror, f"refs/gctd/{commit}") == commit
 
+    async def read_commit(self, mirror: Path, commit: str) -> bytes:
+        """The object of a commit: its headers, an empty line, its message. Raises GitError."""
+        output = bytearray()
+        await self._local(mirror, "cat-file", "commit", commit, on_stdout=output.extend)
+        return bytes(output)
+
     async def list_tree(self, mirror: Path, commit: str, take: OnOutput) -> None:
         """Hand on the output of `git ls-tree -r -l -z`; see `gctd.scan.git.tree`. An error raised by `take` ends the command."""
         await self._local(mirror, "ls-tree", "-r", "-l", "-z", "--full-tree", commit, on_stdout=take)

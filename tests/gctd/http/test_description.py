@@ -43,7 +43,7 @@ include-path-regex = "^/api/tasks/[^/]+/(result|profile|attempts|export)$"
 parameters = {{ "path.id" = "{task}" }}
 
 [[operations]]
-include-path-regex = "^/api/repos/[{{]id[}}](|/history|/diff|/gate|/gate[.]md|/badge[.]svg)$"
+include-path-regex = "^/api/repos/[{{]id[}}](|/history|/diff|/gate|/gate[.]md|/badge[.]svg|/functions/[{{]key[}}](|/history))$"
 include-method = "GET"
 parameters = {{ "path.id" = "{analysis}" }}
 

@@ -19,6 +19,7 @@ schemathesis.openapi.format("git-ref", _PATH | st.from_regex(r"[0-9a-f]{40}", fu
 schemathesis.openapi.format("project-path", st.just(".") | _PATH)
 schemathesis.openapi.format("go-flags", st.sampled_from(["", "-short", "-race -count=2", "-tags=a,b -timeout 5m"]))
 schemathesis.openapi.format("go-crap-flag", st.sampled_from(["--threshold=20", "--min=3", "--exclude=gen", "--include-tests"]))
+schemathesis.openapi.format("function-key", st.sampled_from(["Add", "Sums.Sub"]) | NAMES)
 _BLOCK = st.builds(
     "{}/a.go:{}.1,{}.9 1 {}".format, st.just("example.com/."), st.integers(1, 9), st.integers(10, 99), st.integers(0, 9)
 )

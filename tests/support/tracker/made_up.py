@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from hashlib import sha256
 from pathlib import Path
 
 import attrs
 import msgspec
 
 from eventlog.broker.blobs import Blobs
-from gctd.domain.analysis import Analysis, Blob, PackageProblem, Summary, analysis_id
+from gctd.domain.analysis import Analysis, Blob, CommitFacts, PackageProblem, Summary, analysis_id
 from gctd.domain.task import Task
 from gctd.engines import report as report_format
-from gctd.engines.report import Counts, FunctionEntry, Report
+from gctd.engines.functions.sources import deflated
+from gctd.engines.report import Counts, FunctionEntry, Identity, Report
 from gctd.engines.score import crap, measured_summary, states_of, summarize, worst_first
 from gctd.engines.state import State
+from gctd.worker.sources import ReadFile, ReadSources, stored_sources
 
 
 @attrs.frozen(kw_only=True)
@@ -23,7 +26,8 @@ class MadeUp:
     """An analysis: `functions` maps `file:Name` or `file:Type.Name` to a CRAP value. It is written under the ref of the task.
 
     `measured` maps such names to complexity and coverage, from which the value follows. `more` functions are counted and not
-    shown; `profile` is the text of its coverage profile. `states` maps names to state and reason; others are measured.
+    shown; `profile` is the text of its coverage profile. `states` maps names to state and reason; others are measured. `sources`
+    maps files to their text, `lines` names to their first and last line, `bodies` names to the digest of their code.
     """
 
     commit_sha: str
@@ -39,6 +43,10 @@ class MadeUp:
     measured: Mapping[str, tuple[int, float]] = {}
     states: Mapping[str, tuple[str, str]] = {}
     ref: str = "main"
+    sources: Mapping[str, str] = {}
+    lines: Mapping[str, tuple[int, int]] = {}
+    bodies: Mapping[str, str] = {}
+    facts: CommitFacts | None = None
 
     def write(self, directory: Path, ref: str) -> None:
         """Put it where the worker finds it (FAKE_ANALYSES) when a task has this ref."""
@@ -59,7 +67,7 @@ class MadeUp:
                 *(_measured(place, line, *found) for line, (place, found) in enumerate(self.measured.items(), 1)),
             ]
         )
-        entries = tuple(self._with_state(entry) for entry in entries)
+        entries = tuple(self._with_more(entry) for entry in entries)
         known = measured_summary(entries, 30.0)
         counted = states_of(entries, 0)
         summary = summarize([*(entry.crap for entry in entries), *(1.0,) * self.more], 30.0)
@@ -93,11 +101,21 @@ class MadeUp:
             uncovered=self.uncovered,
             measured=Summary(**msgspec.structs.asdict(known)),
             states=dict(counted),
+            sources=await self._kept(blobs),
         )
 
-    def _with_state(self, entry: FunctionEntry) -> FunctionEntry:
-        state, reason = self.states.get(f"{entry.file}:{entry.function}", ("measured", ""))
-        return msgspec.structs.replace(entry, state=State(state), reason=reason)
+    async def _kept(self, blobs: Blobs) -> Blob | None:
+        """Store the sources as a worker does."""
+        content = {path: text.encode() for path, text in self.sources.items()}
+        read = {path: ReadFile(sha256(text).hexdigest(), len(text), deflated(text)) for path, text in content.items()}
+        return await stored_sources(ReadSources(read, {}), read, self.facts, blobs) if read else None
+
+    def _with_more(self, entry: FunctionEntry) -> FunctionEntry:
+        name = f"{entry.file}:{entry.function}"
+        state, reason = self.states.get(name, ("measured", ""))
+        first, last = self.lines.get(name, (entry.line, entry.end_line))
+        identity = Identity(self.bodies[name], "", 100, b"") if name in self.bodies else msgspec.UNSET
+        return msgspec.structs.replace(entry, state=State(state), reason=reason, line=first, end_line=last, identity=identity)
 
 
 def _measured(place: str, line: int, cyclomatic: int, coverage: float) -> FunctionEntry:

@@ -1,7 +1,7 @@
 // The functions of an analysis: the score of each, and the coverage with which it is not risky any more.
 
 import { useMemo } from "preact/hooks";
-import { useQuery } from "../../kit/page/router";
+import { Link, useQuery } from "../../kit/page/router";
 import { type Column, parseSort, sorted, sortText, Table } from "../../kit/parts/table";
 import { score } from "../data/names";
 import { isMeasured, isRisky, stateText } from "../data/risky";
@@ -18,11 +18,13 @@ interface Props {
   entries: readonly FunctionEntry[];
   threshold: number;
   source: string | null;
+  /** The address of a function's page. */
+  at: (entry: FunctionEntry) => string;
 }
 
 const percent = (value: number): string => `${value.toFixed(1)} %`;
 
-export function Functions({ entries, threshold, source }: Props) {
+export function Functions({ entries, threshold, source, at }: Props) {
   const [sortQuery, setSort] = useQuery("sort");
   const rows = useMemo(() => {
     const seen = new Map<string, number>();
@@ -33,20 +35,20 @@ export function Functions({ entries, threshold, source }: Props) {
       return { key: times ? `${name}#${times}` : name, entry, needed: coverageNeeded(entry.cyclomatic, threshold) };
     });
   }, [entries, threshold]);
-  const columns = useMemo(() => columnsOf(threshold, source), [threshold, source]);
+  const columns = useMemo(() => columnsOf(threshold, source, at), [threshold, source, at]);
   const sort = parseSort(sortQuery);
   const shown = useMemo(() => sorted(rows, columns, sort), [rows, columns, sortQuery]);
   return <Table label="Functions" rows={shown} keyOf={(row) => row.key} columns={columns} sort={sort} onSort={(next) => setSort(sortText(next))} />;
 }
 
-function columnsOf(threshold: number, source: string | null): readonly Column<Row>[] {
+function columnsOf(threshold: number, source: string | null, at: Props["at"]): readonly Column<Row>[] {
   const isOver = ({ entry }: Row) => isRisky(entry, threshold);
   return [
     {
       id: "function",
       title: "Function",
       by: ({ entry }) => entry.function,
-      cell: ({ entry }) => <Name name={entry.function} address={sourceOf(source, entry.file, entry.line)} />,
+      cell: ({ entry }) => <Name name={entry.function} to={at(entry)} />,
       phone: "first",
     },
     {
@@ -82,26 +84,30 @@ function columnsOf(threshold: number, source: string | null): readonly Column<Ro
       id: "place",
       title: "Place",
       by: ({ entry }) => `${entry.file} ${String(entry.line).padStart(7, "0")}`,
-      cell: ({ entry }) => <Place file={entry.file} line={entry.line} />,
+      cell: ({ entry }) => <Place file={entry.file} line={entry.line} address={sourceOf(source, entry.file, entry.line)} />,
       phone: "second",
     },
   ];
 }
 
-/** A function's name, with a link to its source if that is known. */
-export function Name({ name, address }: { name: string; address: string | null }) {
-  return address ? (
-    <a class="name" data-row href={address} target="_blank" rel="noreferrer" title="On the repository's host, at the commit that was analysed">
+/** A function's name, which leads to its page. */
+export function Name({ name, to }: { name: string; to: string }) {
+  return (
+    <Link class="name" data-row to={to} title={name}>
       {name}
-    </a>
-  ) : (
-    <span class="name" data-row tabIndex={-1}>
-      {name}
-    </span>
+    </Link>
   );
 }
 
-export function Place({ file, line }: { file: string; line: number }) {
+/** The place of a function, with a link to the repository's host if its pages are known. */
+export function Place({ file, line, address }: { file: string; line: number; address: string | null }) {
   const text = `${file}:${line}`;
-  return <code title={text}>{text}</code>;
+  const shown = <code title={text}>{text}</code>;
+  return address ? (
+    <a href={address} target="_blank" rel="noreferrer" title="On the repository's host, at the commit that was analysed">
+      {shown}
+    </a>
+  ) : (
+    shown
+  );
 }

@@ -6,7 +6,7 @@ import { Pill } from "../../kit/parts/pill";
 import { go, Link, useQuery, withQuery } from "../../kit/page/router";
 import { Copy, ErrorPanel, Skeleton } from "../../kit/parts/states";
 import { count, plural, score, shortCommit } from "../data/names";
-import { comparisonAt } from "../data/places";
+import { comparisonAt, functionAt, keyOf } from "../data/places";
 import type { Gate } from "./types";
 
 /** Limits of the gate, by the names that the API and the command line have for them. */
@@ -53,7 +53,7 @@ export function Verdict({ id, task, url, project }: { id: string; task: string; 
       {wrong.length > 0 && <p class="bad">These limits of the address are left out, because the gate does not take their values: {wrong.join(", ")}.</p>}
       {error && !value ? <ErrorPanel error={error} retry={reload} /> : null}
       {!value && !error && <Skeleton />}
-      {value && <Said gate={value} />}
+      {value && <Said gate={value} id={id} />}
       <details class="limits" open={given.length > 0}>
         <summary>Limits</summary>
         <p class="muted">
@@ -111,7 +111,7 @@ const RESULTS = { passed: "completed", failed: "failed", unknown: "unknown" } as
 const WORDS_OF = { passed: "passed", failed: "not passed", unknown: "unknown" } as const;
 
 /** A judgement: its result, checks and functions. `isPair`: the page has both analyses. */
-export function Said({ gate, isPair = false }: { gate: Gate; isPair?: boolean }) {
+export function Said({ gate, id, isPair = false }: { gate: Gate; id: string; isPair?: boolean }) {
   const more = gate.offending - gate.functions.length;
   return (
     <>
@@ -145,7 +145,7 @@ export function Said({ gate, isPair = false }: { gate: Gate; isPair?: boolean })
         <ul class="plain-list">
           {gate.functions.map((one) => (
             <li key={`${one.after.file} ${one.after.line}`}>
-              <Link to={withQuery({ q: `${one.function} ${one.after.file}`, status: null, in: null, complexity: null, coverage: null, crap: null })}>
+              <Link to={functionAt(id, keyOf({ file: one.after.file, function: one.function }), gate.to.task_id)}>
                 <code>{one.function}</code>
               </Link>{" "}
               {one.before ? `${score(one.before.crap)} → ` : "new, "}

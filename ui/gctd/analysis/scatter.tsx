@@ -5,6 +5,7 @@ import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { AsTable } from "../../kit/charts/astable";
 import { ValueLegend, valueStep } from "../../kit/charts/scale";
 import { Spoken, Tip } from "../../kit/charts/tip";
+import { go } from "../../kit/page/router";
 import { count, plural } from "../data/names";
 import { isRisky } from "../data/risky";
 import type { FunctionEntry } from "../data/types";
@@ -17,12 +18,14 @@ interface Props {
   complexity: Range | null;
   coverage: Range | null;
   onChoose: (complexity: Range | null, coverage: Range | null) => void;
+  /** The address of a function's page. */
+  at: (entry: FunctionEntry) => string;
 }
 
 const NEAR = 12;
 const FINGER = 24;
 
-export function Scatter({ entries, threshold, complexity, coverage, onChoose }: Props) {
+export function Scatter({ entries, threshold, complexity, coverage, onChoose, at: pageOf }: Props) {
   const box = useRef<HTMLDivElement>(null);
   const width = useWidth(box);
   const [drawn, setDrawn] = useState<readonly [Point, Point] | null>(null);
@@ -39,7 +42,13 @@ export function Scatter({ entries, threshold, complexity, coverage, onChoose }: 
     const rect = (event.currentTarget as Element).getBoundingClientRect();
     return [event.clientX - rect.left, event.clientY - rect.top];
   };
-  const open = (dot: Dot) => onChoose([dot.cyclomatic, dot.cyclomatic], [Math.max(0, dot.coverage - 0.5), Math.min(100, dot.coverage + 0.5)]);
+  /** A dot of one function leads to its page, a dot of several shows them in the table. */
+  const open = (dot: Dot) => {
+    const [first, ...others] = dot.entries;
+    if (first && others.length === 0) go(pageOf(first));
+    else choose(dot);
+  };
+  const choose = (dot: Dot) => onChoose([dot.cyclomatic, dot.cyclomatic], [Math.max(0, dot.coverage - 0.5), Math.min(100, dot.coverage + 0.5)]);
   const frameEnds = () => {
     if (!drawn) return;
     const { left, top, right, bottom } = cornersOf(drawn);
@@ -82,7 +91,7 @@ export function Scatter({ entries, threshold, complexity, coverage, onChoose }: 
   };
   const frame = drawn ? cornersOf(drawn) : complexity || coverage ? frameOf(complexity ?? [1, most], coverage ?? [0, 100], at) : null;
   const tip = current && !drawn ? { x: at.x(current.coverage), y: at.y(current.cyclomatic), lines: linesOf(current) } : null;
-  const said = `${plural(entries.length, "function")} by complexity and coverage, ${count(risky)} of them risky. The arrow keys go from function to function, the highest CRAP value first; Enter shows it in the table.`;
+  const said = `${plural(entries.length, "function")} by complexity and coverage, ${count(risky)} of them risky. The arrow keys go from function to function, the highest CRAP value first; Enter opens it.`;
   return (
     <div class={`scatter${selecting ? " selecting" : ""}`} ref={box}>
       <div class="plot" role="group" aria-label={said} tabIndex={0} onKeyDown={keys} onBlur={() => setCurrent(null)}>

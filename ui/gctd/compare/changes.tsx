@@ -8,6 +8,7 @@ import { type Column, parseSort, sorted, sortText, Table } from "../../kit/parts
 import { Name } from "../analysis/functions";
 import type { Change, Diff, Values } from "../analysis/types";
 import { count, score } from "../data/names";
+import { functionAt, keyOf } from "../data/places";
 
 type Status = Change["status"] | "moved";
 
@@ -76,7 +77,7 @@ export function Changes({ diff, addressOf }: Props) {
   const [text, setText] = useQuery("q");
   const [sortQuery, setSort] = useQuery("sort");
   const all = useMemo(() => rowsOf(diff), [diff]);
-  const columns = useMemo(() => columnsOf(addressOf), [diff]);
+  const columns = useMemo(() => columnsOf(diff, addressOf), [diff]);
   const sort = parseSort(sortQuery);
   const rows = useMemo(() => {
     const words = text.toLowerCase().split(/\s+/).filter(Boolean);
@@ -124,7 +125,7 @@ export function Changes({ diff, addressOf }: Props) {
   );
 }
 
-function columnsOf(addressOf: Props["addressOf"]): readonly Column<Row>[] {
+function columnsOf(diff: Diff, addressOf: Props["addressOf"]): readonly Column<Row>[] {
   const crap = (values: Values | null) => (values ? score(values.crap) : "");
   return [
     {
@@ -139,7 +140,7 @@ function columnsOf(addressOf: Props["addressOf"]): readonly Column<Row>[] {
       id: "function",
       title: "Function",
       by: (row) => row.name,
-      cell: ({ name, after, before }) => <Name name={name} address={after ? addressOf("to", after) : before && addressOf("from", before)} />,
+      cell: ({ name, after, before }) => <Name name={name} to={functionAt(diff.id, keyOf({ file: (after ?? before)?.file ?? "", function: name }), (after ? diff.to : diff.from).task_id)} />,
       phone: "first",
     },
     { id: "before", title: "Before", width: "88px", align: "right", by: ({ was }) => was?.crap ?? -1, cell: ({ was }) => crap(was), phone: "second" },
@@ -158,7 +159,7 @@ function columnsOf(addressOf: Props["addressOf"]): readonly Column<Row>[] {
       id: "place",
       title: "Place",
       by: ({ before, after }) => `${(after ?? before)?.file ?? ""} ${String((after ?? before)?.line ?? 0).padStart(7, "0")}`,
-      cell: (row) => <Places row={row} />,
+      cell: (row) => <Places row={row} address={row.after ? addressOf("to", row.after) : row.before && addressOf("from", row.before)} />,
       phone: "hidden",
     },
   ];
@@ -180,9 +181,16 @@ function Why({ row: { was, is, kept, similarity } }: { row: Row }) {
 const percent = ({ coverage, state }: Values): string => (coverage === null ? state.replaceAll("_", " ") : `${coverage.toFixed(0)} %`);
 
 /** The present place; of a function that moved to another file both. */
-function Places({ row: { before, after } }: { row: Row }) {
+function Places({ row: { before, after }, address }: { row: Row; address: string | null }) {
   const at = after ?? before;
   if (!at) return null;
   const text = before && after && before.file !== after.file ? `${before.file} → ${after.file}:${after.line}` : `${at.file}:${at.line}`;
-  return <code title={text}>{text}</code>;
+  const shown = <code title={text}>{text}</code>;
+  return address ? (
+    <a href={address} target="_blank" rel="noreferrer" title="On the repository's host, at the commit that was analysed">
+      {shown}
+    </a>
+  ) : (
+    shown
+  );
 }

@@ -32,7 +32,7 @@ export function PairVerdict({ diff }: { diff: Diff }) {
   if (!value) return <Skeleton />;
   return (
     <>
-      <Said gate={value} isPair />
+      <Said gate={value} id={diff.id} isPair />
       <p class="muted">{value.verdict ? "This is the stored verdict on the commit." : "These are the limits that a project has by default. This verdict is not stored."}</p>
     </>
   );

@@ -14,6 +14,20 @@ export const historyAt = (id: string): string => `/analyses/${id}/history`;
 /** The changes between two analyses, each given by a task or a commit; an empty one is the usual. */
 export const comparisonAt = (id: string, from: string, to: string): string => `/analyses/${id}/compare/${from}...${to}`;
 
+/** The page of a function by its key: in the analysis of a task, else in the latest one. */
+export const functionAt = (id: string, key: string, task = ""): string =>
+  `/analyses/${id}/functions/${encodeURIComponent(key).replaceAll("%3A", ":")}${task ? `?task=${task}` : ""}`;
+
+/** The key of a function, if the service has not given it (gctd/engines/functions/keys.py). */
+export function keyOf({ key, file, function: full }: { key?: string; file: string; function: string }): string {
+  if (key) return key;
+  const point = full.lastIndexOf(".");
+  const kind = full.slice(0, Math.max(0, point)).replace(/^[*() ]+|[*() ]+$/g, "").split("[")[0] ?? "";
+  const name = `${kind ? `${kind}.` : ""}${full.slice(point + 1)}`;
+  const slash = file.lastIndexOf("/");
+  return slash < 0 ? name : `${file.slice(0, slash).replaceAll("/", ":")}:${name}`;
+}
+
 /** The page of a task: its analysis, else the task itself. */
 export const resultOf = (task: Task): string => (task.status === "completed" && task.analysis_id ? analysisAt(task.analysis_id, task.id) : taskAt(task.id));
 

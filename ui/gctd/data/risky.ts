@@ -10,7 +10,7 @@ const EXCLUDED = "excluded";
 
 export const isMeasured = ({ state = UNTOLD }: { state?: string }): boolean => state === UNTOLD || KNOWN.has(state);
 
-export const isRisky = (entry: FunctionEntry, threshold: number): boolean => entry.crap > threshold && isMeasured(entry);
+export const isRisky = (entry: Pick<FunctionEntry, "crap" | "state">, threshold: number): boolean => entry.crap > threshold && isMeasured(entry);
 
 interface Figures {
   summary: Summary;

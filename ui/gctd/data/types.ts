@@ -72,6 +72,8 @@ export interface FunctionEntry {
   /** How far the coverage is known, and why no further. */
   state?: string;
   reason?: string;
+  /** Its name in the address of its page. */
+  key?: string;
 }
 
 export interface Analysis {

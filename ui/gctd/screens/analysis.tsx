@@ -1,7 +1,7 @@
 // One analysis of a project: the places of its risk, the risky functions, and the best remedies.
 
 import type { ComponentChildren } from "preact";
-import { useEffect, useMemo } from "preact/hooks";
+import { useCallback, useEffect, useMemo } from "preact/hooks";
 import { type Crumb, Crumbs } from "../../kit/page/crumbs";
 import { read } from "../../kit/data/http";
 import { useLoad } from "../../kit/data/load";
@@ -19,7 +19,7 @@ import { Scatter } from "../analysis/scatter";
 import type { Whole } from "../analysis/types";
 import { count, plural, projectName, repoName, score, shortCommit } from "../data/names";
 import { isMeasured, isRisky, riskyOf, unmeasuredOf } from "../data/risky";
-import { analysisAt, historyAt, repoAt, taskAt } from "../data/places";
+import { analysisAt, functionAt, historyAt, keyOf, repoAt, taskAt } from "../data/places";
 import type { ScreenProps } from "../routes";
 import type { FunctionEntry } from "../data/types";
 import "../analysis/analysis.css";
@@ -107,7 +107,7 @@ function Shown({ analysis, isLatest }: { analysis: Whole; isLatest: boolean }) {
         <p class="muted">{plural(unmeasured, "function")} could not be measured. They are not risky; average and total count them with the coverage that is known of them, if any.</p>
       )}
       {left > 0 && <p class="muted">{plural(left, "function")} not shown: flags of the project shorten its report (--min, --top).</p>}
-      {entries.length === 0 ? <Empty title="No function was found" /> : <Risk analysis={analysis} threshold={threshold} />}
+      {entries.length === 0 ? <Empty title="No function was found" /> : <Risk analysis={analysis} threshold={threshold} isLatest={isLatest} />}
       <div class="panels">
         <Panel title="Distribution">
           <Distribution entries={entries} threshold={threshold} />
@@ -134,7 +134,7 @@ function isOnly(only: string, threshold: number): (entry: FunctionEntry) => bool
 
 const NO_CHOICE = { q: null, in: null, complexity: null, coverage: null, crap: null, only: null };
 
-function Risk({ analysis, threshold }: { analysis: Whole; threshold: number }) {
+function Risk({ analysis, threshold, isLatest }: { analysis: Whole; threshold: number; isLatest: boolean }) {
   const [text, setText] = useQuery("q");
   const [given, setDirectory] = useQuery("in");
   const [complexityText] = useQuery("complexity");
@@ -151,6 +151,7 @@ function Risk({ analysis, threshold }: { analysis: Whole; threshold: number }) {
   );
   const tiles = useMemo(() => tilesOf(inDirectory, threshold, directory ? (entry) => entry.file : directoryOf), [inDirectory, directory, threshold]);
   const choose = (one: Range | null, other: Range | null) => go(withQuery({ complexity: rangeText(one), coverage: rangeText(other) }));
+  const functionPage = useCallback((entry: FunctionEntry) => functionAt(analysis.id, keyOf(entry), isLatest ? "" : analysis.task_id), [analysis, isLatest]);
   const isAll = chosen.length === analysis.entries.length;
   return (
     <>
@@ -173,7 +174,7 @@ function Risk({ analysis, threshold }: { analysis: Whole; threshold: number }) {
           )}
         </Panel>
         <Panel title="Complexity against coverage" note="choose a dot, or draw a frame">
-          <Scatter entries={inDirectory} threshold={threshold} complexity={complexity} coverage={coverage} onChoose={choose} />
+          <Scatter entries={inDirectory} threshold={threshold} complexity={complexity} coverage={coverage} onChoose={choose} at={functionPage} />
           <Bounds complexity={complexity} coverage={coverage} choose={choose} />
         </Panel>
       </div>
@@ -198,7 +199,7 @@ function Risk({ analysis, threshold }: { analysis: Whole; threshold: number }) {
             Show all
           </button>
         </div>
-        {chosen.length === 0 ? <Empty title="No function matches" /> : <Functions entries={chosen} threshold={threshold} source={analysis.source} />}
+        {chosen.length === 0 ? <Empty title="No function matches" /> : <Functions entries={chosen} threshold={threshold} source={analysis.source} at={functionPage} />}
       </section>
     </>
   );

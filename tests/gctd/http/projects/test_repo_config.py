@@ -17,7 +17,7 @@ from tests.support.tracker.system import REAL_WORKER, TrackerSystem, tracker_sys
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
-FIELDS = {"ref", "test_args", "crap_args", "submodules", "timeout", "git_timeout", "go_flags", "coverpkg"}
+FIELDS = {"ref", "test_args", "crap_args", "submodules", "timeout", "git_timeout", "go_flags", "coverpkg", "store_source"}
 _NUMBERS = count(1)
 
 
@@ -60,6 +60,7 @@ async def test_where_nothing_is_set_the_server_s_own_values_hold(system: Tracker
             "git_timeout": "10m",
             "go_flags": "",
             "coverpkg": False,
+            "store_source": "always",
         },
         "origin": dict.fromkeys(FIELDS, "default"),
     }
@@ -134,6 +135,7 @@ WRONG: list[tuple[dict[str, Any], set[str], str]] = [
     ({"crap_args": "--min=3"}, {"crap_args"}, "list"),
     ({"submodules": "yes"}, {"submodules"}, "true or false"),
     ({"coverpkg": "./..."}, {"coverpkg"}, "true or false"),
+    ({"store_source": "sometimes"}, {"store_source"}, "must be always or never"),
     ({"timeout": "soon"}, {"timeout"}, "duration"),
     ({"timeout": "0s"}, {"timeout"}, "between"),
     ({"git_timeout": "48h"}, {"git_timeout"}, "between"),
@@ -225,7 +227,18 @@ async def test_the_command_line_sets_shows_and_removes(system: TrackerSystem, re
 
     every = (
         *("--ref", "dev", "--test-args", "-short -run 'A|B'", "--crap-arg", "--threshold=20", "--crap-arg=--include-tests"),
-        *("--submodules", "--timeout", "5m", "--git-timeout", "90s", "--go-flags", "-tags=e2e", "--coverpkg"),
+        *(
+            "--submodules",
+            "--timeout",
+            "5m",
+            "--git-timeout",
+            "90s",
+            "--go-flags",
+            "-tags=e2e",
+            "--coverpkg",
+            "--store-source",
+            "never",
+        ),
         *("--give-up-after", "20s"),
     )
     done = await run("set", repo, "--subdir", "p1", *every)
@@ -240,6 +253,7 @@ async def test_the_command_line_sets_shows_and_removes(system: TrackerSystem, re
         ["git_timeout", "90s", "project"],
         ["go_flags", "-tags=e2e", "project"],
         ["coverpkg", "true", "project"],
+        ["store_source", "never", "project"],
     ]
     changed = await run("set", repo, "--subdir", "p1", "--unset", "ref", "--no-submodules", "--json")
     assert (

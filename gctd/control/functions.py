@@ -1,0 +1,225 @@
+"""One function of an analysis, with its source, its blocks and its history, from the bodies in the blob store."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from itertools import pairwise
+
+import attrs
+import msgspec
+
+from eventlog.broker.blobs import Blobs
+from eventlog.errors import BlobMissing
+from gctd.domain.errors import NotFound
+from gctd.domain.repo.config import ProjectConfig, effective
+from gctd.domain.repo.options import threshold_of
+from gctd.engines.functions.blocks import CountedBlock, blocks_of_file, counts_runs
+from gctd.engines.functions.explained import Explained, explain
+from gctd.engines.functions.history import Change, LastChange, changed_at, changes_of, found_again, last_change
+from gctd.engines.functions.keys import find_key, key_among
+from gctd.engines.functions.sources import KeptSources, SourceDamaged, decode_sources, inflated
+from gctd.engines.module import profile_path
+from gctd.engines.state import State
+from gctd.readmodel.queries import TrackerQueries
+from gctd.readmodel.reports import FunctionView, ReportMissing, Reports
+from gctd.readmodel.views import AnalysisView
+
+_READ = 200
+"""Analyses of a project that a history looks through for those of its branch."""
+_MOST_FUNCTIONS = 1_000_000
+"""Functions of all reports that one history reads."""
+
+NEVER = "the setting store_source of the project is never: its source is not kept, and not shown"
+OLDER = "the analysis is older than the setting store_source: analyse the commit again to see its source"
+GONE = "the stored source of this analysis is gone: analyse the commit again"
+
+
+@attrs.frozen(kw_only=True)
+class Looked:
+    """A function of an analysis. `source_reason` is empty if its source is there. `counts`: the blocks have numbers of runs."""
+
+    analysis: AnalysisView
+    entry: FunctionView
+    key: str
+    others: tuple[str, ...]
+    threshold: float
+    explained: Explained
+    source_reason: str
+    counts: bool
+
+
+@attrs.frozen(kw_only=True)
+class Point:
+    """A function in one analysis of its history, and its changes from the analysis before; None if that one is not known."""
+
+    analysis: AnalysisView
+    entry: FunctionView
+    key: str
+    changes: tuple[Change, ...] | None
+
+
+@attrs.frozen(kw_only=True)
+class FunctionHistory:
+    """The values of a function, newest first, and the last change of its code. `cut`: there are older analyses."""
+
+    points: tuple[Point, ...]
+    last_change: LastChange
+    cut: bool
+
+
+class Functions:
+    """Looks at functions of analyses. `defaults` are the settings of the server."""
+
+    def __init__(self, blobs: Blobs, queries: TrackerQueries, defaults: ProjectConfig) -> None:
+        self._blobs = blobs
+        self._queries = queries
+        self._defaults = defaults
+        self._reports = Reports(blobs)
+
+    async def look(self, analysis: AnalysisView, key: str, *, around: int | None) -> Looked:
+        """Return a function with `around` lines before and after it, None for the whole file.
+
+        Raises NotFound, ReportMissing, Unavailable.
+        """
+        entry, named, others = await self._found(analysis, key)
+        content, reason = await self._content(analysis, entry.file)
+        blocks, counts = await self._blocks_of(analysis, entry.file)
+        threshold = threshold_of(analysis.flags)
+        explained = await asyncio.to_thread(
+            lambda: explain(entry, in_file=blocks, content=content, threshold=threshold, around=around)
+        )
+        return Looked(
+            analysis=analysis,
+            entry=entry,
+            key=named,
+            others=others,
+            threshold=threshold,
+            explained=explained,
+            source_reason=reason,
+            counts=counts,
+        )
+
+    async def history(self, analysis: AnalysisView, key: str, *, limit: int) -> FunctionHistory:
+        """Return at most `limit` values of a function: of this analysis, and of the commits before it on the same branch.
+
+        Raises NotFound, ReportMissing, Unavailable.
+        """
+        entry, named, _ = await self._found(analysis, key)
+        before = await self._queries.history(analysis.analysis_id, before=(analysis.measured, analysis.sequence), limit=_READ + 1)
+        line = _line(analysis, before[:_READ])
+        chain, absent, cut = [_Seen(analysis, entry, named)], None, len(before) > _READ
+        read = 0
+        for older in line:
+            functions = await self._functions(older) if len(chain) < limit and read < _MOST_FUNCTIONS else None
+            earlier = None if functions is None else found_again(chain[-1].entry, functions)
+            # A shortened report may merely hide the function.
+            if functions is None or (earlier is None and len(functions) < older.summary.total_funcs):
+                cut = True
+                break
+            if earlier is None:
+                absent = older
+                break
+            read += len(functions)
+            chain.append(_Seen(older, earlier, key_among(earlier, functions)))
+        points = [seen.point(changes_of(seen.entry, earlier.entry)) for seen, earlier in pairwise(chain)]
+        points.append(chain[-1].point(("added",) if absent else None))
+        changed = await self._last_change(chain, absent)
+        return FunctionHistory(points=tuple(points), last_change=changed, cut=cut and absent is None)
+
+    async def _last_change(self, chain: Sequence[_Seen], absent: AnalysisView | None) -> LastChange:
+        known: list[tuple[str, FunctionView | None]] = [(seen.analysis.commit_sha, seen.entry) for seen in chain]
+        if absent is not None:
+            known.append((absent.commit_sha, None))
+        at = changed_at(known)
+        facts = None
+        if at is not None and not await self._is_hidden(chain[at].analysis):
+            sources = await self._sources(chain[at].analysis)
+            facts = None if sources is None else sources.commit
+        return last_change(known, facts)
+
+    async def _found(self, analysis: AnalysisView, key: str) -> tuple[FunctionView, str, tuple[str, ...]]:
+        functions = await self._reports.functions(analysis.report_digest)
+        named = find_key(functions, key, known=lambda entry: State(entry.state).known)
+        if named is None:
+            raise NotFound(f"the analysis of {analysis.commit_sha[:12]} has no function {key}")
+        return functions[named.index], named.key, named.others
+
+    async def _functions(self, analysis: AnalysisView) -> Sequence[FunctionView] | None:
+        """Return the functions of an analysis, None if its report is gone."""
+        try:
+            return await self._reports.functions(analysis.report_digest)
+        except ReportMissing:
+            return None
+
+    async def _is_hidden(self, analysis: AnalysisView) -> bool:
+        """Whether the source of a project is not shown: by its present settings, or since it was never kept."""
+        repo = await self._queries.repo(analysis.repo_id)
+        config = ProjectConfig() if repo is None else effective(repo.configs, analysis.project)
+        return "never" in (config.store_source or self._defaults.store_source, analysis.store_source)
+
+    async def _sources(self, analysis: AnalysisView) -> KeptSources | None:
+        if analysis.sources_digest is None:
+            return None
+        try:
+            return decode_sources(await self._blobs.get(analysis.sources_digest))
+        except (BlobMissing, msgspec.DecodeError):
+            return None
+
+    async def _content(self, analysis: AnalysisView, file: str) -> tuple[bytes | None, str]:
+        """Return the source of a file of an analysis, or None and the reason."""
+        if await self._is_hidden(analysis):
+            return None, NEVER
+        if analysis.sources_digest is None:
+            return None, OLDER
+        sources = await self._sources(analysis)
+        if sources is None:
+            return None, GONE
+        kept = sources.files.get(file)
+        if kept is None:
+            return (
+                None,
+                f"the source of {file} is not kept: {sources.left_out.get(file, 'the engine names a file of another place')}",
+            )
+        try:
+            body = await self._blobs.get(kept.blob)
+            return await asyncio.to_thread(inflated, body, kept), ""
+        except BlobMissing:
+            return None, GONE
+        except SourceDamaged as damage:
+            return None, f"{damage}: analyse the commit again"
+
+    async def _blocks_of(self, analysis: AnalysisView, file: str) -> tuple[Sequence[CountedBlock] | None, bool]:
+        """Return the blocks of a file and whether they have numbers of runs; None without a profile of the module."""
+        repo = await self._queries.repo(analysis.repo_id)
+        project = next((one for one in repo.projects if one.name == analysis.project), None) if repo else None
+        if analysis.profile_digest is None or project is None:
+            return None, False
+        try:
+            profile = await self._blobs.get(analysis.profile_digest)
+        except BlobMissing:
+            return None, False
+        path = profile_path(project.module_path, file)
+        return await asyncio.to_thread(blocks_of_file, profile, path), counts_runs(profile)
+
+
+@attrs.frozen
+class _Seen:
+    """A function in an analysis of its history."""
+
+    analysis: AnalysisView
+    entry: FunctionView
+    key: str
+
+    def point(self, changes: tuple[Change, ...] | None) -> Point:
+        """Return the point of the history."""
+        return Point(analysis=self.analysis, entry=self.entry, key=self.key, changes=changes)
+
+
+def _line(analysis: AnalysisView, before: Sequence[AnalysisView]) -> list[AnalysisView]:
+    """Return the latest analysis of each earlier commit on the branch of an analysis, newest first."""
+    found: dict[str, AnalysisView] = {}
+    for one in before:
+        if one.ref == analysis.ref and not one.baseline and one.commit_sha != analysis.commit_sha:
+            found.setdefault(one.commit_sha, one)
+    return list(found.values())

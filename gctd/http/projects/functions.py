@@ -1,0 +1,67 @@
+"""Routes of one function: its figures, its source with covered and uncovered code, the tests it needs, and its history."""
+
+from __future__ import annotations
+
+from gctd.control.functions import FunctionHistory, Looked
+from gctd.http import formats
+from gctd.http.projects.function_bodies import FunctionBody, FunctionHistoryBody
+from gctd.http.projects.points import POINT, point
+from gctd.http.services import Services
+from httpkit.messages.fields import message, path, query
+from httpkit.routes import Call, Route
+
+_KEY = "directory, receiver's type and name, with colons for slashes: `internal:fsm:Machine.Next`"
+AROUND = 10
+"""Lines before and after a function."""
+POINTS = 50
+"""Analyses of a history."""
+
+
+@message
+class OneFunction:
+    """Names a function of an analysis."""
+
+    id: str = path(pattern="^[0-9a-f]{8,64}$", max_length=64)
+    key: str = path(schema=formats.FUNCTION, max_length=4096, description=_KEY, example="Add")
+    at: str | None = query(default=None, schema=formats.POINT, description=f"{POINT}; the latest")
+    whole: bool = query(default=False, description="the source of the whole file")
+    around: int = query(default=AROUND, ge=0, le=1000, description="lines of source before and after the function")
+
+
+@message
+class HistoryOfFunction:
+    """Names a function of an analysis, and the length of its history."""
+
+    id: str = path(pattern="^[0-9a-f]{8,64}$", max_length=64)
+    key: str = path(schema=formats.FUNCTION, max_length=4096, description=_KEY, example="Add")
+    at: str | None = query(default=None, schema=formats.POINT, description=f"{POINT}; the latest")
+    limit: int = query(default=POINTS, ge=1, le=200, description="limit of the analyses, newest first")
+
+
+async def one_function(request: OneFunction, call: Call[Services]) -> FunctionBody:
+    """Return a function: its figures, its blocks, its source if it is kept, and the tests that bring it to the threshold."""
+    analysis = await point(request.id, "at", request.at, call)
+    around = None if request.whole else request.around
+    looked: Looked = await call.services.functions.look(analysis, request.key, around=around)
+    source = call.services.links.source(analysis.repo_url, analysis.commit_sha, analysis.project)
+    return FunctionBody.of(looked, source)
+
+
+async def function_history(request: HistoryOfFunction, call: Call[Services]) -> FunctionHistoryBody:
+    """Return the values of a function in the analyses of its branch, newest first, and the last change of its code."""
+    analysis = await point(request.id, "at", request.at, call)
+    history: FunctionHistory = await call.services.functions.history(analysis, request.key, limit=request.limit)
+    return FunctionHistoryBody.of(history)
+
+
+ROUTES = (
+    Route("GET", "/api/repos/{id}/functions/{key}", one_function, summary="Look at a function", tags=("repos",), errors=(404,)),
+    Route(
+        "GET",
+        "/api/repos/{id}/functions/{key}/history",
+        function_history,
+        summary="History of a function",
+        tags=("repos",),
+        errors=(404,),
+    ),
+)
