@@ -26,7 +26,7 @@ from gctd.readmodel.reports import FunctionView, ReportMissing, Reports
 from gctd.readmodel.views import AnalysisView
 
 _READ = 200
-"""Analyses of a project that a history looks through for those of its branch."""
+"""Analyses of a project that a history reads from the tables."""
 _MOST_FUNCTIONS = 1_000_000
 """Functions of all reports that one history reads."""
 

@@ -79,7 +79,7 @@ async def read_unless_never(given: EngineInput, store_source: str) -> ReadSource
 async def stored_sources(
     read: ReadSources | None, functions: Collection[str], facts: CommitFacts | None, blobs: Blobs
 ) -> Blob | None:
-    """Store the files with functions, and the list of them. Return the blob of the list, None if nothing was read.
+    """Store the files with functions, and the list of them. Return the blob of the list, None if no source was read.
 
     `functions` are the paths of files with functions. Raises Unavailable.
     """

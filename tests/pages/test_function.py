@@ -210,7 +210,7 @@ async def test_each_part_that_cannot_be_shown_has_its_reason(looked: Looked, use
 
 
 async def test_a_function_that_the_analysis_does_not_have(looked: Looked) -> None:
-    """The browser itself says that an answer was 404, so the console is not silent."""
+    """The browser itself logs the answer 404, so the console is not silent."""
     context = await looked.browser.new_context(base_url=looked.project.system.url)
     page = await context.new_page()
     await page.goto(await looked.address("Nothing"))

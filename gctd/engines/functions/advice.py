@@ -77,7 +77,7 @@ def advise(cyclomatic: int, blocks: Sequence[CountedBlock], parents: Sequence[in
 
 
 def parts_of(cyclomatic: int, threshold: float) -> int | None:
-    """Return the number of functions to divide a function into, so that none of them is over the threshold without tests.
+    """Return the number of parts into which a function is divided, so that no part is over the threshold without tests.
 
     A part of complexity p has the value p^2 + p without coverage. Each further part adds one to the sum of the complexities.
     """

@@ -31,7 +31,7 @@ class CountedBlock(msgspec.Struct, frozen=True, order=True, gc=False):
 
 
 def counts_runs(profile: bytes) -> bool:
-    """Whether the counts of a profile are numbers of runs: in mode `set` they only tell whether a block ran."""
+    """Whether the counts of a profile are numbers of runs: in mode `set` a count is 0 or 1."""
     return mode_of(profile[:64].partition(b"\n")[0]) in ("count", "atomic")
 
 

@@ -89,8 +89,8 @@ def changes_of(entry: Recorded, earlier: Recorded | None) -> tuple[Change, ...]:
 def last_change(points: Sequence[tuple[str, Recorded | None]], facts: CommitFacts | None) -> LastChange:
     """Return the last change of the code of a function.
 
-    `points` are commits with the function, newest first. None ends them: the function is not in that commit. `facts` are those of
-    the commit at which the change is found.
+    `points` are commits with the function, newest first. None ends them: the function is not in that commit. `facts` are the
+    facts of the commit at which the change is found.
     """
     at = changed_at(points)
     if at is None:

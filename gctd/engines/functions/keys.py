@@ -67,8 +67,8 @@ def key_among(entry: P, entries: Sequence[P]) -> str:
 def find_key(entries: Sequence[P], key: str, *, known: Callable[[P], bool]) -> Named | None:
     """Return the function with this key, None if there is none.
 
-    A key without a file that several functions have names the first one with known coverage, else the first one. `known` tells
-    whether the coverage of a function is known.
+    A key without a file that several functions have names the first one with known coverage, else the first one. `known` is true
+    for a function with known coverage.
     """
     alike = [index for index, entry in enumerate(entries) if entry.name in key and _is_named(short_key(entry), key)]
     if not alike:

@@ -43,7 +43,7 @@ func init() {}
 
 func Plain(x int) int { return x }
 """
-# The test changes its source: the stored source is that of the commit.
+# The test changes its source. The stored source is from the commit.
 CASE = """package gate
 
 import (

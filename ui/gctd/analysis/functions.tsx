@@ -90,7 +90,7 @@ function columnsOf(threshold: number, source: string | null, at: Props["at"]): r
   ];
 }
 
-/** A function's name, which leads to its page. */
+/** A function's name, as a link to its page. */
 export function Name({ name, to }: { name: string; to: string }) {
   return (
     <Link class="name" data-row to={to} title={name}>

@@ -42,7 +42,7 @@ export function Scatter({ entries, threshold, complexity, coverage, onChoose, at
     const rect = (event.currentTarget as Element).getBoundingClientRect();
     return [event.clientX - rect.left, event.clientY - rect.top];
   };
-  /** A dot of one function leads to its page, a dot of several shows them in the table. */
+  /** A dot of one function opens its page, a dot of several shows them in the table. */
   const open = (dot: Dot) => {
     const [first, ...others] = dot.entries;
     if (first && others.length === 0) go(pageOf(first));
