@@ -60,8 +60,9 @@ def screens(url: str, repo: str) -> dict[str, str]:
         history = _read(f"{url}/api/repos/{worst['id']}/history")
         if len(history) > 1:
             found |= comparison(url, worst["id"], history[1]["task_id"], history[0]["task_id"])
-        (riskiest,) = _read(f"{url}/api/repos/{worst['id']}?entries=1")["entries"]
-        found["function"] = f"/analyses/{worst['id']}/functions/{riskiest['key']}"
+        whole = _read(f"{url}/api/repos/{worst['id']}?entries=1")
+        if whole["entries"]:
+            found["function"] = f"/analyses/{worst['id']}/functions/{quote(whole['entries'][0]['key'])}"
         found["repository"] = f"/repos/{worst['repo_id']}?project={worst['project']}"
         [done, *_] = _read(f"{url}/api/log?type=TaskCompleted&limit=1")["events"]
         found["event"] = f"/log/{done['sequence']}"

@@ -84,10 +84,10 @@ class Functions:
         """
         entry, named, others = await self._found(analysis, key)
         content, reason = await self._content(analysis, entry.file)
-        blocks, counts = await self._blocks_of(analysis, entry.file)
+        blocks = await self._blocks_of(analysis, entry.file)
         threshold = threshold_of(analysis.flags)
         explained = await asyncio.to_thread(
-            lambda: explain(entry, in_file=blocks, content=content, threshold=threshold, around=around)
+            lambda: explain(entry, blocks.found, content=content, threshold=threshold, around=around, no_blocks=blocks.reason)
         )
         return Looked(
             analysis=analysis,
@@ -97,7 +97,7 @@ class Functions:
             threshold=threshold,
             explained=explained,
             source_reason=reason,
-            counts=counts,
+            counts=blocks.counts,
         )
 
     async def history(self, analysis: AnalysisView, key: str, *, limit: int) -> FunctionHistory:
@@ -189,18 +189,29 @@ class Functions:
         except SourceDamaged as damage:
             return None, f"{damage}: analyse the commit again"
 
-    async def _blocks_of(self, analysis: AnalysisView, file: str) -> tuple[Sequence[CountedBlock] | None, bool]:
-        """Return the blocks of a file and whether they have numbers of runs; None without a profile of the module."""
+    async def _blocks_of(self, analysis: AnalysisView, file: str) -> _Blocks:
+        """Return the blocks of a file, or why there are none."""
+        if analysis.profile_digest is None:
+            return _Blocks(reason="the analysis has no coverage profile")
         repo = await self._queries.repo(analysis.repo_id)
         project = next((one for one in repo.projects if one.name == analysis.project), None) if repo else None
-        if analysis.profile_digest is None or project is None:
-            return None, False
+        if project is None:
+            return _Blocks(reason="the repository does not have the project any more, so its module path is not known")
         try:
             profile = await self._blobs.get(analysis.profile_digest)
         except BlobMissing:
-            return None, False
-        path = profile_path(project.module_path, file)
-        return await asyncio.to_thread(blocks_of_file, profile, path), counts_runs(profile)
+            return _Blocks(reason="the stored coverage profile is gone: analyse the commit again")
+        found = await asyncio.to_thread(blocks_of_file, profile, profile_path(project.module_path, file))
+        return _Blocks(found, counts_runs(profile))
+
+
+@attrs.frozen
+class _Blocks:
+    """Blocks of a file, whether their counts are numbers of runs, and the reason if there are none."""
+
+    found: Sequence[CountedBlock] = ()
+    counts: bool = False
+    reason: str = ""
 
 
 @attrs.frozen

@@ -20,6 +20,7 @@ DASHBOARD = ROOT / "gctd" / "http" / "dashboard"
 KITCHEN = ROOT / "pantry" / "http" / "kitchen"
 EDITOR = ROOT / "graphql_fn" / "http" / "editor"
 FIRST_VIEW = 60 * 1024
+FUNCTION_PAGE = 60 * 1024
 QUERIES = 200 * 1024
 NAMED = {"www.w3.org", "github.com", "host", "commonmark.org", "en.wikipedia.org", "yarnpkg.com"}
 
@@ -89,6 +90,17 @@ def test_each_screen_at_its_first_view_is_at_most_60_kb() -> None:
         files |= {f"static/{style.name}" for style in DASHBOARD.glob(f"static/{screen.stem.rpartition('-')[0]}-*.css")}
         size = sum(len(gzip.compress((DASHBOARD / each).read_bytes(), 9)) for each in files)
         assert size <= FIRST_VIEW, (screen.name, size)
+
+
+@pytest.mark.network
+def test_the_page_of_a_function_with_its_chart_is_at_most_60_kb_more() -> None:
+    shell = {each for script in Assets(DASHBOARD / "index.html").found if script.endswith(".js") for each in imported(script)}
+    [page] = DASHBOARD.glob("static/function-*.js")
+    files = imported(f"static/{page.name}") - shell
+    files |= {f"static/{style.name}" for name in ("function", "uPlot") for style in DASHBOARD.glob(f"static/{name}-*.css")}
+    files |= {f"static/{script.name}" for script in DASHBOARD.glob("static/uPlot*.js")}
+    assert len(files) > 5
+    assert sum(len(gzip.compress((DASHBOARD / each).read_bytes(), 9)) for each in files) <= FUNCTION_PAGE
 
 
 @pytest.mark.network

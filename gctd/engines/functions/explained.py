@@ -59,21 +59,22 @@ class Explained:
 
 def explain(
     entry: Scored,
+    in_file: Sequence[CountedBlock],
     *,
-    in_file: Sequence[CountedBlock] | None,
     content: bytes | None,
     threshold: float,
     around: int | None,
+    no_blocks: str = "",
 ) -> Explained:
-    """Explain a function. `in_file` are the blocks of its file, None without a coverage profile.
+    """Explain a function. `in_file` are the blocks of its file; `no_blocks` is the reason if they are not known.
 
     `content` is the source of the file, None if it is not known. `around` is the number of lines to show before and after the
     function, None for the whole file.
     """
     every = content.split(b"\n") if content is not None else []
     own = every[entry.line - 1 : entry.end_line]
-    blocks = blocks_between(in_file or (), entry.line, entry.end_line)
-    reason = _why_no_blocks(entry, in_file, blocks)
+    blocks = blocks_between(in_file, entry.line, entry.end_line)
+    reason = no_blocks or _why_no_blocks(entry, blocks)
     if reason:
         blocks = []
     parents = parents_of(blocks, own, entry.line)
@@ -86,13 +87,11 @@ def explain(
         branches=tuple(branches) if len(branches) + 1 == entry.cyclomatic else (),
         advice=advice,
         advice_reason=why,
-        shown=None if content is None else _shown(entry, every, () if reason else in_file or (), around),
+        shown=None if content is None else _shown(entry, every, () if reason else in_file, around),
     )
 
 
-def _why_no_blocks(entry: Scored, in_file: Sequence[CountedBlock] | None, blocks: Sequence[CountedBlock]) -> str:
-    if in_file is None:
-        return "the analysis has no coverage profile"
+def _why_no_blocks(entry: Scored, blocks: Sequence[CountedBlock]) -> str:
     if not blocks:
         return "the coverage profile has no block of this function"
     if not agree(blocks, entry.coverage):
