@@ -126,6 +126,7 @@ def test_every_route_has_an_example() -> None:
     def is_of(method: str, path: str, line: str) -> bool:
         given = re.search(r"-X (\w+)", line)
         address = re.escape(path).replace(r"\{id\}", r"(\$\w+|worker-1)").replace(r"\{attempt\}", "[0-9]+")
+        address = address.replace(r"\{key\}", "[A-Za-z.:]+")
         return (given[1] if given else "GET") == method and re.search(rf"\$URL{address}[?\"]", line) is not None
 
     without = [
