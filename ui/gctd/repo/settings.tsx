@@ -24,12 +24,23 @@ const FIELDS: readonly { name: string; title: string; hint: string }[] = [
   { name: "git_timeout", title: "Time limit of a git command", hint: "5m" },
   { name: "submodules", title: "Submodules", hint: "" },
   { name: "coverpkg", title: "Tests of other packages", hint: "" },
+  { name: "store_source", title: "Source of functions", hint: "" },
 ];
 
-/** The settings that are on or off, with the words for both. */
-const SWITCHES: Readonly<Record<string, { on: string; off: string }>> = {
-  submodules: { on: "check out", off: "leave out" },
-  coverpkg: { on: "count for every package", off: "count for their own package" },
+/** The settings with a few values, each with its words. */
+const CHOICES: Readonly<Record<string, readonly (readonly [Value, string])[]>> = {
+  submodules: [
+    [true, "check out"],
+    [false, "leave out"],
+  ],
+  coverpkg: [
+    [true, "count for every package"],
+    [false, "count for their own package"],
+  ],
+  store_source: [
+    ["always", "keep with each analysis"],
+    ["never", "neither keep nor show"],
+  ],
 };
 
 const shown = (value: Value | undefined): string => (value === null || value === undefined ? "" : value instanceof Array ? value.join(" ") : String(value));
@@ -37,7 +48,8 @@ const shown = (value: Value | undefined): string => (value === null || value ===
 function parsed(name: string, text: string): Value {
   const trimmed = text.trim();
   if (!trimmed) return null;
-  if (SWITCHES[name]) return trimmed === "true";
+  const chosen = CHOICES[name]?.find(([value]) => String(value) === trimmed);
+  if (chosen) return chosen[0];
   return name === "crap_args" ? trimmed.split(/\s+/) : trimmed;
 }
 
@@ -95,15 +107,18 @@ export function Settings({ url, subdir, id }: { url: string; subdir: string; id:
         const origin = config.origin[name] ?? "default";
         const field = `${id}-${name}`;
         const note = `${field}-note`;
-        const words = SWITCHES[name];
+        const choices = CHOICES[name];
         return (
           <div key={name} class="setting">
             <label for={field}>{title}</label>
-            {words ? (
+            {choices ? (
               <select id={field} aria-describedby={note} value={texts[name] ?? ""} onChange={(event) => type({ ...texts, [name]: event.currentTarget.value })}>
                 <option value="">not set</option>
-                <option value="true">{words.on}</option>
-                <option value="false">{words.off}</option>
+                {choices.map(([value, words]) => (
+                  <option key={words} value={String(value)}>
+                    {words}
+                  </option>
+                ))}
               </select>
             ) : (
               <input
