@@ -156,7 +156,7 @@ async def test_colours_counts_branches_and_hidden_characters_are_there(looked: L
     await expect(page.locator("#L7 .t-string")).to_have_text('"both"')
     await expect(page.locator("#L7 .t-comment")).to_have_text("// a comment")
     await expect(page.locator("#L10 .t-unrun").first).to_have_text(re.compile("^{"))
-    assert "".join(await page.locator(".t-branch").all_text_contents()) == "if&&forifcasecase"
+    assert "".join(await page.locator(".code .t-branch").all_text_contents()) == "if&&forifcasecase"
     await expect(page.locator("#L14 .t-hidden")).to_have_text("U+202E")
     line = await page.locator("#L6").bounding_box()
     assert line is not None
@@ -177,7 +177,7 @@ async def test_all_of_it_by_keyboard(looked: Looked, user: Visitor) -> None:
         await page.keyboard.press(key)
         await expect(page.locator(f"#L{line}")).to_be_focused()
     await expect(page.get_by_role("status").filter(has_text="uncovered place 4 of 4, line 16")).to_be_visible()
-    await page.get_by_role("region", name=re.compile("Source of order/order.go")).focus()
+    await page.get_by_role("region", name=re.compile("Source of order.order.go")).focus()
     await page.keyboard.press("?")
     await expect(page.get_by_role("dialog")).to_contain_text("next uncovered code")
 

@@ -27,7 +27,7 @@ async def test_everything_is_reached_by_some_letters(measured: Measured, reader:
         ("projec page", "Projections", "/projections"),
         ("shop repository", "shop", await measured.repository()),
         ("shop history", "shop", await measured.address("/history")),
-        ("order.check func shop", "Order.Check", await measured.address("?q=Order.Check%20order%2Forder.go")),
+        ("order.check func shop", "Order.Check", await measured.address("/functions/order:Order.Check")),
         (measured.project.tasks[0], "shop", f"/tasks/{measured.project.tasks[0]}"),
     ):
         await find(page, text)

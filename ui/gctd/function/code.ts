@@ -47,7 +47,7 @@ function lineOf(shown: Shown, source: Source, index: number, pieces: Layers[numb
   if (mark !== " " && source.marks[index - 1] !== mark) line.append(element("span", "hidden-text code-word", `${WORDS[mark]}: `));
   const text = source.lines[index] ?? "";
   if (pieces.length === 0) {
-    line.append(text);
+    line.append(text || "\n"); // so that an empty line is copied as well
     return line;
   }
   for (const { text: part, classes, hidden } of segmentsOf(text, pieces)) {
