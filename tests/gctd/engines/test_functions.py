@@ -254,9 +254,10 @@ def test_advice_for_a_function_that_no_test_calls() -> None:
 
 
 def test_a_line_is_marked_by_the_code_on_it_not_by_its_braces() -> None:
-    lines = [b"func f() {", b"\tif x { return }", b"\ty()", b"}", b""]
+    lines = [b"func f() {", b"\tif x { return }", b"\ty()", b"}", b"\t// a comment", b'\ts = "//" // more', b""]
     blocks = [CountedBlock(1, 10, 2, 7, 1, 1), CountedBlock(2, 7, 2, 17, 1, 0), CountedBlock(3, 2, 3, 5, 1, 0)]
-    assert marks_of(blocks, lines, 1) == " ~-  "
+    blocks += [CountedBlock(5, 1, 6, 20, 1, 1)]
+    assert marks_of(blocks, lines, 1) == " ~-  + "
     assert marks_of(blocks, lines[1:3], 2) == "~-"
 
 
