@@ -16,8 +16,8 @@ _CODE = re.compile(rb"[\w\"'`\x80-\xff]")
 def marks_of(blocks: Sequence[CountedBlock], lines: Sequence[bytes], first: int) -> str:
     """Return a mark for each line: `+` covered, `-` not covered, `~` both, a space for a line without code of a block.
 
-    `lines` are the lines from the number `first` on. A part of a line counts if it has more than braces, punctuation and a comment
-    to the end of the line.
+    `lines` are the lines from the number `first` on. A part of a line counts if it has more than braces, punctuation and a
+    comment to the end of the line.
     """
     marks = [NO_CODE] * len(lines)
     for block in blocks:
