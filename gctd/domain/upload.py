@@ -12,7 +12,9 @@ from gctd.domain.errors import BadInput
 FLAG = "[A-Za-z0-9][A-Za-z0-9_.-]{0,63}"
 _PLATFORM = re.compile(r"[a-z0-9]{1,20}/[a-z0-9]{1,20}")
 _GO = re.compile(r"go1\.[0-9]{1,3}(\.[0-9]{1,4}|(rc|beta)[0-9]{1,2})?")
-_TAG = re.compile(r"[A-Za-z0-9_.]{1,64}")
+TAG = r"[A-Za-z0-9_.]{1,64}"
+"""Form of a build tag."""
+_TAG = re.compile(TAG)
 
 
 @attrs.frozen(kw_only=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from gctd.domain.repo.config import STORE_SOURCE as STORE_SOURCE_VALUES
+from gctd.domain.upload import TAG
 from gctd.engines.registry import NAMES
 
 Schema = dict[str, Any]
@@ -42,6 +43,8 @@ FUNCTION: Schema = {"type": "string", "minLength": 1, "format": "function-key"}
 """The key of a function (`gctd.engines.functions.keys`)."""
 PROFILE: Schema = {"type": "string", "format": "coverage-profile"}
 """The text of a coverage profile (`go tool cover`): a line with the mode, then a line for each block."""
+TAGS: Schema = {"type": "array", "items": {"type": "string", "pattern": f"^{TAG}$"}}
+"""Build tags of Go."""
 DURATION: Schema = {"type": ["string", "null"], "format": "go-duration"}
 """A duration as Go writes it, 1 s to 24 h (`gctd.domain.repo.options.parse_duration`)."""
 POINT: Schema = {"type": ["string", "null"], "pattern": "^(task-[0-9]{1,30}|[0-9A-Fa-f]{7,64})$"}

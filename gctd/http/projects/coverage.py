@@ -51,7 +51,7 @@ class UploadCoverage:
         example="linux/amd64",
     )
     cgo: bool = member(default=True, description="CGO_ENABLED of the tests")
-    tags: tuple[str, ...] = member(default=(), description="build tags of the tests", example=["e2e"])
+    tags: tuple[str, ...] = member(default=(), schema=formats.TAGS, description="build tags of the tests", example=["e2e"])
     tests_failed: bool = member(default=False, description="some tests did not pass: the coverage is a lower bound")
     module_scope: bool = member(default=False, description="the tests of all packages count for each (-coverpkg=./...)")
     ref: str | None = member(
