@@ -12,9 +12,12 @@ from typing import Any
 import psutil
 import pytest
 import pytest_asyncio
+from json_schemas import NO_DOCUMENT as NO_SCHEMA
+from openapi_schema_validator import OAS31Validator
 
 from gctd.cli.root import PROGRAM
 from gctd.wiring.broker import JOBS
+from tests.support import ROOT
 from tests.support.log.nats import plain_client
 from tests.support.pace import within
 from tests.support.pantry.system import pantry_system
@@ -35,8 +38,8 @@ WRITES = {
 }
 """Commands that change something; all others read."""
 
-NO_DOCUMENT = {"serve", "completion"}
-"""A program that serves, and a script for a shell."""
+NO_DOCUMENT = {"serve", "up", "completion", "check"}
+"""Programs that serve, a script for a shell, and the check of a working copy, which has its own tests."""
 
 
 class Scanned:
@@ -84,6 +87,12 @@ def arguments_of(command: str, scanned: Scanned) -> list[str]:
     return [url] if command == "gate" or (command.startswith("repo ") and command != "repo list") else []
 
 
+def validator(command: str) -> OAS31Validator:
+    """Checks documents against the schema that users have."""
+    schemas = json.loads((ROOT / "docs/reference/json-documents.json").read_text(encoding="utf-8"))
+    return OAS31Validator({**schemas["documents"][command], "$defs": schemas["$defs"]})
+
+
 READS = sorted(leaves(PROGRAM.group) - WRITES - NO_DOCUMENT)
 
 
@@ -100,6 +109,9 @@ async def test_json_of_a_command_that_reads_is_a_document(scanned: Scanned, comm
         assert "error" in json.loads(result.err)
         return
     assert (result.code, result.err) == (0, "")
+    if command not in {"repo export", "task export"} | NO_SCHEMA:  # without --output the export itself is written
+        each = map(json.loads, result.out.splitlines()) if command == "task watch" else [result.json]
+        assert [error.message for one in each for error in validator(command).iter_errors(one)] == []
     if command == "token list":  # no token was created
         assert result.json == []
         return
