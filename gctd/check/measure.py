@@ -208,6 +208,8 @@ def _analysis(
         platform="" if run.tests is None else run.tests.platforms,
         source=source,
         baseline=False,
+        sources_digest=None,
+        store_source="",
     )
 
 
