@@ -6,6 +6,7 @@ import gzip
 import json
 import re
 from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -172,6 +173,20 @@ async def test_a_link_opens_the_query_as_a_tab(page: Page) -> None:
     await expect(page.get_by_role("group", name="Queries").get_by_role("button", name=re.compile(r"^\d: Shared"))).to_have_count(
         1
     )
+
+
+async def test_a_gateway_with_a_token_asks_for_it_once(browser: Browser, tmp_path: Path) -> None:
+    async with gateway(tmp_path, GRAPHQL_AUTH_TOKEN="a token of the gateway") as guarded, visitor(browser, guarded.url) as found:
+        tab = await found.context.new_page()
+        await tab.goto("/function/graphql")
+        await tab.get_by_label("Token", exact=True).fill("a token of the gateway")
+        await tab.keyboard.press("Enter")
+        await expect(tab.get_by_role("heading", name="Root types")).to_be_visible()
+        await tab.reload()
+        await tab.get_by_role("button", name="Run").click()
+        await expect(result(tab)).to_contain_text("Hello world")
+        assert all("status of 401" in text for text in found.complaints), found.complaints
+        found.complaints.clear()
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
