@@ -18,18 +18,32 @@ from tests.support.web.browser import Visitor, found_by_axe, visitor
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.network]
 
-BEFORE = attrs.evolve(FIRST, uncovered=())
+DISCOUNT = "package pricing\n\nfunc Discount(x int) int {\n\tif x > 10 {\n\t\treturn x - 1\n\t}\n\treturn x\n}\n"
+CHANGED = DISCOUNT.replace("x - 1", "x - 2").replace("\treturn x\n", "\tx++\n\treturn x\n")
+NAME = "pricing/price.go:Discount"
+PROFILE = "mode: set\nexample.com/./pricing/price.go:3.26,4.13 1 1\nexample.com/./pricing/price.go:4.13,6.3 1 0\n"
+BEFORE = attrs.evolve(
+    FIRST,
+    uncovered=(),
+    measured={**FIRST.measured, NAME: (11, 200 / 3)},
+    sources={"pricing/price.go": DISCOUNT},
+    lines={NAME: (3, 8)},
+    profile=PROFILE + "example.com/./pricing/price.go:7.2,7.10 1 1\n",
+)
 AFTER = attrs.evolve(
     BEFORE,
     commit_sha="2" * 40,
     measured={
         "order/order.go:Order.Check": (11, 90.0),
         "order/order.go:Total": (2, 100.0),
-        "pricing/price.go:Discount": (12, 40.0),
+        NAME: (14, 75.0),
         "pricing/price.go:Huge": (40, 100.0),
         "main.go:Added": (9, 0.0),
     },
     states={"order/order.go:Total": ("build_failed", "undefined: x")},
+    sources={"pricing/price.go": CHANGED},
+    lines={NAME: (3, 9)},
+    profile=PROFILE + "".join(f"example.com/./pricing/price.go:{place} 1 1\n" for place in ("7.2,7.5", "8.2,8.10")),
 )
 
 
@@ -86,7 +100,7 @@ async def test_it_has_each_kind_of_change_and_the_choice_is_in_the_address(compa
     await page.get_by_label("Filter functions").fill("pricing")
     await expect(names(page)).to_have_text(["Discount"])
     row = page.get_by_role("table", name="Functions that changed").locator("tbody tr[data-key]")
-    await expect(row).to_contain_text(re.compile("complexity 11 → 12, coverage 62 % → 40 %"))
+    await expect(row).to_contain_text(re.compile("complexity 11 → 14, coverage 67 % → 75 %"))
 
 
 async def test_it_names_what_was_not_measured_and_the_verdict(compared: Compared, user: Visitor) -> None:
@@ -136,6 +150,32 @@ async def test_a_stored_verdict_is_shown_as_such(compared: Compared, user: Visit
     assert verdict["verdict"], verdict
     page = await user.open(f"{await compared.address()}?base={'1' * 40}")
     await expect(page.get_by_role("region", name="Gate")).to_contain_text("This is the stored verdict on the commit.")
+
+
+async def test_a_function_opens_with_the_source_of_both_sides(compared: Compared, user: Visitor) -> None:
+    page = await user.open(await compared.address())
+    await names(page).filter(has_text="Discount").click()
+    drawer = page.get_by_role("dialog", name="Discount")
+    await expect(drawer.locator(".is-removed")).to_have_text([re.compile("removed: .*return x - 1")])
+    await expect(drawer.locator(".is-added")).to_have_text([re.compile("added: .*return x - 2"), re.compile(r"added: .*x\+\+")])
+    await expect(drawer.locator(".is-added.is-uncovered")).to_have_count(1)
+    await expect(drawer.get_by_role("heading", name="Now, at 222222222222")).to_be_visible()
+    await expect(drawer).to_contain_text("complexity 14, 75.0 % covered")
+    assert await found_by_axe(page) == []
+    await page.reload()
+    await expect(drawer.locator(".is-added")).to_have_count(2)
+    await page.set_viewport_size({"width": 390, "height": 800})
+    await expect(drawer.locator(".pair-row > .is-same").first).to_be_hidden()
+    assert await page.evaluate("document.documentElement.scrollWidth") <= 390
+    assert await found_by_axe(page) == []
+    await page.set_viewport_size({"width": 1280, "height": 800})
+    await page.keyboard.press("Escape")
+    await expect(drawer).to_have_count(0)
+    await names(page).filter(has_text="Added").click()
+    added = page.get_by_role("dialog", name="Added")
+    await expect(added).to_contain_text("The source is not shown")
+    await added.get_by_role("link", name=re.compile("^main.go:")).click()
+    await expect(page).to_have_url(re.compile(f"/functions/Added.task={compared.project.tasks[1]}$"))
 
 
 async def test_an_analysis_that_does_not_exist_is_named(compared: Compared, user: Visitor) -> None:

@@ -95,8 +95,8 @@ def test_each_screen_at_its_first_view_is_at_most_60_kb() -> None:
 @pytest.mark.network
 def test_the_page_of_a_function_with_its_chart_is_at_most_60_kb_more() -> None:
     shell = {each for script in Assets(DASHBOARD / "index.html").found if script.endswith(".js") for each in imported(script)}
-    [page] = DASHBOARD.glob("static/function-*.js")
-    files = imported(f"static/{page.name}") - shell
+    # the code that it shares with the comparison is another file of this name, which the page imports
+    files = max((imported(f"static/{page.name}") for page in DASHBOARD.glob("static/function-*.js")), key=len) - shell
     files |= {f"static/{style.name}" for name in ("function", "uPlot") for style in DASHBOARD.glob(f"static/{name}-*.css")}
     files |= {f"static/{script.name}" for script in DASHBOARD.glob("static/uPlot*.js")}
     assert len(files) > 5

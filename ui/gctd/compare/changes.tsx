@@ -2,13 +2,13 @@
 
 import { useMemo } from "preact/hooks";
 import { Pill } from "../../kit/parts/pill";
-import { useQuery } from "../../kit/page/router";
+import { Link, useQuery, withQuery } from "../../kit/page/router";
 import { Empty } from "../../kit/parts/states";
 import { type Column, parseSort, sorted, sortText, Table } from "../../kit/parts/table";
-import { Name } from "../analysis/functions";
 import type { Change, Diff, Values } from "../analysis/types";
 import { count, score } from "../data/names";
-import { functionAt, keyOf } from "../data/places";
+import { isMeasured, stateText } from "../data/risky";
+import { Sources } from "./sources";
 
 type Status = Change["status"] | "moved";
 
@@ -40,6 +40,8 @@ export interface Row {
   key: string;
   status: Status;
   name: string;
+  /** Another name only if it was renamed. */
+  nameBefore: string;
   before: At | null;
   after: At | null;
   was: Values | null;
@@ -51,15 +53,18 @@ export interface Row {
 
 /** Changed functions first, the largest change first, then functions that moved or have another name and kept their values. */
 export function rowsOf({ functions, kept }: Diff): Row[] {
+  const placeOf = (at: At, name: string): string => `${at.file}:${at.line}:${name}`;
+  const names = new Map(kept.map((each) => [placeOf(each.to, each.to.function), each.from.function]));
   const rows = functions.map((change): Row => {
     const { status, function: name, before, after } = change;
-    return { key: `${status} ${change.file}:${change.line}:${name}`, status, name, before, after, was: before, is: after, delta: change.delta, kept: change.kept, similarity: change.similarity };
+    const nameBefore = (after && names.get(placeOf(after, name))) ?? name;
+    return { key: `${status} ${placeOf(change, name)}`, status, name, nameBefore, before, after, was: before, is: after, delta: change.delta, kept: change.kept, similarity: change.similarity };
   });
-  const changed = new Set(rows.map(({ name, after }) => (after ? `${after.file}:${after.line}:${name}` : "")));
+  const changed = new Set(rows.map(({ name, after }) => (after ? placeOf(after, name) : "")));
   for (const each of kept) {
-    if (changed.has(`${each.to.file}:${each.to.line}:${each.to.function}`)) continue;
     const name = each.to.function;
-    rows.push({ key: `moved ${each.to.file}:${each.to.line}:${name}`, status: "moved", name, before: each.from, after: each.to, was: null, is: null, delta: 0, kept: each.kept, similarity: each.similarity });
+    if (changed.has(placeOf(each.to, name))) continue;
+    rows.push({ key: `moved ${placeOf(each.to, name)}`, status: "moved", name, nameBefore: each.from.function, before: each.from, after: each.to, was: null, is: null, delta: 0, kept: each.kept, similarity: each.similarity });
   }
   return rows;
 }
@@ -68,16 +73,17 @@ const isOf = (status: string) => (row: Row) => row.status === status || (status 
 
 interface Props {
   diff: Diff;
-  /** The address of the source of one side, if it is known. */
+  /** The address of the source of one side on the repository's host, if it is known. */
   addressOf: (side: "from" | "to", at: At) => string | null;
 }
 
 export function Changes({ diff, addressOf }: Props) {
+  const [opened, open] = useQuery("open");
   const [status, setStatus] = useQuery("status");
   const [text, setText] = useQuery("q");
   const [sortQuery, setSort] = useQuery("sort");
   const all = useMemo(() => rowsOf(diff), [diff]);
-  const columns = useMemo(() => columnsOf(diff, addressOf), [diff]);
+  const columns = useMemo(() => columnsOf(addressOf), [diff]);
   const sort = parseSort(sortQuery);
   const rows = useMemo(() => {
     const words = text.toLowerCase().split(/\s+/).filter(Boolean);
@@ -88,6 +94,7 @@ export function Changes({ diff, addressOf }: Props) {
     });
     return sorted(chosen, columns, sort);
   }, [all, status, text, sortQuery, columns]);
+  const shown = all.find((row) => row.key === opened);
   const times = (name: Status) => all.filter(isOf(name)).length;
   return (
     <section class="list compare" aria-label="Functions" id="functions">
@@ -119,51 +126,55 @@ export function Changes({ diff, addressOf }: Props) {
       {rows.length === 0 ? (
         <Empty title={all.length === 0 ? "No function changed" : "No function matches"} />
       ) : (
-        <Table label="Functions that changed" rows={rows} keyOf={(row) => row.key} columns={columns} sort={sort} onSort={(next) => setSort(sortText(next))} />
+        <Table label="Functions that changed" rows={rows} keyOf={(row) => row.key} columns={columns} open={opened} sort={sort} onSort={(next) => setSort(sortText(next))} />
       )}
+      {shown && <Sources key={shown.key} diff={diff} row={shown} close={() => open("")} />}
     </section>
   );
 }
 
-function columnsOf(diff: Diff, addressOf: Props["addressOf"]): readonly Column<Row>[] {
-  const crap = (values: Values | null) => (values ? score(values.crap) : "");
-  return [
-    {
-      id: "status",
-      title: "Change",
-      width: "132px",
-      by: (row) => STATUSES.indexOf(row.status),
-      cell: ({ status, kept }) => <Pill state={TONES[status]} word={status === "moved" ? (kept[0] ?? status) : (WORDS[status] ?? status)} />,
-      phone: "first",
-    },
-    {
-      id: "function",
-      title: "Function",
-      by: (row) => row.name,
-      cell: ({ name, after, before }) => <Name name={name} to={functionAt(diff.id, keyOf({ file: (after ?? before)?.file ?? "", function: name }), (after ? diff.to : diff.from).task_id)} />,
-      phone: "first",
-    },
-    { id: "before", title: "Before", width: "88px", align: "right", by: ({ was }) => was?.crap ?? -1, cell: ({ was }) => crap(was), phone: "second" },
-    { id: "after", title: "Now", width: "88px", align: "right", by: ({ is }) => is?.crap ?? -1, cell: ({ is }) => crap(is), phone: "second" },
-    {
-      id: "delta",
-      title: "By",
-      width: "96px",
-      align: "right",
-      by: (row) => row.delta,
-      cell: ({ status, delta }) => (NOT_COMPARED.includes(status) ? "" : <span class={delta > 0 ? "bad" : "good"}>{`${delta > 0 ? "+" : "−"}${score(Math.abs(delta))}`}</span>),
-      phone: "second",
-    },
-    { id: "why", title: "Why", width: "180px", cell: (row) => <Why row={row} />, phone: "hidden" },
-    {
-      id: "place",
-      title: "Place",
-      by: ({ before, after }) => `${(after ?? before)?.file ?? ""} ${String((after ?? before)?.line ?? 0).padStart(7, "0")}`,
-      cell: (row) => <Places row={row} address={row.after ? addressOf("to", row.after) : row.before && addressOf("from", row.before)} />,
-      phone: "hidden",
-    },
-  ];
-}
+const crap = (values: Values | null) => (!values ? "" : isMeasured(values) ? score(values.crap) : <span title={`${stateText(values.state)}: ${values.reason}`}>–</span>);
+
+const columnsOf = (addressOf: Props["addressOf"]): readonly Column<Row>[] => [
+  {
+    id: "status",
+    title: "Change",
+    width: "156px",
+    by: (row) => STATUSES.indexOf(row.status),
+    cell: ({ status, kept }) => <Pill state={TONES[status]} word={status === "moved" ? (kept[0] ?? status) : (WORDS[status] ?? status)} />,
+    phone: "first",
+  },
+  {
+    id: "function",
+    title: "Function",
+    by: (row) => row.name,
+    cell: ({ name, key }) => (
+      <Link to={withQuery({ open: key })} class="name" data-row title="The source of both sides">
+        {name}
+      </Link>
+    ),
+    phone: "first",
+  },
+  { id: "before", title: "Before", width: "88px", align: "right", by: ({ was }) => was?.crap ?? -1, cell: ({ was }) => crap(was), phone: "second" },
+  { id: "after", title: "Now", width: "88px", align: "right", by: ({ is }) => is?.crap ?? -1, cell: ({ is }) => crap(is), phone: "second" },
+  {
+    id: "delta",
+    title: "By",
+    width: "96px",
+    align: "right",
+    by: (row) => row.delta,
+    cell: ({ status, delta }) => (NOT_COMPARED.includes(status) ? "" : <span class={delta > 0 ? "bad" : "good"}>{`${delta > 0 ? "+" : "−"}${score(Math.abs(delta))}`}</span>),
+    phone: "second",
+  },
+  { id: "why", title: "Why", width: "310px", cell: (row) => <Why row={row} />, phone: "hidden" },
+  {
+    id: "place",
+    title: "Place",
+    by: ({ before, after }) => `${(after ?? before)?.file ?? ""} ${String((after ?? before)?.line ?? 0).padStart(7, "0")}`,
+    cell: (row) => <Places row={row} address={row.after ? addressOf("to", row.after) : row.before && addressOf("from", row.before)} />,
+    phone: "hidden",
+  },
+];
 
 /** The part of the value that changed: complexity, coverage, or how the function was found again. */
 function Why({ row: { was, is, kept, similarity } }: { row: Row }) {

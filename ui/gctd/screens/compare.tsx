@@ -155,7 +155,7 @@ function CopyMarkdown({ diff }: { diff: Diff }) {
 /** Two other analyses. */
 function Choice({ diff, history }: { diff: Diff; history: readonly HistoryEntry[] }) {
   const [from, to] = [diff.from.task_id, diff.to.task_id];
-  const open = (older: string, newer: string) => go(withQuery({ base: null, status: null, q: null }, comparisonAt(diff.id, older, newer)));
+  const open = (older: string, newer: string) => go(withQuery({ base: null, status: null, q: null, open: null }, comparisonAt(diff.id, older, newer)));
   useEffect(() => {
     // an address with a side left out, or with a commit, stays as it is
     if (place.value.path.endsWith("/compare/...")) go(withQuery({}, comparisonAt(diff.id, from, to)), { replace: true });

@@ -7,12 +7,14 @@ import { useKeys } from "./keys";
 interface Props {
   title: ComponentChildren;
   close: () => void;
+  /** For content with two columns. */
+  isWide?: boolean;
   children: ComponentChildren;
 }
 
 const NARROW = "(max-width: 900px)";
 
-export function Drawer({ title, close, children }: Props) {
+export function Drawer({ title, close, isWide = false, children }: Props) {
   const dialog = useRef<HTMLDialogElement>(null);
   const heading = useRef<HTMLHeadingElement>(null);
   const before = useRef(document.activeElement);
@@ -37,7 +39,7 @@ export function Drawer({ title, close, children }: Props) {
   return (
     <dialog
       ref={dialog}
-      class="drawer"
+      class={`drawer${isWide ? " is-wide" : ""}`}
       aria-labelledby="drawer-title"
       onKeyDown={keys}
       onCancel={(event) => {
