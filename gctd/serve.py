@@ -17,6 +17,7 @@ from gctd.control.removals import Removals
 from gctd.control.rescoring import Rescoring
 from gctd.control.scheduled_updates import ScheduledUpdates
 from gctd.control.tracker import Policy, Tracker
+from gctd.control.unused_blobs import UnusedBlobs
 from gctd.control.updates import Updates
 from gctd.control.uploads import Uploads
 from gctd.domain.repo.config import ProjectConfig
@@ -112,6 +113,7 @@ def _parts(running: Running, settings: Settings) -> Parts:
             "judging": judging.run,
             **({"reports to forges": reporting.run} if forges else {}),
             "removals": removals.run,
+            "unused blobs": UnusedBlobs(broker.log, broker.blobs, grace=settings.blob_grace).run,
             **({"scheduled updates": scheduled.run} if settings.check_updates_every else {}),
         },
         on_applied=[logs.applied, outcomes.applied],

@@ -94,6 +94,14 @@ class Settings:
         default="always", help="Keep the source of functions with each analysis, for the pages of functions."
     )
 
+    blob_grace: float = setting(
+        default=86_400.0,
+        duration=True,
+        ge=1,
+        le=2_592_000,
+        help="How long reports, profiles and logs stay that no task refers to any more, as after `repo rm`.",
+    )
+
     # Workers
     worker_id: str | None = setting(
         default=None,

@@ -8,13 +8,15 @@ from __future__ import annotations
 import asyncio
 import re
 from collections import OrderedDict
+from collections.abc import Callable, Collection
+from datetime import datetime
 from hashlib import sha256
 from typing import Protocol
 
 import attrs
 
 from eventlog.errors import BlobMissing, TooLarge
-from eventlog.jetstream.objects import ObjectBucket
+from eventlog.jetstream.objects import ObjectBucket, StoredObject
 from eventlog.jetstream.transport.connection import Connection
 
 MOST = 256 * 1024**2
@@ -40,11 +42,20 @@ class BlobRef:
         return cls(sha256(data).hexdigest(), len(data))
 
 
+@attrs.frozen(kw_only=True)
+class Removed:
+    """Removed bodies, their bytes, and removed names."""
+
+    bodies: int = 0
+    size: int = 0
+    names: int = 0
+
+
 class Blobs(Protocol):
     """Where blobs are kept. `BlobStore` is the product's implementation, `MemoryBlobs` the one for tests."""
 
     async def put(self, data: bytes) -> BlobRef:
-        """Store a body; storing the same again changes nothing. Raises TooLarge, Unavailable."""
+        """Store a body; storing the same again changes only its time. Raises TooLarge, Unavailable."""
 
     async def get(self, digest: str) -> bytes:
         """The body with that digest, checked. Raises BlobMissing, Unavailable."""
@@ -69,7 +80,7 @@ class BlobStore:
         self._cached = 0
 
     async def put(self, data: bytes) -> BlobRef:
-        """Store a body, durably; storing the same again changes nothing. Raises TooLarge, Unavailable."""
+        """Store a body, durably; storing the same again changes only its time. Raises TooLarge, Unavailable."""
         if len(data) > self._most:
             raise TooLarge(f"a body of {len(data)} bytes is over the {self._most} that may be stored")
         ref = await _reference(data)
@@ -107,6 +118,38 @@ class BlobStore:
             return None
         body = await self._bucket.describe(link.target)
         return BlobRef(link.target.removeprefix(_PREFIX), body.size) if body else None
+
+    async def remove_unused(self, used: Collection[str], *, keeps: Callable[[str, datetime], bool], before: datetime) -> Removed:
+        """Remove the bodies from before that time without a reference; an interrupted call is completed by the next one.
+
+        `used` are the digests that are referred to. `keeps` tells for a name and its time whether the name is still needed: its
+        body is then needed too. Names whose body is missing are also removed. A body or a name that is stored again at the same
+        moment stays. Objects of other forms are not touched. Raises Unavailable.
+        """
+        bodies, names, removed = dict[str, StoredObject](), list[StoredObject](), Removed()
+        nuids = set[str]()
+        async for found in self._bucket.all():
+            for one in found:
+                nuids.add(one.description.nuid)
+                if one.description.deleted:
+                    await self._bucket.remove(one)
+                elif one.description.target is not None:
+                    names.append(one)
+                elif one.description.name.startswith(_PREFIX):
+                    bodies[one.description.name] = one
+        needed = {one.description.target for one in names if one.at >= before or keeps(one.description.name, one.at)}
+        for name, one in tuple(bodies.items()):
+            is_used = name.removeprefix(_PREFIX) in used or name in needed
+            if not is_used and one.at < before and await self._bucket.remove(one):
+                del bodies[name]
+                size = removed.size + one.description.size
+                removed = attrs.evolve(removed, bodies=removed.bodies + 1, size=size)
+        for one in names:
+            is_needed = one.description.target in bodies and keeps(one.description.name, one.at)
+            if not is_needed and one.at < before and await self._bucket.remove(one):
+                removed = attrs.evolve(removed, names=removed.names + 1)
+        await self._bucket.remove_stray_chunks(nuids, before=before)
+        return removed
 
     def _keep(self, digest: str, data: bytes) -> None:
         if len(data) > CACHED // 4 or digest in self._cache:
@@ -156,4 +199,4 @@ async def _reference(data: bytes) -> BlobRef:
     return await asyncio.to_thread(BlobRef.of, data)
 
 
-__all__ = ["MOST", "BlobRef", "BlobStore", "Blobs", "MemoryBlobs"]
+__all__ = ["MOST", "BlobRef", "BlobStore", "Blobs", "MemoryBlobs", "Removed"]

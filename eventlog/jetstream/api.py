@@ -74,6 +74,20 @@ async def ask(connection: Connection, request: str, body: Mapping[str, Any] | No
     return answer_of(request, reply.data)
 
 
+async def subjects_of(connection: Connection, stream: str, pattern: str) -> dict[str, int]:
+    """The subjects that a pattern matches, with the number of their messages, as the leader counts them: page by page.
+
+    While subjects are removed from the stream, some may be left out. Raises Refused, Unavailable.
+    """
+    found: dict[str, int] = {}
+    while True:
+        info = await ask(connection, f"STREAM.INFO.{stream}", {"subjects_filter": pattern, "offset": len(found)})
+        page = info["state"].get("subjects") or {}
+        found |= page
+        if not page or len(found) >= info.get("total", 0):
+            return found
+
+
 def _encoded(body: Mapping[str, Any] | None) -> bytes:
     return msgspec.json.encode(body) if body else b""
 
@@ -133,4 +147,5 @@ __all__ = [
     "call",
     "delivery_of",
     "persist",
+    "subjects_of",
 ]

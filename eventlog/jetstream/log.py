@@ -17,6 +17,7 @@ from eventlog.broker.write_health import WriteHealth
 from eventlog.commit import AggregateId, Appended, Commit, Proposal, RecordedEvent
 from eventlog.errors import AggregateDamaged, OutcomeUnknown, Unavailable
 from eventlog.jetstream import follower as reader
+from eventlog.jetstream.api import subjects_of
 from eventlog.jetstream.append import Appender, Message, encode
 from eventlog.jetstream.batch import MOST_MESSAGES, Batches
 from eventlog.jetstream.fence import Fence
@@ -37,6 +38,7 @@ READ_DEADLINE = 2.0
 
 _PAUSE = 0.02
 _HISTORY_AT_ONCE = 256
+_LAST_AT_ONCE = 256
 
 
 class JetStreamLog:
@@ -215,8 +217,23 @@ class JetStreamLog:
 
     async def ids(self, category: str) -> Sequence[str]:
         """Return the ids of the aggregates of a category, as the leader counts them. Raises Unavailable."""
-        info = await self._persist(lambda: self._info({"subjects_filter": f"{category}.*"}))
-        return sorted(subject.rpartition(".")[2] for subject in info["state"].get("subjects") or {})
+        subjects = await self._persist(lambda: subjects_of(self._connection, self._stream, f"{category}.*"))
+        return sorted(subject.rpartition(".")[2] for subject in subjects)
+
+    async def last_of_all(self, category: str) -> AsyncIterator[Sequence[Commit]]:
+        """The last commit of each aggregate of a category, in lists. A commit may be a moment old on a cluster, as in `last`.
+
+        Raises Unavailable, also if a commit cannot be read: none is left out.
+        """
+        ids = await self.ids(category)
+        for begin in range(0, len(ids), _LAST_AT_ONCE):
+            subjects = [f"{category}.{id_}" for id_ in ids[begin : begin + _LAST_AT_ONCE]]
+            request = {"multi_last": subjects, "batch": len(subjects)}
+            found = await self._persist(partial(self._reads.several, request))
+            if len(found) < len(subjects):
+                missing = set(subjects) - {stored.subject for stored in found}
+                raise Unavailable(f"the last commit of {min(missing)} cannot be read")
+            yield [Commit(stored.seq, stored.subject, stored.data, self._registry, stored.hdrs) for stored in found]
 
     def _commit(self, stored: Stored | None) -> Commit | None:
         if stored is None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from typing import Any
 
 import msgspec
@@ -27,12 +28,18 @@ class BrokerError(msgspec.Struct):
 
 
 class Stored(msgspec.Struct):
-    """A message of the stream; `hdrs` is its header block."""
+    """A message of the stream; `hdrs` is its header block, `time` the text of the server's time when it was stored."""
 
     subject: str
     seq: int
     data: bytes = b""
     hdrs: bytes | None = None
+    time: str = ""
+
+    @property
+    def at(self) -> datetime:
+        """The server's time when it was stored: aware, UTC."""
+        return datetime.fromisoformat(self.time)
 
 
 class _Answer(msgspec.Struct):
@@ -81,7 +88,8 @@ class MessageReader:
 
     def _one(self, reply: NatsReply) -> Stored | None:
         if reply.status is None:
-            return Stored(reply.header(b"Nats-Subject"), int(reply.header(b"Nats-Sequence")), reply.data, reply.head)
+            subject, sequence = reply.header(b"Nats-Subject"), int(reply.header(b"Nats-Sequence"))
+            return Stored(subject, sequence, reply.data, reply.head, reply.header(b"Nats-Time-Stamp"))
         if reply.status == _NOT_FOUND:
             return None
         raise Unavailable(f"the stream {self._stream} cannot be read: {reply.description}")

@@ -9,16 +9,20 @@ from __future__ import annotations
 import asyncio
 import base64
 import contextlib
-from collections.abc import Coroutine, Iterator
+from collections.abc import AsyncIterator, Collection, Coroutine, Iterator, Sequence
+from datetime import datetime
+from functools import partial
 from hashlib import sha256
 from typing import Any
 from uuid import uuid4
 
+import attrs
 import msgspec
 import structlog
 
-from eventlog.errors import EventLogError
-from eventlog.jetstream.api import NO_MESSAGE, WRONG_LAST_SEQUENCE, Refused, answer_of, ask, call, persist
+from eventlog.errors import EventLogError, Unavailable
+from eventlog.jetstream.api import NO_MESSAGE, WRONG_LAST_SEQUENCE, Refused, answer_of, ask, call, persist, subjects_of
+from eventlog.jetstream.message_reader import MessageReader, Stored
 from eventlog.jetstream.transport.connection import Connection
 
 log = structlog.get_logger(__name__)
@@ -32,6 +36,8 @@ WRITE_DEADLINE = 15.0
 """Seconds that a broker which is away is waited for, at each step: a restart or an election."""
 
 _ROLLUP = b"Nats-Rollup: sub\r\n"
+_TOGETHER = 256
+_TRIES = 8
 
 
 class Link(msgspec.Struct, frozen=True):
@@ -67,6 +73,15 @@ class Description(msgspec.Struct, frozen=True, omit_defaults=True):
         return link.name if link and link.bucket == self.bucket else None
 
 
+@attrs.frozen(kw_only=True)
+class StoredObject:
+    """An object, a link, or the mark of a removed one. `sequence` and `at`: of its description in the stream."""
+
+    description: Description
+    sequence: int
+    at: datetime
+
+
 class ObjectBucket:
     """The objects of one bucket. All errors are the event log's."""
 
@@ -74,6 +89,7 @@ class ObjectBucket:
         self._connection = connection
         self._bucket = bucket
         self._stream = f"OBJ_{bucket}"
+        self._reads = MessageReader(connection, self._stream)
 
     async def describe(self, name: str) -> Description | None:
         """The description of an object or link, None if there is none. Raises Unavailable."""
@@ -81,10 +97,27 @@ class ObjectBucket:
         return found
 
     async def put(self, name: str, data: bytes) -> None:
-        """Store an object whose name identifies its content, unless it is there already. Raises Unavailable."""
-        found, sequence = await self._description(name)
-        if found is not None and found.size == len(data) and await self._complete(found):
-            return
+        """Store an object whose name identifies its content. One that is there gets the present time.
+
+        So a removal of old objects, which may run at the same moment, spares it. Raises Unavailable.
+        """
+        first: int | None = None
+        for _ in range(_TRIES):
+            found, sequence = await self._description(name)
+            if found is not None and found.size == len(data) and await self._complete(found):
+                if first is not None and sequence > first:  # stored by another program since this call began
+                    return
+                if await self._put_description(found, sequence) is not None:
+                    return
+            elif await self._upload(name, data, sequence):
+                if found is not None:
+                    await self._forget(found.nuid)
+                return
+            first = sequence if first is None else first
+        raise Unavailable(f"the object {name} in {self._bucket} changed {_TRIES} times during the upload")
+
+    async def _upload(self, name: str, data: bytes, expected: int) -> bool:
+        """Store chunks and description. If the description is not the one at `expected` any more: False, without a trace."""
         nuid = uuid4().hex
         try:
             chunks = list(_split(data, min(CHUNK, self._connection.max_payload // 2)))
@@ -93,14 +126,13 @@ class ObjectBucket:
             digest = f"SHA-256={base64.urlsafe_b64encode(sha256(data).digest()).decode()}"
             options = ObjectOptions(max_chunk_size=CHUNK)
             description = Description(name, self._bucket, nuid, len(data), len(chunks), digest, options=options)
-            stored = await self._put_description(description, sequence)
+            stored = await self._put_description(description, expected)
         except BaseException:
             await self._forget(nuid)
             raise
-        if not stored:
+        if stored is None:
             await self._forget(nuid)
-        elif found is not None:
-            await self._forget(found.nuid)
+        return stored is not None
 
     async def get(self, description: Description) -> bytes | None:
         """An object's bytes, None where chunks of it are missing. Raises Unavailable."""
@@ -120,24 +152,67 @@ class ObjectBucket:
         description = Description(name, self._bucket, uuid4().hex, options=options)
         await self._publish(self._meta(name), msgspec.json.encode(description), _ROLLUP)
 
-    async def _put_description(self, description: Description, expected: int) -> bool:
-        """Store it in the place of the one at sequence `expected`; False if somebody else was first."""
+    async def all(self) -> AsyncIterator[Sequence[StoredObject]]:
+        """All objects and links, and the marks of interrupted removals, in lists. Raises Unavailable."""
+        after = 0
+        while True:
+            request = {"batch": _TOGETHER, "seq": after + 1, "next_by_subj": f"$O.{self._bucket}.M.>"}
+            found = await persist(self._connection, partial(self._reads.several, request), READ_DEADLINE)
+            if not found:
+                return
+            after = found[-1].seq
+            yield [_stored(one) for one in found]
+
+    async def remove(self, known: StoredObject) -> bool:
+        """Remove an object or a link, unless it was stored again since it was read: then the answer is False.
+
+        The description is first marked as deleted. If the removal is interrupted after that, `all` has the marked one, and
+        another call with it does the rest. Raises Unavailable.
+        """
+        sequence = known.sequence
+        if not known.description.deleted:
+            marked = await self._put_description(msgspec.structs.replace(known.description, deleted=True), sequence)
+            if marked is None:
+                return False
+            sequence = marked
+        purge = f"STREAM.PURGE.{self._stream}"
+        filter_ = {"filter": self._chunks(known.description.nuid)}
+        await persist(self._connection, lambda: call(self._connection, purge, filter_), WRITE_DEADLINE)
+        with contextlib.suppress(Refused):  # the object was stored again: the mark is gone
+            request, mark = f"STREAM.MSG.DELETE.{self._stream}", {"seq": sequence, "no_erase": True}
+            await persist(self._connection, lambda: call(self._connection, request, mark), WRITE_DEADLINE)
+        return True
+
+    async def remove_stray_chunks(self, known: Collection[str], *, before: datetime) -> None:
+        """Remove chunks from before that time whose nuid is not among these: of programs that ended while they stored an object.
+
+        Raises Unavailable.
+        """
+        for subject in await subjects_of(self._connection, self._stream, self._chunks("*")):
+            if (nuid := subject.rpartition(".")[2]) in known:
+                continue
+            newest = await persist(self._connection, partial(self._reads.leader, {"last_by_subj": subject}), READ_DEADLINE)
+            if newest is not None and newest.at < before:
+                await self._forget(nuid)
+
+    async def _put_description(self, description: Description, expected: int) -> int | None:
+        """Store it in the place of the one at sequence `expected`; its sequence, None if another program was first."""
         guard = b"Nats-Expected-Last-Subject-Sequence: %d\r\n" % expected
         try:
-            await self._publish(self._meta(description.name), msgspec.json.encode(description), _ROLLUP + guard)
+            return await self._publish(self._meta(description.name), msgspec.json.encode(description), _ROLLUP + guard)
         except Refused as error:
             if error.number != WRONG_LAST_SEQUENCE:
                 raise
-            found = await self.describe(description.name)
-            return found is not None and found.nuid == description.nuid  # a first try was stored, its answer lost
-        return True
+        found = await self._message({"last_by_subj": self._meta(description.name)})
+        # The same one at a later sequence: a first try was stored, and its answer was lost.
+        return found[0] if found is not None and found[0] > expected and _decode(found[1]) == description else None
 
     async def _description(self, name: str) -> tuple[Description | None, int]:
         """The description, and the sequence of the stored message in its place (0: none); a deleted object has none."""
         found = await self._message({"last_by_subj": self._meta(name)})
         if found is None:
             return None, 0
-        description = msgspec.json.decode(found[1], type=Description)
+        description = _decode(found[1])
         return None if description.deleted else description, found[0]
 
     async def _complete(self, description: Description) -> bool:
@@ -161,12 +236,15 @@ class ObjectBucket:
         message = answer["message"]
         return message["seq"], base64.b64decode(message.get("data", ""))
 
-    async def _publish(self, subject: str, payload: bytes, headers: bytes) -> None:
-        async def attempt() -> object:
-            reply = await self._connection.request(subject, payload, headers=headers)
-            return answer_of(f"to store in {self._bucket}", reply.data)
+    async def _publish(self, subject: str, payload: bytes, headers: bytes) -> int:
+        """Store a message; its sequence."""
 
-        await _to_the_end(persist(self._connection, attempt, WRITE_DEADLINE))
+        async def attempt() -> int:
+            reply = await self._connection.request(subject, payload, headers=headers)
+            sequence: int = answer_of(f"to store in {self._bucket}", reply.data)["seq"]
+            return sequence
+
+        return await _to_the_end(persist(self._connection, attempt, WRITE_DEADLINE))
 
     async def _forget(self, nuid: str) -> None:
         """Remove chunks that no description names."""
@@ -182,19 +260,27 @@ class ObjectBucket:
         return f"$O.{self._bucket}.M.{base64.urlsafe_b64encode(name.encode()).decode()}"
 
 
-async def _to_the_end(storing: Coroutine[Any, Any, object]) -> None:
-    """Await it. A cancellation waits for its end, because a part that is stored after the removal would stay."""
+async def _to_the_end(storing: Coroutine[Any, Any, int]) -> int:
+    """The result of storing. A cancellation waits for its end, because a part that is stored after the removal would stay."""
     task = asyncio.ensure_future(storing)
     try:
-        await asyncio.shield(task)
+        return await asyncio.shield(task)
     except asyncio.CancelledError:
         await asyncio.wait({task}, timeout=READ_DEADLINE)
         task.cancel()
         raise
 
 
+def _decode(data: bytes) -> Description:
+    return msgspec.json.decode(data, type=Description)
+
+
+def _stored(message: Stored) -> StoredObject:
+    return StoredObject(description=_decode(message.data), sequence=message.seq, at=message.at)
+
+
 def _split(data: bytes, size: int) -> Iterator[bytes]:
     return (data[start : start + size] for start in range(0, len(data), size))
 
 
-__all__ = ["Description", "ObjectBucket"]
+__all__ = ["Description", "ObjectBucket", "StoredObject"]

@@ -21,7 +21,7 @@ serve = serve_command(
     settings=[
         *("host", "port", "allowed_hosts", "require_tokens", "insecure", "trusted_proxies", "tls_certificate", "tls_key"),
         *("read_timeout", "write_timeout", "idle_timeout", "shutdown_timeout", "public_badges"),
-        *("database_url", "max_lag", "worker_engine", "max_attempts", "queue_timeout", "check_updates_every"),
+        *("database_url", "max_lag", "worker_engine", "max_attempts", "queue_timeout", "check_updates_every", "blob_grace"),
         *("forges_file", "public_url"),
         *("allow_local", "allow_ssh", "private_hosts"),
         *("event_store_max_bytes", *SHARED_SETTINGS),

@@ -104,10 +104,12 @@ async def test_a_body_over_the_bound_is_refused(blobs: Blobs) -> None:
 
 
 async def test_a_body_that_is_there_is_not_sent_again(connection: Connection) -> None:
+    """Only its description is: with the present time."""
     await BlobStore(connection, BUCKET).put(body(1_000_000))
-    before = (await call(connection, f"STREAM.INFO.{STREAM}"))["state"]["last_seq"]
+    before = (await call(connection, f"STREAM.INFO.{STREAM}"))["state"]
     await BlobStore(connection, BUCKET).put(body(1_000_000))
-    assert (await call(connection, f"STREAM.INFO.{STREAM}"))["state"]["last_seq"] == before
+    after = (await call(connection, f"STREAM.INFO.{STREAM}"))["state"]
+    assert (after["last_seq"], after["messages"], after["bytes"]) == (before["last_seq"] + 1, before["messages"], before["bytes"])
 
 
 async def test_other_clients_find_bodies_and_names(connection: Connection) -> None:

@@ -11,7 +11,11 @@ from typing import Any
 import attrs
 import pytest
 
+from eventlog import BlobMissing
+from eventlog.broker.blobs import BlobStore
 from eventlog.commands import Commands
+from eventlog.jetstream.api import call
+from eventlog.jetstream.transport.connection import Connection
 from gctd.domain import repo as repos
 from gctd.domain.task import CATEGORY
 from tests.support.programs.cli import gctd
@@ -120,3 +124,41 @@ async def test_a_removal_that_was_interrupted_is_finished_by_the_next_server(tmp
         await wait_until(cleared, timeout=30)
         await serve.stop()
         assert await system.difference_from_a_fold() is None
+
+
+async def test_reports_of_a_removed_repository_leave_the_broker_over_a_kill_and_shared_ones_stay(tmp_path: Path) -> None:
+    async with tracker_system(tmp_path, GCTD_BLOB_GRACE="1s") as system, Connection.open(system.nats.url, name="test") as broker:
+        await system.start_worker(1, FAKE_ANALYSES=str(tmp_path / "analyses"))
+        gone = await Project.registered(system, tmp_path / "analyses")
+        stays = await Project.registered(system, tmp_path / "analyses")
+        await gone.analyze(OLD, attrs.evolve(NEW, functions={"b.go:Other": 7.0}), ref="main")
+        await stays.analyze(OLD, ref="main")
+        shared, own = [await report_of(system, task) for task in gone.tasks]
+        assert await report_of(system, stays.tasks[0]) == shared
+        assert await remove(gone) == 204
+        assert system.serve is not None
+        await system.serve.kill()
+        await system.start_serve()
+
+        async def removed() -> bool:
+            try:
+                await BlobStore(broker, "gctd-blobs").get(own)
+            except BlobMissing:
+                return True
+            return False
+
+        await wait_until(removed, timeout=30)
+        assert (await system.get(f"/api/tasks/{stays.tasks[0]}/result"))["entries"]
+        assert await remove(stays) == 204
+
+        async def empty() -> bool:
+            return bool((await call(broker, "STREAM.INFO.OBJ_gctd-blobs"))["state"]["messages"] == 0)
+
+        await wait_until(empty, timeout=30)
+
+
+async def report_of(system: TrackerSystem, task: str) -> str:
+    """The digest of the report of a task."""
+    (completed,) = [event.data for event in await system.events(f"{CATEGORY}.{task}") if event.type == "TaskCompleted"]
+    digest: str = completed.analysis.report.digest
+    return digest
