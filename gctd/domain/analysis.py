@@ -58,7 +58,8 @@ class PackageProblem:
 class Analysis:
     """The result of a task. `report` is the engine's whole report, `profile` the coverage profile behind the report.
 
-    `sandbox`: the confinement of the repository's code during its tests: `bubblewrap`, `namespaces` or `none`; empty if unknown.
+    `sandbox`: the confinement of the repository's code during its tests: `bubblewrap`, `namespaces`, `landlock` (files only) or
+    `none`; empty if unknown.
     `measured` is the summary of the functions with known coverage. `states` has the number of functions by state. Both are None
     if
     the engine does not report them. `tests` has the outcome of each package, `platform` the platform of the build.

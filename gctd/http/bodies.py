@@ -149,7 +149,9 @@ class AnalysisBody:
     flags: tuple[str, ...] = member(description="flags of the test run")
     profile_digest: str | None = member(description="SHA-256 of the coverage profile")
     profile_path: str | None = member()
-    sandbox: str = member(description="confinement of the tests: bubblewrap, namespaces or none; empty if unknown")
+    sandbox: str = member(
+        description="confinement of the tests: bubblewrap, namespaces, landlock (files only) or none; empty if unknown"
+    )
     uncovered: tuple[PackageProblem, ...] = member(description="packages without coverage, and why")
     analyzed_at: str = member(description="RFC 3339, UTC")
     duration_ms: int = member()

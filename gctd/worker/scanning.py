@@ -68,7 +68,7 @@ async def open_work(settings: Settings, blobs: Blobs) -> AsyncIterator[Scanning]
     )
     checkouts = Checkouts(settings.cache_directory, git, cache_limits=limits, parse_url=policy.parse_url)
     await checkouts.upkeep()
-    sandbox = await find_sandbox(settings.sandbox, settings.cache_directory)
+    sandbox = await find_sandbox(settings.sandbox, settings.cache_directory, takes_group=True)
     toolchains = await open_toolchains(settings)
     yield Scanning(settings, checkouts, toolchains, blobs, hosts, sandbox)
 

@@ -67,6 +67,8 @@ async def score(engine: Engine, given: EngineInput, job: Path, seconds: float, s
             timeout=max(seconds, 1.0),
             limits=_LIMITS,
             inputs=sandbox.inputs,
+            files=sandbox.files(view),
+            groups=sandbox.groups,
             on_output=lines.feed,
         )
         lines.end()

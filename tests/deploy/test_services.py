@@ -22,6 +22,7 @@ import yaml
 
 from eventlog.embedded.die_with_parent import attached
 from eventlog.embedded.ports import free_ports
+from gctd.scan.isolation import cgroups
 from tests.support import ROOT
 from tests.support.waiting import wait_until
 
@@ -86,6 +87,13 @@ def units(installed: Installed) -> dict[str, Part]:
         environment = DEPLOY / Path(service["EnvironmentFile"]).name
         found[name] = Part(installed.here(service["ExecStart"]).split(), installed.variables(environment))
     return found
+
+
+def test_the_worker_s_unit_delegates_its_control_group_and_hides_it_from_no_scan() -> None:
+    """`gctd.scan.isolation.cgroups` needs these controllers, and must write to the group."""
+    service = unit(SYSTEMD / "gctd-worker.service")["Service"]
+    assert {*cgroups.NEEDED, *cgroups.SHARED} == set(service["Delegate"].split())
+    assert "ProtectControlGroups" not in service
 
 
 def unit(file: Path) -> configparser.ConfigParser:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -17,7 +18,7 @@ from gctd.domain.remote.urls import parse_repo_url, repo_id
 from gctd.domain.repo.config import ProjectConfig
 from gctd.domain.task import Task, TaskStatus
 from gctd.scan.cache.directory import Cache
-from gctd.scan.isolation.sandbox import Sandbox, candidates
+from gctd.scan.isolation.sandbox import Sandbox, Wanted, candidates
 from gctd.settings import Settings
 from gctd.worker.scanning import Scanning, open_work
 from tests.support.tracker import go_repo as gorepo
@@ -90,14 +91,21 @@ def sandbox(request: pytest.FixtureRequest) -> Sandbox:
 
 @pytest_asyncio.fixture
 async def host(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, sandbox: Sandbox) -> AsyncIterator[Host]:
-    """The builds of Go's library last over runs of the tests. The caches of repositories are removed."""
+    """The worker with a sandbox of mounts."""
     monkeypatch.setattr("gctd.scan.isolation.sandbox.candidates", lambda: [sandbox])
+    async with host_of(request, monkeypatch, "require") as host:
+        yield host
+
+
+@asynccontextmanager
+async def host_of(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, wanted: Wanted) -> AsyncIterator[Host]:
+    """A worker. The builds of Go's library last over runs of the tests. The caches of repositories are removed."""
     for name in ("HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"):
         monkeypatch.setenv(name, DEAD)
     monkeypatch.setenv("NO_PROXY", "")
     monkeypatch.setenv("GOPROXY", "off")
     cache = Path(request.config.cache.mkdir("hostile"))
-    settings = Settings(cache_directory=cache, allow_local=True, git_metadata=False, sandbox="require")
+    settings = Settings(cache_directory=cache, allow_local=True, git_metadata=False, sandbox=wanted)
     blobs = MemoryBlobs()
     async with open_work(settings, blobs) as scanning:
         yield Host(cache, scanning, blobs)

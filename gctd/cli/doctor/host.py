@@ -133,11 +133,13 @@ async def _sandbox(settings: Settings) -> Finding:
             found = await find_sandbox(settings.sandbox, Path(directory))
         except NoSandbox as error:
             return fail(str(error), fix)
+    if found.kind == "landlock":
+        return warn(f"only files are kept apart ({found.reason}): {'; '.join(found.walls())}", fix)
     if found.kind != "none":
         return ok(f"{found.kind}: {'; '.join(found.walls())}")
     if settings.sandbox == "off":
-        return warn("switched off: tests of repositories run with the rights of the worker's user", "set sandbox to auto")
-    detail = f"none: tests of repositories run with the rights of the worker's user ({found.reason})"
+        return warn(f"switched off: {'; '.join(found.walls())}", "set sandbox to auto")
+    detail = f"none: tests of repositories run with the rights of the worker's user ({found.reason}); {found.walls()[-1]}"
     return fail(detail, f"{fix}; or accept it: {_OFF}")
 
 

@@ -174,6 +174,7 @@ class _Running:
             cgo=plan.cgo,
             downloads=plan.downloads,
             confined=plan.sandbox.kind != "none",
+            mounts=plan.sandbox.has_mounts,
             test_network=plan.test_network,
         )
 
@@ -364,6 +365,8 @@ class _Running:
             on_output=lines.feed if logged else None,
             limits=attrs.evolve(plan.limits, output=_OUTPUT),
             inputs=plan.sandbox.inputs,
+            files=plan.sandbox.files(step.view),
+            groups=plan.sandbox.groups,
         )
         lines.end()
         return finished

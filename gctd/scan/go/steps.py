@@ -32,9 +32,10 @@ class Step:
 class Rights:
     """Rights of the steps of one test run.
 
-    In a sandbox all steps see a copy of the checkout at the place of the checkout, so that paths, and with them the keys of the
-    build cache, are the same. `place` is an empty folder of this run, in the job's folder. `confined`: a sandbox is in use.
-    `flags` are the flags of every go command.
+    In a sandbox with mounts all steps see a copy of the checkout at the place of the checkout, so that paths, and with them the
+    keys of the build cache, are the same. Otherwise they see the checkout. `place` is an empty folder of this run, in the job's
+    folder. `confined`: a sandbox is in use, `mounts`: it has mounts and a private network. `flags` are the flags of every go
+    command.
     """
 
     toolchain: Toolchain
@@ -46,6 +47,7 @@ class Rights:
     cgo: bool | None
     downloads: Downloads
     confined: bool
+    mounts: bool
     test_network: bool
 
     async def prepare(self) -> None:
@@ -54,7 +56,7 @@ class Rights:
             self._own(name).mkdir(parents=True, exist_ok=True, mode=0o700)
         self._clones.mkdir(exist_ok=True)
         self.caches.version_control.mkdir(parents=True, exist_ok=True)
-        if not self.confined:
+        if not self.mounts:
             return
         self._copy.mkdir(mode=0o700)
         command = ["cp", "-a", "--reflink=auto", "--", f"{self.source}/.", str(self._copy)]
@@ -91,7 +93,7 @@ class Rights:
 
     def test(self, *, workspace: bool) -> Step:
         """Testing: no cache and no file of another step can be written."""
-        network = self.test_network or not self.confined
+        network = self.test_network or not self.mounts
         environment = self._environment("test", self.caches.build, workspace=workspace, network=network)
         if self.confined:
             environment = {**environment, **_NO_INDEX}
@@ -114,7 +116,7 @@ class Rights:
 
     @property
     def _tree(self) -> Mapping[Path, Path]:
-        return {self.source: self._copy}
+        return {self.source: self._copy if self.mounts else self.source}
 
     def _own(self, step: str) -> Path:
         return self.place / step

@@ -25,7 +25,8 @@ import psutil
 import structlog
 
 from gctd.scan.errors import ProcessError
-from gctd.scan.isolation.messages import EndedBy, RunRequest, RunResult
+from gctd.scan.isolation import cgroups
+from gctd.scan.isolation.messages import EndedBy, FileRules, RunRequest, RunResult
 from gctd.scan.isolation.output import OnOutput, Output, Pipe
 from gctd.scan.isolation.process_table import HAS_PROC
 from gctd.scan.isolation.supervisor import KILLING
@@ -127,11 +128,14 @@ async def run(
     stop: asyncio.Event | None = None,
     grace: float = 2.0,
     inputs: Mapping[int, bytes] | None = None,
+    files: FileRules | None = None,
+    groups: str = "",
 ) -> Finished:
     """Run a program to its end, with exactly this environment, in a separate session, its standard input empty.
 
     It has the descriptors 0, 1 and 2, and the descriptors of `inputs`, from which it can read these contents, some thousand bytes
-    each.
+    each. `files` restricts its files by Landlock; None does not. `groups` is the control group in
+    which the program gets its own group, with the limits of memory and processes; empty: it gets none.
 
     `on_output` receives the output as it arrives, up to `limits.output` bytes. With `on_stdout`, standard output goes there
     instead, and does not count for `output_tail`. An exception from either ends the program and is raised here.
@@ -152,7 +156,14 @@ async def run(
         "processes": limits.processes,
         "free_space": limits.free_space,
         "inputs": dict(inputs or {}),
+        "files": files,
+        "group": "",
     }
+    if groups:
+        try:
+            request["group"] = cgroups.make(groups, mark, memory=limits.memory, processes=limits.processes)
+        except OSError as error:
+            raise ProcessError(f"cannot make a control group for {argv[0]}: {error}") from error
     program = _Program(request, Output(limits.output, limits.tail, on_output, on_stdout))
     running = asyncio.create_task(program.run(), name=f"run {argv[0]}")
     forwarding = asyncio.create_task(program.stop_with(stop)) if stop is not None else None
@@ -169,6 +180,8 @@ async def run(
     finally:
         if forwarding is not None:
             forwarding.cancel()
+        if request["group"]:
+            await asyncio.to_thread(_remove_group, request["group"])
 
 
 class _Program:
@@ -296,6 +309,13 @@ def _end_marked(mark: str) -> None:
         if not found:
             return
         time.sleep(0.02)
+
+
+def _remove_group(group: str) -> None:
+    try:
+        cgroups.remove(group)
+    except OSError as error:  # the next worker removes it
+        _log.warning("control group not removed", group=group, error=str(error))
 
 
 def _signal_name(number: int) -> str:

@@ -3,6 +3,9 @@
 It is made by bubblewrap (bwrap(1)) if that works, else by `gctd.scan.isolation.namespaces`. It contains the system's programs and
 libraries, read-only, the files that a run names as readable or writable, empty `/tmp`, `/proc` and `/dev`, and only the user
 `nobody`.
+
+If the host allows neither, Landlock lets a program read and write the same files at their own places. That hides neither the
+network nor the names of other files and processes, so a worker that requires a sandbox does not start with it.
 """
 
 from __future__ import annotations
@@ -19,10 +22,11 @@ import attrs
 import structlog
 
 from gctd.scan.errors import NoSandbox, ProcessError
-from gctd.scan.isolation import landlock, namespaces, seccomp
+from gctd.scan.isolation import cgroups, landlock, namespaces, probes, seccomp
+from gctd.scan.isolation.messages import FileRules
 from gctd.scan.isolation.process import MIB, Limits, run
 
-Kind = Literal["bubblewrap", "namespaces", "none"]
+Kind = Literal["bubblewrap", "namespaces", "landlock", "none"]
 Wanted = Literal["auto", "require", "off"]
 
 _log = structlog.get_logger(__name__)
@@ -34,6 +38,8 @@ _ETC = (
     *("ssl/certs", "ssl/cert.pem", "ssl/openssl.cnf", "pki/tls/certs", "pki/tls/cert.pem", "pki/ca-trust/extracted"),
 )
 _ETC_OF_NETWORK = ("hosts", "resolv.conf")
+_ETC_OF_USERS = ("passwd", "group")
+_DEVICES = ("null", "zero", "full", "random", "urandom", "tty")
 _NOBODY = 65534
 _FILTER, _PASSWD, _GROUP, _HOSTS = 3, 4, 5, 6
 """Descriptors of a sandbox's inputs."""
@@ -44,27 +50,6 @@ _BUBBLEWRAP = (
 )
 _SECONDS = 30.0
 _LIMITS = Limits(free_space=None)
-
-_PROBE = """
-import os, socket, sys
-inside, outside = sys.argv[1:]
-open(os.path.join(inside, "written"), "w").close()
-problems = []
-if os.path.exists(outside):
-    problems.append("other files can be seen")
-if os.getuid() == 0:
-    problems.append("it is root")
-if len([name for name in os.listdir("/proc") if name.isdigit()]) > 5:
-    problems.append("other processes can be seen")
-for place in ("/", "/usr", "/dev", "/proc/sys/kernel/core_pattern"):
-    if os.access(place, os.W_OK):
-        problems.append(place + " can be written to")
-server = socket.create_server(("127.0.0.1", 0))
-socket.create_connection(server.getsockname()).close()
-if [name for _, name in socket.if_nameindex() if name != "lo"]:
-    problems.append("there is a network")
-print("; ".join(problems) or "good")
-"""
 
 
 @attrs.frozen(kw_only=True)
@@ -87,15 +72,34 @@ class View:
 
 @attrs.frozen(kw_only=True)
 class Sandbox:
-    """The sandbox of this host. If `kind` is `none`, `reason` is the cause."""
+    """The sandbox of this host. If `kind` is `none` or `landlock`, `reason` is the cause.
+
+    `groups` is the control group in which programs get their own; if it is empty, `no_groups` is the reason.
+    """
 
     kind: Kind
     program: tuple[str, ...] = ()
     reason: str = ""
+    groups: str = ""
+    no_groups: str = "not looked for"
+
+    @property
+    def has_mounts(self) -> bool:
+        """Whether programs in it have their own file system, processes and network."""
+        return self.kind in ("bubblewrap", "namespaces")
+
+    def files(self, view: View) -> FileRules | None:
+        """Return the files of a program, if Landlock restricts them: the files of the view at their own places."""
+        if self.kind != "landlock":
+            return None
+        etc = [f"/etc/{name}" for name in (*_ETC, *_ETC_OF_NETWORK, *_ETC_OF_USERS)]
+        readable = [*map(Path, (*_SYSTEM, *etc, "/proc")), *view.readable, *view.readable_as]
+        writable = [*(Path("/dev", name) for name in _DEVICES), *view.writable, *view.writable_as]
+        return {"read": [*map(str, readable)], "write": [*map(str, writable)]}
 
     def around(self, argv: Sequence[str], view: View) -> list[str]:
-        """Return the command line that runs `argv` in the sandbox; `argv` itself if `kind` is `none`."""
-        if self.kind == "none":
+        """Return the command line that runs `argv` in the sandbox; `argv` itself if it has no mounts."""
+        if not self.has_mounts:
             return list(argv)
         options = [*self.program, *_system()]
         hosts = "hosts.sandbox" if view.network else "hosts"  # every descriptor is read, so that none is left for the program
@@ -119,21 +123,36 @@ class Sandbox:
     def walls(self) -> list[str]:
         """Describe the confinement in words, including measures that are weaker than the best."""
         if self.kind == "none":
-            return []
+            return ["the network, files and processes of the host are in reach", self._limits()]
+        if self.kind == "landlock":
+            return [
+                "files of the job can be read and written, of the host only programs and libraries can be read (Landlock)",
+                "the network, the names of files and the command lines of processes are in reach",
+                "no system call is refused",
+                "signals and abstract sockets stay in (Landlock)"
+                if landlock.encloses()
+                else "other processes can be signalled (no Landlock of Linux 6.12)",
+                self._limits(),
+            ]
         calls = seccomp.refused()
         return [
             f"{len(calls)} system calls are refused" if calls else "no system call is refused: the processor is not known",
-            "memory and processes are looked at every half second (no control groups)",
+            self._limits(),
             f"shared memory has {_SHARED_MEMORY // MIB} MiB",
             "signals and abstract sockets stay in (Landlock)"
             if landlock.encloses()
             else "abstract sockets of the host are in reach of tests that have its network (no Landlock of Linux 6.12)",
         ]
 
+    def _limits(self) -> str:
+        if self.groups:
+            return f"memory and processes are limited by control groups in {self.groups}"
+        return f"memory and processes are looked at every half second (no control groups: {self.no_groups})"
+
     @property
     def inputs(self) -> Mapping[int, bytes]:
         """Return the contents of the descriptors that the command line reads: a filter of system calls, users, groups, hosts."""
-        if self.kind == "none":
+        if not self.has_mounts:
             return {}
         uid, gid = os.getuid() or _NOBODY, os.getgid() or _NOBODY
         users = {0: "root", _NOBODY: "nobody", uid: "nobody" if uid == _NOBODY else "user"}
@@ -151,25 +170,41 @@ class Sandbox:
 NONE = Sandbox(kind="none", reason="it is switched off")
 
 
-async def find_sandbox(wanted: Wanted, directory: Path) -> Sandbox:
+async def find_sandbox(wanted: Wanted, directory: Path, *, takes_group: bool = False) -> Sandbox:
     """Return the sandbox of this host, after a test by a program that tries to leave it.
 
-    The test may write to `directory`, which exists. Raises NoSandbox if a sandbox is required and none works.
+    The test may write to `directory`, which exists. `takes_group`: this process moves into the group of the worker, if its
+    control group is delegated. Raises NoSandbox if a sandbox is required and none works.
     """
+    groups, no_groups = cgroups.delegated()
+    if groups and takes_group:
+        try:
+            cgroups.take(groups)
+        except OSError as error:
+            groups, no_groups = "", f"{groups}: {error}"
+    found = attrs.evolve(await _tried(wanted, directory), groups=groups, no_groups=no_groups)
+    if found.has_mounts or wanted == "off":
+        _log.info("sandbox", kind=found.kind, walls=found.walls())
+    else:
+        _log.warning("no sandbox for the code of repositories", kind=found.kind, reason=found.reason, walls=found.walls())
+    return found
+
+
+async def _tried(wanted: Wanted, directory: Path) -> Sandbox:
     if wanted == "off":
         return NONE
     problems = []
     for sandbox in candidates():
         problem = await _problem(sandbox, directory)
         if problem is None:
-            _log.info("sandbox", kind=sandbox.kind, walls=sandbox.walls())
             return sandbox
         problems.append(f"{sandbox.kind}: {problem}")
     reason = "; ".join(problems)
     if wanted == "require":
         raise NoSandbox(f"a sandbox is required, and this host has none ({reason})")
-    _log.warning("no sandbox: code of repositories sees this host's network, files and processes", reason=reason)
-    return Sandbox(kind="none", reason=reason)
+    files = Sandbox(kind="landlock", reason=reason)
+    problem = await _problem_of_files(files, directory)
+    return files if problem is None else Sandbox(kind="none", reason=f"{reason}; landlock: {problem}")
 
 
 def python_files() -> list[Path]:
@@ -204,22 +239,38 @@ async def _problem(sandbox: Sandbox, directory: Path) -> str | None:
     with tempfile.TemporaryDirectory(prefix="sandbox-", dir=_absolute(directory)) as place:
         inside, outside = tempfile.mkdtemp(dir=place), tempfile.mkdtemp(dir=place)
         view = View(cwd=Path(inside), scratch=Path(place), readable=python_files(), writable=[Path(inside)])
-        argv = [sys.executable, "-I", "-S", "-c", _PROBE, inside, outside]
-        try:
-            done = await run(
-                sandbox.around(argv, view),
-                cwd=view.cwd,
-                env={"PATH": os.defpath},
-                timeout=_SECONDS,
-                limits=_LIMITS,
-                inputs=sandbox.inputs,
-            )
-        except ProcessError as error:
-            return str(error)
-        said = done.output_tail.strip().rpartition("\n")[2]
-        if done.ok and said == "good" and os.listdir(inside):  # noqa: PTH208 - of a local directory, once
-            return None
-        return said if done.ok else f"it {done.how()}: {said}"
+        return await _found_by(probes.OF_MOUNTS, [inside, outside], sandbox, view)
+
+
+async def _problem_of_files(sandbox: Sandbox, directory: Path) -> str | None:
+    """Return the problem of a sandbox by Landlock, or None."""
+    if not landlock.restricts_files():
+        return f"the kernel has version {landlock.version()} of it, and files need version {landlock.FILES_SINCE} (Linux 6.2)"
+    with tempfile.TemporaryDirectory(prefix="sandbox-", dir=_absolute(directory)) as place:
+        inside, outside = tempfile.mkdtemp(dir=place), tempfile.mkdtemp(dir=place)
+        (secret := Path(outside, "secret")).write_text("secret", encoding="utf-8")
+        view = View(cwd=Path(inside), scratch=Path(place), readable=python_files(), writable=[Path(inside)])
+        return await _found_by(probes.OF_FILES, [inside, outside, str(secret)], sandbox, view)
+
+
+async def _found_by(probe: str, places: Sequence[str], sandbox: Sandbox, view: View) -> str | None:
+    """Run a probe, and return the problem that it prints, or None. Its first place is the one that it can write to."""
+    try:
+        done = await run(
+            sandbox.around([sys.executable, "-I", "-S", "-c", probe, *places], view),
+            cwd=view.cwd,
+            env={"PATH": os.defpath},
+            timeout=_SECONDS,
+            limits=_LIMITS,
+            inputs=sandbox.inputs,
+            files=sandbox.files(view),
+        )
+    except ProcessError as error:
+        return str(error)
+    said = done.output_tail.strip().rpartition("\n")[2]
+    if done.ok and said == "good" and os.listdir(places[0]):  # noqa: PTH208 - of a local directory, once
+        return None
+    return said if done.ok else f"it {done.how()}: {said}"
 
 
 def _absolute(path: Path) -> Path:

@@ -16,6 +16,7 @@ session, or whose parent ended, becomes a child of the supervisor, so each proce
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import fcntl
 import marshal
@@ -26,7 +27,7 @@ import signal
 import sys
 import time
 
-from gctd.scan.isolation import landlock
+from gctd.scan.isolation import cgroups, landlock
 from gctd.scan.isolation.process_table import HAS_PROC, descendants, processes, threads_of_host, unmapped
 
 TYPE_CHECKING = False
@@ -54,6 +55,7 @@ class ProcessSupervisor:
         self._ended_by: EndedBy = "exit"
         self._deadline = time.monotonic() + request["timeout"]
         self._kill_at: float | None = None
+        self._group = cgroups.Membership(request["group"]) if request["group"] else None
         self._wake, wake_write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         for number in (signal.SIGCHLD, *STOPPING):
             signal.signal(number, lambda *_: None)  # the wake-up descriptor has the number
@@ -77,6 +79,8 @@ class ProcessSupervisor:
             self._reap()
         left = self._kill_all()
         status = self._status
+        if self._group is not None and self._ended_by == "exit" and self._group.out_of_memory():
+            self._ended_by = "memory"
         return {
             "exit_code": os.WEXITSTATUS(status) if status is not None and os.WIFEXITED(status) else None,
             "signal": os.WTERMSIG(status) if status is not None and os.WIFSIGNALED(status) else None,
@@ -101,18 +105,19 @@ class ProcessSupervisor:
         _close_at_start()
         os.umask(USUAL_UMASK)
         readable = [(_readable(content), number) for number, content in request["inputs"].items()]
-        self._program = os.posix_spawnp(
-            request["argv"][0],
-            request["argv"],
-            request["env"],  # not our own: Python may have added LC_CTYPE to it (PEP 538)
-            file_actions=[
-                (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
-                *((os.POSIX_SPAWN_DUP2, descriptor, number) for descriptor, number in readable),
-            ],
-            setsid=True,
-            setsigmask=[],
-            setsigdef=[signal.SIGPIPE],  # SIGXFSZ stays ignored, as in Python: writes beyond the limit give an error
-        )
+        with self._group or contextlib.nullcontext():
+            self._program = os.posix_spawnp(
+                request["argv"][0],
+                request["argv"],
+                request["env"],  # not our own: Python may have added LC_CTYPE to it (PEP 538)
+                file_actions=[
+                    (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
+                    *((os.POSIX_SPAWN_DUP2, descriptor, number) for descriptor, number in readable),
+                ],
+                setsid=True,
+                setsigmask=[],
+                setsigdef=[signal.SIGPIPE],  # SIGXFSZ stays ignored, as in Python: writes beyond the limit give an error
+            )
         for descriptor, _ in readable:
             os.close(descriptor)
 
@@ -166,6 +171,8 @@ class ProcessSupervisor:
         pause = 0.001
         if self._status is None:  # at once: a sandbox ends with it
             _signal_group(self._program, signal.SIGKILL)
+        if self._group is not None:
+            self._group.kill()
         while self._has_children():
             family = descendants()
             groups = {process.group for process in family} - {os.getpgrp()}
@@ -244,10 +251,10 @@ def main(control: int) -> None:
     os.set_inheritable(control, False)  # noqa: FBT003 - it takes no keyword
     request: RunRequest = marshal.loads(_receive(control, int(_receive(control, 8), 16)))  # noqa: S302 - it comes from our worker
     _become_subreaper()
-    supervisor = ProcessSupervisor(control, request)
     result: RunResult
     try:
-        landlock.enclose(request["argv"][0])
+        supervisor = ProcessSupervisor(control, request)
+        landlock.enclose(request["argv"][0], request["files"])
         supervisor.start()
     except OSError as error:
         what = f"{error.filename or request['argv'][0]}: {error.strerror}"

@@ -1,6 +1,6 @@
 """Real modules through a whole tracker: states and reasons, the same numbers as `go tool cover`, one gate for one commit.
 
-PYTHONPATH=. python scripts/bench/tracker/trees.py [--runs 5] [--base HEAD~1] [--test-args FLAGS] [--coverpkg] [--cache DIR] REPO…
+PYTHONPATH=. python scripts/bench/tracker/trees.py [--runs 5] [--differences 10] [--base HEAD~1] [FLAGS] REPO…
 
 Each REPO is a local git repository. Its dependencies come from the module proxy in GOPROXY. The root module at HEAD is analysed
 `--runs` times, and the gate is asked after each run. The profile of the last run is then scored by `native-compat`, and by
@@ -102,12 +102,24 @@ async def _checked(tree: Tree, given: argparse.Namespace) -> Any:
                 yield problem
         verdict = await tree.gate(result["id"], base)
         gates.add((verdict["verdict"], verdict["result"]))
-        changed = len({_numbers(one) for one in result["entries"]} ^ {_numbers(one) for one in first["entries"]}) // 2
-        print(f"  run {number + 1}: gate {verdict['result']}, {changed} functions differ from the first run", flush=True)
+        changed = _changed(first, result)
+        print(f"  run {number + 1}: gate {verdict['result']}, {len(changed)} functions differ from the first run", flush=True)
+        print("".join(f"    {line}\n" for line in changed[: given.differences]), end="", flush=True)
     if len(gates) != 1:
         yield f"the gate changed: {sorted(gates)}"
     for problem in await _parity(tree, result):  # last, because the gate judges the last analysis of the project
         yield problem
+
+
+def _changed(first: Any, result: Any) -> list[str]:
+    """The functions whose state or coverage is another one, with both."""
+    before = {_place(one): one for one in first["entries"]}
+    after = {_place(one): one for one in result["entries"]}
+    return [
+        f"{' '.join(map(str, place))}: {_shown(before.get(place))}, then {_shown(after.get(place))}"
+        for place in sorted(before.keys() | after.keys())
+        if _shown(before.get(place)) != _shown(after.get(place))
+    ]
 
 
 def _measured(name: str, result: Any) -> Iterator[str]:
@@ -159,8 +171,12 @@ def _run(command: list[str], directory: Path) -> str:
     return subprocess.run(command, cwd=directory, check=True, capture_output=True, text=True).stdout.rstrip("\n")
 
 
-def _numbers(one: Any) -> tuple[Any, ...]:
-    return one["file"], one["line"], one["function"], one["state"], one["coverage"], one["crap"]
+def _place(one: Any) -> tuple[str, int, str]:
+    return one["file"], one["line"], one["function"]
+
+
+def _shown(one: Any) -> str:
+    return "missing" if one is None else f"{one['state']} {one['coverage']}"
 
 
 def _crap(one: Any) -> tuple[Any, ...]:
@@ -171,6 +187,7 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description="Real modules through a whole tracker.")
     parser.add_argument("repositories", nargs="+", type=Path, metavar="REPO")
     parser.add_argument("--runs", type=int, default=5)
+    parser.add_argument("--differences", type=int, default=10, help="Differing functions that are printed of each run.")
     parser.add_argument("--base", default="HEAD~1", help="The gate compares with this commit.")
     parser.add_argument("--test-args", default="", help="Flags of go test.")
     parser.add_argument("--coverpkg", action="store_true", help="The tests of each package count for all packages.")

@@ -60,7 +60,7 @@ class Site:
         parts = {name: Blob(digest=ref.digest, size=ref.size) for name, ref in stored.items() if name != "log"}
         log = stored.get("log")
         kept = None if log is None else t.AttemptLog(digest=log.digest, size=log.size, cut=0, cut_at=log.size)
-        analysis = attrs.evolve(ANALYSIS, **parts)
+        analysis = attrs.evolve(ANALYSIS, report=parts["report"], profile=parts.get("profile"), tests=parts.get("tests"))
         command = t.CompleteTask(attempt=1, session="s", analysis=analysis, at=datetime.now(UTC), log=kept)
         await self.commands.execute(t.TASK, id_, command)
         if "profile" in stored:

@@ -76,6 +76,7 @@ async def test_where_there_is_none_that_is_said_and_a_worker_that_requires_one_d
         return [Sandbox(kind="bubblewrap", program=("/no/bwrap",)), Sandbox(kind="namespaces", program=("/bin/false",))]
 
     monkeypatch.setattr("gctd.scan.isolation.sandbox.candidates", broken)
+    monkeypatch.setattr("gctd.scan.isolation.landlock.version", lambda: 0)
     found = await find_sandbox("auto", tmp_path)
     assert found.kind == "none"
     assert "/no/bwrap: No such file" in found.reason

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import re
+import subprocess
+import sys
+import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -88,3 +92,54 @@ async def test_nobody_gets_in_without_a_password_and_services_work_with_theirs(t
     assert not any(password in path.read_bytes() for path in written for password in passwords)
     assert json.loads((tmp_path / "credentials.json").read_text()) == access.passwords
     assert (tmp_path / "nats" / "nats-server.conf").stat().st_mode & 0o777 == 0o600
+
+
+INTRUDER = """
+import encodings.idna, json, os, socket, sys
+place, port = sys.argv[1:]
+os.setgroups([])
+os.setgid(65534)
+os.setuid(65534)
+found = []
+for path in [place, *json.load(sys.stdin)]:
+    for attempt in (os.listdir, lambda name: open(name, "rb").read(1), lambda name: open(name, "r+b"), os.unlink):
+        try:
+            attempt(path)
+        except OSError:
+            continue
+        found.append(path)
+for login in ({}, {"user": "gctd"}, {"user": "operator", "pass": ""}):
+    with socket.create_connection(("127.0.0.1", int(port)), 10) as broker:
+        request = b"CONNECT " + json.dumps({"verbose": False, **login}).encode()
+        broker.sendall(request + b"\\r\\nSUB x 1\\r\\nPUB $JS.API.STREAM.LIST x 0\\r\\n\\r\\nPING\\r\\n")
+        said = b""
+        while piece := broker.recv(65536):
+            said += piece
+        found += [said.decode()] if b"streams" in said or b"Authorization Violation" not in said else []
+print("read nothing" if not found else found)
+"""
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can become another user")
+async def test_another_user_of_the_host_reads_no_stream_and_no_file() -> None:
+    """The data directory is in a directory that everybody can enter, and the umask is the usual one."""
+    with tempfile.TemporaryDirectory() as public:
+        os.chmod(public, 0o755)  # noqa: PTH101 - the mode of a text
+        data = Path(public) / "data"
+        access = BrokerAccess.kept_in(data / "credentials.json", USERS)
+        async with EmbeddedServer(data / "nats", access=access) as server:
+            port = server.url.rpartition(":")[2]
+            settings = TrackerSettings(nats_url=access.address(TRACKER.name, int(port)))
+            async with Connection.open(access.address(OPERATOR.name, int(port)), name="operator") as operator:
+                await reconcile.apply(operator, declarations(settings))
+            paths = [str(path) for path in data.rglob("*")]
+            assert any("GCTD" in path for path in paths)
+            done = await asyncio.to_thread(
+                subprocess.run,
+                [sys.executable, "-I", "-S", "-c", INTRUDER, str(data), port],
+                input=json.dumps(paths),
+                capture_output=True,
+                text=True,
+                check=False,
+            )
+            assert (done.stderr, done.stdout) == ("", "read nothing\n")
