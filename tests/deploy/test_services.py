@@ -187,7 +187,16 @@ async def test_the_commands_with_their_environment_are_a_system(tmp_path: Path, 
 def test_the_units_are_as_systemd_wants_them(tmp_path: Path) -> None:
     """All sections and keys are known. If systemd is installed, it checks the units. A service that ends is always restarted."""
     service = {
-        *("User", "EnvironmentFile", "ExecStart", "ExecReload", "StateDirectory", "StateDirectoryMode", "LimitNOFILE"),
+        *(
+            "User",
+            "EnvironmentFile",
+            "ExecStart",
+            "ExecReload",
+            "StateDirectory",
+            "StateDirectoryMode",
+            "LimitNOFILE",
+            "Delegate",
+        ),
         *("Restart", "RestartSec", "RestartPreventExitStatus", "TimeoutStopSec"),
         *("NoNewPrivileges", "CapabilityBoundingSet", "ProtectSystem", "ProtectHome", "PrivateTmp", "UMask"),
     }

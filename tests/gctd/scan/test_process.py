@@ -136,10 +136,10 @@ async def test_a_worker_killed_by_sigkill_leaves_nothing_running(tmp_path: Path)
 @pytest.mark.fault
 async def test_the_time_limit_holds_while_the_worker_is_stopped(tmp_path: Path) -> None:
     marker = unused_sleep()
-    source = WORKER.replace("timeout=100", "timeout=1, grace=0.1")
-    worker = start_worker(source, f"setsid sleep {marker}", str(tmp_path))
+    source = WORKER.replace("timeout=100", "timeout=2, grace=0.1")
+    worker = start_worker(source, f"touch started; setsid sleep {marker}", str(tmp_path))
     try:
-        await wait_until(lambda: sleeping(marker))
+        await wait_until((tmp_path / "started").exists)  # on a busy machine it takes longer to look at all processes
         psutil.Process(worker.pid).suspend()
         await wait_until(lambda: not sleeping(marker), timeout=30)
     finally:
