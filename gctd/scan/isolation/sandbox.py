@@ -177,17 +177,22 @@ async def find_sandbox(wanted: Wanted, directory: Path, *, takes_group: bool = F
     control group is delegated. Raises NoSandbox if a sandbox is required and none works.
     """
     groups, no_groups = cgroups.delegated()
-    if groups and takes_group:
-        try:
-            cgroups.take(groups)
-        except OSError as error:
-            groups, no_groups = "", f"{groups}: {error}"
+    if groups:
+        groups, no_groups = _taken(groups) if takes_group else ("", f"{groups} is delegated, and only a worker uses it")
     found = attrs.evolve(await _tried(wanted, directory), groups=groups, no_groups=no_groups)
     if found.has_mounts or wanted == "off":
         _log.info("sandbox", kind=found.kind, walls=found.walls())
     else:
         _log.warning("no sandbox for the code of repositories", kind=found.kind, reason=found.reason, walls=found.walls())
     return found
+
+
+def _taken(groups: str) -> tuple[str, str]:
+    try:
+        cgroups.take(groups)
+    except OSError as error:
+        return "", f"{groups}: {error}"
+    return groups, ""
 
 
 async def _tried(wanted: Wanted, directory: Path) -> Sandbox:

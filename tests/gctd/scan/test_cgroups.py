@@ -11,7 +11,7 @@ import pytest
 
 from gctd.scan.isolation import cgroups
 from gctd.scan.isolation.process import Finished, Limits, run
-from gctd.scan.isolation.sandbox import NONE, Sandbox, View
+from gctd.scan.isolation.sandbox import NONE, Sandbox, View, find_sandbox
 from tests.support.programs.processes import sleeping, unused_sleep
 
 ENVIRONMENT = {"PATH": os.environ["PATH"]}
@@ -143,6 +143,16 @@ def test_a_delegated_group_is_found_also_from_the_worker_s_own(tmp_path: Path, o
     (tmp_path / "mountinfo").write_text(f"30 1 0:1 / {tmp_path / 'mount'} rw - cgroup2 cgroup2 rw\n")
     (tmp_path / "cgroup").write_text(f"0::/{own}\n")
     assert cgroups.delegated(str(tmp_path)) == (str(unit), "")
+
+
+async def test_a_group_that_is_not_taken_is_not_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only a worker moves itself. Without that no program can get a group."""
+    monkeypatch.setattr(cgroups, "delegated", lambda: (str(tmp_path / "no"), ""))
+    for takes, reason in ((False, "only a worker uses it"), (True, "No such file")):
+        found = await find_sandbox("off", tmp_path, takes_group=takes)
+        assert found.groups == ""
+        assert reason in found.no_groups
+        assert str(tmp_path / "no") in "; ".join(found.walls())
 
 
 def test_without_groups_the_reason_is_among_the_walls() -> None:
