@@ -1,19 +1,23 @@
 """Removing the reports, profiles and logs that no task refers to. Removed repositories and killed workers leave such bodies.
 
-A body is removed under three conditions. No task has its digest; tasks of removed repositories do not count. No name in use
-is linked to it. It is older than the grace period, and older than every running attempt. A worker stores a body before it reports
-the body, and storing a body again renews its time. So a body that is about to be reported is always too young.
+A body is removed under three conditions. Neither a task nor a list of kept source of a task has its digest; tasks of removed
+repositories do not count. No name in use is linked to it. It is older than the grace period, and older than every running
+attempt. A worker stores a body before it reports the body, and storing a body again renews its time. So a body that is about to
+be reported is always too young.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import re
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 
+import attrs
 import structlog
 
-from eventlog import EventLogError
+from eventlog import BlobMissing, EventLogError
 from eventlog.broker.blobs import BlobStore, Removed
 from eventlog.jetstream.log import JetStreamLog
 from gctd.domain import task
@@ -28,7 +32,7 @@ AGAIN = 60.0
 """Seconds from a pass that could not be completed to the next one, at most."""
 
 _DIGEST = re.compile(rb'"([0-9a-f]{64})"')
-"""Any digest in a commit of a task, in whichever member: so a member that is new here is not overlooked."""
+"""Any digest in a commit of a task, or in a list of source files, in whichever member: so a new member is not overlooked."""
 _NAMED_BY_REPOSITORY = ("coverage", "analyses")
 """The first parts of names whose second part is the id of a repository, or of the analyses of a project."""
 
@@ -55,29 +59,55 @@ class UnusedBlobs:
 
     async def remove(self) -> Removed:
         """Make one pass. Raises Unavailable, and UndecodableCommit if a task cannot be read: in doubt every body stays."""
-        before = datetime.now(UTC) - timedelta(seconds=self._grace)
-        used, since, ended = set[str](), dict[str, datetime](), set[str]()
+        references = _References(before=datetime.now(UTC) - timedelta(seconds=self._grace))
         async for commits in self._events.last_of_all(task.CATEGORY):
             for commit in commits:
-                known: Task = commit.state
-                owners = (known.repo_id, analysis_id(known.repo_id, known.project))
-                if known.dropped:
-                    ended.update(owners)
-                    continue
-                used.update(digest.decode() for digest in _DIGEST.findall(commit.data))
-                for owner in owners:
-                    since[owner] = min(known.created_at, since.get(owner, known.created_at))
-                if known.lease is not None:
-                    before = min(before, known.lease.since)
-
-        def keeps(name: str, at: datetime) -> bool:
-            kind, _, rest = name.partition("/")
-            owner = rest.partition("/")[0]
-            if kind not in _NAMED_BY_REPOSITORY:
-                return True
-            return owner in since and (owner not in ended or at >= since[owner])
-
-        removed = await self._blobs.remove_unused(used, keeps=keeps, before=before)
+                references.add(commit.state, commit.data)
+        for digest in references.lists:
+            with contextlib.suppress(BlobMissing):  # then no page can show its files
+                references.used.update(_digests(await self._blobs.get(digest)))
+        removed = await self._blobs.remove_unused(references.used, keeps=references.keep, before=references.before)
         if removed != Removed():
             _log.info("unused reports and profiles removed", bodies=removed.bodies, bytes=removed.size, names=removed.names)
         return removed
+
+
+@attrs.define
+class _References:
+    """The digests in use, and the owners of names: repositories and projects.
+
+    `before` is the time before which an unused body is removed. `lists` are the digests of lists of kept source. `since` is the
+    time of the first task by owner, `ended` are owners with tasks of a removed repository.
+    """
+
+    before: datetime
+    used: set[str] = attrs.field(factory=set)
+    lists: set[str] = attrs.field(factory=set)
+    since: dict[str, datetime] = attrs.field(factory=dict)
+    ended: set[str] = attrs.field(factory=set)
+
+    def add(self, known: Task, commit: bytes) -> None:
+        """Add the references of a task, whose last commit has these bytes."""
+        owners = (known.repo_id, analysis_id(known.repo_id, known.project))
+        if known.dropped:
+            self.ended.update(owners)
+            return
+        self.used.update(_digests(commit))
+        if known.analysis is not None and known.analysis.sources is not None:
+            self.lists.add(known.analysis.sources.digest)
+        for owner in owners:
+            self.since[owner] = min(known.created_at, self.since.get(owner, known.created_at))
+        if known.lease is not None:
+            self.before = min(self.before, known.lease.since)
+
+    def keep(self, name: str, at: datetime) -> bool:
+        """Whether a name of this time is in use."""
+        kind, _, rest = name.partition("/")
+        owner = rest.partition("/")[0]
+        if kind not in _NAMED_BY_REPOSITORY:
+            return True
+        return owner in self.since and (owner not in self.ended or at >= self.since[owner])
+
+
+def _digests(data: bytes) -> Iterator[str]:
+    return (digest.decode() for digest in _DIGEST.findall(data))

@@ -19,8 +19,9 @@ from eventlog.jetstream.transport.connection import Connection
 from gctd.control.unused_blobs import UnusedBlobs
 from gctd.domain import task as t
 from gctd.domain.analysis import Blob, analysis_id
-from gctd.domain.config import ProjectConfig
 from gctd.domain.registry import REGISTRY
+from gctd.domain.repo.config import ProjectConfig
+from gctd.engines.functions.sources import KeptFile, KeptSources, encode_sources
 from tests.gctd.domain.test_tasks import ANALYSIS
 
 GRACE = 0.0
@@ -57,10 +58,15 @@ class Site:
         """A task with stored bodies: `report`, `profile`, `tests` and `log`, each with its link as a worker makes it."""
         await self.queue(id_, repo)
         stored = {name: await self.blobs.put(body) for name, body in bodies.items()}
+        if "source" in stored:  # the list of the kept source names each file
+            files = KeptSources(files={"a.go": KeptFile(digest="f" * 64, size=1, blob=stored["source"].digest)})
+            stored["sources"] = await self.blobs.put(encode_sources(files))
         parts = {name: Blob(digest=ref.digest, size=ref.size) for name, ref in stored.items() if name != "log"}
         log = stored.get("log")
         kept = None if log is None else t.AttemptLog(digest=log.digest, size=log.size, cut=0, cut_at=log.size)
-        analysis = attrs.evolve(ANALYSIS, report=parts["report"], profile=parts.get("profile"), tests=parts.get("tests"))
+        analysis = attrs.evolve(
+            ANALYSIS, report=parts["report"], profile=parts.get("profile"), tests=parts.get("tests"), sources=parts.get("sources")
+        )
         command = t.CompleteTask(attempt=1, session="s", analysis=analysis, at=datetime.now(UTC), log=kept)
         await self.commands.execute(t.TASK, id_, command)
         if "profile" in stored:
@@ -109,6 +115,22 @@ async def test_only_the_bodies_of_removed_repositories_go(site: Site) -> None:
     assert await site.blobs.resolve("coverage/a/./task-1.out") is None
     assert await site.blobs.resolve("coverage/b/./task-2.out") == stays["profile"]
     assert await site.swept() == Removed()
+
+
+async def test_kept_source_goes_with_its_repository_and_stays_with_another_one_that_has_the_same_file(site: Site) -> None:
+    one = await site.completed("task-1", "a", report=b"r1", source=b"file of both")
+    two = await site.completed("task-2", "b", report=b"r2", source=b"file of both")
+    three = await site.completed("task-3", "c", report=b"r3", source=b"another file")
+    await site.drop("task-1")
+    assert (await site.swept()).bodies == 2, "the report, and the analysis by its key; the list of files is the same in both"
+    assert [await site.has(one["source"]), await site.has(two["sources"]), await site.has(three["source"])] == [True] * 3
+    await site.drop("task-2")
+    assert (await site.swept()).bodies == 4
+    assert [await site.has(two["source"]), await site.has(two["sources"]), await site.has(three["source"])] == [
+        False,
+        False,
+        True,
+    ]
 
 
 async def test_a_repository_that_came_again_keeps_only_the_new_names(site: Site) -> None:
