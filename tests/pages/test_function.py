@@ -194,7 +194,7 @@ async def test_a_long_file_opens_whole_and_scrolls_to_its_function(looked: Looke
 async def test_each_part_that_cannot_be_shown_has_its_reason(looked: Looked, user: Visitor) -> None:
     page = await user.open(await looked.address("Huge"))
     await expect(page.get_by_role("region", name="What helps")).to_contain_text(
-        "Its complexity of 40 alone is over the threshold of 8"
+        "Its complexity of 40 alone is above the threshold of 8"
     )
     await expect(page.get_by_role("region", name="Source", exact=True)).to_contain_text("the source of huge.go is not kept")
     await page.goto(user.url + await looked.address("Lost"))

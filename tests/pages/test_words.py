@@ -54,7 +54,8 @@ async def test_each_page_uses_the_terms_of_the_glossary(dashboard: Dashboard, us
 
 async def test_an_analysis_uses_them_too(measured: Measured, reader: Visitor) -> None:
     page = await reader.open("/")
-    for address in (await measured.address(), await measured.address("/history"), await measured.repository()):
+    rest = ("", "/history", f"/compare/{'...'.join(measured.project.tasks)}", "/functions/pricing:Huge")
+    for address in (*[await measured.address(each) for each in rest], await measured.repository()):
         await page.goto(measured.system.url + address)
         await expect(page.locator("h1")).to_be_visible()
         await expect(page.locator(".skeleton")).to_have_count(0)

@@ -42,7 +42,7 @@ function Given({ shown, advice }: { shown: Shown; advice: Advice }) {
         })}
         {advice.more ? <li>Then cover {plural(advice.more, "more block")}.</li> : null}
       </ol>
-      {advice.parts !== null && advice.parts > 1 && advice.parts <= FEW && <p class="muted">Or divide it into {plural(advice.parts, "function")} of equal complexity: then no part is risky, even without tests.</p>}
+      {advice.parts !== null && advice.parts > 1 && advice.parts <= FEW && <p class="muted">Or split it into {plural(advice.parts, "function")} of equal complexity: then no part is risky, even without tests.</p>}
     </>
   );
 }
@@ -61,7 +61,7 @@ function Split({ shown, advice }: { shown: Shown; advice: Advice }) {
   return (
     <>
       <p>
-        <strong>Divide it.</strong> Its complexity of {shown.cyclomatic} alone is over the threshold of {short(shown.threshold)}: no coverage is enough. It has{" "}
+        <strong>Split it.</strong> Its complexity of {shown.cyclomatic} alone is above the threshold of {short(shown.threshold)}: no coverage is enough. It has{" "}
         {plural(over, "branch", "branches")} too many.
       </p>
       {advice.parts !== null && <p class="muted">In {plural(advice.parts, "function")} of equal complexity, no part is risky, even without tests.</p>}
