@@ -104,7 +104,12 @@ async def _scrubbed(simulation: Simulation) -> list[str]:
     wanted |= {sequence for sequence in simulation.oracle.unchained.values() if sequence <= len(simulation.stream.records)}
     if not wanted:
         return []
-    named = await simulation.running()[0].spawn(simulation.running()[0].scrub())
+    process = simulation.running()[0]
+    end = simulation.loop.time() + _HEALED_WITHIN
+    # A process that has stopped may have no connection yet.
+    while not process.link.is_connected and simulation.loop.time() < end:  # noqa: ASYNC110 - a link sets no event
+        await asyncio.sleep(_LOOK_EVERY)
+    named = await process.spawn(process.scrub())
     return [f"a pass of the scrubber does not name sequence {sequence}" for sequence in sorted(wanted - named)]
 
 
