@@ -71,7 +71,9 @@ class Evaluator:
         """The result of a request. Raises only what is no `Exception` of a resolver: a defect of the engine or of the context."""
         deadline = time.monotonic() + self.limits.seconds
         try:
-            document, operation = await self._admitted(request)
+            document, operation = self._found(request)
+            if operation is not None and operation.fixed_cost is None:
+                self._check(await self._cost(document, operation.node, request))
         except DocumentRefused as refused:
             return self._refusal(refused.errors, QueryOutcome.OVER_LIMIT if refused.over_limit else QueryOutcome.REFUSED)
         if operation is not None and operation.plan is not None and request.min_sequence is None:
@@ -93,7 +95,9 @@ class Evaluator:
         Otherwise as `evaluate`.
         """
         try:
-            document, operation = await self._admitted(request)
+            document, operation = self._found(request)
+            if operation is not None and operation.fixed_cost is None:
+                self._check(await self._cost(document, operation.node, request))
         except DocumentRefused as refused:
             return self._refusal(refused.errors, QueryOutcome.OVER_LIMIT if refused.over_limit else QueryOutcome.REFUSED)
         if operation is None or operation.node.operation is not OperationType.SUBSCRIPTION:
@@ -123,18 +127,22 @@ class Evaluator:
             if isinstance(events, AsyncGenerator):
                 await events.aclose()
 
-    async def _admitted(self, request: GraphQLRequest) -> tuple[DocumentNode, Operation | None]:
-        """The document of a request, and the operation that it asks for, if it is clear which. Raises DocumentRefused."""
+    def _found(self, request: GraphQLRequest) -> tuple[DocumentNode, Operation | None]:
+        """The document of a request, and the operation that it asks for, if it is clear which. Raises DocumentRefused.
+
+        It checks only the cost of an operation that costs the same for each request.
+        """
         document = self.documents.get(request.query)
         operation = document.operation(request.operation)
-        if operation is not None:
-            found = operation.fixed_cost
-            if found is None:
-                found = await self._cost(document.node, operation.node, request)
-            if found > self.limits.cost:
-                text = f"the query may come to {found} objects, {self.limits.cost} are the most: ask for smaller pages"
-                raise DocumentRefused([GraphQLError(text)], over_limit=True)
+        if operation is not None and operation.fixed_cost is not None:
+            self._check(operation.fixed_cost)
         return document.node, operation
+
+    def _check(self, cost: int) -> None:
+        """Raise DocumentRefused for a cost over the limit."""
+        if cost > self.limits.cost:
+            text = f"the query may come to {cost} objects, {self.limits.cost} are the most: ask for smaller pages"
+            raise DocumentRefused([GraphQLError(text)], over_limit=True)
 
     async def _cost(self, document: DocumentNode, operation: OperationDefinitionNode, request: GraphQLRequest) -> int:
         """The cost of an operation with the variables of a request; 0 if they are wrong, which the engine reports."""

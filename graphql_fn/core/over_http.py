@@ -83,7 +83,8 @@ async def answer(evaluator: Evaluator, request: HttpRequest) -> HttpAnswer:
     status = _STATUS[result.outcome]
     if result.outcome is QueryOutcome.REFUSED and media == JSON:
         status = HTTPStatus.OK
-    return _answer(status, media, result.document, _MORE.get(result.outcome), result.outcome)
+    headers = None if status is HTTPStatus.OK else _MORE.get(result.outcome)
+    return _answer(status, media, result.document, headers, result.outcome)
 
 
 def refusal(error: GraphqlFnError, media: str = JSON) -> HttpAnswer:
@@ -111,7 +112,8 @@ def read(request: HttpRequest) -> GraphQLRequest:
             members[name] = decode(members[name], name)
         else:
             members.pop(name, None)
-    return from_members(members, only_queries=True, **_more(request))
+    more = {"request_id": request.request_id, "after": request.after, "min_sequence": _least(request)}
+    return from_members(members, only_queries=True, **more)
 
 
 def _from_body(request: HttpRequest) -> GraphQLRequest:
@@ -119,18 +121,19 @@ def _from_body(request: HttpRequest) -> GraphQLRequest:
     if charset is not None:
         raise BadRequest(f"charset {charset!r} is not taken; use UTF-8")
     if is_json:
-        return from_members(decode(request.body, "the body"), **_more(request))
-    return from_text(text_of(request.body), **_more(request))
+        return from_members(
+            decode(request.body, "the body"), request_id=request.request_id, after=request.after, min_sequence=_least(request)
+        )
+    return from_text(text_of(request.body), request_id=request.request_id, after=request.after, min_sequence=_least(request))
 
 
-def _more(request: HttpRequest) -> dict[str, Any]:
-    """The parts of a GraphQL request that are not in its body."""
-    more: dict[str, Any] = {"request_id": request.request_id, "after": request.after}
-    if request.min_sequence is not None:
-        if not _SEQUENCE.fullmatch(request.min_sequence):
-            raise BadRequest("Min-Seq must be a sequence number of the log")
-        more["min_sequence"] = int(request.min_sequence)
-    return more
+def _least(request: HttpRequest) -> int | None:
+    """The sequence that a request waits for. Raises BadRequest."""
+    if request.min_sequence is None:
+        return None
+    if not _SEQUENCE.fullmatch(request.min_sequence):
+        raise BadRequest("Min-Seq must be a sequence number of the log")
+    return int(request.min_sequence)
 
 
 @lru_cache(maxsize=256)
