@@ -22,12 +22,12 @@ Examples:
 \b
 Settings come from flags, then GCTD_* in the environment, then .gctd.yaml: see `gctd config show`.""",
     commands={
-        "up": Command("gctd.cli.up", "Run the whole system on this machine, with everything that it needs."),
+        "up": Command("gctd.cli.up", "Run the whole system on this machine: NATS, the tracker, a worker, the pantry, GraphQL."),
         "serve": Command("gctd.cli.service", "Run the control plane: API, event stream and web page."),
         "worker": Command("gctd.cli.workers", "Run a worker; or list, pause and unpause the workers that run."),
         "repo": Command("gctd.cli.repos.commands", "Register repositories, show them, have them analysed."),
         "task": Command("gctd.cli.tasks.commands", "List, show, watch, cancel, retry and delete tasks, and show their results."),
-        "check": Command("gctd.cli.check", "Judge a working copy by the gate, without a server."),
+        "check": Command("gctd.cli.check", "Judge the Go modules of a working copy by the gate, without a server."),
         "gate": Command(
             "gctd.cli.gate",
             "Judge the latest analyses of the repository at URL by limits, and by the changes since a base.",

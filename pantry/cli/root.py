@@ -22,7 +22,7 @@ Examples:
 \b
 Settings come from flags, then PANTRY_* in the environment, then .pantry.yaml: see `pantry config show`.""",
     commands={
-        "up": Command("pantry.cli.up", "Run the ledger on this machine, with its own NATS."),
+        "up": Command("pantry.cli.up", "Run the ledger on this machine, with its own NATS: API, event stream and page."),
         "serve": Command("pantry.cli.service", "Run the ledger: API, event stream and page."),
         "run": Command("pantry.cli.service", "The same as `serve`."),
         "scan": Command("pantry.cli.scan.commands", "Read codes from standard input, one on a line, and book each at once."),

@@ -17,7 +17,7 @@ _PORT = 8080
 
 @click.command(
     "up",
-    epilog=examples("pantry up", "pantry up --port 9000 --data-dir /tmp/pantry"),
+    epilog=examples("pantry up", "pantry up --verbose", "pantry up --port 9000 --data-dir /tmp/pantry"),
 )
 @click.option(
     "--data-dir",

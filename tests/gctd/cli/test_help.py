@@ -27,7 +27,7 @@ EVERY = {(name, *path): command for name, program in PROGRAMS.items() for path, 
 
 def test_the_commands_are_the_documented_ones() -> None:
     assert leaves(GCTD.group) == {
-        *("serve", "completion", "config show", "doctor", "gate"),
+        *("serve", "up", "completion", "config show", "doctor", "gate", "check"),
         *("repo add", "repo show", "repo list", "repo analyze", "repo rm"),
         *("repo check-updates", "repo rescore", "repo history", "repo diff", "repo export"),
         *("repo config set", "repo config get", "repo config rm", "coverage upload"),
@@ -37,7 +37,7 @@ def test_the_commands_are_the_documented_ones() -> None:
         *("token create", "token list", "token revoke"),
     }
     assert leaves(PANTRY.group) == {
-        *("serve", "run", "completion", "config show", "scan", "stock", "watch"),
+        *("serve", "run", "up", "completion", "config show", "scan", "stock", "watch"),
         *("migrate up", "migrate down", "migrate version", "migrate force"),
         *("product list", "product show", "product add", "product edit"),
         *("product deactivate", "product activate", "product count"),
