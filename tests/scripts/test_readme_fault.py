@@ -1,4 +1,4 @@
-"""The README is short, and its commands print what it shows, in its order, on its own demonstration."""
+"""The README is short. Its commands and the commands of the tutorials print the shown output, in order, on the demonstration."""
 
 from __future__ import annotations
 
@@ -20,6 +20,9 @@ from tests.support.programs.supervised import supervised
 from tests.support.waiting import wait_until
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
+TUTORIALS = [ROOT / "docs" / "tutorials" / f"{name}.md" for name in ("analyse-a-repository", "gate-a-pull-request")]
+PAGES = [README, *(page.read_text(encoding="utf-8") for page in TUTORIALS)]
+"""Pages that a reader goes through in this order, on one system."""
 MARK = "---- block ----"
 PORTS = {"8080": "gctd", "8081": "pantry", "8082": "graphql"}
 
@@ -76,7 +79,7 @@ def _shell(script: str, directory: Path, environment: Mapping[str, str]) -> subp
 @pytest.mark.fault
 @pytest.mark.timeout(900)
 async def test_each_command_prints_what_is_shown(tmp_path: Path) -> None:
-    start, *others = blocks(README)
+    start, *others = (block for page in PAGES for block in blocks(page))
     assert start.commands.split("#")[0].split() == ["uvx", "gctd", "up", "--demo"]
     data = tmp_path / ".local" / "share" / "gctd"
     options = ["--data-dir", str(data), "--ready-file", str(tmp_path / "ready.json"), "--port-base", "0"]
