@@ -89,13 +89,7 @@ async def stored_sources(
 
     async def stored(file: ReadFile) -> KeptFile:
         async with limit:
-            name = f"sources/{file.digest}"
-            ref = await blobs.resolve(name)
-            if ref is None:
-                ref = await blobs.put(file.body)
-                # A name keeps the body for all analyses: their lists are not in the log.
-                await blobs.link(name, ref)
-            return KeptFile(digest=file.digest, size=file.size, blob=ref.digest)
+            return KeptFile(digest=file.digest, size=file.size, blob=(await blobs.put(file.body)).digest)
 
     wanted = sorted(read.files.keys() & set(functions))
     kept = await asyncio.gather(*(stored(read.files[path]) for path in wanted))
