@@ -24,6 +24,7 @@ from gctd.domain.repo import Repo, RepoStatus
 from gctd.domain.task import Task, TaskStatus
 from gctd.domain.verdict import Result, Verdict
 from gctd.domain.worker import Worker
+from gctd.readmodel import graph
 from gctd.readmodel.graph import TrackerGraph
 from gctd.readmodel.queries import TrackerQueries
 from gctd.readmodel.tables import (
@@ -43,6 +44,7 @@ from gctd.readmodel.tables import (
 from pantry.domain.category import Category
 from pantry.domain.person import Person
 from pantry.domain.product import Details, MovementRecorded, MovementType, Product
+from pantry.readmodel import graph as pantry_graph
 from pantry.readmodel.graph import PantryGraph
 from pantry.readmodel.queries import PantryQueries
 from pantry.readmodel.tables import (
@@ -231,6 +233,13 @@ CASES = (
             "analyses_of_tasks.ids": (("task-4", "none"),),
             "history_of.ids": ((analysis_id("r1", "part-1"), analysis_id("r0", "part-0")),),
             "tasks_of.repos": (("r1", "r2"),),
+            "count_tasks_of.repos": (("r1", "r2"),),
+            "count_history_of.ids": ((analysis_id("r1", "part-1"), analysis_id("r0", "part-0")),),
+            "verdicts_by_id.ids": ([f"v{number}" for number in range(9)],),
+            "verdicts_of.tasks": (("text", "task-4"),),
+            "workers_by_id.ids": ([f"w{number}" for number in range(9)],),
+            "repos.order": (graph.REPOS,),
+            "tasks.order": (graph.TASKS,),
             "repos.part": _parts(("https://example.com/B0", "r0")),
             "tasks.part": _parts((timestamp_text(at(5)), "task-20")),
             "tasks_of.part": _parts((timestamp_text(at(5)), "task-20")),
@@ -250,6 +259,8 @@ CASES = (
             "codes": (EANS, EANS[1:2]),
             "ids": (("c0", "c1", "m1-2", "m1-4"),),
             "categories": (("c0", "c1", "c9"),),
+            "products.order": (pantry_graph.PRODUCTS,),
+            "movements.order": (pantry_graph.MOVEMENTS_OF_ALL,),
             "products.part": _parts((name_key(NAMES[1]), EANS[1])),
             "products_of.part": _parts((name_key(NAMES[1]), EANS[1])),
             "categories.part": _parts((name_key(NAMES[1]), "c1")),
@@ -269,7 +280,9 @@ def asked(case: Case, method: str) -> Iterator[dict[str, Any]]:
     """Yield arguments for a query: the required ones, with none, each and two of the optional ones. Each value occurs."""
     function = getattr(case.queries, method)
     kinds = typing.get_type_hints(function)
-    parameters = [parameter for name, parameter in inspect.signature(function).parameters.items() if name != "self"]
+    parameters = [
+        parameter for name, parameter in inspect.signature(function).parameters.items() if name not in ("self", "conditions")
+    ]
     values = {parameter.name: _values(case, method, parameter.name, kinds[parameter.name]) for parameter in parameters}
     needed = [parameter.name for parameter in parameters if parameter.default is inspect.Parameter.empty]
     optional = [parameter.name for parameter in parameters if parameter.name not in needed]
