@@ -41,23 +41,28 @@ from gctd.readmodel.tables import (
     verdict_row,
     worker_row,
 )
+from pantry.domain.barcode import Barcode
 from pantry.domain.category import Category
 from pantry.domain.person import Person
-from pantry.domain.product import Details, MovementRecorded, MovementType, Product
+from pantry.domain.product import Details, MovementRecorded, MovementType, Product, StockConfirmed
 from pantry.readmodel import graph as pantry_graph
 from pantry.readmodel.graph import PantryGraph
 from pantry.readmodel.queries import PantryQueries
 from pantry.readmodel.tables import (
+    BARCODES,
     CATEGORIES,
     ERASURES,
     MOVEMENTS,
     PRODUCT_VERSIONS,
     PRODUCTS,
+    STOCKTAKES,
+    barcode_row,
     category_row,
     erasure_row,
     movement_row,
     name_key,
     product_row,
+    stocktake_row,
     version_row,
 )
 from projections import models
@@ -128,7 +133,7 @@ def tracker_rows() -> Iterator[Put]:
 
 
 def pantry_rows() -> Iterator[Put]:
-    """Categories, products with two versions each, movements of which some are undone."""
+    """Categories, products with two versions, two codes and two stocktakes each, movements of which some are undone."""
     for number, name in enumerate(NAMES):
         yield Put(CATEGORIES, category_row(attrs.evolve(sample(Category), id=f"c{number}", name=name), number + 1))
     for number, ean13 in enumerate(EANS):
@@ -140,6 +145,11 @@ def pantry_rows() -> Iterator[Put]:
         for version in range(2):
             known = attrs.evolve(details, name=f"{details.name} {version}")
             yield Put(PRODUCT_VERSIONS, version_row(ean13, known, at(version * 10), (10 + number, version), active=version == 1))
+        for code in (ean13, f"29000000000{number}"):
+            yield Put(BARCODES, barcode_row(Barcode(code=code, ean13=ean13, factor=1000 + number, at=at(number)), 10 + number))
+        for count in range(2):
+            confirmed = attrs.evolve(sample(StockConfirmed), counted=count, at=at(number // 2))
+            yield Put(STOCKTAKES, stocktake_row(ean13, confirmed, (60 + number, count)))
         for move in range(6):
             place = (20 + number * 6 + move, move % 2)
             booked = attrs.evolve(
@@ -216,7 +226,9 @@ CASES = (
             "movement_id": ("m1-2", "m1-4", "m9"),
             "type": ("in", "out"),
             "search": ("4006", name_key("Apfel"), "_1", "0%"),
+            "text": (EANS[0], "290000000001", "no such"),
             "after": (("", ""), (name_key(NAMES[1]), "c1")),
+            "barcodes.after": ("", "290000000001"),
         },
     ),
     Case(

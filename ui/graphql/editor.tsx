@@ -83,7 +83,7 @@ export function Editor({ label, of, text, revision = 0, onChange, language, conf
       drawSelection(),
       bracketMatching(),
       closeBrackets(),
-      autocompletion({ icons: false }),
+      autocompletion({ icons: false, interactionDelay: 0 }),
       language,
       linter((current) => latest.current.problems.flatMap((problem) => placed(problem, current))),
       syntaxHighlighting(COLOURS),

@@ -21,7 +21,7 @@ POINTS = 50
 class OneFunction:
     """Names a function of an analysis."""
 
-    id: str = path(pattern="^[0-9a-f]{8,64}$", max_length=64)
+    id: str = path(pattern=formats.ID, form=formats.ID_FORM, max_length=64)
     key: str = path(schema=formats.FUNCTION, max_length=4096, description=_KEY, example="Add")
     at: str | None = query(default=None, schema=formats.POINT, description=f"{POINT}; the latest")
     whole: bool = query(default=False, description="the source of the whole file")
@@ -32,7 +32,7 @@ class OneFunction:
 class HistoryOfFunction:
     """Names a function of an analysis, and the length of its history."""
 
-    id: str = path(pattern="^[0-9a-f]{8,64}$", max_length=64)
+    id: str = path(pattern=formats.ID, form=formats.ID_FORM, max_length=64)
     key: str = path(schema=formats.FUNCTION, max_length=4096, description=_KEY, example="Add")
     at: str | None = query(default=None, schema=formats.POINT, description=f"{POINT}; the latest")
     limit: int = query(default=POINTS, ge=1, le=200, description="limit of the analyses, newest first")

@@ -20,7 +20,7 @@ import aiohttp
 import attrs
 
 from gctd.scan.errors import GoError
-from gctd.scan.go.toolchain import Downloads, Toolchain, target
+from gctd.scan.go.toolchain import PUBLIC_PROXY, Downloads, Toolchain, target
 from gctd.scan.isolation.locks import locked
 from gctd.scan.isolation.output import OnLog, no_log
 
@@ -34,7 +34,6 @@ DIGESTS: Mapping[str, str] = {
 """The digest of the archive for each platform."""
 
 _MODULE = "golang.org/toolchain"
-_PUBLIC = "https://proxy.golang.org"
 _CHUNK = 256 * 1024
 _NOTE_EVERY = 10 * 1024**2
 _MIB = 1024**2
@@ -108,7 +107,7 @@ class PinnedGo:
 def _proxy() -> str:
     """Return the first module proxy of GOPROXY, as Go asks it; the public one if it names none."""
     listed = os.environ.get("GOPROXY", "").replace("|", ",").split(",")
-    return next((one.strip().rstrip("/") for one in listed if one.strip().startswith(("https://", "http://"))), _PUBLIC)
+    return next((one.strip().rstrip("/") for one in listed if one.strip().startswith(("https://", "http://"))), PUBLIC_PROXY)
 
 
 def _without_password(url: str) -> str:

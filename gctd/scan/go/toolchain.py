@@ -19,7 +19,7 @@ _SOURCES = ("GOPROXY", "GOSUMDB", "GOPRIVATE", "GONOPROXY", "GONOSUMDB", "GOINSE
 _NETWORK = ("HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy")
 TRUST = ("SSL_CERT_FILE", "SSL_CERT_DIR")
 """Variables that name certificates to trust."""
-_PUBLIC = "https://proxy.golang.org"
+PUBLIC_PROXY = "https://proxy.golang.org"
 """Default source of modules. With `direct`, Go's own default, a go.mod could name hosts to ask."""
 _ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64", "i686": "386", "armv7l": "arm", "armv6l": "arm"}
 _SYSTEM_PATH = ("/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin")
@@ -171,7 +171,7 @@ def go_environment(
     if cgo is not None:
         environment["CGO_ENABLED"] = str(int(cgo))
     passed_on = (*TRUST, *_SOURCES, *_NETWORK) if downloads is not None else (*TRUST, "GOPROXY", "GOSUMDB")
-    environment |= {"GOPROXY": _PUBLIC, **{name: os.environ[name] for name in passed_on if name in os.environ}}
+    environment |= {"GOPROXY": PUBLIC_PROXY, **{name: os.environ[name] for name in passed_on if name in os.environ}}
     if downloads is not None:
         return environment | downloads.variables()
     if not network or "@" in environment.get("GOPROXY", ""):  # a credential; tests that run go themselves need the others
