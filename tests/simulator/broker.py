@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from base64 import b64encode
 from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
 from typing import Any
 
 import attrs
@@ -257,8 +258,9 @@ def _message(record: Record | None) -> Mapping[str, Any]:
 
 
 def _shown(record: Record, stream: str) -> bytes:
-    own = b"Nats-Stream: %b\r\nNats-Subject: %b\r\nNats-Sequence: %d\r\n\r\n"
-    return record.head[:-2] + own % (stream.encode(), record.subject.encode(), record.sequence)
+    own = b"Nats-Stream: %b\r\nNats-Subject: %b\r\nNats-Sequence: %d\r\nNats-Time-Stamp: %b\r\n\r\n"
+    at = datetime.fromtimestamp(record.at, UTC).isoformat().encode()
+    return record.head[:-2] + own % (stream.encode(), record.subject.encode(), record.sequence, at)
 
 
 __all__ = ["Broker"]

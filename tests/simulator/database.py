@@ -160,6 +160,7 @@ class Database:
             f"SELECT pg_advisory_xact_lock({turns.KEY})": lambda _, what: [{"lock": what}],
             schema._TABLES: lambda _, *__: [],
             schema._SYSTEM_TABLES: lambda _: [],
+            schema._FOREIGN: lambda _: [{"foreign": False}],
             schema._VERSION: lambda _: [{"version": 1, "dirty": False, "taken_back": False}],
             schema._COLUMNS: lambda _, name: _columns(model, name),
             turns._TRY: self._try_lock,
