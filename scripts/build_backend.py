@@ -119,7 +119,7 @@ def _provide_pages() -> None:
         build(node, ROOT)
     if not is_built(ROOT):
         raise BuildFailed(
-            f"the pages are not built: {' and '.join(map(str, BUILT))} are missing\n"
+            f"the pages are not built: {', '.join(map(str, BUILT))} are missing\n"
             "hint: build from a checkout or an sdist, or set GCTD_PAGES=skip for a package with plain pages"
         )
 

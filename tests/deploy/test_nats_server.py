@@ -163,7 +163,7 @@ async def test_a_pantry_works_and_no_service_can_remove_events_or_read_keys_that
                 assert not await tracker.refused("STREAM.INFO.PANTRY")
             async with server.connected("operator") as operator:
                 info = await call(operator, "STREAM.INFO.PANTRY")
-                assert (info["state"]["messages"], info["state"].get("num_deleted", 0)) == (4, 0)
+                assert (info["state"]["messages"], info["state"].get("num_deleted", 0)) == (5, 0)
         finally:
             if pantry.program is not None:
                 await pantry.kill()

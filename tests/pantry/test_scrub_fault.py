@@ -32,10 +32,10 @@ async def test_a_flipped_bit_in_the_middle_of_the_log_is_named_by_probe_figures_
 
         await wait_until(noted, timeout=60, every=0.2)
         note = await noted()
-        assert "log: 1 records of PANTRY are damaged, the first: sequence 4: the record cannot be read" in note
+        assert "log: 1 records of PANTRY are damaged, the first: sequence 6: the record cannot be read" in note
         assert "Do not delete the tables" in note
         metrics = (await server.ask("GET", "/metrics")).body
         assert "log_damaged_records 1.0" in metrics
         scrub = (await server.get("/projections"))["scrub"]
-        assert (scrub["damaged"], scrub["found"]) == (1, ["sequence 4: the record cannot be read"])
+        assert (scrub["damaged"], scrub["found"]) == (1, ["sequence 6: the record cannot be read"])
         assert await server.stock() == 6, "the tables still have it"

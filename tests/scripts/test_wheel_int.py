@@ -136,7 +136,7 @@ def test_a_build_without_pages_fails_and_leaves_nothing(tmp_path: Path, call: st
         (shutil.copytree if place.is_dir() else shutil.copy)(place, tmp_path / name)
     done = hook(tmp_path, f"{call}('.')")
     assert done.returncode == 1
-    assert "the pages are not built: gctd/http/dashboard and pantry/http/kitchen are missing" in done.stderr
+    assert "the pages are not built: gctd/http/dashboard, pantry/http/kitchen, graphql_fn/http/editor are missing" in done.stderr
     assert "hint: build from a checkout or an sdist, or set GCTD_PAGES=skip" in done.stderr
     assert not list(tmp_path.glob(f"*{suffix}"))
     assert "GCTD_PAGES is 'no'" in hook(tmp_path, f"{call}('.')", GCTD_PAGES="no").stderr

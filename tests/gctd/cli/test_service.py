@@ -31,7 +31,8 @@ def configured(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, str]]:
 
 
 def stand_in(monkeypatch: pytest.MonkeyPatch, module: str, name: str, program: Program) -> None:
-    """Put another program in the place of the real one."""
+    """Put another program in the place of the real one. NATS has a chosen address, which no command looks at."""
+    monkeypatch.setenv("GCTD_NATS_URL", "nats://127.0.0.1:1")
     fake = ModuleType(module)
     setattr(fake, name, program)
     monkeypatch.setitem(sys.modules, module, fake)

@@ -238,7 +238,7 @@ async def test_the_page_and_the_description_are_served(system: TrackerSystem) ->
         [address] = re.findall(rf'{kind}="(/[^"]*)"', page)[:1]
         assert (await system.status(address))[0] == 200
     for screen in SCREENS:
-        async with system.http.get(system.url + screen.replace("{id}", "task-1").replace("{position}", "1")) as answer:
+        async with system.http.get(system.url + screen.format(id="task-1", position=1, pair="a...b", key="Add")) as answer:
             assert await answer.text() == page, f"{screen} is a deep link"
     document = await system.get("/api/openapi.json")
     assert document["openapi"].startswith("3.1")

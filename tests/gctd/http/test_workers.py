@@ -7,6 +7,7 @@ import json
 import sys
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -53,7 +54,7 @@ async def test_a_worker_shows_what_it_is_what_it_does_and_what_it_uses(system: T
     idle = await until(system, "worker-1", status="idle")
     assert idle["pid"] == process.process.pid
     assert (idle["concurrency"], idle["tasks"]) == (2, [])
-    assert (idle["version"], idle["engines"], idle["go_version"], idle["sandbox"]) == ("0.1.0", ENGINES, "go0", "none")
+    assert (idle["version"], idle["engines"], idle["go_version"], idle["sandbox"]) == (version("gctd"), ENGINES, "go0", "none")
     assert (idle["fast_concurrency"], idle["fetches_go"], idle["platform"]) == (1, False, "linux/amd64")
     before = datetime.now(UTC)
     await system.register(REPO)
