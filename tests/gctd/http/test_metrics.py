@@ -50,6 +50,12 @@ async def test_work_shows_in_the_figures(system: TrackerSystem) -> None:
     tasks = await system.post("/api/repos/analyze", {"repo_url": REPO})
     for task in tasks:
         await system.until_task(task["id"], "completed")
+
+    async def drained() -> bool:
+        """Whether the worker has taken every job, also second copies of a job that ended."""
+        return (await samples(system))["queue_jobs", "pending"] == 0
+
+    await wait_until(drained, timeout=60, every=0.1)
     await system.post("/api/workers/worker-1/pause")
     waiting = await system.post("/api/repos/analyze", {"repo_url": REPO, "project": "p1"})
 
