@@ -10,7 +10,8 @@ import { go, Link, match, place, type Params } from "../kit/page/router";
 import { Empty, Skeleton } from "../kit/parts/states";
 import { useTitle } from "../kit/page/title";
 import { stream } from "./data/live";
-import { SCREENS, type Screen, type ScreenProps } from "./routes";
+import { SCREENS } from "./routes";
+import type { Screen, ScreenProps } from "./screen";
 
 const WITH_KEY = SCREENS.filter((screen) => screen.key !== undefined);
 const MAIN = WITH_KEY.filter((screen) => !screen.isOperation);

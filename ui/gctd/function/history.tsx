@@ -1,7 +1,8 @@
 // The values of a function over the analysed commits, and the last change of its code.
 
 import { useMemo } from "preact/hooks";
-import { Chart, type Series } from "../../kit/charts/chart";
+import { Chart } from "../../kit/charts/chart";
+import type { Series } from "../../kit/charts/series";
 import { read } from "../../kit/data/http";
 import { useLoad } from "../../kit/data/load";
 import { go, Link } from "../../kit/page/router";

@@ -20,7 +20,7 @@ import type { Whole } from "../analysis/types";
 import { count, plural, projectName, repoName, score, shortCommit } from "../data/names";
 import { isMeasured, isRisky, riskyOf, unmeasuredOf } from "../data/risky";
 import { analysisAt, functionAt, historyAt, keyOf, repoAt, taskAt } from "../data/places";
-import type { ScreenProps } from "../routes";
+import type { ScreenProps } from "../screen";
 import type { FunctionEntry } from "../data/types";
 import "../analysis/analysis.css";
 

@@ -17,7 +17,7 @@ import { Measured } from "../compare/measured";
 import { judgementPath, PairVerdict } from "../compare/verdict";
 import { projectName, repoName, shortCommit } from "../data/names";
 import { analysisAt, comparisonAt, historyAt, repoAt } from "../data/places";
-import type { ScreenProps } from "../routes";
+import type { ScreenProps } from "../screen";
 import type { HistoryEntry } from "../data/types";
 import "../analysis/analysis.css";
 

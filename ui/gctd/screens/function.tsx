@@ -16,7 +16,7 @@ import type { Shown } from "../function/types";
 import { projectName, repoName, score, shortCommit } from "../data/names";
 import { analysisAt, functionAt, repoAt } from "../data/places";
 import { isMeasured, isRisky, stateText } from "../data/risky";
-import type { ScreenProps } from "../routes";
+import type { ScreenProps } from "../screen";
 import "../function/function.css";
 
 export default function FunctionScreen({ params }: ScreenProps) {

@@ -1,7 +1,8 @@
 // How the scores of a project changed from analysis to analysis.
 
 import { useEffect, useMemo } from "preact/hooks";
-import { Chart, type Series } from "../../kit/charts/chart";
+import { Chart } from "../../kit/charts/chart";
+import type { Series } from "../../kit/charts/series";
 import { Crumbs } from "../../kit/page/crumbs";
 import { read, readPages } from "../../kit/data/http";
 import { useLoad } from "../../kit/data/load";
@@ -15,7 +16,7 @@ import type { Whole } from "../analysis/types";
 import { count, plural, projectName, repoName, score, shortCommit } from "../data/names";
 import { analysisAt, comparisonAt, repoAt } from "../data/places";
 import { riskyOf } from "../data/risky";
-import type { ScreenProps } from "../routes";
+import type { ScreenProps } from "../screen";
 import type { HistoryEntry } from "../data/types";
 import "../analysis/analysis.css";
 

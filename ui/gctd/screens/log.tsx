@@ -11,7 +11,7 @@ import { Ago, utc } from "../../kit/parts/time";
 import { useTitle } from "../../kit/page/title";
 import { stream } from "../data/live";
 import { count, plural } from "../data/names";
-import type { ScreenProps } from "../routes";
+import type { ScreenProps } from "../screen";
 import "./log.css";
 
 interface Entry {

@@ -14,7 +14,7 @@ import { plural, repoName, shortCommit } from "../data/names";
 import { analysisAt, historyAt } from "../data/places";
 import { ProjectNode, RecentTasks, type Update, useTasksOf } from "../repo/project";
 import { outdated, useRepos } from "../data/repos";
-import type { ScreenProps } from "../routes";
+import type { ScreenProps } from "../screen";
 import type { Analysis, Repo } from "../data/types";
 import { Settings } from "../repo/settings";
 

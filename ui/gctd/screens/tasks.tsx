@@ -14,7 +14,7 @@ import { cancel, canCancel, canRetry, hideAll, retry, seen } from "../data/actio
 import { filterOf, NAMES, valueOf, withValue } from "../data/filter";
 import { count, plural, projectName, score, stageOf } from "../data/names";
 import { resultOf, taskAt } from "../data/places";
-import type { ScreenProps } from "../routes";
+import type { ScreenProps } from "../screen";
 import { scoreOf, scores } from "../data/scores";
 import { refresh, tasks, type Known, type TaskList } from "../data/tasks";
 import { STATUSES, type Task } from "../data/types";

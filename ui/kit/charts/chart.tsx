@@ -6,24 +6,10 @@ import type uPlot from "uplot";
 import { AsTable } from "./astable";
 import { useCell } from "../data/cell";
 import { optionsOf } from "./chartoptions";
+import type { Along, Series } from "./series";
 import { textOf } from "../data/http";
 import { theme } from "../page/theme";
 import { Spoken, Tip, type Tipped } from "./tip";
-
-export interface Series {
-  label: string;
-  /** A variable of the style sheet, such as `accent`. */
-  colour: string;
-  values: readonly (number | null)[];
-  /** Bars that are stacked on the bars of the series before. */
-  bars?: boolean;
-  fill?: boolean;
-  dashed?: boolean;
-  show?: (value: number) => string;
-}
-
-/** What is to the right: times (seconds since 1970, ascending), or steps of one width with their names. */
-export type Along = { at: readonly number[] } | { steps: readonly string[] };
 
 interface Props {
   /** What it shows, in words that say the same to somebody who does not see it. */

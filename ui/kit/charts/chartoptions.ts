@@ -1,7 +1,7 @@
 // How uPlot draws a chart: scales, axes in UTC or by steps, marks, the point that somebody is at.
 
 import type uPlot from "uplot";
-import type { Along, Series } from "./chart";
+import type { Along, Series } from "./series";
 import { colour } from "../page/theme";
 
 interface Wanted {
