@@ -15,7 +15,7 @@ import { isMeasured, stateText } from "../data/risky";
 import { codeOf } from "../function/code";
 import { layersOf } from "../function/layers";
 import type { Shown } from "../function/types";
-import type { At, Row } from "./changes";
+import type { At, Row } from "./rows";
 import { pairsOf } from "./lines";
 import "../function/function.css";
 import "./sources.css";
