@@ -1,4 +1,4 @@
-// A screen of the dashboard, and what it is given.
+// The type of a screen of the dashboard, and of its properties.
 
 import type { FunctionComponent } from "preact";
 import type { Params } from "../kit/page/router";
