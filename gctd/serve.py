@@ -79,7 +79,18 @@ def _parts(running: Running, settings: Settings) -> Parts:
     scheduled = ScheduledUpdates(broker.log, side.commands, updates, every=settings.check_updates_every)
     forges = read_forges(settings.forges_file)
     links, dashboard = Links.of(settings.git_hosts), Dashboard.at(settings.public_url)
-    reporting = Reporting(broker.log, side.commands, queries, tracker, judging, broker.blobs, links, forges, dashboard=dashboard)
+    reporting = Reporting(
+        broker.log,
+        side.commands,
+        queries,
+        tracker,
+        judging,
+        broker.blobs,
+        links,
+        forges,
+        dashboard=dashboard,
+        caught_up=side.wait_for_head,
+    )
     services = Services(
         hooks=Hooks(side.commands, tracker, forges),
         tracker=tracker,

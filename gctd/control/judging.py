@@ -185,6 +185,10 @@ class Judging:
             return attrs.evolve(judged, result=Result.UNKNOWN, reason=f"it was measured differently: {', '.join(differing)}")
         if rules.compares and baseline.analysis is None:
             task = await self._base_task(after, baseline)
+            if task is not None and task.status == "completed":  # perhaps since the search for its analysis
+                now = await self._baselines.again(after, baseline.kind.value, baseline.commit)
+                if now.analysis is not None:
+                    return await self._judged(after, now, rules)
             return attrs.evolve(judged, result=Result.UNKNOWN, reason=_waits(baseline, task), base_task=task)
         if found.result is Result.UNKNOWN:
             names = ", ".join(check.name.value for check in found.checks if check.passed is None)

@@ -7,7 +7,7 @@ servers may run this. An attempt at the forge belongs to one of them for a minut
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from uuid import uuid4
 
@@ -65,7 +65,10 @@ _ENDED = ("completed", "failed", "expired")
 
 
 class Reporting:
-    """Answers deliveries while `run` runs. `dashboard` has the addresses of its pages, for links."""
+    """Answers deliveries while `run` runs.
+
+    `dashboard` has the addresses of its pages, for links. `caught_up` waits until the read model has all that is in the log now.
+    """
 
     def __init__(
         self,
@@ -79,6 +82,7 @@ class Reporting:
         forges: Mapping[str, Forge],
         *,
         dashboard: Dashboard,
+        caught_up: Callable[[], Awaitable[None]],
     ) -> None:
         self._blobs = blobs
         self._links = links
@@ -89,6 +93,7 @@ class Reporting:
         self._judging = judging
         self._apis = {host: ForgeApi(forge) for host, forge in forges.items()}
         self._dashboard = dashboard
+        self._caught_up = caught_up
         self._server = uuid4().hex
         self._running: dict[str, asyncio.Task[None]] = {}
 
@@ -186,7 +191,7 @@ class Reporting:
     # The result
 
     async def _decide(self, state: Delivery) -> None:
-        tasks = [await self._queries.task(id_) for id_ in state.tasks]
+        tasks = await self._tasks(state)
         if any(task is not None and task.status not in _ENDED for task in tasks):
             return
         missed = [task for task in tasks if task is not None and task.status != "completed"]
@@ -206,6 +211,14 @@ class Reporting:
         else:
             found = DecideReport(state="success", description="gate passed", at=_now())
         await self._execute(state.id, found)
+
+    async def _tasks(self, state: Delivery) -> Sequence[TaskView | None]:
+        """The tasks of a delivery; None for a deleted one. One that the read model does not have yet is not a deleted one."""
+        found = [await self._queries.task(id_) for id_ in state.tasks]
+        if None in found:
+            await self._caught_up()
+            found = [await self._queries.task(id_) for id_ in state.tasks]
+        return found
 
     async def _judged(self, state: Delivery, task_id: str, *, store: bool) -> Judged:
         after = await self._queries.analysis_of_task(task_id)

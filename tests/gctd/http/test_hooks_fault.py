@@ -69,7 +69,7 @@ async def kill_and_start(system: TrackerSystem) -> None:
 def check_once(double: ForgeDouble, number: int) -> None:
     """The forge has one status and one comment for this pull request, and each was sent once."""
     (status,) = double.statuses[COMMITS[number - 1]]
-    assert status["state"] == "failure"
+    assert status["state"] == "failure", status
     assert len(double.comments[number]) == 1
     paths = [path for _, path in double.sent]
     assert paths.count(f"/repos/owner/name/statuses/{COMMITS[number - 1]}") == 1

@@ -6,7 +6,7 @@ import json
 import signal
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -36,8 +36,12 @@ class Supervised:
         return json.loads(self.ready_file.read_bytes())
 
     def descendants(self) -> dict[str, psutil.Process]:
-        """Its processes, by the part of the command line that names them."""
-        return {" ".join(child.cmdline()): child for child in psutil.Process(self.process.pid).children(recursive=True)}
+        """Its processes that run, by the part of the command line that names them."""
+        found: dict[str, psutil.Process] = {}
+        for child in psutil.Process(self.process.pid).children(recursive=True):
+            with suppress(psutil.NoSuchProcess):  # it ended during the look, and a zombie has no command line
+                found[" ".join(child.cmdline())] = child
+        return found
 
     def find(self, part: str) -> psutil.Process:
         """The one descendant whose command line has this part."""

@@ -1,0 +1,120 @@
+"""A read model that is behind the log, or that moves between two questions, changes no verdict and no report to a forge."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, cast
+
+import attrs
+
+from eventlog.broker.blobs import MemoryBlobs
+from eventlog.commands import Commands
+from eventlog.testing.memory import MemoryLog
+from gctd.control.baselines import Baselines
+from gctd.control.judging import Judged, Judging
+from gctd.domain import delivery as d
+from gctd.domain.registry import REGISTRY
+from gctd.domain.task import TASK
+from gctd.domain.verdict import Result, Rules
+from gctd.engines import report as report_format
+from gctd.exports.dashboard import Dashboard
+from gctd.forges.reporting import Reporting
+from gctd.readmodel.queries import TrackerQueries
+from gctd.readmodel.views import AnalysisView, TaskView
+from gctd.scan.hosts.links import Links
+from tests.gctd.domain.test_delivery import AT, RECEIVED
+from tests.gctd.domain.test_tasks import ENDED, QUEUED, STARTED
+from tests.gctd.test_exports import analysis, entry, report
+
+BASE = "b" * 40
+TASK_VIEW = TaskView.of_state(TASK.fold([QUEUED, STARTED]), 1)
+STATES = {"measured": 1}
+
+
+@attrs.define
+class Tables:
+    """A read model. `later` has what it has after the log is caught up, or after the first look at a base."""
+
+    tasks: dict[str, TaskView] = attrs.Factory(dict)
+    later: dict[str, TaskView] = attrs.Factory(dict)
+    base: AnalysisView | None = None
+    base_task: TaskView | None = None
+    looks: int = 0
+
+    async def catch_up(self) -> None:
+        self.tasks.update(self.later)
+
+    async def task(self, id_: str) -> TaskView | None:
+        return self.tasks.get(id_)
+
+    async def verdict(self, _id: str) -> None:
+        return None
+
+    async def analyses_at(self, _project: str, _commit: str) -> Sequence[AnalysisView]:
+        self.looks += 1
+        return [self.base] if self.base is not None and self.looks > 1 else []
+
+    async def tasks_of_commit(self, _repo: str, _project: str, _commit: str) -> Sequence[TaskView]:
+        return [self.base_task] if self.base_task is not None else []
+
+
+async def reported(tables: Tables) -> d.Delivery:
+    """The state of a delivery, whose one task is queued, after one look of the process that answers it."""
+    log = MemoryLog(REGISTRY)
+    commands, nothing = Commands(log), cast("Any", None)
+    await commands.execute(d.DELIVERY, RECEIVED.id, d.ReceiveDelivery(received=RECEIVED))
+    await commands.execute(d.DELIVERY, RECEIVED.id, d.ScheduleDelivery(tasks=(QUEUED.id,), at=AT))
+    reporting = Reporting(
+        log,
+        commands,
+        cast("TrackerQueries", tables),
+        nothing,
+        nothing,
+        MemoryBlobs(),
+        Links.of({}),
+        {},
+        dashboard=Dashboard.at(""),
+        caught_up=tables.catch_up,
+    )
+    await reporting.advance(RECEIVED.id)
+    last = await log.last(d.DELIVERY.aggregate(RECEIVED.id), consistent=True)
+    assert last is not None
+    state: d.Delivery = last.state
+    return state
+
+
+async def test_a_task_that_is_not_in_the_read_model_yet_is_waited_for() -> None:
+    assert (await reported(Tables(later={QUEUED.id: TASK_VIEW}))).status is d.DeliveryStatus.SCHEDULED
+
+
+async def test_a_deleted_task_is_reported() -> None:
+    state = await reported(Tables())
+    assert (state.status, state.state, state.description) == (d.DeliveryStatus.DECIDED, "error", "a task was deleted")
+
+
+async def judged(tables: Tables, after: AnalysisView, blobs: MemoryBlobs) -> Judged:
+    nothing = cast("Any", None)
+    queries = cast("TrackerQueries", tables)
+    baselines = Baselines(queries, nothing, nothing, nothing)
+    log = MemoryLog(REGISTRY)
+    judging = Judging(log, Commands(log), queries, blobs, nothing, baselines, caught_up=tables.catch_up)
+    return await judging.look(after, BASE, Rules(threshold=30.0, max_new=0))
+
+
+async def test_a_base_whose_analysis_ends_during_the_question_is_compared_with() -> None:
+    """The answer is never "not analysed yet" about a base whose task has completed."""
+    blobs, made = MemoryBlobs(), report(entry())
+    stored = await blobs.put(report_format.encode(made))
+    after = analysis(made, report_digest=stored.digest, states=STATES, analyzed_at=QUEUED.at.isoformat())
+    base = attrs.evolve(after, commit_sha=BASE)
+    ended = TaskView.of_state(TASK.fold([QUEUED, STARTED, ENDED[0]]), 3)
+    found = await judged(Tables(base=base, base_task=ended), after, blobs)
+    assert (found.result, found.reason, found.baseline.analysis) == (Result.PASSED, "", base)
+
+
+async def test_a_base_without_an_analysis_leaves_the_result_unknown() -> None:
+    blobs, made = MemoryBlobs(), report(entry())
+    stored = await blobs.put(report_format.encode(made))
+    after = analysis(made, report_digest=stored.digest, states=STATES)
+    found = await judged(Tables(), after, blobs)
+    assert (found.result, found.reason) == (Result.UNKNOWN, f"the base {BASE[:12]} is not analysed yet")
