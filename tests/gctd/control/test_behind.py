@@ -14,7 +14,7 @@ from gctd.control.baselines import Baselines
 from gctd.control.judging import Judged, Judging
 from gctd.domain import delivery as d
 from gctd.domain.registry import REGISTRY
-from gctd.domain.task import TASK
+from gctd.domain.task import TASK, TaskEvent
 from gctd.domain.verdict import Result, Rules
 from gctd.engines import report as report_format
 from gctd.exports.dashboard import Dashboard
@@ -27,8 +27,13 @@ from tests.gctd.domain.test_tasks import ENDED, QUEUED, STARTED
 from tests.gctd.test_exports import analysis, entry, report
 
 BASE = "b" * 40
-TASK_VIEW = TaskView.of_state(TASK.fold([QUEUED, STARTED]), 1)
 STATES = {"measured": 1}
+
+
+def task_after(*events: TaskEvent) -> TaskView:
+    state = TASK.fold(events)
+    assert state is not None
+    return TaskView.of_state(state, len(events))
 
 
 @attrs.define
@@ -84,7 +89,7 @@ async def reported(tables: Tables) -> d.Delivery:
 
 
 async def test_a_task_that_is_not_in_the_read_model_yet_is_waited_for() -> None:
-    assert (await reported(Tables(later={QUEUED.id: TASK_VIEW}))).status is d.DeliveryStatus.SCHEDULED
+    assert (await reported(Tables(later={QUEUED.id: task_after(QUEUED, STARTED)}))).status is d.DeliveryStatus.SCHEDULED
 
 
 async def test_a_deleted_task_is_reported() -> None:
@@ -107,7 +112,7 @@ async def test_a_base_whose_analysis_ends_during_the_question_is_compared_with()
     stored = await blobs.put(report_format.encode(made))
     after = analysis(made, report_digest=stored.digest, states=STATES, analyzed_at=QUEUED.at.isoformat())
     base = attrs.evolve(after, commit_sha=BASE)
-    ended = TaskView.of_state(TASK.fold([QUEUED, STARTED, ENDED[0]]), 3)
+    ended = task_after(QUEUED, STARTED, ENDED[0])
     found = await judged(Tables(base=base, base_task=ended), after, blobs)
     assert (found.result, found.reason, found.baseline.analysis) == (Result.PASSED, "", base)
 
