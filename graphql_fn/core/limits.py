@@ -13,6 +13,7 @@ class QueryLimits:
     characters. `depth` counts nested fields, `root_fields` the fields of the operation itself, `aliases` all renamed fields, all
     through fragments. `fields` is the number of fields of the operation after its fragments are put together, `repeats` the
     number of fields with the name of another field of the same selection: comparing these takes the square of their number.
+    `directives` are the directives at one place: the language has two for a field, each at most once.
     `seconds` bound the waits of resolvers, `errors` the number of reported errors. `cost` is the largest number of objects in
     the result, by the sizes of the requested pages.
     """
@@ -24,6 +25,7 @@ class QueryLimits:
     root_fields: int = 20
     fields: int = 2000
     repeats: int = 50
+    directives: int = 5
     errors: int = 100
     cost: int = 10_000
     seconds: float = 2.0

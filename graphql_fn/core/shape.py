@@ -10,12 +10,15 @@ from collections.abc import Sequence
 
 from graphql import (
     DocumentNode,
+    ExecutableDefinitionNode,
     FieldNode,
     FragmentDefinitionNode,
     FragmentSpreadNode,
     InlineFragmentNode,
     OperationDefinitionNode,
+    SelectionNode,
     SelectionSetNode,
+    VariableDefinitionNode,
 )
 
 from graphql_fn.core.limits import INTROSPECTION_DEPTH, QueryLimits
@@ -32,6 +35,10 @@ def measure(document: DocumentNode, limits: QueryLimits) -> None:
     fragments = {node.name.value: node for node in document.definitions if isinstance(node, FragmentDefinitionNode)}
     walk = _Walk(fragments, limits)
     for node in document.definitions:
+        if isinstance(node, OperationDefinitionNode | FragmentDefinitionNode):
+            walk.count_directives(node)
+            for variable in node.variable_definitions or ():
+                walk.count_directives(variable)
         if isinstance(node, OperationDefinitionNode):
             walk.enter(node.selection_set, 1, limits.depth, is_root=True)
         elif isinstance(node, FragmentDefinitionNode):  # validated even if it is unused
@@ -70,6 +77,7 @@ class _Walk:
             self._steps += 1
             if self._steps > self._limits.fields:
                 raise TooMuch(f"the query comes to more than {self._limits.fields} fields")
+            self.count_directives(node)
             if isinstance(node, FieldNode):
                 self._count_alias(node)
                 found.append(node)
@@ -80,6 +88,11 @@ class _Walk:
                 if fragment is not None:
                     found += self._flat(fragment.selection_set, (*inside, name))
         return found
+
+    def count_directives(self, node: ExecutableDefinitionNode | SelectionNode | VariableDefinitionNode) -> None:
+        """Raises TooMuch for a place with more directives than the limit."""
+        if len(node.directives or ()) > self._limits.directives:
+            raise TooMuch(f"a place in the query has more than {self._limits.directives} directives")
 
     def _count_alias(self, field: FieldNode) -> None:
         self._aliases += field.alias is not None

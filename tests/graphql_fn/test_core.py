@@ -287,6 +287,11 @@ OVER = {
     + "".join(f" fragment f{n} on Query {{ ...f{n + 1} ...f{n + 1} }}" for n in range(30))
     + " fragment f30 on Query { hello }",
     "many tokens": "{ hello " + "@skip(if: false) " * 400 + "}",
+    "6 directives at a field": "{ hello " + "@skip(if: false)" * 6 + "}",
+    "6 unknown directives at a spread": "{ ...f @a@a@a@a@a@a } fragment f on Query { hello }",
+    "6 directives at an operation": "query " + "@a" * 6 + "{ hello }",
+    "6 directives at a fragment": "{ ...f } fragment f on Query " + "@a" * 6 + " { hello }",
+    "6 directives at a variable": "query($v: Int " + "@a" * 6 + ") { double(of: $v) }",
     "many comments": "#\n" * 3000 + "{ hello }",
     "many characters": "{ hello }" + " " * 70_000,
 }
