@@ -21,6 +21,7 @@ from graphql_fn.core.request import GraphQLRequest
 from graphql_fn.handlers import callback, event, platform
 from tests.graphql_fn.queries import GREETING, TABLE
 from tests.support import ROOT
+from tests.support.programs.documents import misfits
 from tests.support.web.graphql import Gateway
 
 queries = pytest.mark.parametrize("query", TABLE)
@@ -99,6 +100,7 @@ async def test_the_gateway_answers_with_the_result(served: Gateway, query: str) 
 def test_the_command_line_prints_the_result_and_fails_where_it_has_errors(query: str) -> None:
     piped = run(text=query)
     assert (json.loads(piped.stdout), piped.returncode) == (TABLE[query], "errors" in TABLE[query])
+    assert misfits("graphql-fn", ("query", "--json"), piped.stdout) == []
     assert (run("query", query).stdout if query else piped.stdout) == piped.stdout
     if query.startswith("{"):
         assert run(query).stdout == piped.stdout

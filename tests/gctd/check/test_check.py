@@ -13,6 +13,8 @@ from typing import Any
 import attrs
 import pytest
 
+from tests.support.programs.documents import misfits
+
 RISKY = """
 func Risky(a, b, c, d, e int) int {
 \tif a > 0 && b > 0 || c > 0 {
@@ -89,7 +91,8 @@ def test_a_tree_is_compared_with_a_commit_and_with_a_report(shop: Shop) -> None:
 
 def profiled(shop: Shop, *arguments: str, profile: str = PROFILE, code: int = 0) -> Any:
     (shop.root.parent / "cover.out").write_text(profile)
-    done = shop.check("--profile", "../cover.out", "--format", "json", *arguments, code=code)
+    done = shop.check("--profile", "../cover.out", "--json", *arguments, code=code)
+    assert misfits("gctd", ("check", "--json"), done.stdout) == []
     return json.loads(done.stdout)
 
 

@@ -31,6 +31,7 @@ from projections.stores.databases import store_at
 from projections.stores.sqlite import SQLiteStore
 from tests.support import ROOT
 from tests.support.log.nats import plain_client
+from tests.support.programs.documents import misfits
 from tests.support.waiting import wait_until
 
 MIGRATIONS = migrations_of(MODEL, "sqlite")
@@ -62,7 +63,9 @@ async def run(*arguments: str, **variables: str) -> Ended:
     done = await asyncio.to_thread(
         subprocess.run, [*PROGRAM, *arguments], env=environment(**variables), capture_output=True, timeout=60, check=False
     )
-    return Ended(done.returncode, done.stdout.decode(), done.stderr.decode())
+    ended = Ended(done.returncode, done.stdout.decode(), done.stderr.decode())
+    assert misfits("projections", arguments, ended.out) == []
+    return ended
 
 
 @pytest.fixture
@@ -74,7 +77,9 @@ def here(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) ->
 
     def call(*arguments: str) -> Ended:
         code = main(arguments)
-        return Ended(code, *capsys.readouterr())
+        ended = Ended(code, *capsys.readouterr())
+        assert misfits("projections", arguments, ended.out) == []
+        return ended
 
     return call
 

@@ -19,6 +19,7 @@ from typing import Any
 import attrs
 
 from tests.support import ROOT
+from tests.support.programs.documents import misfits
 
 LIMIT = 60.0
 """Seconds that a run may take."""
@@ -137,12 +138,14 @@ async def gctd(*arguments: str, url: str | None, home: Path, env: Mapping[str, s
 
 
 async def pantry(*arguments: str, home: Path, env: Mapping[str, str], typed: str | None = None) -> Result:
-    """How `pantry` with these arguments and this standard input ends."""
+    """How `pantry` with these arguments and this standard input ends; its documents fit their schemas."""
     async with running(*arguments, url=None, home=home, env=env, program="pantry", typed=typed is not None) as run:
         if typed is not None:
             await run.type(typed)
             run.end_input()
-        return await run.result()
+        result = await run.result()
+    assert misfits("pantry", arguments, result.out) == []
+    return result
 
 
 @asynccontextmanager

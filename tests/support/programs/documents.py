@@ -1,0 +1,34 @@
+"""Holds the documents that a program wrote with `--json` against the schemas that users have."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from functools import cache
+from typing import Any
+
+import json_schemas
+from openapi_schema_validator import OAS31Validator
+
+LINES = {"task watch", "task log --follow", "watch", "scan", "events"}
+"""Commands with a document on each line."""
+
+
+@cache
+def validators(program: str) -> dict[str, OAS31Validator]:
+    """The validators of the documents of a program, by command."""
+    schemas: dict[str, Any] = json.loads(json_schemas.file_of(program).read_text(encoding="utf-8"))
+    return {command: OAS31Validator({**schema, "$defs": schemas["$defs"]}) for command, schema in schemas["documents"].items()}
+
+
+def misfits(program: str, arguments: Sequence[str], out: str) -> list[str]:
+    """Everything that does not fit in the output of a program. It has no document without `--json`, or if nothing was written."""
+    command = " ".join(arguments)
+    known = [name for name in validators(program) if command == name or command.startswith(f"{name} ")]
+    if "--json" not in arguments or not out or not known:
+        return []
+    name = max(known, key=len)
+    documents = map(json.loads, out.splitlines() if name in LINES else [out])
+    return [
+        f"{name}: {error.json_path}: {error.message}" for one in documents for error in validators(program)[name].iter_errors(one)
+    ]
