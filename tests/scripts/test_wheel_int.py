@@ -80,8 +80,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Built:
     done = hook(source, f"build_sdist({str(out)!r})", GCTD_PAGES="built")
     assert done.returncode == 0, done.stderr
     [sdist] = out.glob("*.tar.gz")
-    with tarfile.open(sdist) as archive:
-        archive.extractall(folder / "unpacked", filter="data")
+    shutil.unpack_archive(sdist, folder / "unpacked")
     [unpacked] = (folder / "unpacked").iterdir()
     done = hook(unpacked, f"build_wheel({str(out)!r})", PATH="/nowhere")
     assert done.returncode == 0, done.stderr
