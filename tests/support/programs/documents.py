@@ -22,7 +22,7 @@ def validators(program: str) -> dict[str, OAS31Validator]:
 
 
 def misfits(program: str, arguments: Sequence[str], out: str) -> list[str]:
-    """Everything that does not fit in the output of a program. It has no document without `--json`, or if nothing was written."""
+    """Everything that does not fit in the output of a program. Without `--json`, and if it is empty, it has no document."""
     command = " ".join(arguments)
     known = [name for name in validators(program) if command == name or command.startswith(f"{name} ")]
     if "--json" not in arguments or not out or not known:
