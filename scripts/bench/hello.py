@@ -6,9 +6,6 @@ Each server is one process on uvloop, measured in turns by keep-alive connection
 answered; requests are JSON bodies, logs are off. Strawberry has its own caches of documents on; Ariadne offers none, and is
 measured as it comes and with one that was written for it. The processor time of a server by request depends less on other
 programs of the machine. `--peer` names a Python that has the extra `bench`; by default it is put into a temporary environment.
-
-Then our gateway is asked for too much (20,000 aliases in a body that is larger than it takes, as many as fit, a depth of 300),
-time after time on one connection, while another asks for `{ hello }` every 5 ms.
 """
 
 from __future__ import annotations
@@ -26,7 +23,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib.metadata import version
 from pathlib import Path
-from statistics import median, quantiles
+from statistics import median
 from typing import cast
 
 import attrs
@@ -43,18 +40,11 @@ from graphql_fn.core.hello import GREETING
 PEERS = Path(__file__).parent / "peers"
 HELLO = json.dumps({"query": "{ hello }"}).encode()
 ANSWER = json.dumps({"data": {"hello": GREETING}}, separators=(",", ":")).encode()
-TOO_MUCH = {
-    "20,000 aliases": "{" + " ".join(f"a{number}: hello" for number in range(20_000)) + "}",
-    "5,000 aliases": "{" + " ".join(f"a{number}:hello" for number in range(5000)) + "}",
-    "depth 300": "{ a " * 300 + "}" * 300,
-}
 
 
-def request(body: bytes, content_type: str = "application/json") -> bytes:
+def request(body: bytes, content_type: str = "application/json", path: str = "/function/graphql") -> bytes:
     """The bytes of a request."""
-    head = (
-        f"POST /function/graphql HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: {content_type}\r\nContent-Length: {len(body)}\r\n"
-    )
+    head = f"POST {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: {content_type}\r\nContent-Length: {len(body)}\r\n"
     return head.encode() + b"Accept: application/json\r\n\r\n" + body
 
 
@@ -178,40 +168,6 @@ async def rate(server: Server, connections: int, seconds: float) -> Rate:
     return Rate(answered / took, used / answered * 1e6)
 
 
-async def under_attack(server: Server, seconds: float) -> None:
-    """Print the time of refusals of oversized requests, and the waits of the other requests."""
-    refused: dict[str, list[float]] = {name: [] for name in TOO_MUCH}
-    statuses: dict[str, int] = {}
-    waited: list[float] = []
-    until = time.perf_counter() + seconds
-
-    async def attack() -> None:
-        while time.perf_counter() < until:
-            for name, query in TOO_MUCH.items():
-                client = await connect(server.port)
-                began = time.perf_counter()
-                statuses[name] = await client.ask(request(query.encode(), "text/plain"))
-                refused[name].append((time.perf_counter() - began) * 1e3)
-                client.transport.close()
-
-    async def others() -> None:
-        client = await connect(server.port)
-        while time.perf_counter() < until:
-            began = time.perf_counter()
-            assert await client.ask(request(HELLO)) == 200
-            waited.append((time.perf_counter() - began) * 1e3)
-            await asyncio.sleep(0.005)
-
-    await asyncio.gather(attack(), others())
-    for name, times in refused.items():
-        print(f"{name:28} {statuses[name]} in {_spread(times)}, {len(times)} times")
-    print(f"{'{ hello } meanwhile':28} 200 in {_spread(waited)}, {len(waited)} times")
-
-
-def _spread(times: list[float]) -> str:
-    return f"p50 {median(times):.2f} ms, p99 {quantiles(times, n=100)[98]:.2f} ms, longest {max(times):.2f} ms"
-
-
 # --- the run
 
 
@@ -243,8 +199,6 @@ async def main(given: argparse.Namespace, directory: Path) -> None:
                 found[name].append(await rate(server, given.connections, given.seconds))
     for name, rates in found.items():
         report(name, rates, found["graphql-fn"])
-    with running(commands["graphql-fn"], ports[0]) as server:
-        await under_attack(server, given.seconds * 2)
 
 
 if __name__ == "__main__":
