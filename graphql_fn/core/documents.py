@@ -19,9 +19,11 @@ from graphql import (
     specified_rules,
     validate,
 )
+from graphql.execution.executor_throwing_on_incremental import ExecutorThrowingOnIncremental
 
 from graphql_fn.core.cost import CostWalk, Scans, Tables
 from graphql_fn.core.limits import QueryLimits
+from graphql_fn.core.nested import NestedPlan, nested_plan
 from graphql_fn.core.plain import QueryPlan, plan_of
 from graphql_fn.core.shape import TooMuch, measure
 from graphql_fn.core.tokens import exceeds
@@ -39,13 +41,14 @@ class DocumentRefused(Exception):
 
 @attrs.frozen
 class Operation:
-    """An operation of a document. `plan` runs it without the engine, if it is plain enough.
+    """An operation of a document. `plan` runs it without the engine, if it is plain enough; `nested` likewise, without variables.
 
     `fixed_cost` is its cost, if that is the same for all requests: None if variables or the sizes of tables change it.
     """
 
     node: OperationDefinitionNode
     plan: QueryPlan | None
+    nested: NestedPlan | None
     fixed_cost: int | None
 
 
@@ -127,7 +130,14 @@ class Documents:
         walk = CostWalk(self._schema, document, None, Tables(scans=self._scans), most=self._limits.cost)
         found = walk.cost(operation)
         is_fixed = not operation.variable_definitions and not walk.scanned
-        return Operation(operation, plan_of(self._schema, self._root, document, operation), found if is_fixed else None)
+        plan = plan_of(self._schema, self._root, document, operation)
+        nested = None if operation.variable_definitions else self._nested(document, operation)
+        return Operation(operation, plan, nested, found if is_fixed else None)
+
+    def _nested(self, document: DocumentNode, operation: OperationDefinitionNode) -> NestedPlan | None:
+        name = operation.name.value if operation.name else None
+        executor = ExecutorThrowingOnIncremental.build(self._schema, document, self._root, operation_name=name)
+        return None if isinstance(executor, list) else nested_plan(executor)
 
     def _parse(self, text: str) -> DocumentNode:
         limits = self._limits

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import inspect
 import secrets
 import time
-from collections.abc import AsyncGenerator, AsyncIterable, Awaitable, Sequence
-from typing import Any, cast
+from collections.abc import AsyncGenerator, AsyncIterable, Awaitable, Callable, Sequence
+from typing import Any, TypeVar, cast
 
 import structlog
 from graphql import (
@@ -28,11 +29,14 @@ from graphql_fn.core.engine import BoundedExecutor, OutOfTime, run
 from graphql_fn.core.errors import Code, PublicError, coded
 from graphql_fn.core.function import Function
 from graphql_fn.core.limits import QueryLimits
+from graphql_fn.core.nested import GaveUp, NestedPlan, nested_plan
 from graphql_fn.core.request import GraphQLRequest
 from graphql_fn.core.result import QueryOutcome, Result
 from graphql_fn.core.subscribing import NOTHING, SubscriptionEvent, SubscriptionUpdate
 
 log = structlog.get_logger(__name__)
+
+T = TypeVar("T")
 
 _CODES = {QueryOutcome.REFUSED: Code.VALIDATION, QueryOutcome.EXECUTED: Code.INPUT}
 """Codes of errors of requests that were not run; others have the name of the outcome."""
@@ -86,7 +90,8 @@ class Evaluator:
                 return self._refusal([GraphQLError(hint, operation.node)], QueryOutcome.REFUSED)
             if request.only_queries:
                 return self._refusal([GraphQLError("only queries are taken this way; use POST")], QueryOutcome.CHANGES)
-        return await self._execute(document, request, deadline=deadline)
+            return await self._execute(document, request, deadline=deadline)
+        return await self._query(document, operation, request, deadline)
 
     async def subscribe(self, request: GraphQLRequest) -> Result | AsyncGenerator[SubscriptionUpdate, None]:
         """Yield the results of a subscription as its events come, or the one result of any other or refused request.
@@ -173,19 +178,51 @@ class Evaluator:
         )
         return cast("BoundedExecutor | list[GraphQLError]", made)
 
+    async def _query(
+        self, document: DocumentNode, operation: Operation | None, request: GraphQLRequest, deadline: float
+    ) -> Result:
+        """The result of a query: by its plan, and by the engine if it has none or the plan gives up."""
+        plan = None if operation is None else operation.nested
+        if operation is not None and operation.node.variable_definitions:
+            executor = self._executor(document, request, self.function.root, None)
+            if isinstance(executor, list):
+                return self._refusal(executor, QueryOutcome.REFUSED, _request_code(executor))
+            plan = nested_plan(executor)
+        if plan is not None:
+            # The context of a plan that gave up has ended: the engine begins with another.
+            with contextlib.suppress(GaveUp):
+                return await self._within(request, deadline, lambda context: self._planned(plan, context, deadline))
+        return await self._execute(document, request, deadline=deadline)
+
+    async def _planned(self, plan: NestedPlan, context: Any, until: float) -> Result:
+        try:
+            data = await _completed(plan.run(self.function.root, context, until), until)
+        except OutOfTime:
+            return self._late()
+        return Result({"data": data}, QueryOutcome.EXECUTED)
+
     async def _execute(
         self, document: DocumentNode, request: GraphQLRequest, root: Any = NOTHING, *, deadline: float | None = None
     ) -> Result:
+        """The result of the engine."""
         until = time.monotonic() + self.limits.seconds if deadline is None else deadline
-        context = self.function.context(request)
-        executor = self._executor(document, request, self.function.root if root is NOTHING else root, context)
-        if isinstance(executor, list):
-            return self._refusal(executor, QueryOutcome.REFUSED, _request_code(executor))
-        if not isinstance(context, RequestContext):
+
+        async def executed(context: Any) -> Result:
+            executor = self._executor(document, request, self.function.root if root is NOTHING else root, context)
+            if isinstance(executor, list):
+                return self._refusal(executor, QueryOutcome.REFUSED, _request_code(executor))
             return await self._run(executor, request, until)
+
+        return await self._within(request, until, executed)
+
+    async def _within(self, request: GraphQLRequest, until: float, work: Callable[[Any], Awaitable[Result]]) -> Result:
+        """The result of some work in the context of a request."""
+        context = self.function.context(request)
+        if not isinstance(context, RequestContext):
+            return await work(context)
         try:
             await context.begin(until)
-            result = await self._run(executor, request, until)
+            result = await work(context)
         except NotAnswered as error:
             return self._refusal([error], error.outcome)
         finally:
@@ -234,7 +271,7 @@ class Evaluator:
         return {**error.formatted, "message": MASKED, "extensions": {"code": Code.INTERNAL, "requestId": request_id}}
 
 
-async def _completed(running: Awaitable[ExecutionResult], until: float) -> ExecutionResult:
+async def _completed(running: Awaitable[T], until: float) -> T:
     """The result, if it is there in time. Raises OutOfTime."""
     limit = asyncio.timeout(until - time.monotonic())
     try:

@@ -12,7 +12,6 @@ from functools import lru_cache
 from http import HTTPStatus
 from typing import Any
 
-import attrs
 import msgspec
 
 from graphql_fn.core.errors import BadRequest, GraphqlFnError, MethodNotAllowed, NotAcceptable
@@ -44,8 +43,7 @@ _MORE = {QueryOutcome.CHANGES: {"Allow": "POST"}, QueryOutcome.BEHIND: {"Retry-A
 """Headers of answers with an outcome."""
 
 
-@attrs.frozen(kw_only=True)
-class HttpRequest:
+class HttpRequest(msgspec.Struct, frozen=True, kw_only=True):
     """The relevant parts of a request.
 
     `parameters` are the decoded query string. `after` is the id of the last event. `min_sequence` is the text of the header
@@ -53,7 +51,7 @@ class HttpRequest:
     """
 
     method: str
-    parameters: Mapping[str, str] = attrs.field(factory=dict)
+    parameters: Mapping[str, str] = msgspec.field(default_factory=dict)
     content_type: str | None = None
     accept: str | None = None
     body: bytes = b""
@@ -62,8 +60,7 @@ class HttpRequest:
     min_sequence: str | None = None
 
 
-@attrs.frozen
-class HttpAnswer:
+class HttpAnswer(msgspec.Struct, frozen=True):
     """An answer. `outcome` is None if there was no request to evaluate."""
 
     status: int

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from enum import Enum
 from typing import Any
 
-import attrs
 import msgspec
 
 
@@ -31,8 +30,7 @@ class QueryOutcome(Enum):
     """The request would change data, and arrived by a method that must not change data."""
 
 
-@attrs.frozen
-class Result:
+class Result(msgspec.Struct, frozen=True):
     """A result: `document` is the JSON object of the answer (values that JSON has), `outcome` how far the request came."""
 
     document: dict[str, Any]

@@ -22,6 +22,7 @@ from graphql import (
     build_schema,
 )
 
+from graphql_fn.core.nested import SourceResolver
 from graphql_fn.core.subscribing import SubscriptionEvent
 
 Resolver = Callable[..., Any]
@@ -113,8 +114,7 @@ def _bind(field: GraphQLField, name: str, resolver: Resolver | None) -> None:
 
 def attribute(name: str) -> Resolver:
     """Resolves to an attribute of the object."""
-    get = attrgetter(name)
-    return lambda source, _info: get(source)
+    return SourceResolver(attrgetter(name))
 
 
 def _itself(source: Any, _info: Any, **_arguments: Any) -> Any:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping
 from datetime import datetime
+from operator import attrgetter
 from typing import Any, TypeAlias
 
 import attrs
 from graphql import GraphQLResolveInfo
 
 from graphql_fn.core.errors import PublicError
+from graphql_fn.core.nested import SourceResolver
 from graphql_fn.readmodels.asking import Asking
 from graphql_fn.readmodels.binding import Resolver, attribute
 from graphql_fn.readmodels.connections import Connection, connection, of_list
@@ -218,17 +220,17 @@ def _quantity(name: str) -> Resolver:
 
 
 def _converted(name: str, convert: Callable[[Any], Any]) -> Resolver:
-    get = attribute(name)
+    get = attrgetter(name)
 
-    def resolve(source: Any, info: Any) -> Any:
-        value = get(source, info)
+    def converted(source: Any) -> Any:
+        value = get(source)
         return None if value is None else convert(value)
 
-    return resolve
+    return SourceResolver(converted)
 
 
 def _worked_out(make: Callable[[_Consumption], Any]) -> Resolver:
-    return lambda source, _info: make(source)
+    return SourceResolver(make)
 
 
 RESOLVERS: dict[str, Resolver] = {

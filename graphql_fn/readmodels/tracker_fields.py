@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
+from operator import attrgetter
 from typing import Any
 
 from gctd.domain.repo.config import ROOT, ProjectConfig
@@ -12,6 +13,7 @@ from gctd.readmodel.graph import TrackerGraph
 from gctd.readmodel.reports import FunctionView
 from gctd.readmodel.views import AnalysisView, RepoView, TaskView, VerdictView, WorkerView
 from graphql_fn.core.errors import PublicError
+from graphql_fn.core.nested import SourceResolver
 from graphql_fn.readmodels.asking import sizes_of
 from graphql_fn.readmodels.binding import Resolver, attribute
 from graphql_fn.readmodels.connections import Connection, connection, of_list
@@ -129,8 +131,8 @@ _FUNCTION_KEYS: Mapping[str, Callable[[FunctionView], Any]] = {
 
 def _upper(name: str) -> Resolver:
     """The name of an enum's value in the usual form."""
-    get = attribute(name)
-    return lambda source, info: str(get(source, info)).upper()
+    get = attrgetter(name)
+    return SourceResolver(lambda source: str(get(source)).upper())
 
 
 RESOLVERS: dict[str, Resolver] = {

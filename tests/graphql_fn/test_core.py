@@ -505,7 +505,7 @@ def _resolved() -> GraphQLSchema:
 
 
 @pytest.mark.parametrize(
-    ("query", "is_plain"),
+    ("query", "has_plan"),
     [
         ("{ text number colour none double a: double(of: -3) who }", True),
         ("query Named { b: who }", True),
@@ -513,19 +513,22 @@ def _resolved() -> GraphQLSchema:
         ("{ text never }", False),
         ("{ text wrong }", False),
         ("{ failing text }", False),
-        ("{ later }", False),
-        ("{ text promised }", False),
-        ("{ list }", False),
-        ("{ inner { text } }", False),
-        ("{ text text }", False),
-        ("{ text @skip(if: true) number }", False),
-        ("query($of: Int = 2) { double(of: $of) }", False),
-        ("{ ...F } fragment F on Query { text }", False),
-        ("{ __typename text }", False),
+        ("{ later }", True),
+        ("{ text promised }", True),
+        ("{ list }", True),
+        ("{ inner { text } }", True),
+        ("{ text text }", True),
+        ("{ text @skip(if: true) number }", True),
+        ("query($of: Int = 2) { double(of: $of) }", True),
+        ("{ ...F } fragment F on Query { text }", True),
+        ("{ __typename text }", True),
+        ("{ inner { inner { who number } } }", True),
+        ("{ inner { never } }", False),
+        ("{ text __schema { queryType { name } } }", False),
     ],
 )
-async def test_a_plain_query_has_the_result_that_the_engine_gives(
-    monkeypatch: pytest.MonkeyPatch, query: str, is_plain: bool
+async def test_a_query_with_a_plan_has_the_result_that_the_engine_gives(
+    monkeypatch: pytest.MonkeyPatch, query: str, has_plan: bool
 ) -> None:
     function = Function(name="plain", schema=_resolved(), root="root", context=lambda request: request.extensions)
     runs: list[object] = []
@@ -538,7 +541,8 @@ async def test_a_plain_query_has_the_result_that_the_engine_gives(
     request = GraphQLRequest(query, extensions={"who": "me"}, operation="Two" if "Two" in query else None, request_id="r")
     evaluator = Evaluator(function)
     found = [await evaluator.evaluate(request) for _ in range(2)]
-    assert (not runs) is is_plain
-    monkeypatch.setattr("graphql_fn.core.documents.plan_of", lambda *_: None)
+    assert (not runs) is has_plan
+    for name in ("documents.plan_of", "documents.nested_plan", "evaluator.nested_plan"):
+        monkeypatch.setattr(f"graphql_fn.core.{name}", lambda *_: None)
     expected = await Evaluator(function).evaluate(request)
     assert found == [expected, expected]
