@@ -279,7 +279,9 @@ def _field(executor: Executor[Any], parent: GraphQLObjectType, key: str, details
     form = _form(executor, definition.type, details)
     if isinstance(definition.resolve, SourceResolver):
         return _Field(key, parent.name, form, get=definition.resolve.get)
-    arguments = get_argument_values(definition, node, executor.variable_values, details[0].fragment_variable_values)
+    arguments: Mapping[str, Any] = {}
+    if definition.args or node.arguments:
+        arguments = get_argument_values(definition, node, executor.variable_values, details[0].fragment_variable_values)
     info = executor.build_resolve_info(definition, to_nodes(details), parent, Path(None, key, parent.name))
     return _Field(key, parent.name, form, resolve=definition.resolve, arguments=arguments, info=info)
 
