@@ -227,7 +227,7 @@ async def test_nested_queries_with_waits_need_no_engine(engine_runs: list[object
 async def test_a_failed_wait_ends_the_others_and_the_engine_begins_with_another_context() -> None:
     """Values that are still awaited are given up, before the engine asks for them again."""
     contexts: list[Recording] = []
-    running = most = 0
+    running = most = given_up = 0
 
     class Recording(RequestContext):
         def __init__(self) -> None:
@@ -238,11 +238,14 @@ async def test_a_failed_wait_ends_the_others_and_the_engine_begins_with_another_
             self.ended = True
 
     async def slow(*_: Any) -> str:
-        nonlocal running, most
+        nonlocal running, most, given_up
         running += 1
         most = max(most, running)
         try:
             await asyncio.sleep(0.05)
+        except asyncio.CancelledError:
+            given_up += 1
+            raise
         finally:
             running -= 1
         return "slow"
@@ -256,7 +259,7 @@ async def test_a_failed_wait_ends_the_others_and_the_engine_begins_with_another_
         result = await evaluator.evaluate(GraphQLRequest("{ slow boom }"))
     assert result.document["data"] == {"slow": "slow", "boom": None}
     assert [error["path"] for error in result.document["errors"]] == [["boom"]]
-    assert ([context.ended for context in contexts], running, most) == ([True, True], 0, 1)
+    assert ([context.ended for context in contexts], running, most, given_up) == ([True, True], 0, 1, 1)
 
 
 def _many(items: int, resolve: Any) -> Function:
