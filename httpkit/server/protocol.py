@@ -30,7 +30,7 @@ log = structlog.get_logger(__name__)
 class HttpConnection(RequestHandler):
     """A connection of a client."""
 
-    __slots__ = ("_gone", "_head_timer", "_problems", "_read_timeout", "_reading", "_write_alarm", "_write_alarms")
+    __slots__ = ("_begun", "_gone", "_head_timer", "_problems", "_read_timeout", "_reading", "_write_alarm", "_write_alarms")
 
     def __init__(
         self, manager: web.Server, *, problems: Problems, read_timeout: float, write_alarms: TimerQueue, **settings: Any
@@ -42,6 +42,7 @@ class HttpConnection(RequestHandler):
         self._write_alarms = write_alarms
         self._head_timer: asyncio.TimerHandle | None = None
         self._reading = False
+        self._begun = False
         self._write_alarm: int | None = None
         self._gone: list[Callable[[], object]] = []
 
@@ -69,6 +70,7 @@ class HttpConnection(RequestHandler):
 
     def begin(self) -> None:
         """The head of a request is complete."""
+        self._begun = True
         if self._head_timer is not None:
             self._head_timer.cancel()
             self._head_timer = None
@@ -78,9 +80,8 @@ class HttpConnection(RequestHandler):
     def data_received(self, data: bytes) -> None:
         """Bytes from the client: the first of a head that is not complete start the time that it may take."""
         super().data_received(data)
-        if self._reading or self._messages or self._current_request is not None:
-            return
-        if self._waiter is None or not self._waiter.done():  # None: bytes that came with the connection
+        # Without a waiter a request is under way, whose body comes in parts, or the task that waits has not begun.
+        if not self._reading and not self._messages and not (self._begun if self._waiter is None else self._waiter.done()):
             self._reading = True
             self._close_in(self._read_timeout)
 

@@ -125,6 +125,7 @@ class Text:
 @message
 class Upload:
     rows: bytes = payload("text/csv")
+    seconds: float = query(default=0, ge=0)
 
 
 @message
@@ -205,6 +206,7 @@ async def echo(request: Text, _: Call[Shop]) -> str:
 
 
 async def upload(request: Upload, _: Call[Shop]) -> int:
+    await asyncio.sleep(request.seconds)
     return len(request.rows)
 
 

@@ -82,6 +82,19 @@ async def test_the_read_limit_holds_for_later_requests_of_a_connection_too() -> 
             assert await closed_after(shop.port, first, b"GET /", b"things") > 0.35
 
 
+@pytest.mark.parametrize("loop", ["uvloop", "asyncio"])
+def test_a_body_in_several_reads_is_no_head_and_its_handler_may_take_longer_than_the_read_limit(loop: str) -> None:
+    """A part of the body arrives before the task of the request has begun."""
+
+    async def slow() -> None:
+        async with open_shop(limits=ServerLimits(idle=30, read=0.2)) as shop:
+            answer = await ask(shop.port, "POST /upload?seconds=0.6\nContent-Type: text/csv", b"a" * 900_000)
+            assert answer.status == 200
+
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop if loop == "uvloop" else None) as runner:
+        runner.run(slow())
+
+
 @on_uvloop
 async def test_a_connection_that_says_nothing_is_closed_at_the_idle_limit() -> None:
     async with open_shop(limits=QUICK) as shop:
