@@ -11,11 +11,13 @@ from eventlog.jetstream.keyring import JetStreamKeyring
 from eventlog.jetstream.transport.connection import Connection
 from eventlog.privacy.encryption import PersonalDataCipher
 from httpkit.edge import Edge
+from pantry.commands.execution import Execution
+from pantry.commands.imports import Imports
+from pantry.commands.pantry import Pantry
 from pantry.erasures import Erasures
 from pantry.http.api import TABLE, pages
 from pantry.http.events import show
 from pantry.http.services import Services
-from pantry.pantry import Pantry
 from pantry.readmodel import MODEL
 from pantry.readmodel.changes import DECIDERS, edits
 from pantry.readmodel.model import ACCESS
@@ -43,9 +45,10 @@ def _parts(running: Running, settings: Settings) -> Parts:  # noqa: ARG001 - no 
     assert people is not None, "the service has a keyring"
     queries = PantryQueries(running.store, people)
     erasures = Erasures(people, queries, side)
-    pantry = Pantry(running.log, side.commands, queries, side.projector, trouble=lambda: running.log.writes.now().reason)
+    execution = Execution(running.log, side.commands, trouble=lambda: running.log.writes.now().reason)
+    pantry = Pantry(execution, queries, side.projector)
     return Parts(
-        services=Services(pantry=pantry, queries=queries, side=side, erasures=erasures),
+        services=Services(pantry=pantry, imports=Imports(execution, pantry), queries=queries, side=side, erasures=erasures),
         background={"erasures": erasures.run},
         on_applied=[erasures.applied],
     )

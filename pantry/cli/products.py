@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from pantry.cli.completion import category_names, product_codes
+from pantry.cli.movements.importing import import_products
 from pantry.cli.movements.quantities import AMOUNT, remark_options, shown
 from pantry.cli.session import Session, client_command
 from pantry.cli.tables import show_product, show_products
@@ -28,7 +29,10 @@ ean13_argument = click.argument("ean13", metavar="EAN", shell_complete=product_c
 
 @click.group()
 def product() -> None:
-    """List, show, create and change products, and count what is there."""
+    """List, show, create, import and change products, and count what is there."""
+
+
+product.add_command(import_products)
 
 
 @product.command(

@@ -27,7 +27,7 @@ Settings come from flags, then PANTRY_* in the environment, then .pantry.yaml: s
         "run": Command("pantry.cli.service", "The same as `serve`."),
         "scan": Command("pantry.cli.scan.commands", "Read codes from standard input, one on a line, and book each at once."),
         "stock": Command("pantry.cli.reports.stock", "Print the stock of the product with the code EAN."),
-        "product": Command("pantry.cli.products", "List, show, create and change products, and count what is there."),
+        "product": Command("pantry.cli.products", "List, show, create, import and change products, and count what is there."),
         "code": Command("pantry.cli.codes", "List, show, assign and remove the barcodes of products."),
         "category": Command("pantry.cli.categories", "List, create and change categories."),
         "movement": Command("pantry.cli.movements.commands", "Book, list, show, undo and import movements."),

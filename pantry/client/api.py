@@ -15,7 +15,8 @@ from pantry.client.resources import (
     Category,
     Consumption,
     Count,
-    Imported,
+    ImportedMovements,
+    ImportedProducts,
     Movement,
     Product,
     Stock,
@@ -106,6 +107,10 @@ class Client(ServiceClient):
         """The stock of a product, now or at some time. Raises NotFound."""
         return parse(Stock, (await self._get(f"{_product(ean13)}/stock", only(as_of=as_of))).document)
 
+    async def import_products(self, rows: bytes, media: str, *, dry_run: bool = False) -> ImportedProducts:
+        """Create many products without stock: rows of the type `media`, which is JSON, NDJSON or CSV."""
+        return parse(ImportedProducts, await self._import("/products:batch", rows, media, dry_run=dry_run))
+
     # Codes
 
     async def barcodes(self, *, ean13: str | None = None) -> Sequence[Barcode]:
@@ -159,11 +164,9 @@ class Client(ServiceClient):
         """A movement. Raises NotFound."""
         return parse(Movement, (await self._get(f"/movements/{segment(id_)}", {})).document)
 
-    async def import_movements(self, rows: bytes, media: str, *, dry_run: bool = False) -> Imported:
+    async def import_movements(self, rows: bytes, media: str, *, dry_run: bool = False) -> ImportedMovements:
         """Book many movements: rows of the type `media`, which is JSON, NDJSON or CSV."""
-        query = {"dry_run": "true"} if dry_run else {}
-        answer = await self._post("/movements:batch", rows, query=query, media=media, at_least=IMPORTING)
-        return parse(Imported, answer.document)
+        return parse(ImportedMovements, await self._import("/movements:batch", rows, media, dry_run=dry_run))
 
     # People
 
@@ -226,6 +229,10 @@ class Client(ServiceClient):
             if error.kind == "insufficient-stock":  # 422 as specified, although the request is well-formed
                 raise Conflicting(str(error), status=error.status, kind=error.kind) from error
             raise
+
+    async def _import(self, path: str, rows: bytes, media: str, *, dry_run: bool) -> object:
+        query = {"dry_run": "true"} if dry_run else {}
+        return (await self._post(path, rows, query=query, media=media, at_least=IMPORTING)).document
 
     async def _edit(self, path: str, fields: Sequence[str], changes: Mapping[str, Any]) -> object:
         """Replace the values by the same and these changes, reloaded if another client changes them at the same time."""

@@ -92,21 +92,48 @@ class Count(Resource, frozen=True, kw_only=True):
     current_stock: float
 
 
-class Row(msgspec.Struct, frozen=True, kw_only=True):
-    """The result of a row of an import; `error` is the reason of a refusal."""
+class MovementRow(msgspec.Struct, frozen=True, kw_only=True):
+    """The result of a row of an import of movements; `error` is the reason of a refusal. A dry run shows how the row was read."""
 
     row: int
     status: int
+    product_ean13: str = ""
+    type: str = ""
+    quantity: float | None = None
+    stock_after: float | None = None
+    error: str | None = None
+
+
+class ProductRow(msgspec.Struct, frozen=True, kw_only=True):
+    """The result of a row of an import of products; `error` is the reason of a refusal. A dry run shows how the row was read."""
+
+    row: int
+    status: int
+    ean13: str = ""
+    name: str = ""
+    unit: str = ""
+    min_stock: float | None = None
     error: str | None = None
 
 
 class Imported(Resource, frozen=True, kw_only=True):
-    """The result of all rows of an import."""
+    """The result of an import."""
 
     dry_run: bool
     accepted: int
     refused: int
-    results: Sequence[Row]
+
+
+class ImportedMovements(Imported, frozen=True, kw_only=True):
+    """The result of an import of movements."""
+
+    results: Sequence[MovementRow]
+
+
+class ImportedProducts(Imported, frozen=True, kw_only=True):
+    """The result of an import of products."""
+
+    results: Sequence[ProductRow]
 
 
 class StockItem(msgspec.Struct, frozen=True, kw_only=True):

@@ -7,7 +7,9 @@ from importlib.resources import files
 from httpkit.messages.fields import member, message
 from httpkit.routes import Call, Nothing, Route
 from httpkit.static.pages import Pages
-from pantry.http import barcodes, categories, events, imports, movements, people, products, reports
+from pantry.http import barcodes, categories, events, movements, people, products, reports
+from pantry.http.imports import movements as many_movements
+from pantry.http.imports import products as many_products
 from pantry.http.services import Services
 from servicekit.status_route import projections_route
 
@@ -30,7 +32,8 @@ TABLE: tuple[Route[Services], ...] = (
     *products.ROUTES,
     *barcodes.ROUTES,
     *movements.ROUTES,
-    *imports.ROUTES,
+    *many_products.ROUTES,
+    *many_movements.ROUTES,
     *reports.ROUTES,
     *people.ROUTES,
     *events.ROUTES,

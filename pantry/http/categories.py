@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from httpkit.messages.fields import member, message, path, query
 from httpkit.messages.paging import decode_cursor, page_of
 from httpkit.routes import Answer, Call, Route
+from pantry.commands.pantry import CategoryOutcome
 from pantry.domain.category import NAME_LENGTH
 from pantry.domain.errors import NotFound
 from pantry.http.bodies import CategoryBody
 from pantry.http.services import Services, version_wanted
 from pantry.http.values import CURSOR, naming
-from pantry.pantry import CategoryOutcome
 from pantry.readmodel.views import CategoryView
 from servicekit.command_context import context, replayed
 

@@ -10,6 +10,8 @@ from httpkit.messages.fields import UNSET, Unset, member, message, path, query
 from httpkit.messages.paging import decode_cursor, not_a_cursor, page_of
 from httpkit.messages.times import moment
 from httpkit.routes import Answer, Call, Route
+from pantry.commands.execution import NewMovement, ProductOutcome
+from pantry.commands.pantry import Remarks
 from pantry.domain.errors import NotFound
 from pantry.domain.product import CREATED_BY_LENGTH, REASON_LENGTH, MovementRecorded, MovementType
 from pantry.domain.quantity import number
@@ -17,7 +19,6 @@ from pantry.http.bodies import MovementBody, StocktakeBody
 from pantry.http.categories import LONGEST_TEXT, PAGE
 from pantry.http.services import Services
 from pantry.http.values import EAN13_SCHEMA, EXAMPLE, MOVEMENT_CURSOR, amount, checked_ean13, period, quantity
-from pantry.pantry import NewMovement, ProductOutcome, Remarks
 from pantry.readmodel.views import MovementView
 from servicekit.command_context import context, replayed
 

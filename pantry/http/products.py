@@ -10,13 +10,13 @@ from httpkit.messages.fields import member, message, path, query
 from httpkit.messages.paging import decode_cursor, page_of
 from httpkit.messages.times import moment
 from httpkit.routes import Answer, Call, Route
+from pantry.commands.execution import ProductOutcome
 from pantry.domain.errors import NotFound
 from pantry.domain.product import CATEGORY_ID_LENGTH, NAME_LENGTH, UNIT_LENGTH, Details
 from pantry.http.bodies import ProductBody, StockBody
 from pantry.http.categories import LONGEST_TEXT, PAGE
 from pantry.http.services import Services, version_wanted
 from pantry.http.values import CATEGORY_ID, CURSOR, EAN13_SCHEMA, EXAMPLE, amount, checked_ean13, flag, naming
-from pantry.pantry import ProductOutcome
 from pantry.readmodel.tables import name_key
 from pantry.readmodel.views import ProductView
 from servicekit.command_context import context, replayed

@@ -5,8 +5,9 @@ from __future__ import annotations
 import attrs
 
 from httpkit.routes import Call
+from pantry.commands.imports import Imports
+from pantry.commands.pantry import Pantry
 from pantry.erasures import Erasures
-from pantry.pantry import Pantry
 from pantry.readmodel.queries import PantryQueries
 from servicekit.readside import ReadSide
 
@@ -18,6 +19,7 @@ class Services:
     """The parts of a running pantry."""
 
     pantry: Pantry
+    imports: Imports
     queries: PantryQueries
     side: ReadSide
     erasures: Erasures

@@ -34,6 +34,7 @@ OF_THE_API = {
     **dict.fromkeys(("movement add", "movement show", "movement undo"), "GET /api/v1/movements/{id}"),
     "movement list": "GET /api/v1/movements",
     "movement import": "POST /api/v1/movements:batch",
+    "product import": "POST /api/v1/products:batch",
     "report stock": "GET /api/v1/reports/stock",
     "report low-stock": "GET /api/v1/reports/low-stock",
     "report consumption": "GET /api/v1/reports/consumption",

@@ -384,46 +384,6 @@ async def test_a_stocktake_books_the_difference_and_the_past_stays(server: Serve
     problem(await server.post(f"/products/{code}/count", {"counted": -1}), 422, "counted")
 
 
-async def test_many_movements_at_once_each_with_its_own_answer(server: Server, new_code: Callable[[], str]) -> None:
-    code, unknown = new_code(), new_code()
-    await server.create(code)
-    rows = [
-        {"product_ean13": code, "type": "in", "quantity": 3},
-        {"product_ean13": code, "type": "out", "quantity": 4},
-        {"product_ean13": code, "type": "out", "quantity": 2, "notes": "a, b"},
-        {"product_ean13": unknown, "type": "in", "quantity": 1},
-        {"product_ean13": code, "type": "in", "quantity": 0.0001},
-    ]
-    lines = io.StringIO()
-    writer = csv.DictWriter(lines, ["product_ean13", "type", "quantity", "notes"])
-    writer.writeheader()
-    writer.writerows(rows)
-    forms = [
-        ("application/json", json.dumps(rows), [201, 422, 201, 404, 422], 1),
-        ("application/x-ndjson", "\n".join(map(json.dumps, rows)) + "\n", [201, 201, 422, 404, 422], 0),
-        ("text/csv", lines.getvalue(), [201, 422, 201, 404, 422], 1),
-    ]
-    path = f"{API}/movements:batch"
-    for media, text, statuses, after in forms:
-        before = await server.stock(code)
-        headers = {"Content-Type": media}
-        dry = await server.ask("POST", f"{path}?dry_run=true", data=text.encode(), headers=headers)
-        assert await server.stock(code) == before
-        keyed = {**headers, "Idempotency-Key": f"{code}-{media}"}
-        wet = [await server.ask("POST", path, data=text.encode(), headers=keyed) for _ in range(2)]
-        for answer in (dry, *wet):
-            assert answer.status == 200, answer
-            assert [row["status"] for row in answer.body["results"]] == statuses
-            assert [row["row"] for row in answer.body["results"]] == [1, 2, 3, 4, 5]
-            assert (answer.body["accepted"], answer.body["refused"]) == (2, 3)
-        booked = [[row for row in answer.body["results"] if row["status"] == 201] for answer in wet]
-        assert booked[0] == booked[1]
-        assert await server.stock(code) == after
-    for media, text in (("application/json", "{}"), ("application/json", "["), ("text/csv", "a,b\n1,2\n"), ("text/csv", "\xff")):
-        answer = await server.ask("POST", path, data=text.encode("latin-1"), headers={"Content-Type": media})
-        problem(answer, 400)
-
-
 async def test_lists_and_reports_come_as_csv_too(server: Server, code: str) -> None:
     await server.create(code, name='say "hi", you', min_stock=1)
     await server.moved("in", 0.5, code)

@@ -26,7 +26,7 @@ CASE = "14006381333938"
 """A case of flour."""
 WRITES = {
     *("product add", "product edit", "product deactivate", "product activate", "product count"),
-    *("category add", "category edit", "movement add", "movement undo", "movement import", "scan"),
+    *("category add", "category edit", "movement add", "movement undo", "movement import", "product import", "scan"),
     *("code assign", "code remove"),
     *("person erase", "migrate up", "migrate down", "migrate force", "token create", "token revoke", "takeover"),
 }
@@ -202,6 +202,26 @@ async def test_an_import_books_what_it_can_and_lists_what_it_cannot(line: Line, 
     assert "available 2.000, requested 99.000" in done.out
     assert done.err == "2 rows booked, 2 refused\n"
     assert await line.server.stock(code) == 1
+
+
+async def test_tables_of_spreadsheets_are_imported_after_a_preview(line: Line, new_code: Callable[[], str]) -> None:
+    code = new_code()
+    products = f"ean13;name;unit;min_stock\n{code};Jam;jar;1,5\n{code};Jam;jar;1\n"
+    preview = await line.run("product", "import", "-", "--dry-run", typed=products)
+    assert preview.code == 7
+    assert preview.rows[:2] == [
+        ["ROW", "EAN13", "NAME", "UNIT", "MINIMUM", "STATUS", "WHY"],
+        ["1", code, "Jam", "jar", "1.5", "201", ""],
+    ]
+    assert preview.err == "1 row would be created, 1 would be refused\n"
+    done = await line.run("product", "import", "-", typed=products)
+    assert (done.code, done.err) == (7, "1 row created, 1 refused\n")
+    assert done.rows[1] == ["2", "409", f"there is a product {code} already"]
+    movements = f"product_ean13;type;quantity\n{code};in;2,5\n"
+    preview = await line.run("movement", "import", "-", "--dry-run", typed=movements)
+    assert preview.rows[1] == ["1", code, "in", "2.5", "2.5", "201", ""]
+    assert (await line.run("movement", "import", "-", typed=movements)).code == 0
+    assert await line.server.stock(code) == 2.5
 
 
 async def test_reports_come_as_tables_and_as_csv(line: Line, code: str) -> None:

@@ -19,7 +19,7 @@ include-name = ["POST /api/v1/movements", "POST /api/v1/movements/{id}/undo", "P
 checks.positive_data_acceptance.expected-statuses = ["2xx", 404, 409, 422]
 
 [[operations]]
-include-name = "POST /api/v1/movements:batch"
+include-name = ["POST /api/v1/movements:batch", "POST /api/v1/products:batch"]
 checks.positive_data_acceptance.expected-statuses = ["2xx", 400]
 """
 """Rules without a schema: whether the stock allows a movement, and that CSV begins with a line of names."""

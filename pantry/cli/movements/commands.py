@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from pantry.cli.completion import product_codes
-from pantry.cli.movements.importing import import_
+from pantry.cli.movements.importing import import_movements
 from pantry.cli.movements.quantities import QUANTITY, remark_options
 from pantry.cli.products import NO_SUCH_PRODUCT, limit_option
 from pantry.cli.session import Session, client_command
@@ -22,7 +22,7 @@ def movement() -> None:
     """Book, list, show, undo and import movements."""
 
 
-movement.add_command(import_)
+movement.add_command(import_movements)
 
 
 @movement.command(

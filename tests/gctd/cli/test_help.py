@@ -40,7 +40,7 @@ def test_the_commands_are_the_documented_ones() -> None:
         *("serve", "run", "up", "completion", "config show", "scan", "stock", "watch"),
         *("migrate up", "migrate down", "migrate version", "migrate force"),
         *("product list", "product show", "product add", "product edit"),
-        *("product deactivate", "product activate", "product count"),
+        *("product deactivate", "product activate", "product count", "product import"),
         *("category list", "category add", "category edit"),
         *("code list", "code show", "code assign", "code remove", "takeover"),
         *("movement add", "movement list", "movement show", "movement undo", "movement import"),

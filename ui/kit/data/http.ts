@@ -38,6 +38,8 @@ export interface Answer<T> {
 
 export interface Options {
   body?: unknown;
+  /** The type of a body that is sent as it is, a text; JSON otherwise. */
+  media?: string;
   signal?: AbortSignal;
   headers?: Record<string, string>;
   /** The change takes effect once, however often it is sent. */
@@ -64,12 +66,12 @@ export async function ask<T>(method: string, path: string, options: Options = {}
     signal: controller.signal,
     headers: {
       Accept: "application/json",
-      ...(options.body === undefined ? {} : { "Content-Type": "application/json" }),
+      ...(options.body === undefined ? {} : { "Content-Type": options.media ?? "application/json" }),
       ...(options.key ? { "Idempotency-Key": options.key } : {}),
       ...options.headers,
     },
   };
-  if (options.body !== undefined) init.body = JSON.stringify(options.body);
+  if (options.body !== undefined) init.body = options.media ? String(options.body) : JSON.stringify(options.body);
   let answer: Response;
   let text: string;
   try {

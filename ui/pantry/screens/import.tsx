@@ -1,35 +1,60 @@
 // Import of a table: products if it has names and units, movements otherwise. A preview comes before the booking.
 
 import { useState } from "preact/hooks";
-import { ask, newKey, Problem, textOf } from "../../kit/data/http";
-import { amount, codeOf, isSound, quantityOf } from "../codes/codes";
+import { ask, newKey, textOf } from "../../kit/data/http";
+import { amount } from "../codes/codes";
 import { API } from "../data/live";
 import { products, refresh } from "../data/products";
-import { rowsOf, type Row } from "../data/sheet";
 
-interface Line {
-  row: number;
-  text: string;
-  error: string;
+interface Kind {
+  path: string;
+  verb: string;
 }
 
-interface Preview {
-  kind: "products" | "movements";
-  bodies: readonly object[];
-  lines: readonly Line[];
-  key: string;
+interface Row {
+  row: number;
+  error?: string;
+  ean13?: string;
+  name?: string;
+  unit?: string;
+  product_ean13?: string;
+  type?: string;
+  quantity?: number;
+  min_stock?: number;
+  stock_after?: number;
 }
 
 interface Imported {
-  results: readonly { row: number; error?: string; stock_after?: number }[];
+  accepted: number;
+  refused: number;
+  results: readonly Row[];
+}
+
+/** The rows as the service read them, with the results that they would have. */
+interface Preview {
+  kind: Kind;
+  table: string;
+  rows: readonly Row[];
+  accepted: number;
+  key: string;
 }
 
 const EXAMPLE = "product_ean13;type;quantity\n4006381333931;in;2,5";
-const isProducts = (rows: readonly Row[]): boolean => rows.some((row) => "name" in row && "unit" in row);
-const codeIn = (row: Row): string => {
-  const given = row["product_ean13"] ?? row["ean13"] ?? row["code"] ?? "";
-  return codeOf(given) ?? given;
+const PRODUCTS: Kind = { path: "/products:batch", verb: "Create" };
+const MOVEMENTS: Kind = { path: "/movements:batch", verb: "Book" };
+/** Milliseconds that the service may take for a large table. */
+const PATIENCE = 300_000;
+
+const kindOf = (table: string): Kind => {
+  const names = (table.trimStart().split(/\r?\n/, 1)[0] ?? "").toLowerCase().split(/[;,\t]/).map((name) => name.replace(/["\s\ufeff]/g, ""));
+  return names.includes("name") && names.includes("unit") ? PRODUCTS : MOVEMENTS;
 };
+
+async function send({ path }: Kind, table: string, options: { key?: string; dryRun?: boolean }): Promise<Imported> {
+  const address = `${API}${path}${options.dryRun ? "?dry_run=true" : ""}`;
+  const { body } = await ask<Imported>("POST", address, { body: table, media: "text/csv", patience: PATIENCE, ...(options.key ? { key: options.key } : {}) });
+  return body;
+}
 
 export function Import() {
   const [text, setText] = useState("");
@@ -42,26 +67,26 @@ export function Import() {
   };
   const look = () =>
     guarded(async () => {
-      const rows = rowsOf(text);
-      if (!rows.length) throw new Error("There is no row below the names.");
       setResult("");
-      setPreview(isProducts(rows) ? ofProducts(rows) : await ofMovements(rows));
+      setPreview(null);
+      const kind = kindOf(text);
+      const { results, accepted } = await send(kind, text, { dryRun: true });
+      if (!results.length) throw new Error("There is no row below the names.");
+      setPreview({ kind, table: text, rows: results, accepted, key: newKey() });
     });
-  const book = (good: Preview) =>
+  const book = (shown: Preview) =>
     guarded(async () => {
-      const done = good.kind === "products" ? await createAll(good) : await bookAll(good);
-      setPreview({ ...good, lines: done });
-      const refused = done.filter(({ error }) => error).length;
-      setResult(`${done.length - refused} rows are done, ${refused} refused`);
+      const done = await send(shown.kind, shown.table, { key: shown.key }); // a repetition with the key takes effect once
+      setPreview({ ...shown, rows: shown.rows.map((row, place) => ({ ...row, ...done.results[place] })) });
+      setResult(`${done.accepted} rows are done, ${done.refused} refused`);
       void refresh();
     });
-  const usable = preview?.lines.filter(({ error }) => !error).length ?? 0;
   return (
     <section class="panel create" aria-labelledby="import-title">
       <h2 id="import-title">Import</h2>
       <p>
         A table with names in its first line: <code>product_ean13</code>, <code>type</code>, <code>quantity</code> for movements, or{" "}
-        <code>ean13</code>, <code>name</code>, <code>unit</code>, <code>min_stock</code> for products. Commas, semicolons or tabs separate the fields.
+        <code>ean13</code>, <code>name</code>, <code>unit</code>, <code>min_stock</code> for products. Commas, semicolons or tabs separate the cells, and decimals may have a comma.
       </p>
       <label for="import-file">File</label>
       <input id="import-file" type="file" accept=".csv,.txt,.tsv,text/csv" onChange={(event) => void event.currentTarget.files?.[0]?.text().then(setText)} />
@@ -75,8 +100,8 @@ export function Import() {
           Preview
         </button>
         {preview && !result && (
-          <button type="button" class="primary" disabled={usable === 0} onClick={() => book(preview)}>
-            {preview.kind === "products" ? "Create" : "Book"} {usable} of {preview.lines.length}
+          <button type="button" class="primary" disabled={preview.accepted === 0} onClick={() => book(preview)}>
+            {preview.kind.verb} {preview.accepted} of {preview.rows.length}
           </button>
         )}
       </div>
@@ -85,10 +110,10 @@ export function Import() {
       </p>
       {preview && (
         <ul class="changes" aria-label="Rows">
-          {preview.lines.map(({ row, text: said, error }) => (
-            <li key={row}>
+          {preview.rows.map((row) => (
+            <li key={row.row}>
               <span>
-                {row}. {said} {error && <span class="bad">{error}</span>}
+                {row.row}. {described(row)} {row.error && <span class="bad">{row.error}</span>}
               </span>
             </li>
           ))}
@@ -98,70 +123,10 @@ export function Import() {
   );
 }
 
-function ofProducts(rows: readonly Row[]): Preview {
-  const { byCode } = products.value;
-  const bodies = rows.map((row) => ({
-    ean13: codeIn(row),
-    name: row["name"] ?? "",
-    unit: row["unit"] ?? "",
-    min_stock: quantityOf(row["min_stock"] || "0"),
-    description: row["description"] ?? "",
-  }));
-  const lines = bodies.map(({ ean13, name, unit, min_stock }, place) => {
-    const error = !isSound(ean13)
-      ? `${ean13} is not a barcode`
-      : byCode.has(ean13)
-        ? "it exists already"
-        : !name || !unit
-          ? "name or unit is missing"
-          : Number.isNaN(min_stock)
-            ? "min_stock is not a quantity"
-            : "";
-    return { row: place + 1, text: `${ean13} ${name}, ${unit}`, error };
-  });
-  return { kind: "products", bodies, lines, key: newKey() };
-}
-
-async function createAll({ bodies, lines, key }: Preview): Promise<Line[]> {
-  const done: Line[] = [];
-  for (const [place, line] of lines.entries()) {
-    if (line.error) {
-      done.push(line);
-      continue;
-    }
-    const { ean13, ...body } = bodies[place] as { ean13: string };
-    try {
-      await ask("POST", `${API}/products/${ean13}`, { body, key: `${key}-${place}` });
-      done.push({ ...line, text: `${line.text}: created` });
-    } catch (error) {
-      if (!(error instanceof Problem) || error.status === 0) throw error; // a repetition continues here: each row has its key
-      done.push({ ...line, error: error.message });
-    }
-  }
-  return done;
-}
-
-async function ofMovements(rows: readonly Row[]): Promise<Preview> {
-  const bodies = rows.map((row) => {
-    const quantity = quantityOf(row["quantity"] ?? "");
-    const body: Record<string, unknown> = { product_ean13: codeIn(row), type: row["type"] ?? "", quantity: Number.isNaN(quantity) ? null : quantity };
-    for (const name of ["reason", "notes", "created_by"]) if (row[name]) body[name] = row[name];
-    return body;
-  });
-  const { body } = await ask<Imported>("POST", `${API}/movements:batch?dry_run=true`, { body: bodies });
-  return { kind: "movements", bodies, lines: linesOf(bodies, body), key: newKey() };
-}
-
-async function bookAll({ bodies, key }: Preview): Promise<Line[]> {
-  const { body } = await ask<Imported>("POST", `${API}/movements:batch`, { body: bodies, key });
-  return linesOf(bodies, body);
-}
-
-function linesOf(bodies: readonly object[], { results }: Imported): Line[] {
-  return results.map(({ row, error = "", stock_after }) => {
-    const { product_ean13 = "", type = "", quantity } = (bodies[row - 1] ?? {}) as { product_ean13?: string; type?: string; quantity?: number };
-    const name = products.value.byCode.get(product_ean13)?.product.name ?? product_ean13;
-    const then = stock_after === undefined ? "" : `, ${amount(stock_after)} there then`;
-    return { row, text: `${name}: ${type} ${quantity ?? ""}${then}`, error };
-  });
+function described({ ean13 = "", name, unit, min_stock, product_ean13 = "", type, quantity, stock_after }: Row): string {
+  if (name !== undefined) return `${ean13} ${name}, ${unit}${min_stock ? `, minimum ${amount(min_stock)}` : ""}`;
+  if (quantity === undefined) return ean13;
+  const product = products.value.byCode.get(product_ean13)?.product.name ?? product_ean13;
+  const then = stock_after === undefined ? "" : `, ${amount(stock_after)} there then`;
+  return `${product}: ${type} ${amount(quantity)}${then}`;
 }

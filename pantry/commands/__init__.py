@@ -1,0 +1,1 @@
+"""The write side: requests of users as commands on aggregates, one by one and as whole files."""

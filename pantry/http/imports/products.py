@@ -1,0 +1,112 @@
+"""Many products with one request: each is created separately, and the answer has a row for each."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from http import HTTPStatus
+from typing import Any
+
+from httpkit.messages.decoding import JSON
+from httpkit.messages.fields import UNSET, Unset, member, message
+from httpkit.routes import Answer, Call, Route
+from pantry.commands.execution import ProductOutcome
+from pantry.commands.imports import NewProduct
+from pantry.domain.quantity import number as quantity_number
+from pantry.http.imports.rows import MAX_BODY, TIME_LIMIT, Columns, ImportRequest, Refusal, read
+from pantry.http.products import ProductValues
+from pantry.http.services import Services
+from pantry.http.values import EAN13_SCHEMA, EXAMPLE, checked_ean13
+from servicekit.command_context import context
+
+COLUMNS = Columns(
+    most=5_000,  # each is an atomic batch
+    codes=("ean13", "code", "product_ean13"),
+    needed=("name", "unit"),
+    quantity="min_stock",
+    others=("category_id", "description"),
+)
+
+
+@message
+class ImportedProduct:
+    """The result of one row. `status` is the status of the answer that it would have had in a separate request."""
+
+    row: int = member(description="1 for the first product")
+    status: int = member()
+    ean13: str | Unset = member(default=UNSET)
+    name: str | Unset = member(default=UNSET, description="in a dry run: as the row was read")
+    unit: str | Unset = member(default=UNSET, description="in a dry run: as the row was read")
+    min_stock: float | Unset = member(default=UNSET, description="in a dry run: as the row was read")
+    error: str | Unset = member(default=UNSET)
+
+
+@message
+class ImportedProducts:
+    """The results of all rows."""
+
+    dry_run: bool = member()
+    accepted: int = member()
+    refused: int = member()
+    results: Sequence[ImportedProduct] = member()
+
+
+@message
+class ProductRow(ProductValues):
+    """The values of a product, with its code."""
+
+    ean13: str = member(parse=checked_ean13, schema=EAN13_SCHEMA, example=EXAMPLE)
+
+
+async def import_products(request: ImportRequest, call: Call[Services]) -> Answer[ImportedProducts]:
+    """Create many products, each by the rules on its own. A repetition with the same key creates nothing twice.
+
+    A table has names in its first line: `ean13`, `name` and `unit`, perhaps `min_stock`, `category_id` and `description`.
+    Commas, semicolons or tabs separate its cells, and decimals may have a comma.
+    """
+    good, bad = await asyncio.to_thread(read, request.rows, call.http.content_type, COLUMNS, _product)
+    results = {number: _refused(number, refusal) for number, refusal in bad.items()}
+    last = 0
+    async for outcomes in call.services.imports.create(good, context(call), dry_run=request.dry_run):
+        for number, outcome in outcomes.items():
+            results[number] = _result(number, outcome, good[number], dry_run=request.dry_run)
+            if not isinstance(outcome, Exception):
+                last = max(last, outcome.sequence)
+    rows = [results[number] for number in sorted(results)]
+    accepted = sum(row.error is UNSET for row in rows)
+    answer = ImportedProducts(dry_run=request.dry_run, accepted=accepted, refused=len(rows) - accepted, results=rows)
+    return Answer(answer, sequence=await call.services.side.wait_visible(last) if last else None, rows=rows)
+
+
+def _product(row: Mapping[str, Any]) -> NewProduct:
+    given = JSON.structure(row, ProductRow)
+    return NewProduct(ean13=given.ean13, details=given.details)
+
+
+def _result(number: int, outcome: ProductOutcome | Exception, new: NewProduct, *, dry_run: bool) -> ImportedProduct:
+    shown: dict[str, Any] = {"ean13": new.ean13}
+    if dry_run:
+        details = new.details
+        shown |= {"name": details.name, "unit": details.unit, "min_stock": quantity_number(details.min_stock)}
+    if isinstance(outcome, Exception):
+        return _refused(number, Refusal.of(outcome), **shown)
+    return ImportedProduct(row=number, status=HTTPStatus.CREATED, **shown)
+
+
+def _refused(number: int, refusal: Refusal, **shown: Any) -> ImportedProduct:
+    return ImportedProduct(row=number, status=refusal.status, error=refusal.reason, **shown)
+
+
+ROUTES = (
+    Route(
+        "POST",
+        "/api/v1/products:batch",
+        import_products,
+        summary="Create many products",
+        tags=("products",),
+        idempotent=True,
+        max_body=MAX_BODY,
+        time_limit=TIME_LIMIT,
+        csv=ImportedProduct,
+    ),
+)

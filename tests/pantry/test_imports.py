@@ -1,0 +1,149 @@
+"""Imports of products and movements on a running server: forms of files, tables of spreadsheets, previews, repetitions."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Callable, Sequence
+
+import pytest
+
+from tests.support.pantry.system import API, Answer, Server
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+
+async def test_many_movements_at_once_each_with_its_own_answer(server: Server, new_code: Callable[[], str]) -> None:
+    code, unknown = new_code(), new_code()
+    await server.create(code)
+    rows = [
+        {"product_ean13": code, "type": "in", "quantity": 3},
+        {"product_ean13": code, "type": "out", "quantity": 4},
+        {"product_ean13": code, "type": "out", "quantity": 2, "notes": "a, b"},
+        {"product_ean13": unknown, "type": "in", "quantity": 1},
+        {"product_ean13": code, "type": "in", "quantity": 0.0001},
+    ]
+    lines = io.StringIO()
+    writer = csv.DictWriter(lines, ["product_ean13", "type", "quantity", "notes"])
+    writer.writeheader()
+    writer.writerows(rows)
+    forms = [
+        ("application/json", json.dumps(rows), [201, 422, 201, 404, 422], 1),
+        ("application/x-ndjson", "\n".join(map(json.dumps, rows)) + "\n", [201, 201, 422, 404, 422], 0),
+        ("text/csv", lines.getvalue(), [201, 422, 201, 404, 422], 1),
+    ]
+    path = f"{API}/movements:batch"
+    for media, text, statuses, after in forms:
+        before = await server.stock(code)
+        headers = {"Content-Type": media}
+        dry = await server.ask("POST", f"{path}?dry_run=true", data=text.encode(), headers=headers)
+        assert await server.stock(code) == before
+        keyed = {**headers, "Idempotency-Key": f"{code}-{media}"}
+        wet = [await server.ask("POST", path, data=text.encode(), headers=keyed) for _ in range(2)]
+        for answer in (dry, *wet):
+            assert answer.status == 200, answer
+            assert [row["status"] for row in answer.body["results"]] == statuses
+            assert [row["row"] for row in answer.body["results"]] == [1, 2, 3, 4, 5]
+            assert (answer.body["accepted"], answer.body["refused"]) == (2, 3)
+        booked = [[row for row in answer.body["results"] if row["status"] == 201] for answer in wet]
+        assert booked[0] == booked[1]
+        assert await server.stock(code) == after
+    for media, text in (("application/json", "{}"), ("application/json", "["), ("text/csv", "a,b\n1,2\n"), ("text/csv", "\xff")):
+        answer = await server.ask("POST", path, data=text.encode("latin-1"), headers={"Content-Type": media})
+        assert (answer.status, bool(answer.body["error"])) == (400, True), answer
+
+
+async def _imported(server: Server, path: str, table: str, **headers: str) -> Answer:
+    answer = await server.ask("POST", API + path, data=table.encode(), headers={"Content-Type": "text/csv", **headers})
+    assert answer.status == 200, answer
+    return answer
+
+
+@pytest.mark.parametrize("separator", [";", ",", "\t"])
+async def test_tables_of_spreadsheets_are_previewed_as_they_are_read_and_then_imported(
+    server: Server, new_code: Callable[[], str], separator: str
+) -> None:
+    code, known, other = new_code(), new_code(), new_code()
+    await server.create(known)
+
+    def table(*lines: Sequence[str]) -> str:
+        text = io.StringIO()
+        csv.writer(text, delimiter=separator).writerows(lines)
+        return f"\ufeff{text.getvalue()}{separator * 3}\r\n"
+
+    products = table(
+        ("EAN13", " Name", "Unit", "Min_Stock", "Shelf"),
+        (code, "Jam, red; sweet", "jar", "1,5", "2"),
+        (code, "Jam", "jar", "", ""),
+        (known, "Flour", "kg", "1", ""),
+        (other, "", "kg", "1", ""),
+        (other, "Rice", "kg", "1,2345", ""),
+        ("4006381333930", "Tea", "bag", "1", ""),
+    )
+    dry = (await _imported(server, "/products:batch?dry_run=true", products)).body
+    assert dry["results"][0] == {
+        "row": 1,
+        "status": 201,
+        "ean13": code,
+        "name": "Jam, red; sweet",
+        "unit": "jar",
+        "min_stock": 1.5,
+    }
+    assert [row["status"] for row in dry["results"]] == [201, 409, 409, 422, 422, 422]
+    assert (await server.ask("GET", f"{API}/products/{code}")).status == 404
+    keys = {"Idempotency-Key": f"products-{code}"}
+    done = [(await _imported(server, "/products:batch", products, **keys)).body for _ in range(2)]
+    assert done[0] == done[1]
+    assert [row["status"] for row in done[0]["results"]] == [201, 409, 409, 422, 422, 422]
+    assert (await server.get(f"/products/{code}"))["min_stock"] == 1.5
+    movements = table(
+        ("Code", "Type", "Quantity", "Reason"),
+        (code, "in", "2,5", "gift"),
+        (code, "out", "0,125", ""),
+        (code, "out", "99", ""),
+        (code, "in", "1.000,5", ""),
+        (code, "in", "two", ""),
+    )
+    dry = (await _imported(server, "/movements:batch?dry_run=true", movements)).body
+    assert [(row["status"], row.get("quantity"), row.get("stock_after")) for row in dry["results"]] == [
+        (201, 2.5, 2.5),
+        (201, 0.125, 2.375),
+        (422, 99, None),
+        (400, None, None),
+        (400, None, None),
+    ]
+    assert dry["results"][4]["error"] == "quantity: two is not a number"
+    booked = (await _imported(server, "/movements:batch", movements)).body
+    assert (booked["accepted"], await server.stock(code)) == (2, 2.375)
+
+
+@pytest.mark.parametrize(
+    ("separator", "quantity", "result"),
+    [
+        *((";", "1,000", 1.0), (";", "1.5", 1.5), (";", "0.125", 0.125), (";", "1.000", "write 1000 or 1,000")),
+        *(("\t", "1.000", 1.0), ("\t", "1,5", 1.5), ("\t", "0,125", 0.125), ("\t", "12,345", "write 12345 or 12.345")),
+        *((",", '"1,000"', "write 1000 or 1.000"), (",", "1.000", 1.0), (",", "1_0", "is not a number")),
+    ],
+)
+async def test_a_number_that_may_have_thousands_is_refused(
+    server: Server, code: str, separator: str, quantity: str, result: float | str
+) -> None:
+    await server.create(code)
+    text = "\n".join([separator.join(("product_ean13", "type", "quantity")), separator.join((code, "in", quantity))])
+    [row] = (await _imported(server, "/movements:batch?dry_run=true", text)).body["results"]
+    if isinstance(result, str):
+        assert row["status"] == 400
+        assert result in row["error"]
+    else:
+        assert (row["status"], row["quantity"]) == (201, result)
+
+
+async def test_short_codes_in_a_table_are_the_codes_of_products_and_an_ambiguous_one_is_refused(server: Server) -> None:
+    for code in ("0000096385074", "0036000291452"):
+        await server.create(code)
+    table = "code;type;quantity\n96385074;in;1\n036000291452;in;1\n01000009;in;1\n14006381333938;in;1\n"
+    rows = (await _imported(server, "/movements:batch?dry_run=true", table)).body["results"]
+    assert [row["status"] for row in rows] == [201, 201, 400, 422]
+    assert [row["product_ean13"] for row in rows[:2]] == ["0000096385074", "0036000291452"]
+    assert "EAN-8 or a UPC-E" in rows[2]["error"]
