@@ -157,14 +157,15 @@ class Diagnosis:
 async def each_leads(connection: Connection, stream: str) -> AsyncIterator[str]:
     """Let each server of a cluster lead the stream in turn, for one round of the loop. Yield its name. Raises Unavailable.
 
-    A damaged record on one server is found only while that server leads: no other server reads its files. Without a cluster
-    there is one round with an empty name.
+    A damaged record on one server is found only while that server leads: no other server reads its files. If one server alone
+    has the stream, there is one round with an empty name.
     """
-    cluster = (await ask(connection, f"STREAM.INFO.{stream}")).get("cluster")
-    if cluster is None:
+    cluster = (await ask(connection, f"STREAM.INFO.{stream}")).get("cluster") or {}
+    replicas = cluster.get("replicas")
+    if not replicas:
         yield ""
         return
-    for name in sorted({cluster["leader"], *(replica["name"] for replica in cluster["replicas"])}):
+    for name in sorted({cluster["leader"], *(replica["name"] for replica in replicas)}):
         await _make_leader(connection, stream, name)
         yield name
 

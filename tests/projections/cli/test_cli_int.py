@@ -157,6 +157,12 @@ async def test_status_says_how_far_each_projection_is_while_the_service_runs(
     assert document_digest(await run("status", *arguments, "--json", "--digest")) != digest
 
 
+async def test_scrub_of_each_server_reads_a_log_of_one_server_once(nats_url: str, log: JetStreamLog) -> None:
+    await append(log, "w1", 1)
+    ended = await run("scrub", "--each-server", "--json", "--nats-url", nats_url)
+    assert (ended.code, ended.document["until"], ended.document["damaged"]) == (0, 1, 0), ended.err
+
+
 def document_digest(ended: Ended) -> str:
     digest = ended.document["digest"]
     assert isinstance(digest, str)
