@@ -24,6 +24,7 @@ from gctd.control.heartbeat import decoded
 from gctd.control.jobs import JobKind, JobTicket, due, waits, wanted
 from gctd.control.lanes.backlog import Backlog, Group, Key, Placed, key_of
 from gctd.control.lanes.fleet import Everywhere, Fleet, Nowhere, Only, Route
+from gctd.control.lanes.leftovers import Leftovers
 from gctd.control.lanes.queues import SCAN_STREAM, JobQueues
 from gctd.domain.capabilities import Needs
 from gctd.domain.errors import NotFound, Refused
@@ -65,6 +66,7 @@ class Lanes:
         self._presence = presence
         self._patience = patience
         self._backlog = Backlog()
+        self._leftovers = Leftovers(log, queues)
         self._fleet = Fleet()
         self._looked = float("-inf")
         self._routes: dict[Needs, Route] = {}
@@ -109,6 +111,7 @@ class Lanes:
                 await self._settle()
                 await self.place()
                 await self._recheck()
+                await self._leftovers.remove(self.knows)
             except (EventLogError, Refused) as error:
                 _log.warning("lanes wait", error=str(error))
             try:

@@ -2,23 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 
+import attrs
+
 from eventlog.broker.queue import WorkQueue
-from eventlog.jetstream.api import call, persist
+from eventlog.jetstream.api import ask, call, persist, subjects_of
 from eventlog.jetstream.transport.connection import Connection
 from gctd.control.jobs import JobKind
 
 SCAN_STREAM, SCAN_CONSUMER = "crap_jobs_scan", "crap-workers"
 LANES_STREAM, FAST_CONSUMER = "crap_jobs_lanes", "crap-fast"
 _PREFIX, _FAST = "crap.lane", "fast"
+_KINDS = frozenset(JobKind)
 _SECOND = 1_000_000_000
 _ACK_WAIT = 60 * _SECOND
 _PATIENCE = 15.0
 """Seconds for which a broker that is busy or restarts is asked again."""
 _FORGOTTEN = 3600 * _SECOND
 """Nanoseconds for which the consumers of a worker that is gone are kept."""
+
+
+@attrs.frozen
+class QueuedJobs:
+    """Kind and id of each job in the queues, also of the jobs that workers have.
+
+    `ends` has the last sequence of each stream before the jobs were listed.
+    """
+
+    keys: frozenset[tuple[JobKind, str]]
+    ends: Mapping[str, int]
 
 
 class JobQueues:
@@ -66,7 +80,24 @@ class JobQueues:
             body = {"stream_name": LANES_STREAM, "config": config}
             await persist(self._connection, partial(call, self._connection, subject, body), _PATIENCE)
 
-    async def take_back(self, kind: JobKind, id_: str) -> None:
-        """Take all jobs of this kind and id out of all queues. Raises Unavailable."""
-        await self.scan.take_back(kind, id_)
-        await call(self._connection, f"STREAM.PURGE.{LANES_STREAM}", {"filter": f"{_PREFIX}.*.{kind}.{id_}"})
+    async def jobs(self) -> QueuedJobs:
+        """Return the jobs in all queues. Raises Refused, Unavailable."""
+        keys: set[tuple[JobKind, str]] = set()
+        ends: dict[str, int] = {}
+        for stream in (SCAN_STREAM, LANES_STREAM):
+            state = (await ask(self._connection, f"STREAM.INFO.{stream}"))["state"]
+            ends[stream] = state["last_seq"]
+            for subject in await subjects_of(self._connection, stream, ">") if state["messages"] else ():
+                *_, kind, id_ = subject.split(".")
+                if kind in _KINDS:
+                    keys.add((JobKind(kind), id_))
+        return QueuedJobs(frozenset(keys), ends)
+
+    async def take_back(self, kind: JobKind, id_: str, *, listed: QueuedJobs | None = None) -> None:
+        """Take all jobs of this kind and id out of all queues. Raises Unavailable.
+
+        `listed`: jobs that came into a queue after these were listed stay.
+        """
+        ends = {} if listed is None else {stream: {"seq": last + 1} for stream, last in listed.ends.items()}
+        for stream, pattern in ((SCAN_STREAM, f"crap.jobs.{kind}.{id_}"), (LANES_STREAM, f"{_PREFIX}.*.{kind}.{id_}")):
+            await call(self._connection, f"STREAM.PURGE.{stream}", {"filter": pattern, **ends.get(stream, {})})

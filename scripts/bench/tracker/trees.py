@@ -112,7 +112,7 @@ async def _checked(tree: Tree, given: argparse.Namespace) -> Any:
 
 
 def _changed(first: Any, result: Any) -> list[str]:
-    """The functions whose state or coverage is another one, with both."""
+    """The functions whose state or coverage is another one, with both and the reasons."""
     before = {_place(one): one for one in first["entries"]}
     after = {_place(one): one for one in result["entries"]}
     return [
@@ -176,7 +176,9 @@ def _place(one: Any) -> tuple[str, int, str]:
 
 
 def _shown(one: Any) -> str:
-    return "missing" if one is None else f"{one['state']} {one['coverage']}"
+    if one is None:
+        return "missing"
+    return f"{one['state']} {one['coverage']}" + (f" ({one['reason']})" if one["reason"] else "")
 
 
 def _crap(one: Any) -> tuple[Any, ...]:
