@@ -37,19 +37,19 @@ class SetUp:
         self.python = self.venv / "bin" / "python"
         self._installer = Installer(root, self.venv)
 
-    def run(self, *locks: str, pages: bool = True) -> None:
-        """Make `.venv` ready with the named lock files, the project, Go, and with `pages` the built pages.
+    def run(self, *locks: str, whole: bool = True) -> None:
+        """Make `.venv` ready with the named lock files and the project, and if it is to be `whole` with Go and the built pages.
 
         A second one at the same time waits. npm installs while the packages of Python are installed. Raises SetUpFailed.
         """
         with self._alone():
             self._environment()
-            npm = self._npm_beside(developer="test" in locks) if pages else None
+            npm = self._npm_beside(developer="test" in locks) if whole else None
             for lock in locks:
                 self._packages(lock)
             self._project()
-            self._go()
-            if pages:
+            if whole:
+                self._go()
                 self._pages(developer="test" in locks, npm=npm)
 
     def pages(self) -> None:

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import fcntl
+import os
+import re
+import runpy
 import subprocess
 import sys
 import threading
+from importlib.metadata import packages_distributions
 from pathlib import Path
 
 import bootstrap
@@ -51,6 +55,71 @@ def test_a_second_set_up_has_nothing_to_do(checkout: Path, steps: list[str], cap
     SetUp(checkout).run("runtime", "test")
     assert steps == ["runtime", "test", "checkout"]
     assert capsys.readouterr().err == ""
+
+
+def test_unit_tests_need_no_go_no_pages_and_no_packages_of_other_tests(
+    checkout: Path, steps: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bootstrap, "_go_version", lambda: ())
+    (checkout / "ui").mkdir()
+    (checkout / "requirements" / "unit.lock").touch()
+    SetUp(checkout).run("runtime", "unit", whole=False)
+    assert steps == ["runtime", "unit", "checkout"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (["-q", "tests/eventlog/test_alarms_unit.py", "tests/eventlog/test_commit_unit.py::test_one"], True),
+        (["-k", "alarms", "tests/eventlog/test_alarms_unit.py"], True),
+        (["tests/eventlog/test_alarms_unit.py", "tests/eventlog/test_chain.py"], False),
+        (["tests/eventlog"], False),
+        (["-k", "unit"], False),
+        ([], False),
+    ],
+)
+def test_a_choice_of_files_with_unit_tests_is_known_as_such(
+    arguments: list[str], expected: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(ROOT)
+    assert runpy.run_path(str(ROOT / "scripts" / "test"))["is_unit"](arguments) is expected
+
+
+FORBIDDING = """
+import sys, pytest
+class Forbidding:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in {forbidden}:
+            raise ImportError(f"{{name}} is not in unit.lock")
+sys.meta_path.insert(0, Forbidding())
+plugins = ["-p", "no:cacheprovider", "-p", "pytest_asyncio.plugin", "-p", "pytest_timeout"]
+sys.exit(pytest.main(["--collect-only", "--quiet", *plugins, *{files}]))
+"""
+
+
+def test_files_of_unit_tests_import_no_package_of_other_tests() -> None:
+    names = {lock: _names(lock) for lock in ("runtime", "unit", "test")}
+    others = names["test"] - names["unit"] - names["runtime"]
+    modules = {
+        module
+        for module, packages in packages_distributions().items()
+        if {package.lower().replace("_", "-") for package in packages} <= others
+    }
+    assert {"playwright", "schemathesis", "trustme"} <= modules
+    files = [str(file) for file in sorted((ROOT / "tests").rglob("*_unit.py"))]
+    assert len(files) >= 10
+    program = FORBIDDING.format(forbidden=modules, files=files)
+    environment = {**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=ROOT, env=environment, capture_output=True, text=True, check=False, timeout=120
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def _names(lock: str) -> set[str]:
+    """Return the names of the packages of a lock file."""
+    text = (ROOT / "requirements" / f"{lock}.lock").read_text(encoding="utf-8")
+    return {name.lower().replace("_", "-") for name in re.findall(r"^([A-Za-z0-9._-]+)==", text, re.MULTILINE)}
 
 
 def test_only_what_changed_is_done_again(checkout: Path, steps: list[str]) -> None:
