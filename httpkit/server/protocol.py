@@ -135,6 +135,8 @@ class HttpConnection(RequestHandler):
         self, request: web.BaseRequest, resp: web.StreamResponse, start_time: float | None
     ) -> tuple[web.StreamResponse, bool]:
         """Send an answer; whether the client was gone before it was sent."""
+        if resp.status == HTTPStatus.REQUEST_TIMEOUT:
+            self._lingering_time = 0.0  # the body has had its time: the rest of it is not read
         if isinstance(resp, Reply) and (wire := resp.wire(request)) is not None:
             return resp, not await self._send(request, wire)
         if isinstance(resp, web.HTTPException) and resp.status >= HTTPStatus.BAD_REQUEST:
