@@ -83,7 +83,7 @@ async function sse(singleConnection) {
         { query },
         {
           next: (result) => {
-            found.push(result.data ?? result.errors[0].extensions.code);
+            if (found.length < count) found.push(result.data ?? result.errors[0].extensions.code); // more may be on their way
             if (found.length === count) stop();
           },
           error: reject,
