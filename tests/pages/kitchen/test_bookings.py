@@ -382,7 +382,7 @@ async def test_two_phones_without_a_network_whose_browsers_are_killed_book_each_
                 assert answer is not None
                 assert answer.from_service_worker
                 await expect(page.get_by_role("region", name="Waiting changes").get_by_role("listitem")).to_have_count(10)
-                await page.get_by_role("searchbox").fill("Nuts")  # the list shows as many rows as fit
+                await page.get_by_role("searchbox").fill("Nuts")  # the list shows the rows that fit
                 await expect(page.locator(f'tr[data-key="{NUTS}"]')).to_contain_text(re.compile(r"15 piece\s*\(-10 waiting\)"))
                 await kitchen.one.start()
             await expect(page.locator('[data-live="live"]')).to_be_visible()
