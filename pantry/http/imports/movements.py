@@ -13,7 +13,7 @@ from httpkit.routes import Answer, Call, Route
 from pantry.commands.execution import NewMovement, ProductOutcome
 from pantry.domain.product import MovementRecorded
 from pantry.domain.quantity import number as quantity_number
-from pantry.http.imports.rows import MAX_BODY, TIME_LIMIT, Columns, ImportRequest, Refusal, read
+from pantry.http.imports.rows import MAX_BODY, TIME_LIMIT, Columns, ImportRequest, Refusal, read, results_of
 from pantry.http.movements import GivenMovement
 from pantry.http.services import Services
 from servicekit.command_context import context
@@ -60,16 +60,10 @@ async def import_movements(request: ImportRequest, call: Call[Services]) -> Answ
     # A hundred thousand rows take seconds to read: not in the event loop.
     good, bad = await asyncio.to_thread(read, request.rows, call.http.content_type, COLUMNS, _movement)
     shown = good if request.dry_run else {}
-    results = {number: _refused(number, refusal) for number, refusal in bad.items()}
-    last = 0
+    refused = {number: _refused(number, refusal) for number, refusal in bad.items()}
     booking = call.services.imports.book(good, context(call), dry_run=request.dry_run)
     del good  # what is booked is kept no longer than that takes
-    async for outcomes in booking:
-        for number, outcome in outcomes.items():
-            results[number] = _result(number, outcome, shown.get(number))
-            if not isinstance(outcome, Exception):
-                last = max(last, outcome.sequence)
-    rows = [results[number] for number in sorted(results)]
+    rows, last = await results_of(refused, booking, lambda number, outcome: _result(number, outcome, shown.get(number)))
     accepted = sum(row.error is UNSET for row in rows)
     answer = ImportBody(dry_run=request.dry_run, accepted=accepted, refused=len(rows) - accepted, results=rows)
     return Answer(answer, sequence=await call.services.side.wait_visible(last) if last else None, rows=rows)

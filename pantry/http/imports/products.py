@@ -13,7 +13,7 @@ from httpkit.routes import Answer, Call, Route
 from pantry.commands.execution import ProductOutcome
 from pantry.commands.imports import NewProduct
 from pantry.domain.quantity import number as quantity_number
-from pantry.http.imports.rows import MAX_BODY, TIME_LIMIT, Columns, ImportRequest, Refusal, read
+from pantry.http.imports.rows import MAX_BODY, TIME_LIMIT, Columns, ImportRequest, Refusal, read, results_of
 from pantry.http.products import ProductValues
 from pantry.http.services import Services
 from pantry.http.values import EAN13_SCHEMA, EXAMPLE, checked_ean13
@@ -65,14 +65,12 @@ async def import_products(request: ImportRequest, call: Call[Services]) -> Answe
     Commas, semicolons or tabs separate its cells, and decimals may have a comma.
     """
     good, bad = await asyncio.to_thread(read, request.rows, call.http.content_type, COLUMNS, _product)
-    results = {number: _refused(number, refusal) for number, refusal in bad.items()}
-    last = 0
-    async for outcomes in call.services.imports.create(good, context(call), dry_run=request.dry_run):
-        for number, outcome in outcomes.items():
-            results[number] = _result(number, outcome, good[number], dry_run=request.dry_run)
-            if not isinstance(outcome, Exception):
-                last = max(last, outcome.sequence)
-    rows = [results[number] for number in sorted(results)]
+    refused = {number: _refused(number, refusal) for number, refusal in bad.items()}
+
+    def result(number: int, outcome: ProductOutcome | Exception) -> ImportedProduct:
+        return _result(number, outcome, good[number], dry_run=request.dry_run)
+
+    rows, last = await results_of(refused, call.services.imports.create(good, context(call), dry_run=request.dry_run), result)
     accepted = sum(row.error is UNSET for row in rows)
     answer = ImportedProducts(dry_run=request.dry_run, accepted=accepted, refused=len(rows) - accepted, results=rows)
     return Answer(answer, sequence=await call.services.side.wait_visible(last) if last else None, rows=rows)

@@ -1,11 +1,14 @@
-"""The rows of a file: a JSON list, NDJSON, or a table as spreadsheets write it, with `,`, `;` or tabs and with decimal commas."""
+"""The rows of a file, and their results.
+
+A file is a JSON list, NDJSON, or a table as spreadsheets write it, with `,`, `;` or tabs and with decimal commas.
+"""
 
 from __future__ import annotations
 
 import csv
 import io
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from http import HTTPStatus
 from typing import Any, TypeVar
@@ -18,6 +21,8 @@ from httpkit.messages import body
 from httpkit.messages.decoding import flatten
 from httpkit.messages.fields import message, payload, query
 from httpkit.problems import INTERNAL, Invalid, Malformed, Mapped, text_of
+from pantry.commands.execution import ProductOutcome
+from pantry.commands.imports import Results
 from pantry.domain import ean13, gtin
 
 T = TypeVar("T")
@@ -99,6 +104,22 @@ def read(
         except ValueError as error:
             bad[number] = Refusal(HTTPStatus.UNPROCESSABLE_ENTITY, str(error))
     return good, bad
+
+
+async def results_of(
+    refused: Mapping[int, T], outcomes: AsyncIterator[Results], result: Callable[[int, ProductOutcome | Exception], T]
+) -> tuple[Sequence[T], int]:
+    """Return the results of all rows in their order, and the sequence of the last commit, 0 if none was stored.
+
+    `refused` has the results of the rows that were not read; `result` makes the others. Raises the errors of `outcomes`.
+    """
+    results, last = dict(refused), 0
+    async for some in outcomes:
+        for number, outcome in some.items():
+            results[number] = result(number, outcome)
+            if not isinstance(outcome, Exception):
+                last = max(last, outcome.sequence)
+    return [results[number] for number in sorted(results)], last
 
 
 def _rows(raw: bytes, media: str, columns: Columns) -> Iterable[Mapping[str, Any] | FieldError]:
