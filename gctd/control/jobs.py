@@ -10,7 +10,7 @@ from typing import Any
 import attrs
 import msgspec
 
-from eventlog import Commit, Context, Decider
+from eventlog import AggregateId, Commit, Context, Decider
 from eventlog.broker.job import Job
 from gctd.domain import repo, task
 from gctd.domain.capabilities import Needs
@@ -29,6 +29,11 @@ class JobKind(StrEnum):
 
 _NO_COMMIT = msgspec.Raw(b"null")
 _DECIDERS: Mapping[str, Decider[Any, Any, Any]] = {JobKind.DISCOVER: repo.REPO, JobKind.SCAN: task.TASK}
+
+
+def aggregate_of(kind: JobKind, id_: str) -> AggregateId:
+    """The aggregate that asks for the job of this kind and id."""
+    return _DECIDERS[kind].aggregate(id_)
 
 
 @attrs.frozen

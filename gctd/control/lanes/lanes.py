@@ -21,14 +21,14 @@ from eventlog.commands import Commands
 from eventlog.support import spans
 from eventlog.support.trace import Trace
 from gctd.control.heartbeat import decoded
-from gctd.control.jobs import JobKind, JobTicket, due, waits, wanted
+from gctd.control.jobs import JobKind, JobTicket, aggregate_of, due, waits, wanted
 from gctd.control.lanes.backlog import Backlog, Group, Key, Placed, key_of
 from gctd.control.lanes.fleet import Everywhere, Fleet, Nowhere, Only, Route
 from gctd.control.lanes.leftovers import Leftovers
 from gctd.control.lanes.queues import SCAN_STREAM, JobQueues
 from gctd.domain.capabilities import Needs
 from gctd.domain.errors import NotFound, Refused
-from gctd.domain.repo import REPO, Repo
+from gctd.domain.repo import Repo
 from gctd.domain.task import TASK, BlockTask, UnblockTask
 from gctd.readmodel import MODEL
 
@@ -267,7 +267,7 @@ class Lanes:
                     self._backlog.put(key, attrs.evolve(placed, at=time.monotonic()))
             elif self._backlog.placed.get(key) is placed:
                 self._backlog.remove(key)
-                await self.recover((REPO if key[0] is JobKind.DISCOVER else TASK).aggregate(key[1]), key[0])
+                await self.recover(aggregate_of(*key), key[0])
 
     def _overdue(self) -> Sequence[tuple[Key, Placed]]:
         now = time.monotonic()

@@ -12,11 +12,9 @@ from collections.abc import Callable
 import structlog
 
 from eventlog import EventLog, UndecodableCommit
-from gctd.control.jobs import JobKind, waits
+from gctd.control.jobs import JobKind, aggregate_of, waits
 from gctd.control.lanes.backlog import Key
 from gctd.control.lanes.queues import JobQueues
-from gctd.domain.repo import REPO
-from gctd.domain.task import TASK
 
 _log = structlog.get_logger(__name__)
 
@@ -58,8 +56,7 @@ class Leftovers:
                 _log.debug("job removed that is not needed", kind=key[0].value, id=key[1])
 
     async def _needed(self, key: Key) -> bool:
-        kind, id_ = key
-        last = await self._log.last((REPO if kind is JobKind.DISCOVER else TASK).aggregate(id_), consistent=True)
+        last = await self._log.last(aggregate_of(*key), consistent=True)
         try:
             return last is not None and (waits(last.state) or last.state.lease is not None)
         except UndecodableCommit:
