@@ -20,6 +20,9 @@ from httpkit.errors import HttpkitError
 TIMEOUT = 0.8
 """Seconds that one nats-server may take for its answers."""
 
+_PAUSES = (0.0, 0.05, 0.1)
+"""Seconds before each question for the health of a nats-server; the later ones follow a fault."""
+
 _LEAST_STORE, _LEAST_DISK = 1024, 64 * 1024
 _WRITE_ERROR = "write error"
 
@@ -110,9 +113,7 @@ async def look_at(url: str) -> Seen:
     """Ask the nats-server whose monitoring port is at `url` (`http://127.0.0.1:8222`). Raises NotSeen."""
     try:
         async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=TIMEOUT)) as session:
-            async with session.get(f"{url}/healthz") as answer:
-                health = msgspec.json.decode(await answer.read(), type=_Healthz)
-                healthy = answer.status == HTTPStatus.OK
+            fault = await _confirmed_fault(session, url)
             async with session.get(f"{url}/jsz") as answer:
                 store = msgspec.json.decode(await answer.read(), type=_Jsz)
     except (aiohttp.ClientError, TimeoutError, OSError, ValueError) as error:  # msgspec's are ValueErrors
@@ -121,13 +122,30 @@ async def look_at(url: str) -> Seen:
     return Seen(
         url=url,
         server=store.server_id,
-        fault=None if healthy else explained(health.error or health.status),
+        fault=None if fault is None else explained(fault),
         used=store.storage,
         limit=config.max_storage,
         directory=Path(config.store_dir) if config.store_dir else None,
         synced=config.sync_always,
         sync_interval=config.sync_interval / 1e9,
     )
+
+
+async def _confirmed_fault(session: aiohttp.ClientSession, url: str) -> str | None:
+    """Return the fault that a nats-server reports of itself each time that it is asked, None if it once reports none.
+
+    One report proves nothing: nats-server gives itself one millisecond to look at its listeners, which a busy machine may take
+    away, and a stream that is being removed is reported as not recovered.
+    """
+    fault = None
+    for pause in _PAUSES:
+        await asyncio.sleep(pause)
+        async with session.get(f"{url}/healthz") as answer:
+            health = msgspec.json.decode(await answer.read(), type=_Healthz)
+            if answer.status == HTTPStatus.OK:
+                return None
+            fault = health.error or health.status
+    return fault
 
 
 def explained(fault: str) -> str:

@@ -167,7 +167,7 @@ async def test_kill_9_of_a_worker_in_the_middle_of_its_scans(system: TrackerSyst
     ids = await schedule(system)
     for number in (2, 3):
         await system.until_task(ids[0], "pending")
-        await system.start_worker(number, FAKE_SECONDS="0.4", FAKE_DIES_AT="1,2")
+        await system.begin_worker(number, FAKE_SECONDS="0.4", FAKE_DIES_AT="1,2")
     task = await system.until_task(ids[0], *FINAL, timeout=40)
     assert (task["status"], task["attempt"]) == ("completed", 3)
     await check_promises(system, ids)
@@ -179,7 +179,7 @@ async def test_a_task_whose_worker_dies_three_times_expires(system: TrackerSyste
     ids = await schedule(system)
     for number in (2, 3):
         await system.until_task(ids[0], "pending", timeout=40)
-        await system.start_worker(number, FAKE_SECONDS="0.1", FAKE_DIES_AT="1,2,3")
+        await system.begin_worker(number, FAKE_SECONDS="0.1", FAKE_DIES_AT="1,2,3")
     task = await system.until_task(ids[0], *FINAL, timeout=40)
     assert (task["status"], task["attempt"]) == ("expired", 3)
     await check_promises(system, ids)

@@ -212,8 +212,9 @@ async def test_a_run_that_is_over_its_time_after_a_test_failed_counts(make: Any,
 async def test_tests_that_no_time_limit_of_go_ends_are_ended(make: Any) -> None:
     """A test that stops its process: finished packages count, and the others are reported as timed out."""
     marker = unused_sleep()
-    freeze = f'exec.Command("setsid", "sleep", "{marker}").Start()\nsyscall.Kill(os.Getpid(), syscall.SIGSTOP)'
-    frozen = gorepo.under("frozen", gorepo.with_test("frozen", freeze, "os", "os/exec", "syscall"))
+    stop = "syscall.Kill(os.Getpid(), syscall.SIGSTOP)\ntime.Sleep(time.Hour)"  # another thread may take the signal, and later
+    freeze = f'exec.Command("setsid", "sleep", "{marker}").Start()\n{stop}'
+    frozen = gorepo.under("frozen", gorepo.with_test("frozen", freeze, "os", "os/exec", "syscall", "time"))
     files = {"go.mod": gorepo.module("example.com/x"), **gorepo.under("early", gorepo.tested("early")), **frozen}
     project = make(files)
     await project.run(test_args=("-run=None",))

@@ -38,7 +38,7 @@ class Answer:
 
     status: int
     body: Any
-    headers: Mapping[str, str] = attrs.field(factory=dict)
+    headers: Mapping[str, str] = attrs.field(factory=dict, repr=False)
 
 
 class Server:

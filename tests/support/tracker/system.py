@@ -108,12 +108,16 @@ class TrackerSystem:
 
     async def start_worker(self, number: int = 1, *, program: tuple[str, ...] = FAKE_WORKER, **environment: str) -> Program:
         """Start a worker `worker-<number>` and wait until it is present."""
-        id_ = f"worker-{number}"
         if program == REAL_WORKER:
             await asyncio.to_thread(golibrary.give, self.directory / "cache")
-        worker = await self.start(id_, *program, GCTD_WORKER_ID=id_, **environment)
-        await wait_until(lambda: self._is_present(id_, worker), timeout=30, every=0.05)
+        worker = await self.begin_worker(number, program=program, **environment)
+        await wait_until(lambda: self._is_present(f"worker-{number}", worker), timeout=30, every=0.05)
         return worker
+
+    async def begin_worker(self, number: int = 1, *, program: tuple[str, ...] = FAKE_WORKER, **environment: str) -> Program:
+        """Start a worker `worker-<number>`, which may have ended before it is seen to be present."""
+        id_ = f"worker-{number}"
+        return await self.start(id_, *program, GCTD_WORKER_ID=id_, **environment)
 
     async def _is_present(self, id_: str, worker: Program) -> bool:
         assert worker.process.returncode is None, worker.log.read_text()[-3000:]
