@@ -6,8 +6,6 @@ import asyncio
 import json
 import os
 import ssl
-import subprocess
-import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -29,6 +27,7 @@ from eventlog.jetstream.keyring import JetStreamKeyring
 from eventlog.jetstream.transport.connection import Connection
 from tests.support import ROOT
 from tests.support.pantry.system import Server
+from tests.support.programs import warm
 from tests.support.waiting import wait_until
 
 
@@ -90,12 +89,9 @@ async def secured(directory: Path) -> AsyncIterator[Secured]:
 
 
 async def apply(server: Secured) -> None:
-    command = [sys.executable, "-c", "import sys; from projections.cli import main; sys.exit(main())", "streams", "apply"]
     environment = os.environ | {"GCTD_NATS_URL": server.url("operator"), "SSL_CERT_FILE": str(server.authority)}
-    done = await asyncio.to_thread(
-        subprocess.run, command, cwd=ROOT, env=environment, capture_output=True, timeout=60, check=False
-    )
-    assert done.returncode == 0, done.stderr.decode()
+    done = await asyncio.to_thread(warm.run, "projections", "streams", "apply", environment=environment)
+    assert done.returncode == 0, done.stderr
 
 
 class User:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import re
-import sys
 from typing import Any
 
 import pytest
@@ -13,6 +12,7 @@ from playwright.async_api import Locator, Page, expect
 from gctd.domain.analysis import analysis_id
 from gctd.http.api import SCREENS
 from tests.pages.conftest import REPO, Dashboard
+from tests.support.programs import warm
 from tests.support.tracker.system import tracker_system
 from tests.support.waiting import wait_until
 from tests.support.web.browser import Visitor, found_by_axe, visitor
@@ -348,9 +348,8 @@ async def test_a_personal_token_signs_in_and_the_head_signs_out(dashboard: Dashb
         tracker_system(tmp_path, GCTD_REQUIRE_TOKENS="true") as system,
         visitor(dashboard.browser, system.url) as user,
     ):
-        command = (sys.executable, "-m", "gctd", "token", "create", "anna", "--scope", "write")
-        process = await asyncio.create_subprocess_exec(*command, env=system.environment, stdout=asyncio.subprocess.PIPE)
-        token = (await process.communicate())[0].decode().strip()
+        created = ("gctd", "token", "create", "anna", "--scope", "write")
+        token = (await asyncio.to_thread(warm.run, *created, environment=system.environment)).stdout.strip()
         page = await user.context.new_page()
         await page.goto(f"{system.url}/log")
         await page.get_by_label("Token").fill(token)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
-import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
@@ -22,11 +21,10 @@ from eventlog.privacy.encryption import Key
 from pantry.domain.person import PERSON, ErasePerson, PersonErased
 from projections.stores.postgres.server import PostgresServer
 from tests.support.pantry.system import API, FLOUR, MILK, PantrySystem, Server, log_of, pantry_system
+from tests.support.programs import warm
 from tests.support.readside.tables import execute
 from tests.support.waiting import wait_until
 from tests.support.web.listener import Listener
-
-PROJECTIONS = (sys.executable, "-c", "import sys; from projections.cli import main; sys.exit(main())")
 
 NAME, NOTES = "Annegret Zwiebelhuber", "für Tante Quitschfidel"
 OTHER = "Balduin Kesselflick"
@@ -89,8 +87,8 @@ async def first_event(server: Server) -> tuple[str | None, str | None]:
 async def made_again(system: PantrySystem) -> None:
     """Rebuild the tables of the first server, while all serve."""
     environment = {**system.one.environment, "GCTD_NATS_URL": system.nats.url}
-    rebuild = await asyncio.create_subprocess_exec(*PROJECTIONS, "rebuild", "pantry", env=environment)
-    assert await asyncio.wait_for(rebuild.wait(), 60) == 0
+    rebuilt = await asyncio.to_thread(warm.run, "projections", "rebuild", "pantry", environment=environment)
+    assert rebuilt.returncode == 0, rebuilt.stderr
     standing = await system.one.get("/projections")
     assert [copy["part"] for copy in standing["copies"]] == ["old"]
     assert standing["copies"][0]["ready"]

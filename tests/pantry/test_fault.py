@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +12,7 @@ import pytest
 from pantry.domain.product import MovementRecorded, MovementType
 from tests.support.pace import within
 from tests.support.pantry.system import API, FLOUR, MILK, Answer, Server, pantry_system
+from tests.support.programs import warm
 from tests.support.waiting import wait_until
 from tests.support.web.listener import Listener
 
@@ -125,15 +125,8 @@ async def migrate(server: Server, *arguments: str) -> tuple[int, str]:
 
 async def command(server: Server, *arguments: str) -> tuple[int, str]:
     """Exit code and standard output of a command."""
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "pantry", *arguments),
-        env=server.environment,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.DEVNULL,
-    )
-    output, _ = await process.communicate()
-    assert process.returncode is not None
-    return process.returncode, output.decode()
+    done = await asyncio.to_thread(warm.run, "pantry", *arguments, environment=server.environment)
+    return done.returncode, done.stdout
 
 
 async def test_what_is_written_through_one_server_is_read_through_the_other(tmp_path: Path) -> None:

@@ -5,8 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import subprocess
-import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -29,14 +27,13 @@ from projections.migrations import Migrations
 from projections.projector.projector import Projector
 from projections.rebuild.audit import audit
 from projections.stores.sqlite import SQLiteStore
-from tests.support import ROOT
 from tests.support.log.damage import flip
+from tests.support.programs import warm
 from tests.support.readside.ledger import ACCOUNT, CATEGORY, MODEL, REGISTRY, Booked, Opened
 from tests.support.readside.projecting import STREAM, assert_equals_a_fold, ledger_log
 
 pytestmark = pytest.mark.fault
 
-PROGRAM = (sys.executable, "-c", "import sys; from projections.cli import main; sys.exit(main())")
 MODEL_AT = "tests.support.readside.ledger:MODEL"
 BY = ("--tombstone", "--operator", "ann", "--reason", "a bad disk")
 
@@ -58,14 +55,13 @@ class Place:
 
     async def run(self, *command: object, code: int | None = 0) -> Any:
         address = () if "rebuild" in command else ("--model", MODEL_AT)
-        words = [*PROGRAM, *map(str, command), *address, "--nats-url", self.server.url, "--json"]
+        words = [*map(str, command), *address, "--nats-url", self.server.url, "--json"]
         if not {"scrub", "events"} & set(command):
             words += ["--database", f"sqlite:{self.database}"]
-        done = await asyncio.to_thread(
-            subprocess.run, words, cwd=ROOT, capture_output=True, timeout=120, check=False, env={**os.environ, "NO_COLOR": "1"}
-        )
-        assert code is None or done.returncode == code, done.stderr.decode()
-        return json.loads(done.stdout) if done.stdout.startswith((b"{", b"[")) else done.stderr.decode()
+        environment = {**os.environ, "NO_COLOR": "1"}
+        done = await asyncio.to_thread(warm.run, "projections", *words, environment=environment, seconds=120)
+        assert code is None or done.returncode == code, done.stderr
+        return json.loads(done.stdout) if done.stdout.startswith(("{", "[")) else done.stderr
 
     async def damage(self, needle: bytes) -> None:
         await self.server.stop()

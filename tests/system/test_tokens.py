@@ -17,6 +17,7 @@ import pytest
 from eventlog.embedded.ports import free_port
 from tests.support.pace import within
 from tests.support.pantry.system import pantry_system
+from tests.support.programs import warm
 from tests.support.tracker.system import FAKE_WORKER, TrackerSystem, tracker_system
 from tests.support.waiting import wait_until
 from tests.support.web.graphql import gateway
@@ -39,15 +40,8 @@ class Made:
 
 async def program(module: str, environment: Mapping[str, str], *arguments: str) -> tuple[int, str, str]:
     """Exit code and output of a program."""
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", module, *arguments),
-        env=dict(environment),
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
-    )
-    out, err = await process.communicate()
-    assert process.returncode is not None
-    return process.returncode, out.decode(), err.decode()
+    done = await asyncio.to_thread(warm.run, module, *arguments, environment=environment)
+    return done.returncode, done.stdout, done.stderr
 
 
 async def create(environment: Mapping[str, str], name: str, scope: str, *more: str, module: str = "gctd") -> Made:

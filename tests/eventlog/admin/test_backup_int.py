@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-import subprocess
-import sys
+import os
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -29,12 +28,11 @@ from pantry.domain.product import Details, MovementType
 from pantry.domain.registry import REGISTRY
 from pantry.readmodel import MODEL
 from projections.rebuild.verify import Dump, dump, replayed_copy
-from tests.support import ROOT
 from tests.support.log.damage import flip
+from tests.support.programs import warm
 
 EAN = "4006381333931"
 AT = datetime(2026, 11, 20, 12, tzinfo=UTC)
-PROGRAM = (sys.executable, "-c", "import sys; from projections.cli import main; sys.exit(main())", "streams")
 
 
 @attrs.frozen
@@ -49,9 +47,9 @@ class Ended:
 
 
 async def run(server: EmbeddedServer, *arguments: object) -> Ended:
-    command = [*PROGRAM, *map(str, arguments), "--nats-url", server.url, "--json"]
-    done = await asyncio.to_thread(subprocess.run, command, cwd=ROOT, capture_output=True, timeout=60, check=False)
-    return Ended(done.returncode, done.stdout.decode(), done.stderr.decode())
+    words = ("streams", *map(str, arguments), "--nats-url", server.url, "--json")
+    done = await asyncio.to_thread(warm.run, "projections", *words, environment=os.environ)
+    return Ended(done.returncode, done.stdout, done.stderr)
 
 
 def log_on(connection: Connection) -> JetStreamLog:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ from typing import Any
 import attrs
 import pytest
 
+from tests.support.programs import warm
 from tests.support.programs.documents import misfits
 
 RISKY = """
@@ -50,10 +50,7 @@ class Shop:
     environment: Mapping[str, str]
 
     def check(self, *arguments: str, code: int = 0) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-m", "gctd", "check", *arguments]
-        done = subprocess.run(
-            command, cwd=self.root, env=self.environment, capture_output=True, text=True, timeout=240, check=False
-        )
+        done = warm.run("gctd", "check", *arguments, environment=self.environment, directory=self.root, seconds=240)
         assert done.returncode == code, done.stdout + done.stderr
         return done
 

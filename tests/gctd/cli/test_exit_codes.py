@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -271,13 +272,14 @@ def test_output_that_cannot_be_written_is_an_error(tmp_path: Path) -> None:
 async def test_a_defect_is_reported_as_one_and_shown_on_demand(api: FakeApi, tmp_path: Path) -> None:
     (tmp_path / "gctd_break.py").write_text("import gctd.cli.report as r\nr.show_workers = lambda *_: 1 / 0\n", encoding="utf-8")
     (tmp_path / "sitecustomize.py").write_text("import gctd_break\n", encoding="utf-8")
-    env = {"PYTHONPATH": f"{tmp_path}:{environment(None, tmp_path)['PYTHONPATH']}"}
-    result = await gctd("worker", "list", url=api.url, home=tmp_path, env=env)
-    assert result.code == 1
-    assert "internal error, a defect of the program: ZeroDivisionError" in result.err
-    assert "Traceback" not in result.err
-    verbose = await gctd("worker", "list", "--verbose", url=api.url, home=tmp_path, env=env)
-    assert "Traceback" in verbose.err
+    env = environment(api.url, tmp_path, {"PYTHONPATH": f"{tmp_path}:{environment(None, tmp_path)['PYTHONPATH']}"})
+    command = [sys.executable, "-m", "gctd", "worker", "list"]
+    run = partial(subprocess.run, env=env, cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    result = await asyncio.to_thread(run, command)
+    assert result.returncode == 1
+    assert "internal error, a defect of the program: ZeroDivisionError" in result.stderr
+    assert "Traceback" not in result.stderr
+    assert "Traceback" in (await asyncio.to_thread(run, [*command, "--verbose"])).stderr
 
 
 def test_the_help_has_every_exit_code(here: Here) -> None:

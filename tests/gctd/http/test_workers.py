@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import sys
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -15,6 +14,7 @@ import pytest
 
 from gctd.engines.registry import NAMES
 from tests.support.pace import within
+from tests.support.programs import warm
 from tests.support.tracker.system import FAKE_WORKER, Program, TrackerSystem, tracker_system
 from tests.support.waiting import wait_until
 
@@ -178,13 +178,10 @@ async def test_workers_without_an_id_and_with_caches_of_their_own_are_two(system
 async def test_the_command_line_lists_pauses_and_unpauses_workers(system: TrackerSystem) -> None:
     await system.start_worker(1)
 
-    async def gctd(*arguments: str) -> bytes:
-        process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "gctd", *arguments), env=system.environment, stdout=asyncio.subprocess.PIPE
-        )
-        out, _ = await process.communicate()
-        assert process.returncode == 0
-        return out
+    async def gctd(*arguments: str) -> str:
+        done = await asyncio.to_thread(warm.run, "gctd", *arguments, environment=system.environment)
+        assert done.returncode == 0
+        return done.stdout
 
     await gctd("worker", "pause", "worker-1")
     await until(system, "worker-1", status="paused")

@@ -31,6 +31,7 @@ from projections.stores.databases import store_at
 from projections.stores.sqlite import SQLiteStore
 from tests.support import ROOT
 from tests.support.log.nats import plain_client
+from tests.support.programs import warm
 from tests.support.programs.documents import misfits
 from tests.support.waiting import wait_until
 
@@ -60,10 +61,8 @@ def environment(**variables: str) -> dict[str, str]:
 
 
 async def run(*arguments: str, **variables: str) -> Ended:
-    done = await asyncio.to_thread(
-        subprocess.run, [*PROGRAM, *arguments], env=environment(**variables), capture_output=True, timeout=60, check=False
-    )
-    ended = Ended(done.returncode, done.stdout.decode(), done.stderr.decode())
+    done = await asyncio.to_thread(warm.run, "projections", *arguments, environment=environment(**variables))
+    ended = Ended(done.returncode, done.stdout, done.stderr)
     assert misfits("projections", arguments, ended.out) == []
     return ended
 

@@ -1,4 +1,4 @@
-"""Running one of the programs as a separate process, on pipes or on a terminal, and waiting for its output."""
+"""Running one of the programs as a warm process (`warm`), on pipes or on a terminal, and waiting for its output."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import os
 import pty
 import signal
 import struct
-import sys
 import termios
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
@@ -19,6 +18,7 @@ from typing import Any
 import attrs
 
 from tests.support import ROOT
+from tests.support.programs import warm
 from tests.support.programs.documents import misfits
 
 LIMIT = 60.0
@@ -55,8 +55,9 @@ class Result:
 class Run:
     """A run under way."""
 
-    def __init__(self, process: asyncio.subprocess.Process) -> None:
+    def __init__(self, process: warm.WarmProcess, typing: int | None = None) -> None:
         self._process = process
+        self._typing = typing
         self.out = bytearray()
         self.err = bytearray()
 
@@ -66,14 +67,16 @@ class Run:
 
     async def type(self, text: str) -> None:
         """Write to its standard input."""
-        assert self._process.stdin is not None, "a run that is `typed` to has one"
-        self._process.stdin.write(text.encode())
-        await self._process.stdin.drain()
+        assert self._typing is not None, "a run that is `typed` to has one"
+        with os.fdopen(self._typing, "wb", closefd=False) as writing:
+            await asyncio.to_thread(writing.write, text.encode())
+            await asyncio.to_thread(writing.flush)
 
     def end_input(self) -> None:
-        """End its standard input."""
-        assert self._process.stdin is not None, "a run that is `typed` to has one"
-        self._process.stdin.close()
+        """End its standard input, if it has one."""
+        if self._typing is not None:
+            os.close(self._typing)
+            self._typing = None
 
     async def until(self, text: str) -> None:
         """Wait until a text was written, to either stream."""
@@ -111,23 +114,23 @@ async def running(
 
     `typed`: its standard input is a pipe that `Run.type` writes to, else there is none.
     """
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", program, *arguments),
-        stdin=asyncio.subprocess.PIPE if typed else asyncio.subprocess.DEVNULL,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
-        cwd=home,
-        env=environment(url, home, env),
-    )
-    run = Run(process)
-    assert process.stdout is not None
-    assert process.stderr is not None
-    run.reading(asyncio.gather(_drain(process.stdout, run.out), _drain(process.stderr, run.err)))
+    out, their_out = os.pipe()
+    err, their_err = os.pipe()
+    their_input, typing = os.pipe() if typed else (None, None)
+    theirs = (their_input, their_out, their_err)
+    try:
+        process = await warm.fork(program, *arguments, environment=environment(url, home, env), directory=home, streams=theirs)
+    finally:
+        for end in theirs:
+            if end is not None:
+                os.close(end)
+    run = Run(process, typing)
+    run.reading(asyncio.gather(_drain(out, run.out), _drain(err, run.err)))
     try:
         yield run
     finally:
-        if process.returncode is None:
-            process.kill()
+        process.kill()
+        run.end_input()
         await run.result()
 
 
@@ -156,14 +159,8 @@ async def running_on_terminal(
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
     try:
-        process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "gctd", *arguments),
-            stdin=theirs,
-            stdout=theirs,
-            stderr=theirs,
-            cwd=home,
-            env=environment(url, home, env),
-        )
+        streams = (theirs, theirs, theirs)
+        process = await warm.fork("gctd", *arguments, environment=environment(url, home, env), directory=home, streams=streams)
     finally:
         os.close(theirs)
     run = Run(process)
@@ -186,8 +183,7 @@ async def running_on_terminal(
     try:
         yield run
     finally:
-        if process.returncode is None:
-            process.kill()
+        process.kill()
         await run.result()
         os.close(ours)
 
@@ -200,6 +196,8 @@ async def gctd_on_terminal(
         return await run.result()
 
 
-async def _drain(stream: asyncio.StreamReader, into: bytearray) -> None:
+async def _drain(descriptor: int, into: bytearray) -> None:
+    stream, transport = await warm.stream(descriptor)
     while chunk := await stream.read(65536):
         into.extend(chunk)
+    transport.close()

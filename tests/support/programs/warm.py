@@ -11,6 +11,7 @@ import atexit
 import ctypes
 import gc
 import importlib
+import io
 import json
 import os
 import runpy
@@ -19,10 +20,13 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
-from collections.abc import Mapping
+import warnings
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import cache
+from pathlib import Path
 from typing import IO
 
 import attrs
@@ -30,9 +34,12 @@ import attrs
 from eventlog.embedded.die_with_parent import attached
 from tests.support import ROOT
 
-WARM = frozenset({"gctd", "pantry", "tests.support.tracker.fake_work"})
+WARM = frozenset({"gctd", "graphql_fn", "pantry", "projections", "tests.support.tracker.fake_work"})
 """The programs that are started as forks."""
-PREPARED = ("gctd.cli", "gctd.serve", "gctd.worker.process", "pantry.cli", "pantry.serve", "tests.support.tracker.fake_work")
+PREPARED = (
+    *("gctd.cli", "gctd.serve", "gctd.worker.process", "graphql_fn.cli", "pantry.cli", "pantry.serve", "projections.cli"),
+    "tests.support.tracker.fake_work",
+)
 _LARGEST = 1 << 20
 """Bytes of a request."""
 _PR_SET_PDEATHSIG = 1
@@ -40,12 +47,13 @@ _PR_SET_PDEATHSIG = 1
 
 @attrs.frozen
 class Request:
-    """A program to run. `output`: the descriptor of its standard output and error."""
+    """A program to run in a directory. `streams`: the descriptors of its standard input, output and error."""
 
     module: str
     arguments: list[str]
     environment: dict[str, str]
-    output: int
+    directory: str
+    streams: Sequence[int]
 
 
 class WarmProcess:
@@ -84,6 +92,8 @@ class WarmProcess:
 
 
 AnyProcess = asyncio.subprocess.Process | WarmProcess
+Streams = tuple[int | None, int, int]
+"""Descriptors of the standard input (None: there is none), output and error of a program."""
 
 
 async def start(module: str, *arguments: str, environment: Mapping[str, str], output: IO[bytes]) -> AnyProcess:
@@ -100,14 +110,68 @@ async def start(module: str, *arguments: str, environment: Mapping[str, str], ou
             stderr=output,
             start_new_session=True,
         )
-    ours, theirs = socket.socketpair()
-    with theirs:
-        request = json.dumps([module, arguments, dict(environment)]).encode()
-        rights = array.array("i", [theirs.fileno(), output.fileno()])
-        _forker().sendmsg([request], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, rights)])
+    return await fork(module, *arguments, environment=environment, streams=(None, output.fileno(), output.fileno()))
+
+
+async def fork(
+    module: str, *arguments: str, environment: Mapping[str, str], directory: Path = ROOT, streams: Streams
+) -> WarmProcess:
+    """Run one of WARM as a fork. Its streams stay open here."""
+    ours = _asked(module, arguments, environment, directory, streams)
     ours.setblocking(False)
     reader, writer = await asyncio.open_connection(sock=ours)
     return WarmProcess(int.from_bytes(await reader.readexactly(8), "big"), reader, writer)
+
+
+async def stream(descriptor: int) -> tuple[asyncio.StreamReader, asyncio.ReadTransport]:
+    """A reader of the end of a pipe, and the transport that closes it."""
+    reader, pipe = asyncio.StreamReader(), os.fdopen(descriptor, "rb", buffering=0)
+    transport, _ = await asyncio.get_running_loop().connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), pipe)
+    return reader, transport
+
+
+def run(
+    module: str, *arguments: str, environment: Mapping[str, str], directory: Path = ROOT, seconds: float = 60.0
+) -> subprocess.CompletedProcess[str]:
+    """Run one of WARM as a fork without input to its end, and return its output.
+
+    Raises TimeoutError, and kills it, after `seconds`.
+    """
+    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+        with _asked(module, arguments, environment, directory, (None, out.fileno(), err.fileno())) as ours:
+            ours.settimeout(seconds)
+            pid = int.from_bytes(_exactly(ours, 8), "big")
+            try:
+                status = int.from_bytes(_exactly(ours, 4), "big")
+            except TimeoutError:
+                os.kill(pid, signal.SIGKILL)
+                raise
+        out.seek(0)
+        err.seek(0)
+        code = os.waitstatus_to_exitcode(status)
+        return subprocess.CompletedProcess([module, *arguments], code, out.read().decode(), err.read().decode())
+
+
+def _asked(
+    module: str, arguments: Sequence[str], environment: Mapping[str, str], directory: Path, streams: Streams
+) -> socket.socket:
+    """The socket that answers a request with the pid of the program, and with its status when it has ended."""
+    ours, theirs = socket.socketpair()
+    with theirs, Path(os.devnull).open("rb") as nothing:
+        request = json.dumps([module, list(arguments), dict(environment), str(directory)]).encode()
+        rights = array.array("i", [theirs.fileno(), nothing.fileno() if streams[0] is None else streams[0], *streams[1:]])
+        _forker().sendmsg([request], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, rights)])
+    return ours
+
+
+def _exactly(answering: socket.socket, size: int) -> bytes:
+    answer = b""
+    while len(answer) < size:
+        more = answering.recv(size - len(answer))
+        if not more:
+            raise ConnectionError("the process that forks has ended")
+        answer += more
+    return answer
 
 
 @cache
@@ -147,19 +211,20 @@ def serve(requests: socket.socket) -> Request | None:
                 _tell(running)
             if requests not in ready:
                 continue
-            text, descriptors, _, _ = socket.recv_fds(requests, _LARGEST, 2)
+            text, descriptors, _, _ = socket.recv_fds(requests, _LARGEST, 4)
             if not text:
                 return None
-            answer, output = descriptors
+            answer, *streams = descriptors
             teller = socket.socket(fileno=answer)
             pid = os.fork()
             if not pid:
                 signal.set_wakeup_fd(-1)
                 for one in (requests, teller, *running.values()):
                     one.close()
-                module, arguments, environment = json.loads(text)
-                return Request(module, arguments, environment, output)
-            os.close(output)
+                module, arguments, environment, directory = json.loads(text)
+                return Request(module, arguments, environment, directory, streams)
+            for stream in streams:
+                os.close(stream)
             running[pid] = teller
             teller.sendall(pid.to_bytes(8, "big"))
 
@@ -180,13 +245,26 @@ def become(request: Request) -> None:
     os.setsid()
     if ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM):
         raise OSError("prctl")
-    for number, source in ((0, os.open(os.devnull, os.O_RDONLY)), (1, request.output), (2, request.output)):
+    for number, source in enumerate(request.streams):
         os.dup2(source, number)
+        os.close(source)
+    _reopen()
+    os.chdir(request.directory)
     os.environ.clear()
     os.environ.update(request.environment)
     time.tzset()
+    if request.environment.get("PYTHONWARNINGS") == "error":
+        warnings.simplefilter("error")
     sys.argv = [request.module, *request.arguments]
     runpy.run_module(request.module, run_name="__main__", alter_sys=True)
+
+
+def _reopen() -> None:
+    """Replace the streams of Python: the old ones keep properties of the descriptors of the forking process."""
+    sys.stdin = io.TextIOWrapper(io.BufferedReader(io.FileIO(0, closefd=False)), "utf-8", "surrogateescape")
+    out, err = (io.BufferedWriter(io.FileIO(number, "w", closefd=False)) for number in (1, 2))
+    sys.stdout = io.TextIOWrapper(out, "utf-8", "surrogateescape", line_buffering=os.isatty(1))
+    sys.stderr = io.TextIOWrapper(err, "utf-8", "backslashreplace", line_buffering=True)
 
 
 if __name__ == "__main__":

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import sys
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -14,8 +13,8 @@ from typing import Any
 import aiohttp
 import attrs
 
-from eventlog.embedded.die_with_parent import attached
 from tests.support import ROOT
+from tests.support.programs import warm
 from tests.support.tracker.system import Program
 
 
@@ -65,21 +64,18 @@ async def gateway(directory: Path, **environment: str) -> AsyncIterator[Gateway]
     """A gateway on a free port, with these settings; it has ended afterwards."""
     log = directory / "graphql-fn.log"
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("GRAPHQL_")}
-    with log.open("wb") as errors:
-        process = await asyncio.create_subprocess_exec(
-            *attached([sys.executable, "-m", "graphql_fn", "serve", "--port", "0"]),
-            env={**inherited, "PYTHONPATH": str(ROOT), "GRAPHQL_LOG_FORMAT": "json", **environment},
-            stdin=asyncio.subprocess.DEVNULL,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=errors,
-            start_new_session=True,
-        )
+    settings = {**inherited, "PYTHONPATH": str(ROOT), "GRAPHQL_LOG_FORMAT": "json", **environment}
+    out, their_out = os.pipe()
+    with log.open("wb") as errors, os.fdopen(their_out, "wb") as writing:
+        streams = (None, writing.fileno(), errors.fileno())
+        process = await warm.fork("graphql_fn", "serve", "--port", "0", environment=settings, streams=streams)
     program = Program(process, log)
+    lines, reading = await warm.stream(out)
     try:
-        assert process.stdout is not None
-        line = await asyncio.wait_for(process.stdout.readline(), 30)
+        line = await asyncio.wait_for(lines.readline(), 30)
         assert line.startswith(b"listening on "), log.read_text()
         async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=15)) as http:
             yield Gateway(program, line.decode().split()[-1], http)
     finally:
         await program.kill()
+        reading.close()
