@@ -15,7 +15,7 @@ from playwright.async_api import Browser, Page, expect
 from tests.pages.conftest import FIRST, SECOND
 from tests.support.tracker.made_project import Project
 from tests.support.tracker.system import tracker_system
-from tests.support.web.browser import Visitor, found_by_axe, visitor
+from tests.support.web.browser import Visitor, fits, found_by_axe, visitor
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.network]
 
@@ -76,8 +76,7 @@ async def test_axe_finds_nothing_on_these_screens_and_the_console_is_silent(show
             await expect(page.locator(".skeleton")).to_have_count(0)
             assert await found_by_axe(page) == [], address
             await page.set_viewport_size({"width": 320, "height": 640})
-            widths = "[document.documentElement.scrollWidth, document.querySelector('main').scrollWidth]"
-            assert max(await page.evaluate(widths)) <= 320, address
+            await fits(page, 320)
             assert await found_by_axe(page) == [], address
             await page.set_viewport_size({"width": 1280, "height": 800})
 
@@ -145,7 +144,7 @@ async def test_fifty_thousand_functions_are_scrolled_with_few_rows_in_the_docume
     assert await page.locator("tbody tr[data-key]").count() < 100
     assert await page.locator("g[data-tile]").count() <= 150
     await page.set_viewport_size({"width": 320, "height": 640})
-    assert await page.evaluate("document.querySelector('main').scrollWidth") <= 320, "the name of the project wraps"
+    await fits(page, 320)  # the name of the project wraps
 
 
 async def test_the_history_is_drawn_with_its_breaks_and_leads_to_comparisons(shown: Shown, user: Visitor) -> None:

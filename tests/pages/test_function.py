@@ -15,7 +15,7 @@ from gctd.domain.analysis import CommitFacts
 from tests.support.tracker.made_project import Project
 from tests.support.tracker.made_up import MadeUp
 from tests.support.tracker.system import tracker_system
-from tests.support.web.browser import Visitor, found_by_axe, visitor
+from tests.support.web.browser import Visitor, fits, found_by_axe, visitor
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.network]
 
@@ -233,8 +233,7 @@ async def test_axe_finds_nothing_also_on_a_phone_where_nothing_scrolls_sideways(
             await expect(page.locator(".skeleton")).to_have_count(0)
             assert await found_by_axe(page) == [], key
             await page.set_viewport_size({"width": 390, "height": 800})
-            widths = "[document.documentElement.scrollWidth, document.querySelector('main').scrollWidth]"
-            assert max(await page.evaluate(widths)) <= 390, key
+            await fits(page, 390)
             assert await found_by_axe(page) == [], key
 
 

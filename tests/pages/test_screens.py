@@ -15,7 +15,7 @@ from tests.pages.conftest import REPO, Dashboard
 from tests.support.programs import warm
 from tests.support.tracker.system import tracker_system
 from tests.support.waiting import wait_until
-from tests.support.web.browser import Visitor, found_by_axe, visitor
+from tests.support.web.browser import Visitor, fits, found_by_axe, visitor
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.network]
 
@@ -98,8 +98,7 @@ async def test_a_phone_shows_each_screen_without_scrolling_sideways(dashboard: D
             await page.goto(dashboard.system.url + address)
             await expect(page.get_by_text(text).first).to_be_visible()
             await expect(page.locator(".skeleton")).to_have_count(0)
-            widths = "[document.documentElement.scrollWidth, document.querySelector('main').scrollWidth]"
-            assert max(await page.evaluate(widths)) <= 320, address
+            await fits(page, 320)
             assert await found_by_axe(page) == [], address
 
 

@@ -17,7 +17,7 @@ from pantry.domain.ean13 import check_digit
 from tests.support.pantry.system import FLOUR, MILK, PantrySystem, Server, pantry_system
 from tests.support.waiting import wait_until
 from tests.support.web.barcodes import ean_13
-from tests.support.web.browser import Visitor, found_by_axe, killed_chromium, visitor
+from tests.support.web.browser import Visitor, fits, found_by_axe, killed_chromium, visitor
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.network]
 
@@ -99,13 +99,12 @@ async def test_a_phone_shows_all_of_it_without_scrolling_sideways(kitchen: Pantr
     async with visitor(browser, kitchen.one.url, **PHONE) as cook:
         page = await cook.open()
         await expect(page.get_by_text("Milk")).to_be_visible()
-        widths = "Math.max(...[...document.querySelectorAll('html, main, .table-box, .product')].map(each => each.scrollWidth))"
-        assert await page.evaluate(widths) <= 320
+        await fits(page, 320, "html, main, .table-box, .product")
         await page.get_by_role("link", name="A jam").tap()
         panel = product(page, "A jam")
         await expect(panel).to_contain_text("4 jar")
         await expect(page.get_by_role("table", name="Products")).to_have_count(0)
-        assert await page.evaluate(widths) <= 320
+        await fits(page, 320, "html, main, .table-box, .product")
         for name in ("Out", "In", "More", "Less", "Close the product"):
             box = await panel.get_by_role("button", name=name, exact=True).bounding_box()
             assert box is not None
@@ -116,7 +115,7 @@ async def test_a_phone_shows_all_of_it_without_scrolling_sideways(kitchen: Pantr
         await expect(page.get_by_role("table", name="Products")).to_be_visible()
         await page.goto(f"{kitchen.one.url}/?product={code(999)}")
         await expect(page.get_by_text("Nothing is known of")).to_be_visible()
-        assert await page.evaluate(widths) <= 320
+        await fits(page, 320, "html, main, .table-box, .product")
 
 
 async def test_a_product_is_found_by_a_part_of_its_name_and_what_is_low_by_a_button(cook: Visitor) -> None:

@@ -11,7 +11,7 @@ from playwright.async_api import Browser, Page, expect
 
 from pantry.domain.gtin import own_code
 from tests.support.pantry.system import FLOUR, MILK, PantrySystem, pantry_system
-from tests.support.web.browser import Visitor, found_by_axe, visitor
+from tests.support.web.browser import Visitor, fits, found_by_axe, visitor
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.network]
 
@@ -52,7 +52,7 @@ async def test_every_screen_is_reached_fits_a_phone_and_axe_finds_nothing(kitche
         ):
             await page.get_by_role("link", name=link, exact=True).click()
             await expect(region(page, title)).to_be_visible()
-            assert await page.evaluate("document.querySelector('main').scrollWidth") <= 390, title
+            await fits(page, 390)
             assert await found_by_axe(page) == [], title
         await page.get_by_role("link", name="Stock", exact=True).click()
         await expect(page.get_by_role("table", name="Products")).to_be_visible()

@@ -15,11 +15,13 @@ import pytest
 from playwright.async_api import Browser, BrowserContext, ConsoleMessage, Error, Page, Request, async_playwright, expect
 
 from tests.support import ROOT
+from tests.support.waiting import wait_until
 
 ARGUMENTS = ("--no-sandbox", "--disable-dev-shm-usage")
 PATIENCE = 60_000
 """Milliseconds that something may take on a machine under load."""
 _AXE = ROOT / "ui" / "node_modules" / "axe-core" / "axe.min.js"
+_WIDTHS = "parts => [...document.querySelectorAll(parts)].map(each => each.scrollWidth)"
 _RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
 _RUN = """async (rules) => {
   const { violations } = await axe.run(document, { runOnly: rules });
@@ -116,6 +118,20 @@ async def visitor(browser: Browser, url: str, **options: Any) -> AsyncIterator[V
         assert found.others == set()
     finally:
         await context.close()
+
+
+async def fits(page: Page, width: int, parts: str = "html, main") -> None:
+    """Wait until these parts of a page are at most `width` pixels wide: a change of its width takes effect after a moment."""
+    widths: list[int] = []
+
+    async def narrow() -> bool:
+        widths[:] = await page.evaluate(_WIDTHS, parts)
+        return max(widths) <= width
+
+    try:
+        await wait_until(narrow, timeout=PATIENCE / 1000 / 4, every=0.02)
+    except AssertionError:
+        raise AssertionError(f"{page.url} is {max(widths)} pixels wide, not {width}") from None
 
 
 async def found_by_axe(page: Page) -> list[str]:
