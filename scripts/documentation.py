@@ -1,8 +1,8 @@
 """Builds the site of docs/: pages with a search, complete without a network. `python scripts/documentation.py`.
 
 The pages are the Markdown files as they are, by Sphinx with its parser of CommonMark. A link without a target is a warning, and
-a warning is a failure. Files outside of docs/ that a page links to are copied into the site. A browser opens it from the disk,
-and any web server can serve it.
+a warning is a failure. Diagrams are drawn as pictures. Files outside of docs/ that a page links to are copied into the site. A
+browser opens it from the disk, and any web server can serve it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from diagrams import DiagramFailed, drawn
 from sphinx.application import Sphinx
+from sphinx.errors import SphinxError
 from sphinx.util.docutils import docutils_namespace, patch_docutils
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -46,11 +48,12 @@ _SETTINGS: dict[str, Any] = {
     "html_use_index": False,
     "html_show_search_summary": False,  # it would be fetched, which browsers refuse for files of the disk
 }
+_DIAGRAM = re.compile(r"^```mermaid\n(?P<source>.*?)^```$", re.MULTILINE | re.DOTALL)
 _LINK = re.compile(r"\[([^\]\n]+)\]\((\.\./[^)\s]*)\)")
 
 
-class SiteFailed(Exception):
-    """The build gave warnings; they are on standard error."""
+class SiteFailed(SphinxError):
+    """The build gave warnings, which are on standard error, or a diagram cannot be drawn."""
 
 
 def build(directory: Path, docs: Path = DOCS) -> None:
@@ -77,12 +80,22 @@ def build(directory: Path, docs: Path = DOCS) -> None:
 
 def _read(_: Sphinx, page: str, source: list[str]) -> None:
     """Change the text of a page that was read: add the contents of the site, and remove links to places outside of it."""
-    source[0] = source[0].replace("```mermaid", "```text")  # hosts draw these diagrams; the site shows their text
+    source[0] = _with_pictures(source[0])
     source[0] = _LINK.sub(lambda link: link[1] if _has_no_target(page, link[2]) else link[0], source[0])
     if page == START:
         source[0] += "".join(_contents(caption, names) for caption, names in CONTENTS.items())
     elif page == _DECISIONS:
         source[0] += _contents("", ["[0-9]*"])
+
+
+def _with_pictures(text: str) -> str:
+    """Replace the diagrams of a page by pictures. Raises SiteFailed."""
+    try:
+        pictures = iter(drawn([found["source"] for found in _DIAGRAM.finditer(text)]))
+    except DiagramFailed as error:
+        raise SiteFailed(str(error)) from error
+    white = 'style="background: #fff"'  # also on the dark page
+    return _DIAGRAM.sub(lambda _: f"```{{raw}} html\n<figure {white}>{next(pictures)}</figure>\n```", text)
 
 
 def _has_no_target(page: str, link: str) -> bool:

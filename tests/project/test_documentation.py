@@ -87,13 +87,27 @@ def test_no_page_loads_from_a_network(site: Path, pages: dict[Path, Parsed]) -> 
     assert [address for address in loaded if re.match(r"(https?:)?//", address)] == []
 
 
-def test_a_link_without_a_target_fails_the_build(tmp_path: Path) -> None:
+def test_each_diagram_is_a_picture_with_its_words(site: Path) -> None:
+    page = (site / "explanation" / "architecture.html").read_text(encoding="utf-8")
+    pictures = re.findall(r"<figure .*?<svg .*?</figure>", page, re.DOTALL)
+    assert [word in picture for picture, word in zip(pictures, ("stock ledger", "RetryTask"), strict=True)] == [True, True]
+    assert "flowchart TD" not in page
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("[a page](missing.md)", "target not found: 'missing.md'"),
+        ("```mermaid\nflowchart TD\n  a[b --> c\n```", "a diagram cannot be drawn: Page.evaluate: Error: Parse error on line"),
+    ],
+)
+def test_a_link_without_a_target_and_a_diagram_with_an_error_fail_the_build(tmp_path: Path, text: str, reason: str) -> None:
     docs = tmp_path / "docs"
     docs.mkdir()
-    (docs / "README.md").write_text("# Start\n\n[a page](missing.md)\n", encoding="utf-8")
+    (docs / "README.md").write_text(f"# Start\n\n{text}\n", encoding="utf-8")
     done = build(tmp_path / "site", docs)
     assert done.returncode == 1
-    assert "target not found: 'missing.md'" in done.stderr
+    assert reason in done.stderr
 
 
 @pytest.mark.asyncio
