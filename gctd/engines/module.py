@@ -153,7 +153,7 @@ class ModuleCoverage:
     def _attribute(self, path: str, candidates: _Candidates, blocks: Sequence[Block]) -> None:
         found, left_out = coverage.attribute_printed(candidates.declarations, blocks)
         if left_out:
-            self._warnings.add("profile", path, f"{left_out} blocks cannot be told apart by their //line directives")
+            self._warnings.add("profile", path, f"the //line directives do not distinguish {left_out} blocks")
         for (source, index), own in zip(candidates.places, found, strict=True):
             self._printed[source][index] = own
 

@@ -101,4 +101,4 @@ def check_against(head: Head, projection: str, checkpoint: Checkpoint | None) ->
     if reached > head.last:
         raise LogTruncated(f"projection {projection!r} is at sequence {reached}, ahead of the log, which ends at {head.last}")
     if reached + 1 < head.first:
-        raise LogTruncated(f"projection {projection!r} goes on with sequence {reached + 1}, the log begins at {head.first} only")
+        raise LogTruncated(f"projection {projection!r} needs sequence {reached + 1}, but the log begins at {head.first}")

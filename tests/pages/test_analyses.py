@@ -69,7 +69,7 @@ async def test_axe_finds_nothing_on_these_screens_and_the_console_is_silent(show
             await shown.address("/history"): "measured differently",
             "/log": "TaskCompleted",
             "/log/1": "as WorkerStarted at 1 left it",
-            "/projections": "Nothing is parked",
+            "/projections": "No aggregate is parked",
         }.items():
             await page.goto(shown.project.system.url + address)
             await expect(page.get_by_text(text).first).to_be_visible()

@@ -84,7 +84,7 @@ async def test_a_rebuild_is_followed_until_its_copy_is_ready(parked: TrackerSyst
     async with visitor(browser, parked.url) as user, parked.log() as log:
         page = await user.open("/projections")
         copies = page.get_by_role("region", name="Copies")
-        await expect(copies).to_contain_text("There are none")
+        await expect(copies).to_contain_text("There are no copies")
         async with copies_at(f"sqlite:{parked.database}").store(CopyPart.NEW) as copy:
             await Migrations(copy, MODEL).up()
             await Projector(log, copy, MODEL).run(until=1)

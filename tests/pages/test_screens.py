@@ -40,7 +40,7 @@ async def addresses(dashboard: Dashboard) -> dict[str, str]:
         f"/repos/{shop}?project=p1": "Flags of go test",
         "/log": "TaskCompleted",
         "/log/1": "as WorkerStarted at 1 left it",
-        "/projections": "Nothing is parked",
+        "/projections": "No aggregate is parked",
     }
 
 
@@ -244,7 +244,7 @@ async def test_hide_all_leaves_what_comes_later_and_can_be_undone(dashboard: Das
     await expect(row(page, earlier)).to_be_visible()
     await page.get_by_role("button", name="Hide all").click()
     question = page.get_by_role("dialog", name=re.compile(r"Hide \d+ tasks\?"))
-    await expect(question).to_contain_text("everybody")
+    await expect(question).to_contain_text("all users")
     await question.get_by_role("button", name="Keep").click()
     await expect(row(page, earlier)).to_be_visible()
     await page.get_by_role("button", name="Hide all").click()

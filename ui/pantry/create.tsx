@@ -42,7 +42,7 @@ export function Create({ ean13 }: { ean13: string }) {
     <>
       <form class="create" onSubmit={submit}>
       <p>
-        Nothing is known of <code>{ean13}</code> yet.
+        There is no product with <code>{ean13}</code> yet.
       </p>
       <label for="new-name">Name</label>
       <input

@@ -128,11 +128,11 @@ export function List({ typed, chosen }: { typed: string; chosen: string | null }
 function Nothing({ any, low, typed }: { any: boolean; low: boolean; typed: string }) {
   if (!any) {
     return (
-      <Empty title="Nothing is kept yet">
+      <Empty title="There are no products yet">
         <p>Scan a barcode, or type it, to keep the first product.</p>
       </Empty>
     );
   }
   if (typed) return <Empty title={`No product matches ${typed}`} />;
-  return <Empty title={low ? "Nothing is low" : "Nothing is kept any more"} />;
+  return <Empty title={low ? "No product is low" : "All products are inactive"} />;
 }

@@ -173,7 +173,7 @@ function Lately({ product, position }: { product: Product; position: string }) {
     seen.current = position;
   }, [position]);
   if (error) return <ErrorPanel error={error} retry={reload} />;
-  if (!value?.length) return value ? <p class="muted">Nothing was booked yet.</p> : <Skeleton lines={2} />;
+  if (!value?.length) return value ? <p class="muted">There are no movements yet.</p> : <Skeleton lines={2} />;
   return (
     <>
       <h3>Lately</h3>

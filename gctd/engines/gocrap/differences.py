@@ -23,7 +23,7 @@ LOOK_ALIKE = "go-crap takes the coverage of a file with a similar path: "
 COLON = "go-crap cannot read a path with a colon in the profile"
 SAME_NAME = "go-crap gives all functions of this name in the file one number"
 OVERFLOW = "go-crap takes a count of 64 bits or more for zero"
-ONE_LINE = "go-crap looks at lines only: what shares its lines is one block to it"
+ONE_LINE = "go-crap looks at lines only: blocks with the same lines are one block to it"
 
 
 @attrs.frozen

@@ -63,7 +63,7 @@ async def project_diff(request: Diff, call: Call[Services]) -> DiffBody:
         else:
             older = await point(request.id, "from", request.from_, call)
     if older is None:
-        raise NotFound(f"there is no analysis of another commit on {to.ref} before that of {to.task_id}")
+        raise NotFound(f"there is no earlier analysis of another commit on {to.ref} than {to.task_id}")
     return await with_reports(to, older, call, lambda pair: DiffBody.of(pair, limit=request.limit))
 
 

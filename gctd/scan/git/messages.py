@@ -46,7 +46,7 @@ _KNOWN: tuple[tuple[str, str, bool], ...] = (
     (r"Could not resolve host", "the host cannot be resolved", False),
     (r"Failed to connect|Connection (refused|timed out|reset)|Operation too slow", "the host cannot be reached", False),
     (r"returned error: 429", "the host limits the rate of requests", False),
-    (r"returned error: 5\d\d", "the host has an error of its own", False),
+    (r"returned error: 5\d\d", "the host reports an internal error", False),
 )
 
 

@@ -53,7 +53,7 @@ export async function signIn(token) {
   if (!answer.ok) throw await refusal(answer);
 }
 
-// The events of a stream (WHATWG HTML, section 9.2): as much of the format as the gateway uses.
+// The events of a stream (WHATWG HTML, section 9.2): the part of the format that the gateway uses.
 async function* events(body) {
   const reader = body.pipeThrough(new TextDecoderStream()).getReader();
   let rest = "";
@@ -76,7 +76,7 @@ async function* events(body) {
   }
 }
 
-// A subscription until it is complete: where the connection is cut, it goes on after the last event.
+// A subscription until it is complete. After a cut of the connection it continues behind the last event.
 export async function follow(name, request, signal, { open, next, cut }) {
   let last = null;
   for (;;) {

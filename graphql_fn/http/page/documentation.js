@@ -1,4 +1,4 @@
-// What can be asked, from introspection.
+// The fields of a function, from introspection.
 
 import { ask } from "./api.js";
 
@@ -32,7 +32,7 @@ function signature(field) {
   return field.type ? `${field.name}${given}: ${reference(field.type)}` : field.name;
 }
 
-// The types of a function, those that queries begin with first. Raises Error where the schema may not be asked for.
+// The types of a function, roots of queries first. Raises Error if introspection is refused.
 export async function types(name) {
   const { result } = await ask(name, { query: QUERY });
   if (!result.data) throw new Error(`no documentation: ${result.errors[0].message}`);

@@ -43,7 +43,7 @@ function variables() {
 }
 
 const show = (value) => JSON.stringify(value, null, 2);
-// What the text begins with, comments aside, or what any operation in it is.
+// Whether the text, without its comments, has a subscription.
 const isSubscription = (text) => /(^|[}\s])subscription\b[^"]*\{/.test(text.replace(/#.*$/gm, ""));
 
 async function run() {
@@ -100,7 +100,7 @@ function keep() {
   try {
     sessionStorage.setItem(kept, JSON.stringify({ query: $("query").value, variables: $("variables").value }));
   } catch {
-    // Nothing is kept where the browser does not allow it.
+    // The browser allows no storage, so the query is not kept.
   }
 }
 

@@ -10,7 +10,7 @@ export class Refused extends Error {
   }
 }
 
-// Nothing is known of what became of the request: it may be made again under the same key.
+// The outcome of the request is not known. It may be repeated with the same key.
 export class Unknown extends Error {}
 
 // `crypto.randomUUID` is there on secure origins only, and a kitchen's phone may come over http.
@@ -34,7 +34,7 @@ async function ask(path, options = {}) {
 
 export const read = (path) => ask(`api/v1${path}`);
 
-// A change: each call of what this gives is the same change, which takes effect once, whatever the network does.
+// A change, as a function: each of its calls is the same change, which takes effect once on any network.
 export function change(path, body) {
   const options = {
     method: "POST",

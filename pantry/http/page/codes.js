@@ -1,6 +1,6 @@
 // Codes and quantities as people and scanners write them.
 
-// An EAN-13 of what was typed, null where that is no code. Twelve digits (UPC-A) are the code that begins with 0.
+// The EAN-13 of a typed text, null if the text is not a code. Twelve digits (UPC-A) are the code that begins with 0.
 export function code(typed) {
   const digits = typed.trim();
   return /^\d{12,13}$/.test(digits) ? digits.padStart(13, "0") : null;
@@ -11,7 +11,7 @@ export function isSound(ean13) {
   return (10 - (sum % 10)) % 10 === Number(ean13[12]);
 }
 
-// A quantity of what was typed, with a comma or a point; NaN where it is none, or has more than three places.
+// The quantity of a typed text, with a comma or a point. NaN if it is not a number, or has more than three places.
 export function quantity(typed) {
   const text = typed.trim().replace(",", ".");
   return /^\d{1,7}(\.\d{1,3})?$/.test(text) ? Number(text) : Number.NaN;

@@ -1,4 +1,4 @@
-// The event stream: it resumes by itself, is opened anew where the browser gives up, and is known to be stale when it is.
+// The event stream: it resumes by itself, is reopened if the browser gives up, and reports when it is stale.
 
 import { alive } from "./api.js";
 

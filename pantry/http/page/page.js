@@ -14,7 +14,7 @@ let unknownCode = null;
 let following = false;
 const booked = [];
 
-// What is said
+// Messages
 
 function say(text) {
   $("said").textContent = text;
@@ -29,7 +29,7 @@ function complain(error, repeat = null) {
   $("problem").textContent = error.message;
   $("again").hidden = repeat === null || signedOut;
   $("again").onclick = repeat;
-  $("undo").hidden = booked.length === 0 || repeat !== null; // of what is not known to be there, nothing is undone
+  $("undo").hidden = booked.length === 0 || repeat !== null; // an unknown booking cannot be undone
   if (signedOut) askForToken();
 }
 
@@ -38,7 +38,7 @@ function askForToken() {
   $("token").focus();
 }
 
-// What is shown
+// The list of products
 
 function row(one) {
   const item = document.createElement("li");
@@ -128,7 +128,7 @@ function offerToCreate(ean13) {
   $("new-name").focus();
 }
 
-// What is done: one thing after the other, in the order of the taps and scans
+// Changes: one after the other, in the order of the taps and scans
 
 let last = Promise.resolve();
 function inOrder(work) {
@@ -136,7 +136,7 @@ function inOrder(work) {
   return last;
 }
 
-// Make a change; where it is not known what became of it, it can be tried again as the same one.
+// Make a change. If its outcome is unknown, it can be repeated as the same one.
 async function perform(make, done) {
   try {
     await done((await make()).body);
@@ -226,7 +226,7 @@ function step(by) {
   $("quantity").value = amount(Math.max(Number.isNaN(now) ? 1 : now + by, by > 0 ? 1 : Math.min(now || 1, 1)));
 }
 
-// What stays current
+// Updates
 
 async function refresh() {
   const { found, position } = await readAll("/products?active=true");

@@ -1,4 +1,4 @@
-// The products as they are known here. What is newer in the log wins, in whatever order it arrives.
+// The known products. The state that is newer in the log wins, in any order of arrival.
 
 const products = new Map();
 const collator = new Intl.Collator(undefined, { sensitivity: "base", numeric: true });
@@ -24,7 +24,7 @@ export function putAll(found, position) {
 
 export const isLow = (one) => one.current_stock <= one.min_stock;
 
-// Those that are kept and match what was typed, what is low first.
+// The kept products that match a typed text, low ones first.
 export function matching(typed) {
   const wanted = typed.trim().toLowerCase();
   return [...products.values()]

@@ -189,7 +189,7 @@ def test_blocks_that_several_line_directives_claim_belong_to_none(tmp_path: Path
     write_module(tmp_path, {"p/a.go": one, "p/b.go": one.replace("A()", "B()"), "p/c.go": other}, profile=profile)
     found = analyse(engine_input(tmp_path))
     assert {entry.name: entry.coverage for entry in found.entries} == {"A": None, "B": None, "C": 100.0}
-    assert [warning.reason for warning in found.warnings] == ["1 blocks cannot be told apart by their //line directives"]
+    assert [warning.reason for warning in found.warnings] == ["the //line directives do not distinguish 1 blocks"]
 
 
 def test_without_a_profile_no_coverage_is_known(tmp_path: Path) -> None:

@@ -260,7 +260,7 @@ async def test_a_host_that_wants_dot_git_gets_it(repo: gorepo.GoRepo, server: Gi
         (403, "private", True),
         (404, "no such repository", True),
         (429, "rate", False),
-        (503, "error of its own", False),
+        (503, "reports an internal error", False),
     ],
 )
 async def test_what_the_host_answers_is_said_plainly(

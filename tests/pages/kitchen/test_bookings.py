@@ -87,7 +87,7 @@ async def test_axe_finds_nothing_and_the_console_is_silent(kitchen: PantrySystem
         assert await found_by_axe(page) == []
         for address, there in (
             (f"?product={FLOUR}", "in 10.3 kg"),
-            (f"?product={code(999)}", "Nothing is known of"),
+            (f"?product={code(999)}", "There is no product with"),
             ("?low=1", "Milk"),
         ):
             await page.goto(f"{kitchen.one.url}/{address}")
@@ -114,7 +114,7 @@ async def test_a_phone_shows_all_of_it_without_scrolling_sideways(kitchen: Pantr
         await page.go_back()
         await expect(page.get_by_role("table", name="Products")).to_be_visible()
         await page.goto(f"{kitchen.one.url}/?product={code(999)}")
-        await expect(page.get_by_text("Nothing is known of")).to_be_visible()
+        await expect(page.get_by_text("There is no product with")).to_be_visible()
         await fits(page, 320, "html, main, .table-box, .product")
 
 
@@ -581,6 +581,6 @@ async def test_the_page_asks_for_the_token_and_goes_on_with_it(browser: Browser,
         assert await found_by_axe(page) == []
         await page.get_by_label("Token").fill("a-token-of-some-length")
         await page.keyboard.press("Enter")
-        await expect(page.get_by_text("Nothing is kept yet")).to_be_visible()
+        await expect(page.get_by_text("There are no products yet")).to_be_visible()
         await expect(page.locator('[data-live="live"]')).to_be_visible()
         await only_said_of_itself(cook, "401")

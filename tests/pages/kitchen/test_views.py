@@ -130,7 +130,7 @@ async def test_a_booking_has_a_note_and_a_name_and_history_shows_any_time(kitche
     await page.get_by_label("Product", exact=True).select_option(label="Milk")
     await expect(bookings.get_by_role("listitem").first).to_contain_text("by anna: for the cake")
     await page.get_by_label("As it was at").fill("2020-01-01T12:00")
-    await expect(page.get_by_text("Nothing was kept then")).to_be_visible()
+    await expect(page.get_by_text("There were no products at that time")).to_be_visible()
     await page.get_by_label("As it was at").fill("2090-01-01T12:00")
     await expect(page.get_by_role("list", name="Stock then")).to_contain_text("Milk")
     await page.goto(f"{kitchen.one.url}/?product={MILK}")

@@ -311,7 +311,7 @@ async def test_a_stream_that_lost_its_beginning_is_refused(log: FaultyLog, book:
     log.first = 31
     error = await stopped(Projector(log, store, ledger.MODEL))
     assert isinstance(error.__cause__, LogTruncated)
-    assert "goes on with sequence 1, the log begins at 31 only" in str(error)
+    assert "needs sequence 1, but the log begins at 31" in str(error)
     log.first = 1
     await Projector(log, store, ledger.MODEL).run(until=30)
     log.first = 31

@@ -1,1 +1,1 @@
-"""Counts of unnatural prose in the repository, per package and pattern, and the ratchet that keeps them from rising."""
+"""Hits of the patterns of unnatural prose in the texts of the repository."""

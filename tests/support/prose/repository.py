@@ -1,11 +1,10 @@
-"""The ratchet: hits per package and pattern, held in a file. A count may only fall, and then the file has to follow.
+"""The prose of the repository: its files, their hits, and their words.
 
 A hit that is right as it is gets `prose: allow NAME` in a comment: in the text, on its last line, or on the line before it.
 """
 
 from __future__ import annotations
 
-import json
 import re
 import subprocess
 from collections import Counter
@@ -14,23 +13,19 @@ from pathlib import Path
 
 from tests.support import ROOT
 from tests.support.prose.patterns import Hit, hits_of
+from tests.support.prose.readers import READERS
 from tests.support.prose.texts import texts_of
 
-GENERATED = ("docs/reference/",)
-"""Pages that are made from docstrings, which count with their package."""
-FILE = ROOT / "tests" / "project" / "prose.json"
 _ALLOW = re.compile(r"prose: allow ([\w, -]*\w)")
+_WORD = re.compile(r"\b(?!x+\b)[A-Za-z][A-Za-z'-]*")
+"""A word, and not the placeholder of a code span."""
 _HUNK = re.compile(r"^\+\+\+ b/(?P<file>.*)$|^@@ \S+ \+(?P<first>\d+)(?:,(?P<count>\d+))? @@", re.MULTILINE)
-
-Counts = Mapping[str, Mapping[str, int]]
-"""Hits by package, then by pattern. Zeros are left out."""
 
 
 def files(root: Path = ROOT) -> Sequence[Path]:
-    """The files of the repository that have prose: documents, Python, TypeScript."""
+    """The files of the repository that have prose: documents, programs, pages, descriptions."""
     listed = _git(root, "ls-files", "--cached", "--others", "--exclude-standard").splitlines()
-    written = sorted({name for name in listed if not name.startswith(GENERATED)})
-    return [file for name in written if (file := root / name).is_file() and _has_prose(file)]
+    return [file for name in sorted({*listed}) if (file := root / name).is_file() and _has_prose(file)]
 
 
 def package_of(file: Path, root: Path = ROOT) -> str:
@@ -51,38 +46,12 @@ def hits(files: Iterable[Path]) -> list[Hit]:
     return found
 
 
-def counts(hits: Iterable[Hit], root: Path = ROOT) -> Counts:
-    """The hits of each package by pattern."""
-    found: dict[str, Counter[str]] = {}
-    for hit in hits:
-        found.setdefault(package_of(hit.text.file, root), Counter())[hit.pattern] += 1
-    return {package: dict(sorted(patterns.items())) for package, patterns in sorted(found.items())}
-
-
-def held() -> Counts:
-    """The counts of the file."""
-    found: Counts = json.loads(FILE.read_text(encoding="utf-8"))
-    return found
-
-
-def write(now: Counts) -> None:
-    """Hold these counts."""
-    FILE.write_text(json.dumps(now, indent=1, sort_keys=True) + "\n", encoding="utf-8")
-
-
-def risen(before: Counts, now: Counts) -> list[str]:
-    """The counts that rose, as lines `package pattern: before -> now`."""
-    return _differences(before, now, rose=True)
-
-
-def fallen(before: Counts, now: Counts) -> list[str]:
-    """The counts that fell."""
-    return _differences(before, now, rose=False)
-
-
-def totals(counts: Counts) -> Counts:
-    """The counts of the whole repository by pattern. Code that moves to another package leaves them as they are."""
-    return {"all": dict(sum((Counter(patterns) for patterns in counts.values()), Counter[str]()))}
+def words(files: Iterable[Path], root: Path = ROOT) -> Mapping[str, int]:
+    """The number of words of each package."""
+    found: Counter[str] = Counter()
+    for file in files:
+        found[package_of(file, root)] += sum(len(_WORD.findall(text.text)) for text in texts_of(file))
+    return dict(sorted(found.items()))
 
 
 def changed_since(revision: str, root: Path = ROOT) -> set[tuple[Path, int]]:
@@ -99,21 +68,11 @@ def changed_since(revision: str, root: Path = ROOT) -> set[tuple[Path, int]]:
     return found
 
 
-def _differences(before: Counts, now: Counts, *, rose: bool) -> list[str]:
-    places = {(package, name) for counts in (before, now) for package, patterns in counts.items() for name in patterns}
-    found: list[str] = []
-    for package, name in sorted(places):
-        old, new = (counts.get(package, {}).get(name, 0) for counts in (before, now))
-        if new > old if rose else new < old:
-            found.append(f"{package} {name}: {old} -> {new}")
-    return found
-
-
 def _has_prose(file: Path) -> bool:
     if file.parent.name == "reference" and (ROOT / file.stem).is_dir():  # from docstrings, which are counted in the package
         return False
     if file.suffix:
-        return file.suffix in (".md", ".py", ".ts", ".tsx")
+        return file.suffix in (".md", ".py", *READERS)
     with file.open("rb") as opened:
         return b"python" in opened.readline(100) and file.parent.name == "scripts"
 

@@ -1,4 +1,4 @@
-"""The prose of a file: paragraphs of Markdown, docstrings, comments, and the sentences that a program prints.
+"""The prose of a file: paragraphs of Markdown, docstrings, comments, and the sentences that a program or a page shows.
 
 Code spans, link targets and HTML are replaced by placeholders of the same length, so that line numbers stay exact.
 """
@@ -6,14 +6,17 @@ Code spans, link targets and HTML are replaced by placeholders of the same lengt
 from __future__ import annotations
 
 import ast
-import io
+import math
 import re
-import tokenize
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from functools import cache
 from pathlib import Path
 
 import attrs
 from markdown_it import MarkdownIt
+
+from tests.support.prose.readers import READERS
 
 _CODE = re.compile(r"(`+)(?:.(?!\1))*.?\1", re.DOTALL)
 _TARGET = re.compile(r"\]\([^)]*\)")
@@ -21,9 +24,6 @@ _HTML = re.compile(r"<[^>]+>")
 _ADDRESS = re.compile(r"\b[a-z]+://\S+")
 _PROGRAM_TEXT = re.compile(r"[A-Za-z']+ [a-z']+ [a-z']+ [a-z']+")
 _SQL = re.compile(r"\b(SELECT|INSERT|UPDATE|DELETE|CREATE|DROP|ALTER|FROM|WHERE|PRAGMA|SET)\b")
-_TYPESCRIPT = re.compile(
-    r"^[ \t]*//(?P<line>[^\n]*)$|(?<=\s)// (?P<end>[^\n]*)$|/\*\*?(?P<block>.*?)\*/", re.MULTILINE | re.DOTALL
-)
 
 
 @attrs.frozen
@@ -45,15 +45,17 @@ class Text:
         return self.line + self.text.count("\n")
 
 
+@cache
 def texts_of(file: Path) -> Sequence[Text]:
     """Return all prose of a file, in the order of its lines. The suffix selects the reader."""
     source = file.read_text(encoding="utf-8")
     if file.suffix == ".md":
         found = _markdown(file, source)
-    elif file.suffix in (".ts", ".tsx"):
-        found = _typescript(file, source)
+    elif file.suffix in READERS:
+        parts = READERS[file.suffix](source)
+        found = (Text(file, line, text) for line, text, is_program in parts if not is_program or _is_sentence(file, text))
     else:
-        found = iter([*_literals(file, source), *_comments(file, source)])
+        found = _python(file, source)
     return sorted((attrs.evolve(text, text=_plain(text.text)) for text in found), key=lambda text: text.line)
 
 
@@ -77,57 +79,58 @@ def _markdown(file: Path, source: str) -> Iterator[Text]:
             yield Text(file, line, token.content, kind == "heading_open", raw)
 
 
-def _literals(file: Path, source: str) -> Iterator[Text]:
-    """Yield docstrings (of attributes too), and sentences of at least four words other than SQL: help, errors, log lines.
+def _is_sentence(file: Path, text: str) -> bool:
+    """Whether a string is a text that a program or a page shows: at least four words other than SQL.
 
-    In tests the latter are left out: they are data there.
+    In tests strings are data.
     """
+    return bool(_PROGRAM_TEXT.search(text)) and not _SQL.search(text) and "tests" not in file.parts
+
+
+def _python(file: Path, source: str) -> Iterator[Text]:
+    """Yield docstrings (also of attributes), sentences (help, errors, log lines), and comments."""
     nodes = list(ast.walk(ast.parse(source)))
     docstrings = {
         id(node.value)
         for node in nodes
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
     }
-    parts = {id(part) for node in nodes if isinstance(node, ast.JoinedStr) for part in ast.walk(node)} - docstrings
-    for node in nodes:
+    strings = [node for node in nodes if isinstance(node, ast.JoinedStr | ast.Constant)]
+    parts = {id(part) for node in strings if isinstance(node, ast.JoinedStr) for part in ast.walk(node)} - docstrings
+    for node in strings:
         if isinstance(node, ast.JoinedStr):
             text = "".join(str(part.value) if isinstance(part, ast.Constant) else "x" for part in node.values)
-        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in parts:
+        elif isinstance(node.value, str) and id(node) not in parts:
             text = node.value
         else:
             continue
-        is_sentence = _PROGRAM_TEXT.search(text) and not _SQL.search(text) and "tests" not in file.parts
-        if id(node) in docstrings or is_sentence:
+        if id(node) in docstrings or _is_sentence(file, text):
             yield Text(file, node.lineno, text)
+    yield from _comments(file, source, strings)
 
 
-def _comments(file: Path, source: str) -> Iterator[Text]:
-    """Yield comments. Comments on adjacent lines and in the same column are one text."""
+def _comments(file: Path, source: str, strings: Sequence[ast.expr]) -> Iterator[Text]:
+    """Yield comments, which begin with `#` outside of strings. Comments on adjacent lines in the same column are one text."""
+    inside: dict[int, list[tuple[int, float]]] = defaultdict(list)
+    """The columns of strings, by line."""
+    for node in strings:
+        last = node.end_lineno or node.lineno
+        for row in range(node.lineno, last + 1):
+            begin = node.col_offset if row == node.lineno else 0
+            inside[row].append((begin, (node.end_col_offset or 0) if row == last else math.inf))
     block: list[tuple[int, int, str]] = []
-    for token in tokenize.generate_tokens(io.StringIO(source).readline):
-        if token.type == tokenize.COMMENT:
-            row, column = token.start
-            if block and block[-1][:2] != (row - 1, column):
-                yield Text(file, block[0][0], "\n".join(line for _, _, line in block))
-                block = []
-            block.append((row, column, token.string.lstrip("#! ")))
-    if block:
-        yield Text(file, block[0][0], "\n".join(line for _, _, line in block))
-
-
-def _typescript(file: Path, source: str) -> Iterator[Text]:
-    """Comments; whole lines of them that are adjacent are one text."""
-    block: list[str] = []
-    first = 0
-    for found in _TYPESCRIPT.finditer(source):
-        line = source.count("\n", 0, found.start()) + 1
-        if block and (found["line"] is None or line != first + len(block)):
-            yield Text(file, first, "\n".join(block))
+    for row, line in enumerate(source.split("\n"), 1):
+        column = next((at for at in _columns(line) if not any(a <= at < b for a, b in inside[row])), None)
+        if column is None:
+            continue
+        if block and block[-1][:2] != (row - 1, column):
+            yield Text(file, block[0][0], "\n".join(text for _, _, text in block))
             block = []
-        if found["line"] is None:
-            yield Text(file, line, found["end"] or found["block"].replace("*", " "))
-        else:
-            first = first if block else line
-            block.append(found["line"].strip())
+        block.append((row, column, line.encode()[column:].decode().lstrip("#! ")))
     if block:
-        yield Text(file, first, "\n".join(block))
+        yield Text(file, block[0][0], "\n".join(text for _, _, text in block))
+
+
+def _columns(line: str) -> Iterator[int]:
+    """The places of `#` in a line, in bytes as `ast` counts them."""
+    return (found.start() for found in re.finditer(b"#", line.encode())) if "#" in line else iter(())

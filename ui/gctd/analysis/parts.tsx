@@ -82,7 +82,7 @@ function Reasons({ caption, items }: { caption: string; items: readonly { path: 
 }
 
 const FORMATS = { json: "JSON", csv: "CSV", sarif: "SARIF", markdown: "Markdown comment", "go-crap": "go-crap report" };
-/** What a badge can show, by its name in the address. */
+/** Metrics of a badge, by their names in the address. */
 const METRICS = { average: "average CRAP", exceeded: "risky functions", coverage: "coverage", grade: "grade", total: "total CRAP", functions: "functions" } as const;
 
 /** The analysis as files, and a badge of the project for pages elsewhere. */

@@ -28,7 +28,7 @@ export function sourceOf(source: string | null, file: string, line: number): str
   return source.replace("{path}", () => path).replace("{line}", String(line));
 }
 
-/** What was measured differently, in words. */
+/** The differences of the measurement, in words. */
 export function brokenText(breaks: HistoryEntry["break"]): string {
   return breaks.map(({ what, before, after }) => `${what} ${before || "none"} → ${after || "none"}`).join(", ");
 }

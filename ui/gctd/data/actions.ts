@@ -39,7 +39,7 @@ const named = (tasks: readonly Task[]): string => {
 
 export async function cancel(chosen: readonly Task[]): Promise<void> {
   const tasks = chosen.filter(canCancel);
-  if (tasks.length === 0) return say("None of these waits or runs.");
+  if (tasks.length === 0) return say("The chosen tasks have ended already.");
   const yes = await confirm({
     title: tasks.length === 1 ? `Cancel the analysis of ${named(tasks)}?` : `Cancel ${named(tasks)}?`,
     text: "Tests that run are ended. The tasks stay in the list as failed, and can be retried.",
@@ -52,10 +52,10 @@ export async function cancel(chosen: readonly Task[]): Promise<void> {
 
 export async function retry(chosen: readonly Task[]): Promise<void> {
   const tasks = chosen.filter(canRetry);
-  if (tasks.length === 0) return say("None of these has failed or expired.");
+  if (tasks.length === 0) return say("The chosen tasks have not failed or expired.");
   const yes = await confirm({
     title: tasks.length === 1 ? `Analyse ${named(tasks)} again?` : `Retry ${named(tasks)}?`,
-    text: "They run with the settings that they were scheduled with, and have as many attempts as a new task.",
+    text: "They run with the settings of their first run, and have the attempts of a new task.",
     action: `Retry ${plural(tasks.length, "task")}`,
   });
   if (!yes) return;
@@ -80,7 +80,7 @@ export async function hideAll(shown: readonly Task[]): Promise<void> {
   if (known.length === 0) return say("There is no task to hide.");
   const yes = await confirm({
     title: `Hide ${plural(known.length, "task")}?`,
-    text: "They leave the lists of everybody, and stay in the event log. Tasks that run go on.",
+    text: "They leave the lists of all users, and stay in the event log. Running tasks continue.",
     action: `Hide ${plural(known.length, "task")}`,
   });
   if (!yes) return;

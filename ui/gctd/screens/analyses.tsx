@@ -73,7 +73,7 @@ export default function Analyses() {
         {error && !value ? <ErrorPanel error={error} retry={reload} /> : null}
         {!value && !error && <Skeleton lines={8} />}
         {value?.length === 0 && (
-          <Empty title="Nothing is analysed yet">
+          <Empty title="No repository is analysed yet">
             <Command text="gctd repo analyze https://github.com/owner/name" />
           </Empty>
         )}

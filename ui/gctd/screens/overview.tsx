@@ -123,7 +123,7 @@ function Tiles({ analyses, read }: { analyses: readonly Analysis[]; read: boolea
 const isFailed = (task: Task): boolean => task.status === "failed" || task.status === "expired";
 
 function RiskMap({ analyses }: { analyses: readonly Analysis[] }) {
-  if (analyses.length === 0) return <Empty title="Nothing was analysed yet" />;
+  if (analyses.length === 0) return <Empty title="No analysis yet" />;
   const tiles = analyses.map((analysis) => ({
     key: analysis.id,
     name: projectName(analysis.repo_info.url, analysis.project),
@@ -137,7 +137,7 @@ function RiskMap({ analyses }: { analyses: readonly Analysis[] }) {
   return <Treemap label="Projects by size and risk" tileName="Project" sizeName="Area" tiles={tiles} height={220} onOpen={(id) => go(analysisAt(id))} />;
 }
 
-/** What ended in each minute of the last hour, and how many tasks waited at its end. */
+/** The tasks that ended in each minute of the last hour, and the number of tasks that waited at its end. */
 function Throughput() {
   const { byId } = useCell(tasks);
   const minute = Math.floor(useNow() / MINUTE);

@@ -181,7 +181,7 @@ function Bar({ percent, label }: { percent: number; label: string }) {
 }
 
 function ParkedList({ parked }: { parked: readonly Parked[] }) {
-  if (parked.length === 0) return <p class="good">Nothing is parked: every commit could be applied.</p>;
+  if (parked.length === 0) return <p class="good">No aggregate is parked: every commit was applied.</p>;
   return (
     <>
       <ul class="plain-list">
@@ -240,7 +240,7 @@ function Copies({ model: { copies, head, read_model: name } }: { model: ReadMode
   if (copies.length === 0) {
     return (
       <>
-        <p class="muted">There are none. A rebuild makes the tables again beside the live ones:</p>
+        <p class="muted">There are no copies. A rebuild makes new tables next to the live ones:</p>
         <Command text={`projections rebuild ${name}`} />
       </>
     );

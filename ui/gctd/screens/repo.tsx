@@ -195,7 +195,7 @@ function AnotherRef({ repo }: { repo: Repo }) {
   );
 }
 
-/** What somebody does after a first analysis. */
+/** The next steps after a first analysis. */
 function NextSteps({ analyses }: { analyses: readonly Analysis[] }) {
   const [worst] = [...analyses].sort((a, b) => b.summary.average - a.summary.average);
   if (!worst) return null;

@@ -206,7 +206,7 @@ function CheckAll() {
     }
   };
   return (
-    <button type="button" disabled={busy} onClick={() => void check()} title="Look up where refs lead to, and analyse what has moved">
+    <button type="button" disabled={busy} onClick={() => void check()} title="Look up the commits of all refs, and analyse the refs that have moved">
       {busy ? "Checking…" : "Analyse what moved"}
     </button>
   );

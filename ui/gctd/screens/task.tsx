@@ -203,7 +203,7 @@ function Timeline({ attempt }: { attempt: Attempt }) {
 
 const MOST_TEXT = 400_000;
 
-/** What an attempt says, as it says it. */
+/** The log of an attempt, line by line as it arrives. */
 function Log({ task, attempt }: { task: string; attempt: number }) {
   const [text, setText] = useState("");
   const [state, setState] = useState<"reads" | "follows" | "ended" | "none">("reads");

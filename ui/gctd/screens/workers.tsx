@@ -37,7 +37,7 @@ export default function Workers() {
       {!read && !error && <Skeleton />}
       {read && here.length === 0 && (
         <Empty title="No worker is present">
-          <p>Nothing is analysed without a worker. Start one on this host or another:</p>
+          <p>Analyses need a worker. Start one on this host or another:</p>
           <Command text="gctd worker" />
         </Empty>
       )}
@@ -179,7 +179,7 @@ function Pause({ worker }: { worker: Worker }) {
     setBusy(true);
     try {
       await ask("POST", `/api/workers/${worker.id}/${isPaused ? "unpause" : "pause"}`);
-      say(isPaused ? `${worker.id} takes jobs again.` : `${worker.id} takes no more jobs; its present tasks go on.`);
+      say(isPaused ? `${worker.id} takes jobs again.` : `${worker.id} takes no more jobs, and finishes its present tasks.`);
       await readWorkers();
     } catch (error) {
       complain(textOf(error));

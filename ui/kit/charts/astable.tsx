@@ -5,12 +5,12 @@ import { useState } from "preact/hooks";
 const MOST = 500;
 
 interface Props {
-  /** What the rows are. */
+  /** The kind of the rows. */
   caption: string;
   head: readonly string[];
   /** Made only when somebody opens the table. */
   rows: () => readonly (readonly (string | number | null)[])[];
-  /** What the name of a row does, by its index. */
+  /** The action of a row's name, by the index of the row. */
   onOpen?: (index: number) => void;
 }
 

@@ -12,18 +12,18 @@ import { theme } from "../page/theme";
 import { Spoken, Tip, type Tipped } from "./tip";
 
 interface Props {
-  /** What it shows, in words that say the same to somebody who does not see it. */
+  /** The content in words, for readers who do not see it. */
   label: string;
   along: Along;
   /** The name of a point in the tip and the table, by its index. */
   nameOf: (index: number) => string;
-  /** What `nameOf` gives, for the head of the table. */
+  /** The kind of names of `nameOf`, for the head of the table. */
   pointName: string;
   series: readonly Series[];
   height?: number;
   /** Indexes at which a dashed line is drawn. */
   breaks?: readonly number[];
-  /** What is said of the axis below. */
+  /** A note below the axis. */
   note?: string;
   onPick?: (index: number) => void;
 }

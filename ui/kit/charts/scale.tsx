@@ -16,12 +16,12 @@ const boundsOf = (threshold: number): readonly number[] => [threshold / 2, thres
 /** The colour (1 to 5) of a function by its CRAP value: from the third on it is risky. */
 export const valueStep = (crap: number, threshold: number): number => stepIn(boundsOf(threshold), crap);
 
-/** What the colours of places mean. */
+/** The meaning of the colours of places. */
 export function ShareLegend() {
   return <Legend name="risky functions" steps={["none", "to 2 %", "to 5 %", "to 10 %", "more"]} />;
 }
 
-/** What the colours of functions mean. */
+/** The meaning of the colours of functions. */
 export function ValueLegend({ threshold }: { threshold: number }) {
   const bounds = boundsOf(threshold);
   return <Legend name="CRAP" steps={[...bounds.map((bound) => `to ${bound}`), `over ${bounds.at(-1)}`]} />;

@@ -12,5 +12,5 @@ export interface Series {
   show?: (value: number) => string;
 }
 
-/** What is to the right: times (seconds since 1970, ascending), or steps of one width with their names. */
+/** The horizontal axis: times (seconds since 1970, ascending), or steps of one width with their names. */
 export type Along = { at: readonly number[] } | { steps: readonly string[] };

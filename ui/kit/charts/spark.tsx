@@ -13,7 +13,7 @@ interface Props {
   span: number;
   until: number;
   label: string;
-  /** What a value is, for the tip and the table. */
+  /** The unit of a value, for the tip and the table. */
   unit: string;
 }
 

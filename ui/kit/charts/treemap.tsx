@@ -24,9 +24,9 @@ export interface Tile {
 
 interface Props {
   label: string;
-  /** What a tile is, for the head of the table. */
+  /** The kind of a tile, for the head of the table. */
   tileName: string;
-  /** What `size` counts. */
+  /** The things that `size` counts. */
   sizeName: string;
   tiles: readonly Tile[];
   height?: number;

@@ -16,7 +16,7 @@ interface Whole<Row> {
   publish: (change: { read?: true; error: unknown }) => void;
 }
 
-/** What reads the list again. The last of several readings counts: those before it end. */
+/** A function that rereads the list. The last of several readings counts, and earlier ones end. */
 export function rereading<Row>({ stream, path, most = Infinity, idOf, put, leave, publish }: Whole<Row>): () => Promise<void> {
   let reading: AbortController | null = null;
   return async () => {

@@ -3,7 +3,7 @@
 import { useLayoutEffect, useRef } from "preact/hooks";
 
 export interface Key {
-  /** What is pressed: `j`, `Enter`, or two after each other: `g t`. */
+  /** The pressed keys: `j`, `Enter`, or two after each other: `g t`. */
   keys: string;
   does: string;
   /** Gives false where the key does nothing now, so that the browser's own meaning holds. */

@@ -3,7 +3,7 @@
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 
 export interface Choice {
-  /** What it is: `page`, `repository`. */
+  /** The kind of a choice: `page`, `repository`. */
   kind: string;
   name: string;
   /** Further words that find it. */
@@ -41,7 +41,7 @@ function found(choices: readonly Choice[], text: string): Choice[] {
 
 interface Props {
   choices: readonly Choice[];
-  /** What the choices do not have. */
+  /** The results that the choices do not have. */
   note?: string;
   close: () => void;
 }

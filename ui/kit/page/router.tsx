@@ -35,7 +35,7 @@ export function withQuery(changes: Record<string, string | null>, path: string =
   return text ? `${path}?${text}` : path;
 }
 
-/** What stands for `:name` in a pattern such as `/tasks/:id`; null where the path is another. */
+/** The value of `:name` in a pattern such as `/tasks/:id`; null for a path that does not match. */
 export function match(pattern: string, path: string): Params | null {
   const wanted = pattern.split("/");
   const given = path.replace(/(.)\/$/, "$1").split("/");

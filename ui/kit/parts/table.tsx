@@ -8,7 +8,7 @@ export interface Column<T> {
   id: string;
   title: string;
   cell: (row: T) => ComponentChildren;
-  /** What the column is sorted by; no sorting by it if it is left out. */
+  /** The key for sorting by the column, which cannot be sorted without one. */
   by?: (row: T) => number | string;
   /** CSS width, such as `120px`; the columns without one share the rest. */
   width?: string;

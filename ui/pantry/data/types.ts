@@ -39,6 +39,6 @@ export interface Movement {
   reverses?: string;
   /** The movement that undid this one. */
   reversed_by?: string;
-  /** What a stocktake found. */
+  /** The quantity that a stocktake found. */
   counted?: number;
 }

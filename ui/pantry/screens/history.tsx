@@ -48,7 +48,7 @@ function Past({ at, of }: { at: string; of: string }) {
   if (error) return <ErrorPanel error={error} retry={reload} />;
   if (!value) return <Skeleton />;
   const shown = value.filter(({ ean13 }) => !of || ean13 === of);
-  if (!shown.length) return <Empty title="Nothing was kept then" />;
+  if (!shown.length) return <Empty title="There were no products at that time" />;
   return (
     <>
       <h3>Stock then</h3>

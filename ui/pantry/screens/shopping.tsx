@@ -31,7 +31,7 @@ export function Shopping() {
       </header>
       {error ? <ErrorPanel error={error} retry={reload} /> : null}
       {!value && !error && <Skeleton />}
-      {value?.length === 0 && <Empty title="Nothing is to buy" />}
+      {value?.length === 0 && <Empty title="The shopping list is empty" />}
       <ul class="changes">
         {value?.map((item) => (
           <Item key={`${item.ean13} ${item.suggested}`} item={item} />

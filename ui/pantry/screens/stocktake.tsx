@@ -9,7 +9,7 @@ import { products, type Known } from "../data/products";
 
 const KEPT = "pantry-stocktake";
 
-/** What was counted so far, as typed, by the codes of the products. It stays in this browser until it is booked. */
+/** The counts so far, as typed, by the codes of the products. It stays in this browser until it is booked. */
 const counted = new Cell<Readonly<Record<string, string>>>(read());
 
 function read(): Record<string, string> {

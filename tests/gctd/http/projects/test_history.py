@@ -150,7 +150,7 @@ REFUSED = [
     ("diff?to=main", 400, "to"),
     ("diff?limit=-1", 400, "limit"),
     ("diff?from={first}", 200, ""),
-    ("diff?to={first}", 404, "before that of"),
+    ("diff?to={first}", 404, "no earlier analysis of another commit"),
     ("history?limit=0", 400, "limit"),
     ("history?cursor=bogus", 400, "cursor"),
 ]
@@ -216,7 +216,7 @@ async def test_the_command_line_shows_a_difference(project: Project, tmp_path: P
     assert document.json == await project.system.get(f"{await project.path}/diff")
     for arguments, code, says in [
         (("--from", "main"), 2, "from: must be a task, or a commit"),
-        (("--to", project.tasks[0]), 3, "before that of"),
+        (("--to", project.tasks[0]), 3, "no earlier analysis of another commit"),
         (("--project", "nope"), 3, "there is no analysis"),
     ]:
         refused = await run(*arguments)

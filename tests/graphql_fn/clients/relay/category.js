@@ -1,4 +1,4 @@
-// What the compiler reads: a list of a list, paged by the global id of its owner.
+// The input of the compiler: a list of a list, paged by the global id of its owner.
 import { graphql } from "relay-runtime";
 
 export const query = graphql`
