@@ -48,7 +48,7 @@ def show_repo(output: Output, repo: Repo) -> None:
             ("status", state_cell(repo.status)),
             ("reason", repo.reason or ""),
             ("commit", repo.commit_sha or ""),
-            ("profiled at", moment(repo.profiled_at)),
+            ("examined at", moment(repo.profiled_at)),
         ]
     )
     if repo.projects:

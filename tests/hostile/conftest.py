@@ -21,6 +21,7 @@ from gctd.scan.cache.directory import Cache
 from gctd.scan.isolation.sandbox import Sandbox, Wanted, candidates
 from gctd.settings import Settings
 from gctd.worker.scanning import Scanning, open_work
+from tests.support.tracker import go_library
 from tests.support.tracker import go_repo as gorepo
 
 DEAD = "http://127.0.0.1:9"
@@ -105,6 +106,7 @@ async def host_of(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setenv("NO_PROXY", "")
     monkeypatch.setenv("GOPROXY", "off")
     cache = Path(request.config.cache.mkdir("hostile"))
+    go_library.give(cache)
     settings = Settings(cache_directory=cache, allow_local=True, git_metadata=False, sandbox=wanted)
     blobs = MemoryBlobs()
     async with open_work(settings, blobs) as scanning:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import configparser
 import os
 import re
@@ -22,6 +23,7 @@ from pages import BUILT
 from tests.support import ROOT
 from tests.support.layers import CORE, SERVICES
 from tests.support.programs.supervised import supervised
+from tests.support.tracker import go_library
 from tests.support.waiting import wait_until
 from tests.support.web.browser import chromium, visitor
 from tests.support.web.node import built_pages
@@ -155,6 +157,7 @@ async def test_the_installed_wheel_runs_the_demonstration_without_the_checkout(b
     """An environment with the wheel and the required packages, an empty home: a page shows the scores of the demonstration."""
     environment, home = tmp_path / "environment", tmp_path / "home"
     home.mkdir()
+    await asyncio.to_thread(go_library.give, home / ".cache" / "gctd")
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(environment)], check=True, timeout=60)  # noqa: ASYNC221 - first
     Installer(ROOT, environment).file(built.wheel)
     [packages] = environment.glob("lib/python3.*/site-packages")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import os
 import shutil
 import socket
 import sqlite3
@@ -10,7 +12,7 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 from datetime import timedelta
 from pathlib import Path
-from subprocess import DEVNULL, Popen
+from subprocess import DEVNULL, Popen, run
 from typing import Any, NamedTuple
 
 import attrs
@@ -24,7 +26,7 @@ from gctd.client.api import Client
 from gctd.scan.errors import NoSandbox
 from gctd.settings import Settings
 from terminalkit.exits import ExitCode
-from tests.support.tracker.system import tracker_system
+from tests.support.tracker.system import TrackerSystem, tracker_system
 from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -210,25 +212,31 @@ CASES = {
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def right(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[dict[str, Any]]:
-    """The settings of a running system, with which the doctor finds nothing."""
-    async with tracker_system(tmp_path_factory.mktemp("doctor"), GCTD_AUTH_TOKEN=TOKEN) as running:
-        given: dict[str, Any] = {
-            "url": running.url,
-            "nats_url": running.nats.url,
-            "monitoring_url": running.nats.monitoring_url,
-            "database_url": f"sqlite:{running.database}",
-            "cache_directory": running.directory / "cache",
-            "presence_ttl": 3.0,
-            "auth_token": TOKEN,
-        }
-        async with Client(running.url, token=TOKEN) as client:
-            await client.add_repo(f"file://{running.directory}")  # so that there are events
-        found = dict(await diagnose(Settings(**given)))
-        checks = {wrong.check for wrong in CASES.values()} & found.keys()
-        assert {name: found[name] for name in checks if found[name].verdict is not CheckStatus.OK} == {}
-        assert exit_code(list(found.items())) is ExitCode.OK
-        yield given
+async def running(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[TrackerSystem]:
+    """A running system with events."""
+    async with tracker_system(tmp_path_factory.mktemp("doctor"), GCTD_AUTH_TOKEN=TOKEN) as system:
+        async with Client(system.url, token=TOKEN) as client:
+            await client.add_repo(f"file://{system.directory}")
+        yield system
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def right(running: TrackerSystem) -> dict[str, Any]:
+    """The settings of the running system, with which the doctor finds nothing."""
+    given: dict[str, Any] = {
+        "url": running.url,
+        "nats_url": running.nats.url,
+        "monitoring_url": running.nats.monitoring_url,
+        "database_url": f"sqlite:{running.database}",
+        "cache_directory": running.directory / "cache",
+        "presence_ttl": 3.0,
+        "auth_token": TOKEN,
+    }
+    found = dict(await diagnose(Settings(**given)))
+    checks = {wrong.check for wrong in CASES.values()} & found.keys()
+    assert {name: found[name] for name in checks if found[name].verdict is not CheckStatus.OK} == {}
+    assert exit_code(list(found.items())) is ExitCode.OK
+    return given
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -247,6 +255,42 @@ async def test_what_is_wrong_is_named_with_its_remedy(
     assert wrong.detail in found[wrong.check].detail
     assert wrong.fix in found[wrong.check].fix
     assert exit_code(list(found.items())) is ExitCode.FAILURE
+
+
+async def test_streams_are_made_by_the_command_of_the_advice(right: dict[str, Any], tmp_path: Path) -> None:
+    with broker(tmp_path, "-js", "-sd", str(tmp_path)) as changes:
+        settings = Settings(**(right | changes))
+        await wait_until(lambda: _listens(settings.nats_url))
+        advised, _ = dict(await diagnose(settings))["streams"].fix.split(";")
+        program, *arguments = advised.split()
+        command = [str(Path(sys.executable).with_name(program)), *arguments]
+        environment = {**os.environ, "GCTD_NATS_URL": settings.nats_url}
+        done = await asyncio.to_thread(run, command, env=environment, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        assert dict(await diagnose(settings))["streams"].verdict is CheckStatus.OK
+
+
+@pytest.mark.parametrize("spoil", [damaged_tables, changed_tables("UPDATE projection_checkpoints SET incarnation = 'x'")])
+async def test_tables_that_were_moved_away_are_rebuilt_by_the_server(
+    running: TrackerSystem,
+    right: dict[str, Any],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    spoil: Callable[[Setup], dict[str, Any]],
+) -> None:
+    changes = spoil(Setup(Settings(**right), tmp_path, monkeypatch))
+    assert exit_code(await diagnose(Settings(**(right | changes)))) is ExitCode.FAILURE
+    file, port = Path(changes["database_url"].removeprefix("sqlite:")), free_port()
+    shutil.move(file, tmp_path / "away.db")
+    server = await running.start("serve-2", "gctd", "serve", GCTD_DATABASE_URL=changes["database_url"], GCTD_PORT=str(port))
+    settings = Settings(**(right | changes | {"url": f"http://127.0.0.1:{port}"}))
+
+    async def is_whole() -> bool:
+        found = dict(await diagnose(settings))
+        return {found[name].verdict for name in ("server", "database", "read model")} == {CheckStatus.OK}
+
+    await wait_until(is_whole, timeout=60, every=0.1)
+    await server.kill()
 
 
 def _listens(url: str) -> bool:

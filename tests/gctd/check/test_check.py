@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ import pytest
 
 from tests.support.programs import warm
 from tests.support.programs.documents import misfits
+from tests.support.tracker import go_library
 
 RISKY = """
 func Risky(a, b, c, d, e int) int {
@@ -55,8 +56,17 @@ class Shop:
         return done
 
 
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A cache directory with the builds of Go's library."""
+    directory = tmp_path_factory.mktemp("check")
+    go_library.give(directory)
+    yield directory
+    go_library.keep(directory)
+
+
 @pytest.fixture
-def shop(tmp_path: Path, request: pytest.FixtureRequest) -> Shop:
+def shop(tmp_path: Path, cache: Path) -> Shop:
     root = tmp_path / "shop"
     root.mkdir()
     for name, text in SOURCES.items():
@@ -65,7 +75,6 @@ def shop(tmp_path: Path, request: pytest.FixtureRequest) -> Shop:
         who = ["-c", "user.name=A", "-c", "user.email=a@example.com"]
         subprocess.run(["git", *who, *arguments], cwd=root, check=True)
     bare = {name: value for name, value in os.environ.items() if not name.startswith("GCTD_")}
-    cache = Path(request.config.cache.mkdir("check"))
     return Shop(root, {**bare, "GCTD_CACHE_DIRECTORY": str(cache)})
 
 

@@ -73,7 +73,7 @@ async def test_json_is_the_server_s_own_document(api: FakeApi, tmp_path: Path, c
                 ["id", "d3b07384d113edec49eaa6238ad5ff00"],
                 ["status", "ready"],
                 ["commit", "0123456789abcdef0123456789abcdef01234567"],
-                ["profiled at", "2026-11-20T10:00:00Z"],
+                ["examined at", "2026-11-20T10:00:00Z"],
                 [""],
                 ["PROJECT", "MODULE", "GO", "PACKAGES", "TESTS", "WORKSPACE"],
                 [".", "example.com/module/.", "1.26", "3", "yes", "no"],

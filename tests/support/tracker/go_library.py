@@ -11,8 +11,9 @@ _KEPT = ROOT / ".pytest_cache" / "d" / "builds"
 
 
 def give(cache: Path) -> None:
-    """Put what is kept into a worker's cache directory."""
-    _copy(_KEPT, cache / "builds")
+    """Put the kept builds into a worker's cache directory, if it has none."""
+    if not any((cache / "builds").glob("std-*")):
+        _copy(_KEPT, cache / "builds")
 
 
 def keep(cache: Path) -> None:
