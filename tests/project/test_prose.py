@@ -84,8 +84,8 @@ def test_texts_of_a_page_are_its_comments_elements_and_sentences(tmp_path: Path)
         (1, "A comment that goes\nover two lines."),
         (3, "at the end"),
         (4, "Of a function."),
-        (5, "for a worker there."),
         (5, "the x tasks are not done"),
+        (5, "for a worker there."),
     ]
 
 

@@ -259,7 +259,7 @@ async def test_what_is_wrong_is_named_with_its_remedy(
 
 async def test_streams_are_made_by_the_command_of_the_advice(right: dict[str, Any], tmp_path: Path) -> None:
     with broker(tmp_path, "-js", "-sd", str(tmp_path)) as changes:
-        settings = Settings(**(right | changes))
+        settings = Settings(**(right | changes | {"presence_ttl": Settings().presence_ttl}))
         await wait_until(lambda: _listens(settings.nats_url))
         advised, _ = dict(await diagnose(settings))["streams"].fix.split(";")
         program, *arguments = advised.split()

@@ -141,7 +141,8 @@ async def _streams(broker: Connection, settings: Settings) -> Finding:
     detail = "; ".join(map(str, drifts))
     if any(not drift.field for drift in drifts):
         return fail(detail, "projections streams apply; gctd serve does it when it starts")
-    return warn(detail, "projections streams apply; what is `by hand` could lose messages: see streams.yaml")
+    fix = "projections streams apply, or start gctd serve again if its settings differ from the defaults"
+    return warn(detail, f"{fix}; what is `by hand` could lose messages: see streams.yaml")
 
 
 async def _queue(broker: Connection) -> Finding:

@@ -72,7 +72,8 @@ def _comments(nodes: list[Node]) -> Iterator[Part]:
     block: list[tuple[int, str]] = []
     for node in sorted(nodes, key=lambda node: node.start_byte):
         text, line = _text(node), node.start_point.row + 1
-        is_whole = text.startswith("//") and node.prev_sibling is not None and node.prev_sibling.end_point.row < line - 1
+        before = node.prev_sibling
+        is_whole = text.startswith("//") and (before is None or before.end_point.row < node.start_point.row)
         if block and (not is_whole or line != block[-1][0] + 1):
             yield block[0][0], "\n".join(each for _, each in block), False
             block = []
