@@ -101,7 +101,7 @@ async def _go(settings: Settings) -> Finding:
             toolchain = await find_toolchain(Path(directory))
         except NoGo as error:
             if settings.go_toolchains == "auto" and PinnedGo.available():
-                return ok(f"none on this machine: the first analysis downloads {PINNED}")
+                return ok(f"none on this machine: workers use {PINNED}, which the first analysis downloads")
             return fail(f"{error}: no worker can run here", fix)
         except NoToolchain as error:
             return fail(f"{error}: no worker can run here", fix)
