@@ -256,7 +256,20 @@ def become(request: Request) -> None:
     if request.environment.get("PYTHONWARNINGS") == "error":
         warnings.simplefilter("error")
     sys.argv = [request.module, *request.arguments]
-    runpy.run_module(request.module, run_name="__main__", alter_sys=True)
+    try:
+        runpy.run_module(request.module, run_name="__main__", alter_sys=True)
+    except SystemExit as end:
+        if end.code is None or isinstance(end.code, int):
+            _leave(end.code or 0)
+        raise
+
+
+def _leave(code: int) -> None:
+    """End the process without the end of the interpreter, which takes longer than most commands: it frees every module."""
+    atexit._run_exitfuncs()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
 
 
 def _reopen() -> None:
