@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from importlib.metadata import version
@@ -30,11 +31,16 @@ _PROBES = {"/livez": "live", "/health": "live", "/readyz": "ready", "/_/health":
 """The last two are the function platform's."""
 
 
+_PIECE = 0.0005
+"""Seconds for which another thread may keep the event loop waiting: threads prepare queries, and read rows."""
+
+
 async def serve(settings: Settings, *, on_ready: Callable[[ListenAddress], None]) -> None:
     """Run the gateway until SIGINT or SIGTERM; `on_ready` gets the address when requests are answered.
 
     Raises EventLogError if the broker is not there.
     """
+    sys.setswitchinterval(_PIECE)
     await process.serve(settings, _opened(settings), on_ready=on_ready)
 
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import inspect
 import secrets
 import time
 from collections.abc import AsyncGenerator, AsyncIterable, Awaitable, Callable, Sequence
-from typing import Any, TypeVar, cast
+from typing import Any
 
 import structlog
 from graphql import (
@@ -16,27 +15,24 @@ from graphql import (
     ExecutionResult,
     GraphQLError,
     GraphQLSyntaxError,
-    OperationDefinitionNode,
     OperationType,
     create_source_event_stream,
 )
-from graphql.execution import get_variable_values
 
 from graphql_fn.core.context import NotAnswered, RequestContext
-from graphql_fn.core.cost import CostWalk, Tables
-from graphql_fn.core.documents import DocumentRefused, Documents, Operation
-from graphql_fn.core.engine import BoundedExecutor, OutOfTime, run
 from graphql_fn.core.errors import Code, PublicError, coded
 from graphql_fn.core.function import Function
 from graphql_fn.core.limits import QueryLimits
-from graphql_fn.core.nested import GaveUp, NestedPlan, nested_plan
+from graphql_fn.core.preparing.documents import Documents, Operation
+from graphql_fn.core.preparing.preparation import Preparation
 from graphql_fn.core.request import GraphQLRequest
-from graphql_fn.core.result import QueryOutcome, Result
+from graphql_fn.core.result import QueryOutcome, RequestRefused, Result
+from graphql_fn.core.running.engine import BoundedExecutor, run
+from graphql_fn.core.running.nested import GaveUp, NestedPlan
+from graphql_fn.core.running.turns import OutOfTime, Turns
 from graphql_fn.core.subscribing import NOTHING, SubscriptionEvent, SubscriptionUpdate
 
 log = structlog.get_logger(__name__)
-
-T = TypeVar("T")
 
 _CODES = {QueryOutcome.REFUSED: Code.VALIDATION, QueryOutcome.EXECUTED: Code.INPUT}
 """Codes of errors of requests that were not run; others have the name of the outcome."""
@@ -61,37 +57,28 @@ class Evaluator:
     ) -> None:
         self.function = function
         self.limits = limits or QueryLimits()
-        self._suggestions = introspection if suggestions is None else suggestions
+        suggested = introspection if suggestions is None else suggestions
         self.documents = Documents(
             function.schema,
             self.limits,
             introspection=introspection,
-            suggestions=self._suggestions,
+            suggestions=suggested,
             root=function.root,
             scans=function.scans,
         )
+        self._preparation = Preparation(function, self.documents, self.limits, suggested)
 
     async def evaluate(self, request: GraphQLRequest) -> Result:
         """The result of a request. Raises only what is no `Exception` of a resolver: a defect of the engine or of the context."""
         deadline = time.monotonic() + self.limits.seconds
-        try:
-            document, operation = self._found(request)
-            if operation is not None and operation.fixed_cost is None:
-                self._check(await self._cost(document, operation.node, request))
-        except DocumentRefused as refused:
-            return self._refusal(refused.errors, QueryOutcome.OVER_LIMIT if refused.over_limit else QueryOutcome.REFUSED)
-        if operation is not None and operation.plan is not None and request.min_sequence is None:
-            data = operation.plan.run(self.function.context(request))
+        known = self.documents.known(request.query, request.operation)
+        if known is not None and known.plan is not None and not known.scans and request.min_sequence is None:
+            data = known.plan.run(self.function.context(request))
             if data is not None:
                 return Result({"data": data}, QueryOutcome.EXECUTED) if time.monotonic() <= deadline else self._late()
-        elif operation is not None and operation.node.operation is not OperationType.QUERY:
-            if operation.node.operation is OperationType.SUBSCRIPTION:
-                hint = "a subscription has no single result: ask for it with Accept: text/event-stream"
-                return self._refusal([GraphQLError(hint, operation.node)], QueryOutcome.REFUSED)
-            if request.only_queries:
-                return self._refusal([GraphQLError("only queries are taken this way; use POST")], QueryOutcome.CHANGES)
-            return await self._execute(document, request, deadline=deadline)
-        return await self._query(document, operation, request, deadline)
+        turns = Turns(deadline)
+        operation = await self._prepared(request, known, turns)
+        return operation if isinstance(operation, Result) else await self._once(operation, request, turns)
 
     async def subscribe(self, request: GraphQLRequest) -> Result | AsyncGenerator[SubscriptionUpdate, None]:
         """Yield the results of a subscription as its events come, or the one result of any other or refused request.
@@ -99,24 +86,21 @@ class Evaluator:
         The generator is to be closed. It raises the errors of its source, except for shown errors, which are its last result.
         Otherwise as `evaluate`.
         """
-        try:
-            document, operation = self._found(request)
-            if operation is not None and operation.fixed_cost is None:
-                self._check(await self._cost(document, operation.node, request))
-        except DocumentRefused as refused:
-            return self._refusal(refused.errors, QueryOutcome.OVER_LIMIT if refused.over_limit else QueryOutcome.REFUSED)
-        if operation is None or operation.node.operation is not OperationType.SUBSCRIPTION:
-            return await self.evaluate(request)
-        executor = self._executor(document, request, self.function.root, self.function.context(request))
-        if isinstance(executor, list):
-            return self._refusal(executor, QueryOutcome.REFUSED, _request_code(executor))
-        executor.deadline = time.monotonic() + self.limits.seconds
+        turns = self._turns()
+        known = self.documents.known(request.query, request.operation)
+        operation = await self._prepared(request, known, turns, streams=True)
+        if isinstance(operation, Result):
+            return operation
+        if operation.node.operation is not OperationType.SUBSCRIPTION:
+            return await self._once(operation, request, turns)
+        executor = operation.executor or self._preparation.executor(operation.document, request)
+        executor.context_value, executor.turns = self.function.context(request), turns
         source = create_source_event_stream(executor)
         if inspect.isawaitable(source):
             source = await source
         if isinstance(source, ExecutionResult):
             return self._result(source, request)
-        return self._updates(document, request, source)
+        return self._updates(operation.document, request, source)
 
     async def _updates(
         self, document: DocumentNode, request: GraphQLRequest, source: AsyncIterable[SubscriptionEvent]
@@ -124,118 +108,73 @@ class Evaluator:
         events = aiter(source)
         try:
             async for event in events:
-                has_value = event.value is not NOTHING
-                yield SubscriptionUpdate(event.id, await self._execute(document, request, event.value) if has_value else None)
+                result = None
+                if event.value is not NOTHING:
+                    executor = self._preparation.executor(document, request)
+                    executor.root_value = event.value
+                    result = await self._execute(executor, request, self._turns())
+                yield SubscriptionUpdate(event.id, result)
         except PublicError as error:
             yield SubscriptionUpdate(None, self._refusal([error], QueryOutcome.EXECUTED))
         finally:
             if isinstance(events, AsyncGenerator):
                 await events.aclose()
 
-    def _found(self, request: GraphQLRequest) -> tuple[DocumentNode, Operation | None]:
-        """The document of a request, and the operation that it asks for, if it is clear which. Raises DocumentRefused.
+    def _turns(self) -> Turns:
+        return Turns(time.monotonic() + self.limits.seconds)
 
-        It checks only the cost of an operation that costs the same for each request.
-        """
-        document = self.documents.get(request.query)
-        operation = document.operation(request.operation)
-        if operation is not None and operation.fixed_cost is not None:
-            self._check(operation.fixed_cost)
-        return document.node, operation
+    async def _prepared(
+        self, request: GraphQLRequest, known: Operation | None, turns: Turns, *, streams: bool = False
+    ) -> Operation | Result:
+        """The operation of a request, or the refusal of the request."""
+        try:
+            return await self._preparation.operation(request, known, turns, streams=streams)
+        except RequestRefused as refused:
+            return self._refusal(refused.errors, refused.outcome, refused.code)
+        except OutOfTime:
+            return self._late()
 
-    def _check(self, cost: int) -> None:
-        """Raise DocumentRefused for a cost over the limit."""
-        if cost > self.limits.cost:
-            text = f"the query may come to {cost} objects, {self.limits.cost} are the most: ask for smaller pages"
-            raise DocumentRefused([GraphQLError(text)], over_limit=True)
-
-    async def _cost(self, document: DocumentNode, operation: OperationDefinitionNode, request: GraphQLRequest) -> int:
-        """The cost of an operation with the variables of a request; 0 if they are wrong, which the engine reports."""
-        schema, function, most = self.function.schema, self.function, self.limits.cost
-        given = get_variable_values(schema, operation.variable_definitions or (), dict(request.variables or {}), 1)
-        if isinstance(given, list):
-            return 0
-        walk = CostWalk(schema, document, given, Tables(scans=function.scans), most=most)
-        found = walk.cost(operation)
-        if found > most or not walk.scanned:
-            return found
-        return CostWalk(schema, document, given, Tables(scans=function.scans, rows=await function.rows()), most=most).cost(
-            operation
-        )
-
-    def _executor(
-        self, document: DocumentNode, request: GraphQLRequest, root: Any, context: Any
-    ) -> BoundedExecutor | list[GraphQLError]:
-        made = BoundedExecutor.build(
-            self.function.schema,
-            document,
-            root,
-            context,
-            None if request.variables is None else dict(request.variables),
-            request.operation,
-            max_coercion_errors=self.limits.errors,
-            hide_suggestions=not self._suggestions,
-        )
-        return cast("BoundedExecutor | list[GraphQLError]", made)
-
-    async def _query(
-        self, document: DocumentNode, operation: Operation | None, request: GraphQLRequest, deadline: float
-    ) -> Result:
-        """The result of a query: by its plan, and by the engine if it has none or the plan gives up."""
-        plan = None if operation is None else operation.nested
-        if operation is not None and operation.node.variable_definitions:
-            executor = self._executor(document, request, self.function.root, None)
-            if isinstance(executor, list):
-                return self._refusal(executor, QueryOutcome.REFUSED, _request_code(executor))
-            plan = nested_plan(executor)
+    async def _once(self, operation: Operation, request: GraphQLRequest, turns: Turns) -> Result:
+        """The one result of a query or a mutation: by its plan, and by the engine if it has none or the plan gives up."""
+        plan = operation.nested
         if plan is not None:
             # The context of a plan that gave up has ended: the engine begins with another.
             with contextlib.suppress(GaveUp):
-                return await self._within(request, deadline, lambda context: self._planned(plan, context, deadline))
-        return await self._execute(document, request, deadline=deadline)
+                return await self._within(request, turns, lambda context: self._planned(plan, context, turns))
+        executor = operation.executor or self._preparation.executor(operation.document, request)
+        return await self._execute(executor, request, turns)
 
-    async def _planned(self, plan: NestedPlan, context: Any, until: float) -> Result:
-        try:
-            data = await _completed(plan.run(self.function.root, context, until), until)
-        except OutOfTime:
-            return self._late()
+    async def _planned(self, plan: NestedPlan, context: Any, turns: Turns) -> Result:
+        data = await turns.wait_for(plan.run(self.function.root, context, turns))
         return Result({"data": data}, QueryOutcome.EXECUTED)
 
-    async def _execute(
-        self, document: DocumentNode, request: GraphQLRequest, root: Any = NOTHING, *, deadline: float | None = None
-    ) -> Result:
-        """The result of the engine."""
-        until = time.monotonic() + self.limits.seconds if deadline is None else deadline
+    async def _execute(self, executor: BoundedExecutor, request: GraphQLRequest, turns: Turns) -> Result:
+        """The result of the engine, which an executor can give once."""
 
         async def executed(context: Any) -> Result:
-            executor = self._executor(document, request, self.function.root if root is NOTHING else root, context)
-            if isinstance(executor, list):
-                return self._refusal(executor, QueryOutcome.REFUSED, _request_code(executor))
-            return await self._run(executor, request, until)
+            executor.context_value = context
+            turns.begin()
+            running = run(executor, turns)
+            return self._result(running if isinstance(running, ExecutionResult) else await turns.wait_for(running), request)
 
-        return await self._within(request, until, executed)
+        return await self._within(request, turns, executed)
 
-    async def _within(self, request: GraphQLRequest, until: float, work: Callable[[Any], Awaitable[Result]]) -> Result:
+    async def _within(self, request: GraphQLRequest, turns: Turns, work: Callable[[Any], Awaitable[Result]]) -> Result:
         """The result of some work in the context of a request."""
         context = self.function.context(request)
-        if not isinstance(context, RequestContext):
-            return await work(context)
         try:
-            await context.begin(until)
-            result = await work(context)
-        except NotAnswered as error:
-            return self._refusal([error], error.outcome)
-        finally:
-            await context.end()
-        return result.extended(context.extensions)
-
-    async def _run(self, executor: BoundedExecutor, request: GraphQLRequest, until: float) -> Result:
-        try:
-            running = run(executor, until)
-            found = running if isinstance(running, ExecutionResult) else await _completed(running, until)
+            if not isinstance(context, RequestContext):
+                return await work(context)
+            try:
+                await context.begin(turns.deadline)
+                result = await work(context)
+            except NotAnswered as error:
+                return self._refusal([error], error.outcome)
+            finally:
+                await context.end()
         except OutOfTime:
             return self._late()
-        return self._result(found, request)
+        return result.extended(context.extensions)
 
     def _late(self) -> Result:
         error = GraphQLError(f"the query took longer than {self.limits.seconds:g} s")
@@ -269,20 +208,3 @@ class Evaluator:
             return coded(error, Code.INPUT)
         log.error("resolver failed", function=self.function.name, path=error.path, request_id=request_id, exc_info=cause)
         return {**error.formatted, "message": MASKED, "extensions": {"code": Code.INTERNAL, "requestId": request_id}}
-
-
-async def _completed(running: Awaitable[T], until: float) -> T:
-    """The result, if it is there in time. Raises OutOfTime."""
-    limit = asyncio.timeout(until - time.monotonic())
-    try:
-        async with limit:
-            return await running
-    except TimeoutError as error:
-        if not limit.expired():
-            raise
-        raise OutOfTime from error
-
-
-def _request_code(errors: Sequence[GraphQLError]) -> str:
-    """The code of errors before the first field: wrong variables have a place in the query, an unclear operation has none."""
-    return Code.INPUT if any(error.nodes for error in errors) else Code.REQUEST

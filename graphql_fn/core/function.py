@@ -8,7 +8,7 @@ from typing import Any
 import attrs
 from graphql import GraphQLSchema
 
-from graphql_fn.core.cost import Scans
+from graphql_fn.core.preparing.cost import Scans
 from graphql_fn.core.request import GraphQLRequest
 
 

@@ -31,6 +31,8 @@ class QueryLimits:
     seconds: float = 2.0
 
 
+META = frozenset({"__schema", "__type"})
+"""The fields of `Query` that look at the schema."""
 INTROSPECTION_DEPTH = 20
 """Depth below `__schema` and `__type`: tools ask these more deeply than queries go; the engine bounds their lists in lists."""
 

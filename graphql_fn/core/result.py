@@ -1,12 +1,14 @@
-"""The result of a request."""
+"""The result of a request, or its refusal."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from enum import Enum
 from typing import Any
 
+import attrs
 import msgspec
+from graphql import GraphQLError
 
 
 class QueryOutcome(Enum):
@@ -50,3 +52,12 @@ class Result(msgspec.Struct, frozen=True):
     def encoded(self) -> bytes:
         """The JSON text, in UTF-8."""
         return msgspec.json.encode(self.document)
+
+
+@attrs.frozen
+class RequestRefused(Exception):
+    """A request that is not run, and why. `code` is the code of its errors, if it is not the usual one of the outcome."""
+
+    errors: Sequence[GraphQLError]
+    outcome: QueryOutcome = QueryOutcome.REFUSED
+    code: str | None = None

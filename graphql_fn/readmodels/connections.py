@@ -2,34 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from typing import Any, Generic, TypeAlias, TypeVar, cast
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, Generic, TypeVar, cast
 
 import attrs
 
-from graphql_fn.readmodels.loading import AT_ONCE
 from graphql_fn.readmodels.paging import PLACE, ListOrder
 from httpkit.messages.paging import encode_cursor
 from projections.sql import FoundPart, ListPart
 
 T = TypeVar("T")
-
-
-Given: TypeAlias = Sequence[T] | AsyncIterator[T]
-"""The items of a list, as the engine takes them."""
-
-
-def in_turns(items: Sequence[T]) -> Given[T]:
-    """The items; with turns of the event loop for others between them if they are many."""
-    return items if len(items) <= AT_ONCE else _in_turns(items)
-
-
-async def _in_turns(items: Sequence[T]) -> AsyncIterator[T]:
-    for number, item in enumerate(items, start=1):
-        yield item
-        if number % AT_ONCE == 0:
-            await asyncio.sleep(0)
 
 
 @attrs.frozen
@@ -68,14 +50,14 @@ class Connection(Generic[T]):
     _count: Count
 
     @property
-    def nodes(self) -> Given[T]:
+    def nodes(self) -> Sequence[T]:
         """The items alone."""
-        return in_turns(self._found.items)
+        return self._found.items
 
     @property
-    def edges(self) -> Given[Edge[T]]:
+    def edges(self) -> Sequence[Edge[T]]:
         """The items with their cursors."""
-        return in_turns([Edge(node, self._order) for node in self._found.items])
+        return [Edge(node, self._order) for node in self._found.items]
 
     @property
     def total_count(self) -> Awaitable[int]:
@@ -111,12 +93,12 @@ class _Placed(Generic[T]):
     total_count: int
 
     @property
-    def nodes(self) -> Given[T]:
-        return in_turns(self._items)
+    def nodes(self) -> Sequence[T]:
+        return self._items
 
     @property
-    def edges(self) -> Given[_PlacedEdge[T]]:
-        return in_turns([_PlacedEdge(node, place) for place, node in enumerate(self._items, self._start)])
+    def edges(self) -> Sequence[_PlacedEdge[T]]:
+        return [_PlacedEdge(node, place) for place, node in enumerate(self._items, self._start)]
 
     @property
     def page_info(self) -> PageInfo:

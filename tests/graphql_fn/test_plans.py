@@ -8,20 +8,18 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import attrs
-import pytest
 from graphql import ExecutionResult, GraphQLObjectType, GraphQLSchema, build_schema, execute, parse, validate
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from structlog.testing import capture_logs
 
 from graphql_fn.core.context import RequestContext
-from graphql_fn.core.engine import run
 from graphql_fn.core.evaluator import Evaluator
 from graphql_fn.core.function import Function
 from graphql_fn.core.limits import QueryLimits
-from graphql_fn.core.nested import SourceResolver
 from graphql_fn.core.request import GraphQLRequest
 from graphql_fn.core.result import QueryOutcome
+from graphql_fn.core.running.nested import SourceResolver
 
 SDL = """
 enum Colour { RED BLUE }
@@ -202,19 +200,6 @@ def test_errors_are_as_graphql_core_reports_them(body: str, variables: dict[str,
 
 
 # Waits, time and turns
-
-
-@pytest.fixture
-def engine_runs(monkeypatch: pytest.MonkeyPatch) -> list[object]:
-    """One item for each run of the engine."""
-    runs: list[object] = []
-
-    def counted(*given: Any) -> Any:
-        runs.append(given)
-        return run(*given)
-
-    monkeypatch.setattr("graphql_fn.core.evaluator.run", counted)
-    return runs
 
 
 async def test_nested_queries_with_waits_need_no_engine(engine_runs: list[object]) -> None:

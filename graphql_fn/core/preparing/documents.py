@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Sequence
+from threading import Lock
 from typing import Any
 
 import attrs
@@ -21,35 +21,33 @@ from graphql import (
 )
 from graphql.execution.executor_throwing_on_incremental import ExecutorThrowingOnIncremental
 
-from graphql_fn.core.cost import CostWalk, Scans, Tables
 from graphql_fn.core.limits import QueryLimits
-from graphql_fn.core.nested import NestedPlan, nested_plan
-from graphql_fn.core.plain import QueryPlan, plan_of
-from graphql_fn.core.shape import TooMuch, measure
-from graphql_fn.core.tokens import exceeds
+from graphql_fn.core.preparing.cost import CostWalk, Scans, Tables
+from graphql_fn.core.preparing.shape import TooMuch, measure
+from graphql_fn.core.preparing.tokens import exceeds
+from graphql_fn.core.result import QueryOutcome, RequestRefused
+from graphql_fn.core.running.engine import BoundedExecutor
+from graphql_fn.core.running.nested import NestedPlan, nested_plan
+from graphql_fn.core.running.plain import QueryPlan, plan_of
 
 _ABORTED = "Parsing aborted."
 
 
-@attrs.frozen
-class DocumentRefused(Exception):
-    """A text that is not run, and why. `over_limit`: it asks for too much, right or wrong."""
-
-    errors: Sequence[GraphQLError]
-    over_limit: bool = False
-
-
-@attrs.frozen
+@attrs.frozen(eq=False)
 class Operation:
     """An operation of a document. `plan` runs it without the engine, if it is plain enough; `nested` likewise, without variables.
 
-    `fixed_cost` is its cost, if that is the same for all requests: None if variables or the sizes of tables change it.
+    `cost` is its cost without the rows of tables: `scans` says whether these add to it. `executor` has the values of variables
+    of one request, if the operation has variables: all members are as of these values then.
     """
 
+    document: DocumentNode
     node: OperationDefinitionNode
     plan: QueryPlan | None
     nested: NestedPlan | None
-    fixed_cost: int | None
+    cost: int
+    scans: bool
+    executor: BoundedExecutor | None = None
 
 
 class Document:
@@ -61,6 +59,10 @@ class Document:
         self.node = node
         self._owner = owner
         self._known: dict[str | None, Operation] = {}
+
+    def prepared(self, name: str | None) -> Operation | None:
+        """The operation of this name, if it is prepared."""
+        return self._known.get(name)
 
     def operation(self, name: str | None) -> Operation | None:
         """The operation of this name, if it is clear which one is meant."""
@@ -74,7 +76,7 @@ class Document:
 
 
 class Documents:
-    """The documents of one schema, whose queries are resolved on `root`.
+    """The documents of one schema, whose queries are resolved on `root`, for all threads.
 
     Valid documents are kept: at most `kept`, and `characters` of text in all.
     """
@@ -100,39 +102,52 @@ class Documents:
         self._kept = kept
         self._room = characters
         self._known: OrderedDict[str, Document] = OrderedDict()
+        self._lock = Lock()
         self.hits = self.misses = 0
 
     def __len__(self) -> int:
         return len(self._known)
 
-    def get(self, text: str) -> Document:
-        """The document of a text. Raises DocumentRefused."""
-        known = self._known.get(text)
-        if known is not None:
-            self._known.move_to_end(text)
+    def known(self, text: str, operation: str | None) -> Operation | None:
+        """The operation of this name in a text, if it is prepared."""
+        document = self._known.get(text)
+        found = None if document is None else document.prepared(operation)
+        if found is not None:
             self.hits += 1
-            return known
-        self.misses += 1
+            try:  # noqa: SIM105 - each request of a known text does this
+                self._known.move_to_end(text)
+            except KeyError:  # another thread has removed it since
+                pass
+        return found
+
+    def get(self, text: str) -> Document:
+        """The document of a text. Raises RequestRefused."""
+        with self._lock:
+            known = self._known.get(text)
+            if known is not None:
+                self._known.move_to_end(text)
+                self.hits += 1
+                return known
+            self.misses += 1
         document = self._parse(text)
         try:
             measure(document, self._limits)
         except TooMuch as error:
-            raise DocumentRefused([GraphQLError(str(error))], over_limit=True) from error
+            raise _over_limit(GraphQLError(str(error))) from error
         errors = validate(
             self._schema, document, self._rules, max_errors=self._limits.errors, hide_suggestions=not self._suggestions
         )
         if errors:
-            raise DocumentRefused(errors)
+            raise RequestRefused(errors)
         return self._remember(text, Document(document, self))
 
     def prepared(self, document: DocumentNode, operation: OperationDefinitionNode) -> Operation:
         """An operation of a valid document, with its plan and its cost."""
         walk = CostWalk(self._schema, document, None, Tables(scans=self._scans), most=self._limits.cost)
-        found = walk.cost(operation)
-        is_fixed = not operation.variable_definitions and not walk.scanned
+        cost = walk.cost(operation)
         plan = plan_of(self._schema, self._root, document, operation)
         nested = None if operation.variable_definitions else self._nested(document, operation)
-        return Operation(operation, plan, nested, found if is_fixed else None)
+        return Operation(document, operation, plan, nested, cost, walk.scanned)
 
     def _nested(self, document: DocumentNode, operation: OperationDefinitionNode) -> NestedPlan | None:
         name = operation.name.value if operation.name else None
@@ -142,18 +157,25 @@ class Documents:
     def _parse(self, text: str) -> DocumentNode:
         limits = self._limits
         if len(text) > limits.source:
-            raise DocumentRefused([GraphQLError(f"the query is longer than {limits.source} characters")], over_limit=True)
+            raise _over_limit(GraphQLError(f"the query is longer than {limits.source} characters"))
         if (excess := exceeds(text, limits.tokens)) is not None:
-            raise DocumentRefused([GraphQLError(excess)], over_limit=True)
+            raise _over_limit(GraphQLError(excess))
         try:
             return parse(text, max_lexical_tokens=limits.tokens, max_comments=limits.tokens)
         except GraphQLSyntaxError as error:
-            raise DocumentRefused([error], over_limit=error.message.endswith(_ABORTED)) from error
+            raise (_over_limit(error) if error.message.endswith(_ABORTED) else RequestRefused([error])) from error
 
     def _remember(self, text: str, document: Document) -> Document:
-        self._known[text] = document
-        self._room -= len(text)
-        while len(self._known) > self._kept or self._room < 0:
-            oldest, _ = self._known.popitem(last=False)
-            self._room += len(oldest)
+        with self._lock:
+            if (known := self._known.get(text)) is not None:
+                return known
+            self._known[text] = document
+            self._room -= len(text)
+            while len(self._known) > self._kept or self._room < 0:
+                oldest, _ = self._known.popitem(last=False)
+                self._room += len(oldest)
         return document
+
+
+def _over_limit(error: GraphQLError) -> RequestRefused:
+    return RequestRefused([error], QueryOutcome.OVER_LIMIT)

@@ -12,7 +12,8 @@ import asyncio
 import inspect
 import time
 from collections import deque
-from collections.abc import AsyncIterable, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterable, Awaitable, Callable, ItemsView, Mapping, Sequence, ValuesView
+from functools import partial
 from typing import Any
 
 import attrs
@@ -26,6 +27,7 @@ from graphql import (
     GraphQLString,
     OperationType,
     Undefined,
+    is_introspection_type,
     is_leaf_type,
     is_list_type,
     is_non_null_type,
@@ -36,10 +38,9 @@ from graphql.execution.executor import Executor, to_nodes
 from graphql.execution.values import get_argument_values
 from graphql.pyutils import Path
 
-from graphql_fn.core.engine import OutOfTime
+from graphql_fn.core.limits import META
+from graphql_fn.core.running.turns import Turns
 
-TURN = 0.001
-"""Seconds of work after which other requests get a turn of the event loop."""
 _VALUES = frozenset({str, int, float, bool})
 """Types of values that need no await."""
 
@@ -105,9 +106,9 @@ class NestedPlan:
 
     _fields: Sequence[_Field]
 
-    async def run(self, root: Any, context: Any, deadline: float) -> dict[str, Any]:
-        """Return the data of the result. Raises GaveUp, and OutOfTime after `deadline`, a time of `time.monotonic`."""
-        run = _Run(context, deadline)
+    async def run(self, root: Any, context: Any, turns: Turns) -> dict[str, Any]:
+        """Return the data of the result. Raises GaveUp, OutOfTime."""
+        run = _Run(context, turns)
         try:
             return await run.result(self._fields, root)
         except Exception as error:
@@ -119,10 +120,9 @@ class NestedPlan:
 class _Run:
     """One run of a plan."""
 
-    def __init__(self, context: Any, deadline: float) -> None:
+    def __init__(self, context: Any, turns: Turns) -> None:
         self._context = context
-        self._deadline = deadline
-        self._turn = time.monotonic() + TURN
+        self._turns = turns
         self._objects: deque[tuple[Sequence[_Field], Any, dict[str, Any], Path | None]] = deque()
         self._awaited: list[_Awaited] = []
         self._tasks: list[asyncio.Future[Any]] = []
@@ -130,13 +130,14 @@ class _Run:
     async def result(self, fields: Sequence[_Field], root: Any) -> dict[str, Any]:
         """Resolve the fields of the query."""
         data: dict[str, Any] = {}
-        objects = self._objects
+        objects, turns = self._objects, self._turns
         objects.append((fields, root, data, None))
+        turns.begin()
         while True:
             while objects:
                 self._object(*objects.popleft())
-                if time.monotonic() > self._turn:
-                    await self._rest()
+                if time.monotonic() > turns.until:
+                    await turns.rest()
             if not self._awaited:
                 return data
             await self._wait()
@@ -154,13 +155,6 @@ class _Run:
                 if not task.cancelled():
                     task.exception()  # it is the engine that reports it
 
-    async def _rest(self) -> None:
-        """Let other requests have their turn. Raises OutOfTime."""
-        if time.monotonic() > self._deadline:
-            raise OutOfTime
-        await asyncio.sleep(0)
-        self._turn = time.monotonic() + TURN
-
     async def _wait(self) -> None:
         """Wait for all awaited values together, and put them into the result. Raises the first exception of a value."""
         awaited, self._awaited = self._awaited, []
@@ -177,12 +171,12 @@ class _Run:
                 if task.done():
                     task.result()
             self._tasks = []
-        self._turn = time.monotonic() + TURN
+        self._turns.begin()
         for one, future in zip(awaited, futures, strict=True):
             value = future.result() if future.done() else await future
             self._put(one.form, value, one.target, one.key, one.path)
-            if time.monotonic() > self._turn:
-                await self._rest()
+            if time.monotonic() > self._turns.until:
+                await self._turns.rest()
 
     def _object(self, fields: Sequence[_Field], source: Any, made: dict[str, Any], path: Path | None) -> None:
         """Resolve the fields of an object. Raises GaveUp, and the exceptions of resolvers."""
@@ -230,7 +224,7 @@ class _Run:
             self._objects.append((form.selection, value, made, path))
 
     def _put_list(self, form: _Form, items: _Form, value: Any, target: Any, key: Any, path: Path | None) -> None:
-        if isinstance(value, list | tuple):
+        if isinstance(value, list | tuple | ValuesView | ItemsView):
             made: list[Any] = [None] * len(value)
             target[key] = made
             for index, item in enumerate(value):
@@ -271,9 +265,10 @@ def _fields(executor: Executor[Any], parent: GraphQLObjectType, grouped: Grouped
 
 def _field(executor: Executor[Any], parent: GraphQLObjectType, key: str, details: FieldDetailsList) -> _Field:
     node = details[0].node
-    if node.name.value == "__typename":
+    name = node.name.value
+    if name == "__typename":
         return _Field(key, parent.name, _Form(may_be_null=False), constant=parent.name)
-    definition = parent.fields.get(node.name.value)
+    definition = executor.schema.get_field(parent, name)
     if definition is None or definition.resolve is None:
         raise GaveUp
     form = _form(executor, definition.type, details)
@@ -283,7 +278,13 @@ def _field(executor: Executor[Any], parent: GraphQLObjectType, key: str, details
     if definition.args or node.arguments:
         arguments = get_argument_values(definition, node, executor.variable_values, details[0].fragment_variable_values)
     info = executor.build_resolve_info(definition, to_nodes(details), parent, Path(None, key, parent.name))
+    if name in META or is_introspection_type(parent):  # these resolvers look at nothing of `info` but the schema
+        return _Field(key, parent.name, form, get=partial(_looked_up, definition.resolve, info, arguments))
     return _Field(key, parent.name, form, resolve=definition.resolve, arguments=arguments, info=info)
+
+
+def _looked_up(resolve: Callable[..., Any], info: Any, arguments: Mapping[str, Any], source: Any) -> Any:
+    return resolve(source, info, **arguments)
 
 
 def _form(executor: Executor[Any], type_: GraphQLOutputType, details: FieldDetailsList) -> _Form:

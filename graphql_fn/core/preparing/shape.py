@@ -21,9 +21,7 @@ from graphql import (
     VariableDefinitionNode,
 )
 
-from graphql_fn.core.limits import INTROSPECTION_DEPTH, QueryLimits
-
-_META = frozenset({"__schema", "__type"})
+from graphql_fn.core.limits import INTROSPECTION_DEPTH, META, QueryLimits
 
 
 class TooMuch(Exception):
@@ -67,7 +65,7 @@ class _Walk:
             raise TooMuch(f"a selection repeats the same field more than {limits.repeats} times")
         for field in fields:
             if field.selection_set is not None:
-                meta = field.name.value in _META
+                meta = field.name.value in META
                 self.enter(field.selection_set, depth + 1, max(deepest, INTROSPECTION_DEPTH) if meta else deepest)
 
     def _flat(self, selections: SelectionSetNode, inside: Sequence[str]) -> list[FieldNode]:

@@ -29,8 +29,8 @@ from graphql import (
 from graphql.execution.values import VariableValues, get_argument_values
 from graphql.type import SchemaMetaFieldDef, TypeMetaFieldDef
 
-from graphql_fn.core.introspection import META, IntrospectionCount
-from graphql_fn.core.limits import PAGE
+from graphql_fn.core.limits import META, PAGE
+from graphql_fn.core.preparing.introspection import IntrospectionCount
 
 ROWS = 250
 """Rows that a statement reads in the processor time of about one object of a result."""

@@ -13,9 +13,6 @@ from typing import Any
 from graphql import FieldNode, GraphQLList, GraphQLNonNull, GraphQLObjectType, GraphQLSchema, get_named_type
 from graphql.type import SchemaMetaFieldDef, TypeMetaFieldDef
 
-META = frozenset({"__schema", "__type"})
-"""The fields of `Query` that look at the schema."""
-
 Collected = Mapping[str, list[FieldNode]]
 _All = dict[int, tuple[Any, int]]
 

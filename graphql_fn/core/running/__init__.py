@@ -1,0 +1,1 @@
+"""How operations are run: by plans, or by the engine of graphql-core, in turns with other requests."""

@@ -1,0 +1,61 @@
+"""A pantry's products by Ariadne on uvicorn with uvloop and httptools: python ariadne_nested.py PORT DATABASE."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import uvicorn
+from ariadne import ObjectType, QueryType, make_executable_schema
+from ariadne.asgi import GraphQL
+from pantry_tables import Loaders, Row, Tables, quantity
+
+SDL = """
+type Query { products(first: Int!): Products! }
+type Products { nodes: [Product!]! }
+type Product {
+  name: String!  currentStock: Float!  category: Category  stock(asOf: String!): Float  movements(first: Int!): Movements!
+}
+type Category { name: String! }
+type Movements { nodes: [Movement!]! }
+type Movement { type: String! quantity: Float! createdAt: String! product: Product! }
+"""
+tables = Tables(sys.argv[2])
+query, product, movement, category = QueryType(), ObjectType("Product"), ObjectType("Movement"), ObjectType("Category")
+product.set_field("name", lambda row, _: row["name"])
+product.set_field("currentStock", lambda row, _: quantity(row["current_stock"]))
+category.set_field("name", lambda row, _: row["name"])
+movement.set_field("type", lambda row, _: row["type"])
+movement.set_field("quantity", lambda row, _: quantity(row["quantity"]))
+movement.set_field("createdAt", lambda row, _: row["created_at"])
+movement.set_field("product", lambda row, info: info.context.product(row["product_ean13"]))
+
+
+@query.field("products")
+def products(_: Any, _info: Any, first: int) -> dict[str, Any]:
+    """Products by name."""
+    return {"nodes": tables.fetch("products", first)}
+
+
+@product.field("category")
+def category_of(row: Row, info: Any) -> Any:
+    """The category of a product."""
+    return None if row["category_id"] is None else info.context.category(row["category_id"])
+
+
+@product.field("stock")
+async def stock_of(row: Row, info: Any, asOf: str) -> float | None:  # noqa: N803 - the argument's name in the schema
+    """The stock of a product at a time."""
+    found = await info.context.stock(row["ean13"], asOf)
+    return None if found is None else quantity(found["stock_after"])
+
+
+@product.field("movements")
+async def movements_of(row: Row, info: Any, first: int) -> dict[str, Any]:
+    """The newest movements of a product."""
+    return {"nodes": await info.context.movements(row["ean13"], first)}
+
+
+schema = make_executable_schema(SDL, query, product, movement, category)
+application = GraphQL(schema, context_value=lambda *_: Loaders(tables))
+uvicorn.run(application, host="127.0.0.1", port=int(sys.argv[1]), access_log=False, log_level="warning", http="httptools")
