@@ -5,6 +5,7 @@ All of it is in the common dialect of SQLite and Postgres.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Generic, TypeVar
 
@@ -85,18 +86,36 @@ class SortOrder:
         return ", ".join(f"{prefix}{column}{direction}" for column in self.columns)
 
 
-def found(rows: Sequence[Row], part: ListPart, view: Callable[[Row], T]) -> FoundPart[T]:
+async def found(rows: Sequence[Row], part: ListPart, view: Callable[[Row], T]) -> FoundPart[T]:
     """The rows of a statement that was limited to a part, as a part."""
+    return await _made(rows, lambda: _part(rows, part, view))
+
+
+async def grouped(rows: Sequence[Row], column: str, part: ListPart, view: Callable[[Row], T]) -> dict[Any, FoundPart[T]]:
+    """The same for rows of many lists, by the value of the column that tells them apart."""
+
+    def made() -> dict[Any, FoundPart[T]]:
+        lists: dict[Any, list[Row]] = {}
+        for row in rows:
+            lists.setdefault(row[column], []).append(row)
+        return {key: _part(of, part, view) for key, of in lists.items()}
+
+    return await _made(rows, made)
+
+
+async def keyed(rows: Sequence[Row], column: str, view: Callable[[Row], T]) -> dict[Any, T]:
+    """The rows by the value of a column, which is different for each."""
+    return await _made(rows, lambda: {row[column]: view(row) for row in rows})
+
+
+def _part(rows: Sequence[Row], part: ListPart, view: Callable[[Row], T]) -> FoundPart[T]:
     items = [view(row) for row in rows[: part.limit]]
     return FoundPart(items[::-1] if part.backward else items, more=len(rows) > part.limit)
 
 
-def grouped(rows: Iterable[Row], column: str, part: ListPart, view: Callable[[Row], T]) -> dict[Any, FoundPart[T]]:
-    """The same for rows of many lists, by the value of the column that tells them apart."""
-    lists: dict[Any, list[Row]] = {}
-    for row in rows:
-        lists.setdefault(row[column], []).append(row)
-    return {key: found(of, part, view) for key, of in lists.items()}
+async def _made(rows: Sequence[Row], make: Callable[[], T]) -> T:
+    """Make values of rows: in a thread if they are many, so that the event loop has its turns."""
+    return make() if len(rows) <= _FEW else await asyncio.to_thread(make)
 
 
 async def count_of(store: Queryable, sql: Sql) -> int:

@@ -8,7 +8,7 @@ from typing import Any
 from gctd.readmodel.queries import LATEST
 from gctd.readmodel.tables import TASKS as TASK_TABLE
 from gctd.readmodel.views import AnalysisView, RepoView, TaskView, VerdictView, WorkerView
-from projections.sql import FoundPart, ListPart, SortOrder, Sql, count_of, counts_for, fetch_for, found, grouped
+from projections.sql import FoundPart, ListPart, SortOrder, Sql, count_of, counts_for, fetch_for, found, grouped, keyed
 from projections.store import Queryable
 
 REPOS = SortOrder(("url", "id"))
@@ -29,7 +29,7 @@ class TrackerGraph:
         """Repositories in an order."""
         sql = _repos(status)
         order.limit(sql, part)
-        return found(await self._store.fetch_in_thread(sql.text, *sql.arguments), part, RepoView.of)
+        return await found(await self._store.fetch_in_thread(sql.text, *sql.arguments), part, RepoView.of)
 
     async def count_repos(self, *, status: str | None = None) -> int:
         """The number of repositories."""
@@ -39,7 +39,7 @@ class TrackerGraph:
         """Return the tasks that are neither hidden nor seen, in an order. `all_` includes seen tasks."""
         sql = _tasks(**conditions)
         order.limit(sql, part)
-        return found(await self._store.fetch_in_thread(sql.text, *sql.arguments), part, TaskView.of)
+        return await found(await self._store.fetch_in_thread(sql.text, *sql.arguments), part, TaskView.of)
 
     async def count_tasks(self, **conditions: Any) -> int:
         """The number of such tasks."""
@@ -49,7 +49,7 @@ class TrackerGraph:
         """The latest analysis of each project, by repository and project."""
         sql = _latest(repo)
         LATEST_ANALYSES.limit(sql, part)
-        return found(await self._store.fetch_in_thread(sql.text, *sql.arguments), part, AnalysisView.of)
+        return await found(await self._store.fetch_in_thread(sql.text, *sql.arguments), part, AnalysisView.of)
 
     async def count_latest_analyses(self, *, repo: str | None = None) -> int:
         """The number of projects that have an analysis."""
@@ -71,7 +71,7 @@ class TrackerGraph:
         """The verdicts with these ids."""
         sql = Sql("SELECT * FROM verdicts")
         sql.any_of("WHERE id IN ({})", ids)
-        return {row["id"]: VerdictView.of(row) for row in await fetch_for(self._store, sql)}
+        return await keyed(await fetch_for(self._store, sql), "id", VerdictView.of)
 
     async def verdicts_of(self, tasks: Sequence[str]) -> Mapping[str, Sequence[VerdictView]]:
         """The verdicts on the analyses of these tasks, newest first."""
@@ -86,7 +86,7 @@ class TrackerGraph:
         """The workers with these ids."""
         sql = Sql("SELECT * FROM workers")
         sql.any_of("WHERE id IN ({})", ids)
-        return {row["id"]: WorkerView.of(row) for row in await fetch_for(self._store, sql)}
+        return await keyed(await fetch_for(self._store, sql), "id", WorkerView.of)
 
     async def repo_by_url(self, url: str) -> RepoView | None:
         """The repository with this canonical URL."""
@@ -97,19 +97,19 @@ class TrackerGraph:
         """The repositories with these ids."""
         sql = Sql("SELECT * FROM repos")
         sql.any_of("WHERE id IN ({})", ids)
-        return {row["id"]: RepoView.of(row) for row in await fetch_for(self._store, sql)}
+        return await keyed(await fetch_for(self._store, sql), "id", RepoView.of)
 
     async def tasks_by_id(self, ids: Sequence[str]) -> Mapping[str, TaskView]:
         """The tasks with these ids."""
         sql = Sql("SELECT * FROM tasks")
         sql.any_of("WHERE id IN ({})", ids)
-        return {row["id"]: TaskView.of(row) for row in await fetch_for(self._store, sql)}
+        return await keyed(await fetch_for(self._store, sql), "id", TaskView.of)
 
     async def analyses_of_tasks(self, ids: Sequence[str]) -> Mapping[str, AnalysisView]:
         """The results of these tasks."""
         sql = Sql("SELECT * FROM analyses")
         sql.any_of("WHERE task_id IN ({})", ids)
-        return {row["task_id"]: AnalysisView.of(row) for row in await fetch_for(self._store, sql)}
+        return await keyed(await fetch_for(self._store, sql), "task_id", AnalysisView.of)
 
     async def history_of(self, ids: Sequence[str], part: ListPart) -> Mapping[str, FoundPart[AnalysisView]]:
         """Part of the analyses of each project that has one of these analysis ids, newest first."""
@@ -118,7 +118,7 @@ class TrackerGraph:
         sql.add("SELECT task_id FROM analyses WHERE analysis_id = parent.analysis_id")
         HISTORY.limit(sql, part)
         sql.add(f") ORDER BY a.analysis_id, {HISTORY.text(backward=part.backward, prefix='a.')}")
-        return grouped(await fetch_for(self._store, sql), "analysis_id", part, AnalysisView.of)
+        return await grouped(await fetch_for(self._store, sql), "analysis_id", part, AnalysisView.of)
 
     async def tasks_of(self, repos: Sequence[str], part: ListPart) -> Mapping[str, FoundPart[TaskView]]:
         """Part of the tasks of each of these repositories, seen or not, newest first: one pass over the tasks for all of them."""
@@ -129,7 +129,7 @@ class TrackerGraph:
         TASKS.between(inner, part)
         sql = Sql(f"SELECT {columns} FROM ({inner.text}) AS numbered", inner.arguments)  # noqa: S608 - constants
         sql.add("WHERE place <= {} ORDER BY repo_id, place", part.limit + 1)
-        return grouped(await fetch_for(self._store, sql), "repo_id", part, TaskView.of)
+        return await grouped(await fetch_for(self._store, sql), "repo_id", part, TaskView.of)
 
 
 def _repos(status: str | None) -> Sql:

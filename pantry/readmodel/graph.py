@@ -10,7 +10,7 @@ import attrs
 
 from pantry.readmodel.queries import COLUMNS, MOVEMENTS, PAST, movements_sql, products_sql
 from pantry.readmodel.views import CategoryView, MovementView, ProductView
-from projections.sql import FoundPart, ListPart, SortOrder, Sql, count_of, counts_for, fetch_for, found, grouped
+from projections.sql import FoundPart, ListPart, SortOrder, Sql, count_of, counts_for, fetch_for, found, grouped, keyed
 from projections.store import Queryable
 
 PRODUCTS = SortOrder(("name_key", "ean13"))
@@ -40,13 +40,13 @@ class PantryGraph:
         """Products in an order; the conditions are as in `PantryQueries.products`."""
         sql = products_sql(**conditions)
         order.limit(sql, part)
-        return found(await self._store.fetch_in_thread(sql.text, *sql.arguments), part, ProductView.of)
+        return await found(await self._store.fetch_in_thread(sql.text, *sql.arguments), part, ProductView.of)
 
     async def categories(self, part: ListPart) -> FoundPart[CategoryView]:
         """Categories by name."""
         sql = Sql("SELECT * FROM categories WHERE TRUE")
         CATEGORIES.limit(sql, part)
-        return found(await self._store.fetch(sql.text, *sql.arguments), part, CategoryView.of)
+        return await found(await self._store.fetch(sql.text, *sql.arguments), part, CategoryView.of)
 
     async def count_products(self, **conditions: Any) -> int:
         """The number of products that meet conditions."""
@@ -60,7 +60,7 @@ class PantryGraph:
         """Movements in an order; the conditions are as in `PantryQueries.movements`."""
         sql = movements_sql(**conditions)
         order.limit(sql, part)
-        return found(await self._store.fetch_in_thread(sql.text, *sql.arguments), part, MovementView.of)
+        return await found(await self._store.fetch_in_thread(sql.text, *sql.arguments), part, MovementView.of)
 
     async def count_movements(self, **conditions: Any) -> int:
         """The number of movements that meet conditions."""
@@ -82,19 +82,19 @@ class PantryGraph:
         """The products with these codes, now or as they were at a time, as far as they were there."""
         sql = Sql("SELECT * FROM products AS p") if as_of is None else Sql(PAST.format(at="$1"), [as_of])
         sql.any_of("WHERE p.ean13 IN ({})", codes)
-        return {row["ean13"]: ProductView.of(row) for row in await fetch_for(self._store, sql)}
+        return await keyed(await fetch_for(self._store, sql), "ean13", ProductView.of)
 
     async def categories_by_id(self, ids: Sequence[str]) -> Mapping[str, CategoryView]:
         """The categories with these ids."""
         sql = Sql("SELECT * FROM categories")
         sql.any_of("WHERE id IN ({})", ids)
-        return {row["id"]: CategoryView.of(row) for row in await fetch_for(self._store, sql)}
+        return await keyed(await fetch_for(self._store, sql), "id", CategoryView.of)
 
     async def movements_by_id(self, ids: Sequence[str]) -> Mapping[str, MovementView]:
         """The movements with these ids."""
         sql = Sql(MOVEMENTS)
         sql.any_of("WHERE m.id IN ({})", ids)
-        return {row["id"]: MovementView.of(row) for row in await fetch_for(self._store, sql)}
+        return await keyed(await fetch_for(self._store, sql), "id", MovementView.of)
 
     async def movements_of(self, codes: Sequence[str], part: ListPart) -> Mapping[str, FoundPart[MovementView]]:
         """Part of the movements of each of these products, newest first: an index finds it for each of them."""
@@ -103,7 +103,7 @@ class PantryGraph:
         _MOVEMENTS_OF_ONE.limit(sql, part)
         sql.any_of(") LEFT JOIN movements AS r ON r.reverses = m.id WHERE p.ean13 IN ({})", codes)
         sql.add(f"ORDER BY p.ean13, {_MOVEMENTS_OF_ONE.text(backward=part.backward, prefix='m.')}")
-        return grouped(await fetch_for(self._store, sql), "product_ean13", part, MovementView.of)
+        return await grouped(await fetch_for(self._store, sql), "product_ean13", part, MovementView.of)
 
     async def products_of(self, categories: Sequence[str], part: ListPart) -> Mapping[str, FoundPart[ProductView]]:
         """Part of the products of each of these categories, by name."""
@@ -115,7 +115,7 @@ class PantryGraph:
         PRODUCTS.limit(sql, part)
         sql.any_of(") WHERE c.id IN ({})", categories)
         sql.add(f"ORDER BY c.id, {PRODUCTS.text(backward=part.backward, prefix='p.')}")
-        return grouped(await fetch_for(self._store, sql), "category_id", part, ProductView.of)
+        return await grouped(await fetch_for(self._store, sql), "category_id", part, ProductView.of)
 
     async def stock_at(self, codes: Sequence[str], at: datetime) -> Mapping[str, int]:
         """The stock of each of these products at a time, in thousandths, as far as they had moved by then."""

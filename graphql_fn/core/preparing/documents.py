@@ -161,7 +161,7 @@ class Documents:
         if (excess := exceeds(text, limits.tokens)) is not None:
             raise _over_limit(GraphQLError(excess))
         try:
-            return parse(text, max_lexical_tokens=limits.tokens, max_comments=limits.tokens)
+            return _without_circles(parse(text, max_lexical_tokens=limits.tokens, max_comments=limits.tokens))
         except GraphQLSyntaxError as error:
             raise (_over_limit(error) if error.message.endswith(_ABORTED) else RequestRefused([error])) from error
 
@@ -175,6 +175,18 @@ class Documents:
                 oldest, _ = self._known.popitem(last=False)
                 self._room += len(oldest)
         return document
+
+
+def _without_circles(document: DocumentNode) -> DocumentNode:
+    """A document whose tokens do not know the tokens before them: it is freed at once then, without the collector of cycles.
+
+    No step after the parser reads them. A search for cycles among many tokens would hold up all requests.
+    """
+    token = document.loc.start_token if document.loc else None
+    while token is not None:
+        token.prev = None
+        token = token.next
+    return document
 
 
 def _over_limit(error: GraphQLError) -> RequestRefused:

@@ -124,8 +124,11 @@ class _Run:
         self._context = context
         self._turns = turns
         self._objects: deque[tuple[Sequence[_Field], Any, dict[str, Any], Path | None]] = deque()
-        self._awaited: list[_Awaited] = []
+        self._awaited: deque[_Awaited] = deque()
         self._tasks: list[asyncio.Future[Any]] = []
+        self._running = 0
+        self._failed = False
+        self._ended: asyncio.Future[None] | None = None
 
     async def result(self, fields: Sequence[_Field], root: Any) -> dict[str, Any]:
         """Resolve the fields of the query."""
@@ -157,26 +160,40 @@ class _Run:
 
     async def _wait(self) -> None:
         """Wait for all awaited values together, and put them into the result. Raises the first exception of a value."""
-        awaited, self._awaited = self._awaited, []
-        futures: list[asyncio.Future[Any]] = []
-        for one in awaited:
-            if isinstance(one.value, asyncio.Future):
-                futures.append(one.value)
-            else:
-                self._tasks.append(asyncio.ensure_future(one.value))
-                futures.append(self._tasks[-1])
-        if self._tasks:
-            await asyncio.wait(self._tasks, return_when=asyncio.FIRST_EXCEPTION)
-            for task in self._tasks:
-                if task.done():
-                    task.result()
-            self._tasks = []
-        self._turns.begin()
-        for one, future in zip(awaited, futures, strict=True):
+        turns = self._turns
+        waiting: list[tuple[_Awaited, asyncio.Future[Any]]] = []
+        while self._awaited:
+            one = self._awaited.popleft()
+            waiting.append((one, one.value if isinstance(one.value, asyncio.Future) else self._task(one.value)))
+            if time.monotonic() > turns.until:
+                await turns.rest()
+        if self._running and not self._failed:
+            self._ended = asyncio.get_running_loop().create_future()
+            await self._ended
+        for task in self._tasks:
+            if task.done():
+                task.result()
+        self._tasks = []
+        turns.begin()
+        for one, future in waiting:
             value = future.result() if future.done() else await future
             self._put(one.form, value, one.target, one.key, one.path)
-            if time.monotonic() > self._turns.until:
-                await self._turns.rest()
+            if time.monotonic() > turns.until:
+                await turns.rest()
+
+    def _task(self, value: Awaitable[Any]) -> asyncio.Future[Any]:
+        task = asyncio.ensure_future(value)
+        self._tasks.append(task)
+        self._running += 1
+        task.add_done_callback(self._end)
+        return task
+
+    def _end(self, task: asyncio.Future[Any]) -> None:
+        """Note the end of a task: the last one, and one that failed, ends the wait."""
+        self._running -= 1
+        self._failed = self._failed or task.cancelled() or task.exception() is not None
+        if (self._failed or not self._running) and self._ended is not None and not self._ended.done():
+            self._ended.set_result(None)
 
     def _object(self, fields: Sequence[_Field], source: Any, made: dict[str, Any], path: Path | None) -> None:
         """Resolve the fields of an object. Raises GaveUp, and the exceptions of resolvers."""
