@@ -103,6 +103,11 @@ async def grouped(rows: Sequence[Row], column: str, part: ListPart, view: Callab
     return await _made(rows, made)
 
 
+async def listed(rows: Sequence[Row], view: Callable[[Row], T]) -> list[T]:
+    """All rows of a statement."""
+    return await _made(rows, lambda: [view(row) for row in rows])
+
+
 async def keyed(rows: Sequence[Row], column: str, view: Callable[[Row], T]) -> dict[Any, T]:
     """The rows by the value of a column, which is different for each."""
     return await _made(rows, lambda: {row[column]: view(row) for row in rows})
@@ -115,7 +120,7 @@ def _part(rows: Sequence[Row], part: ListPart, view: Callable[[Row], T]) -> Foun
 
 async def _made(rows: Sequence[Row], make: Callable[[], T]) -> T:
     """Make values of rows: in a thread if they are many, so that the event loop has its turns."""
-    return make() if len(rows) <= _FEW else await asyncio.to_thread(make)
+    return make() if len(rows) <= _MANY else await asyncio.to_thread(make)
 
 
 async def count_of(store: Queryable, sql: Sql) -> int:
@@ -136,3 +141,6 @@ async def fetch_for(store: Queryable, sql: Sql) -> Sequence[Row]:
 
 
 _FEW = 20
+"""Keys of a statement that takes less time than a change of threads."""
+_MANY = 200
+"""Rows that are converted without a thread: it takes about a millisecond."""

@@ -67,6 +67,7 @@ class Asking(RequestContext, Generic[G]):
         try:
             for loader in self._loaders.values():
                 await loader.close()
+            self._loaders.clear()  # they refer to this context, which is freed at once without them
         finally:
             await self._held.aclose()
 

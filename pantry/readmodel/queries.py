@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 
@@ -19,7 +18,7 @@ from pantry.readmodel.views import (
     ProductView,
     StocktakeView,
 )
-from projections.sql import Sql
+from projections.sql import Sql, listed
 from projections.store import Queryable, Row
 
 PAST = """
@@ -106,10 +105,6 @@ def movements_sql(
     return sql
 
 
-_MANY = 500
-"""Rows that are made into values in a thread: they take milliseconds."""
-
-
 class PantryQueries:
     """The queries, on one store. `people` opens what is about persons; without it, it reads SEALED."""
 
@@ -158,9 +153,7 @@ class PantryQueries:
             sql.add("AND (name_key, ean13) > ({}, {})", *after)
         sql.add("ORDER BY name_key, ean13 LIMIT {}", limit)
         rows = await self._store.fetch_in_thread(sql.text, *sql.arguments)
-        if len(rows) > _MANY:
-            return await asyncio.to_thread(lambda: [ProductView.of(row) for row in rows])
-        return [ProductView.of(row) for row in rows]
+        return await listed(rows, ProductView.of)
 
     async def movement(self, movement_id: str) -> MovementView | None:
         """A movement by its id."""
@@ -292,4 +285,4 @@ class PantryQueries:
         if category is not None:
             sql.add("AND p.category_id = {}", category)
         sql.add("GROUP BY p.ean13, p.name, p.unit, p.current_stock, p.min_stock, p.name_key ORDER BY p.name_key, p.ean13")
-        return [ConsumptionView.of(row) for row in await self._store.fetch_in_thread(sql.text, *sql.arguments)]
+        return await listed(await self._store.fetch_in_thread(sql.text, *sql.arguments), ConsumptionView.of)

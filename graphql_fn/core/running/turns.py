@@ -54,6 +54,8 @@ class Turns:
             if not limit.expired():
                 raise
             raise OutOfTime from error
+        finally:
+            del running  # its error refers to this frame: only the collector of cycles could free them
 
 
 _lines: WeakKeyDictionary[asyncio.AbstractEventLoop, _Line] = WeakKeyDictionary()
