@@ -275,6 +275,14 @@ def nested_plan(executor: Executor[Any]) -> NestedPlan | None:
         return None
 
 
+def field_plan(executor: Executor[Any], parent: GraphQLObjectType, key: str, details: FieldDetailsList) -> NestedPlan | None:
+    """The plan of one field of an object; None if the engine is to resolve it."""
+    try:
+        return NestedPlan((_field(executor, parent, key, details),))
+    except (GaveUp, GraphQLError, RecursionError):
+        return None
+
+
 def _fields(executor: Executor[Any], parent: GraphQLObjectType, grouped: GroupedFieldSet) -> Sequence[_Field]:
     """The fields of a selection. Raises GaveUp if one needs the engine, and GraphQLError for a wrong argument."""
     return tuple(_field(executor, parent, key, details) for key, details in grouped.items())
