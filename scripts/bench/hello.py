@@ -2,7 +2,7 @@
 
 PYTHONPATH=. python scripts/bench/hello.py [--seconds 3] [--runs 5] [--connections 32] [--peer PYTHON]
 
-Each server is one process, those in Python on uvloop, measured in turns by keep-alive connections that send the next request
+Each server is one process, in Python on uvloop, measured in turns by keep-alive connections that send the next request
 when the last is answered; requests are JSON bodies, logs are off. Strawberry has its own caches of documents on; Ariadne offers
 none, and is measured as it comes and with one that was written for it. The processor time of a server by request depends less on
 other programs of the machine. `--peer` names a Python that has the extra `bench`; by default it is put into a temporary

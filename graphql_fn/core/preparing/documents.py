@@ -37,7 +37,7 @@ _ABORTED = "Parsing aborted."
 class Operation:
     """An operation of a document. `plan` runs it without the engine, if it is plain enough; `nested` likewise, without variables.
 
-    `cost` is its cost without the rows of tables: `scans` says whether these add to it. `executor` has the values of variables
+    `cost` is its cost without the rows of tables, and `scans` is true if these add to it. `executor` has the values of variables
     of one request, if the operation has variables: all members are as of these values then.
     """
 

@@ -303,7 +303,7 @@ def _field(executor: Executor[Any], parent: GraphQLObjectType, key: str, details
     if definition.args or node.arguments:
         arguments = get_argument_values(definition, node, executor.variable_values, details[0].fragment_variable_values)
     info = executor.build_resolve_info(definition, to_nodes(details), parent, Path(None, key, parent.name))
-    if name in META or is_introspection_type(parent):  # these resolvers look at nothing of `info` but the schema
+    if name in META or is_introspection_type(parent):  # these resolvers read only the schema of `info`
         return _Field(key, parent.name, form, get=partial(_looked_up, definition.resolve, info, arguments))
     return _Field(key, parent.name, form, resolve=definition.resolve, arguments=arguments, info=info)
 

@@ -63,7 +63,7 @@ _lines: WeakKeyDictionary[asyncio.AbstractEventLoop, _Line] = WeakKeyDictionary(
 
 
 def _turn() -> asyncio.Future[None]:
-    """A future that is done in a turn of the event loop that is no other's."""
+    """A future that is done in a turn of the event loop without another piece of work."""
     loop = asyncio.get_running_loop()
     line = _lines.setdefault(loop, deque())
     future = loop.create_future()
