@@ -52,6 +52,12 @@ def test_the_reference_is_that_of_the_code(package: str) -> None:
     assert written == public_api.reference(package), "run: python scripts/public_api.py"
 
 
+def test_the_reference_of_events_and_tables_is_that_of_the_code() -> None:
+    written = public_api.STORED.read_text(encoding="utf-8")
+    assert written == public_api.stored(), "run: python scripts/public_api.py"
+    assert all(f"\n| `{name}` | " in written for name in ("RepoRegistered", "TokenIssued", "tasks", "products"))
+
+
 def test_a_change_of_the_public_surface_is_noted_for_users() -> None:
     """The list is from the release before. Names that came, went or take other parameters since then are in the CHANGELOG."""
     newest = (ROOT / NEWS).read_text(encoding="utf-8").partition("\n## [")[2].partition("\n## [")[0]
