@@ -131,7 +131,17 @@ _BEGIN, _END = b'{"id":"', b"}}"
 _NOT_READ: Any = object()
 GUARD = "Nats-Expected-Last-Subject-Sequence"
 """The header that the guard of an append travels in. The server keeps it with the message."""
-_GUARD = f"\r\n{GUARD}:".encode()
+FOLLOWS = "Commit-Follows"
+"""The header of a commit that was stored in one batch with the previous commit of its aggregate, right after it.
+
+This place is its guard: no other commit can be between them. The server takes no other guard there, as it knows no sequence yet.
+"""
+_GUARD, _FOLLOWS = (f"\r\n{name}:".encode() for name in (GUARD, FOLLOWS))
+
+
+def has_guard(headers: bytes | None) -> bool:
+    """Whether a message with these headers was appended under a guard."""
+    return headers is not None and (_GUARD in headers or _FOLLOWS in headers)
 
 
 class EventBody(msgspec.Struct, gc=False, frozen=True, omit_defaults=True, rename=_EVENT):
@@ -290,12 +300,15 @@ class Commit(msgspec.Struct, gc=False, eq=False):
     @property
     def is_guarded(self) -> bool:
         """Whether it was appended under a guard. Messages that were published without the event log have none."""
-        return self.headers is not None and _GUARD in self.headers
+        return has_guard(self.headers)
 
     @property
     def guard(self) -> int | None:
         """The sequence of the aggregate's previous commit by the guard it was stored under, 0 for none; None: no guard."""
-        _, found, rest = (self.headers or b"").partition(_GUARD)
+        headers = self.headers or b""
+        _, found, rest = headers.partition(_GUARD)
+        if not found and _FOLLOWS in headers:
+            return self.sequence - 1
         text = rest.partition(b"\r\n")[0].strip()
         return int(text) if found and text.isdigit() else None
 

@@ -48,6 +48,14 @@ class EventLog(Protocol):
         Answers and errors as in `append`, in the order of the proposals.
         """
 
+    async def append_in_row(self, proposals: Sequence[Proposal], *, deadline: float = DEADLINE) -> Sequence[Appended]:
+        """Store commits of one aggregate, each right after the one before it: the first one, or more of them, as is fastest.
+
+        `expected` and `prev` of each proposal name the aggregate's last commit of now: the log binds each further commit to the
+        one before it. Returns an answer for each stored commit. Raises as `append` does for the first one, and then no commit
+        is stored. OutcomeUnknown is about all of them.
+        """
+
     async def last(self, aggregate: AggregateId, *, up_to: int | None = None, consistent: bool = False) -> Commit | None:
         """The aggregate's last commit: its present state. With `up_to`, its last one at or below that sequence.
 

@@ -139,7 +139,7 @@ class WorkQueue:
             for one in postings
         ]
         try:
-            ack = await self._batches.send(messages, _BATCH_TIMEOUT)
+            ack = await self._batches.send(lambda: messages, _BATCH_TIMEOUT)
         except Unavailable as error:
             log.info("jobs are put in one by one", queue=self._stream, reason=str(error))
             return False

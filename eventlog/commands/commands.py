@@ -1,8 +1,9 @@
 """Commands: load an aggregate, decide, append under its guard, and decide again when another writer was first.
 
 Commands for one aggregate wait in line inside the process. Commands that wait while a commit is on its way are decided in
-order, each one separately, and stored with one commit: a busy aggregate costs one write for many commands. A commit has at most
-one command with an idempotency key, since the broker compares one id for each message (docs/explanation/event-log.md).
+order, each one separately, and stored together: a busy aggregate costs one write for many commands. Commands without an
+idempotency key share a commit. A commit has at most one command with a key, since the broker compares one id for each message
+(docs/explanation/event-log.md); several such commits are stored in a row.
 """
 
 from __future__ import annotations
@@ -200,11 +201,12 @@ class Commands:
                 round_ = await self._decide(decider, aggregate, taken, loaded, spent)
             settle_all(round_.answers, loaded.sequence)
             try:
-                for draft in round_.drafts:
-                    if draft is not round_.drafts[0] and loop.time() > until:
-                        break  # the keys were looked up too long ago
-                    loaded = await self._store(aggregate, loaded, draft, deadline)
+                drafts: Sequence[Draft] = round_.drafts
+                while drafts:
+                    loaded, drafts = await self._store(aggregate, loaded, drafts, deadline)
                     attempt = 1
+                    if loop.time() > until:
+                        break  # the keys were looked up too long ago
             except (Conflict, KeyTaken) as error:
                 if attempt == TRIES:
                     raise
@@ -222,16 +224,30 @@ class Commands:
                 return
             taken = unsettled(taken)
 
-    async def _store(self, aggregate: AggregateId, loaded: Loaded, draft: Draft, deadline: float) -> Loaded:
-        """Store a commit after the one that is loaded, and answer its commands. Return the aggregate with it."""
-        commit = NewCommit(id=self._new_id(), at=self._now(), events=tuple(draft.events), state=draft.state)
+    async def _store(
+        self, aggregate: AggregateId, loaded: Loaded, drafts: Sequence[Draft], deadline: float
+    ) -> tuple[Loaded, Sequence[Draft]]:
+        """Store commits after the one that is loaded, and answer their commands: the first one, or more of them.
+
+        Return the aggregate with them, and the drafts that are left.
+        """
         self._loader.forget(aggregate)
         self._check_writable()
-        proposal = Proposal(aggregate=aggregate, expected=loaded.sequence, commit=commit, prev=loaded.digest, key=draft.key)
-        appended = await self._log.append(proposal, deadline=deadline)
-        self._loader.remember(aggregate, draft.state, appended.sequence, appended.digest)
-        settle_all(draft.answers, appended.sequence)
-        return Loaded(draft.state, appended.sequence, appended.digest, fresh=False)
+        proposals = [self._proposal(aggregate, loaded, draft) for draft in drafts]
+        if len(proposals) > 1:
+            stored = await self._log.append_in_row(proposals, deadline=deadline)
+        else:
+            stored = [await self._log.append(proposals[0], deadline=deadline)]
+        for draft, appended in zip(drafts[: len(stored)], stored, strict=True):
+            settle_all(draft.answers, appended.sequence)
+        state, last = drafts[len(stored) - 1].state, stored[-1]
+        self._loader.remember(aggregate, state, last.sequence, last.digest)
+        return Loaded(state, last.sequence, last.digest, fresh=False), drafts[len(stored) :]
+
+    def _proposal(self, aggregate: AggregateId, loaded: Loaded, draft: Draft) -> Proposal:
+        if draft.commit is None:
+            draft.commit = NewCommit(id=self._new_id(), at=self._now(), events=tuple(draft.events), state=draft.state)
+        return Proposal(aggregate=aggregate, expected=loaded.sequence, commit=draft.commit, prev=loaded.digest, key=draft.key)
 
     async def _decide(
         self,

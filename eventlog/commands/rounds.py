@@ -8,7 +8,7 @@ from typing import Any, Generic, TypeVar
 
 import attrs
 
-from eventlog.commit import AggregateId, Context, NewEvent
+from eventlog.commit import AggregateId, Context, NewCommit, NewEvent
 
 S = TypeVar("S")
 E = TypeVar("E")
@@ -54,6 +54,8 @@ class Draft:
     answers: list[tuple[Pending, Answer]] = attrs.field(factory=list)
     state: Any = None
     key: str | None = None
+    commit: NewCommit | None = None
+    """Made once: a commit that is proposed again has the same id."""
 
 
 @attrs.define(eq=False)

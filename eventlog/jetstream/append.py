@@ -17,7 +17,7 @@ from typing import TypeVar
 import attrs
 import msgspec
 
-from eventlog.commit import GUARD, Appended, Proposal
+from eventlog.commit import FOLLOWS, GUARD, Appended, Proposal
 from eventlog.errors import Conflict, KeyTaken, LogDamaged, OutcomeUnknown, TooLarge, Unavailable
 from eventlog.jetstream.message_reader import BrokerError, MessageReader
 from eventlog.jetstream.transport.connection import REQUEST_TIMEOUT, Connection
@@ -53,6 +53,14 @@ class Ack(msgspec.Struct):
 
 class _Identified(msgspec.Struct):
     id: str
+
+
+@attrs.frozen
+class ReadBack:
+    """A stored commit: its place, and its id, None if it cannot be decoded."""
+
+    sequence: int
+    id: str | None
 
 
 Check = Callable[[], Awaitable[None]]
@@ -91,17 +99,21 @@ class Message:
         return link(self.subject, self.body)
 
 
-def encode(registry: Registry, proposal: Proposal, max_payload: int, sealed: Sequence[str | None] = ()) -> Message:
+def encode(
+    registry: Registry, proposal: Proposal, max_payload: int, sealed: Sequence[str | None] = (), *, after: Message | None = None
+) -> Message:
     """The message of a proposal; `sealed` are the personal fields of its events.
 
+    With `after` it is for a batch, right after that message of its aggregate: then the proposal's own guard has no meaning.
     Raises TooLarge above `max_payload` bytes, ValueError for a value that no header can carry.
     """
     commit, subject = proposal.commit, proposal.aggregate.subject
     unique = commit.id if proposal.key is None else f"key-{sha256(proposal.key.encode()).hexdigest()[:32]}"
-    headers = f"Nats-Msg-Id: {_value(unique)}\r\n{GUARD}: {proposal.expected}\r\n"
+    guard = f"{GUARD}: {proposal.expected}" if after is None else f"{FOLLOWS}: previous"
+    headers = f"Nats-Msg-Id: {_value(unique)}\r\n{guard}\r\n"
     if (traceparent := commit.traceparent) is not None:
         headers += f"traceparent: {_value(traceparent)}\r\n"
-    body = registry.encode(commit, sealed, proposal.prev)
+    body = registry.encode(commit, sealed, proposal.prev if after is None else after.digest)
     message = Message(subject, proposal.expected, commit.id, headers.encode(), body, unique)
     if message.size > max_payload:
         raise TooLarge(
@@ -230,13 +242,10 @@ class Appender:
         """As `find`; raises KeyTaken where the broker has dropped the message for another commit with its key."""
         if not ack.duplicate:
             return await self.find(message, left)
-        try:
-            found = await self._reads.leader({"seq": ack.seq}, min(left, REQUEST_TIMEOUT))
-        except Unavailable as error:
-            raise OutcomeUnknown(f"cannot read back from the leader: {error}") from error
+        found = await self.read_back({"seq": ack.seq}, left)
         if found is None:
             return None
-        if self._id_of(found.data) != message.id:
+        if found.id != message.id:
             earlier = await self.find(message, left)  # it may be stored for long, and its id be remembered for another message
             if earlier is not None:
                 return earlier
@@ -248,19 +257,23 @@ class Appender:
 
         Raises Conflict where another commit follows it, OutcomeUnknown where the leader does not answer.
         """
-        request = {"next_by_subj": message.subject, "seq": message.expected + 1}
+        found = await self.read_back({"next_by_subj": message.subject, "seq": message.expected + 1}, timeout)
+        if found is None:
+            return None
+        if found.id != message.id:
+            raise Conflict(
+                f"another writer was first: {message.subject} continued from sequence {message.expected} "
+                f"to {found.sequence}; load it again and decide again"
+            )
+        return Appended(found.sequence, replayed=True)
+
+    async def read_back(self, request: dict[str, object], timeout: float) -> ReadBack | None:  # noqa: ASYNC109 - passed on
+        """A message as the leader has it; None if it has none that can be read. Raises OutcomeUnknown without an answer."""
         try:
             found = await self._reads.leader(request, min(timeout, REQUEST_TIMEOUT))
         except Unavailable as error:
             raise OutcomeUnknown(f"cannot read back from the leader: {error}") from error
-        if found is None:
-            return None
-        if self._id_of(found.data) != message.id:
-            raise Conflict(
-                f"another writer was first: {message.subject} continued from sequence {message.expected} "
-                f"to {found.seq}; load it again and decide again"
-            )
-        return Appended(found.seq, replayed=True)
+        return None if found is None else ReadBack(found.seq, self._id_of(found.data))
 
     def _id_of(self, data: bytes) -> str | None:
         try:
@@ -291,4 +304,4 @@ def _meaning(error: BrokerError) -> Exception:
     return Unavailable(str(error))  # no leader, no quorum, over a limit
 
 
-__all__ = ["Ack", "AppendRefused", "Appender", "Message", "encode", "given_up", "persist", "refusal"]
+__all__ = ["Ack", "AppendRefused", "Appender", "Message", "ReadBack", "encode", "given_up", "persist", "refusal"]

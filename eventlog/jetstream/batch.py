@@ -1,17 +1,24 @@
-"""Append several commits in one atomic batch: all are stored, in a row, or none (NATS ADR-50; nats-py has no API for it)."""
+"""Append several commits in one atomic batch: all are stored, in a row, or none (NATS ADR-50; nats-py has no API for it).
+
+Of several messages of one subject in a batch only the first one may have a guard. The server refuses the whole batch if it knows
+the id of one of its messages.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import itertools
 import secrets
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TypeVar
 
 from eventlog.commit import Appended
 from eventlog.errors import Conflict, OutcomeUnknown, TooLarge, Unavailable
 from eventlog.jetstream.append import WRONG_LAST_SEQUENCE, Ack, Appender, Message, persist, refusal
 from eventlog.jetstream.message_reader import BrokerError
 from eventlog.jetstream.transport.connection import Connection
+
+T = TypeVar("T")
 
 MOST_MESSAGES = 1000
 """The server's own limit (`jetstream { limits { batch { max_msgs } } }`)."""
@@ -44,27 +51,49 @@ class Batches:
         if size > MOST_BYTES:
             raise TooLarge(f"{len(messages)} commits of {size:,} bytes; at most {MOST_BYTES:,} bytes can be stored together")
 
-        sent = False
+        about = f"{messages[0].subject} and {len(messages) - 1} others"
+        return await self._try(messages, end, self._find, about, sent=False)
 
-        def sending() -> None:
+    async def append_row_again(self, row: Sequence[Message], end: float) -> Sequence[Appended] | None:
+        """Store a row of commits of one aggregate, which was sent before without an answer, or find their sequences.
+
+        None: they are not stored, and will never be, since another commit has their place or one of their keys. Raises
+        OutcomeUnknown, LogDamaged.
+        """
+        return await self._try(row, end, self._find_row, row[0].subject, sent=True)
+
+    async def _try(
+        self,
+        messages: Sequence[Message],
+        end: float,
+        find: Callable[[Sequence[Message], BrokerError, float], Awaitable[T]],
+        about: str,
+        *,
+        sent: bool,
+    ) -> Sequence[Appended] | T:
+        """Send messages until they are stored, or `find` knows about a batch that is refused for a guard or an id."""
+        unknown = sent
+
+        def sending() -> Sequence[Message]:
             nonlocal sent
             sent = True
+            return messages
 
-        async def attempt(left: float) -> Sequence[Appended]:
+        async def attempt(left: float) -> Sequence[Appended] | T:
             await self._appends.check_before(sent=sent)
-            ack = await self.send(messages, left, sending)
+            ack = await self.send(sending, left)
             if ack.error is None:
                 return sequences(ack, len(messages))
             if ack.error.err_code in {WRONG_LAST_SEQUENCE, _DUPLICATE}:
-                return await self._find(messages, ack.error, left)
+                return await find(messages, ack.error, left)
             if ack.error.err_code == _INCOMPLETE:
                 raise Unavailable(str(ack.error))
             raise refusal(ack.error)
 
-        return await persist(self._connection, f"{messages[0].subject} and {len(messages) - 1} others", attempt, end)
+        return await persist(self._connection, about, attempt, end, unknown=unknown)
 
-    async def send(self, messages: Sequence[Message], left: float, sending: Callable[[], None] | None = None) -> Ack:
-        """One try, in turn, within `left` seconds; `sending` is called right before it goes out.
+    async def send(self, sending: Callable[[], Sequence[Message]], left: float) -> Ack:
+        """One try, in turn, within `left` seconds; `sending` gives the messages right before they go out.
 
         Raises OutcomeUnknown, Unavailable (not sent, or no leader).
         """
@@ -76,8 +105,9 @@ class Batches:
         except TimeoutError as error:
             raise Unavailable("other batches took all the time") from error
         try:
-            if sending is not None:
-                sending()
+            messages = sending()
+            if not messages:
+                raise Unavailable("no message is left to be sent")
             reply = await self._connection.send_batch(self._framed(messages), min(end - loop.time(), _TRY_TIMEOUT))
         finally:
             self._turn.release()
@@ -111,6 +141,20 @@ class Batches:
         if len(stored) < len(messages):
             raise OutcomeUnknown(f"only {len(stored)} of {len(messages)} commits can be seen yet")
         return stored
+
+    async def _find_row(self, row: Sequence[Message], error: BrokerError, left: float) -> Sequence[Appended] | None:
+        """Where the commits of a row are stored; None if they cannot be. Raises OutcomeUnknown, Unavailable."""
+        first = row[0]
+        found = await self._appends.read_back({"next_by_subj": first.subject, "seq": first.expected + 1}, left)
+        if found is None and error.err_code == WRONG_LAST_SEQUENCE:
+            raise Unavailable(f"the leader is behind: {error}")
+        if found is None or found.id not in {message.id for message in row}:
+            return None
+        places = range(found.sequence, found.sequence + len(row))
+        stored = await asyncio.gather(*(self._appends.read_back({"seq": place}, left) for place in places))
+        if [None if one is None else one.id for one in stored] != [message.id for message in row]:
+            raise OutcomeUnknown(f"commits to {first.subject} are stored, and not all of their batch can be read")
+        return [Appended(place, replayed=True) for place in places]
 
 
 def sequences(ack: Ack, count: int) -> Sequence[Appended]:

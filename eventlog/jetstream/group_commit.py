@@ -4,14 +4,17 @@ A server that syncs before it acknowledges syncs for each message, and for a bat
 a batch costs about as much as 15 messages, on three as much as 8, on a server that does not sync more than hundreds: so both are
 measured while they are used (`CostEstimate`), and batches are made of the gathered appends when they pay.
 
-A shared batch is a bet that no guard in it fails. If it is refused, or its outcome is not known, each append is sent by
-itself, as if it had been alone.
+A shared batch is a bet that no guard in it fails and no id in it is known. If it is refused, or its outcome is not known, each
+append is sent by itself, as if it had been alone.
+
+Several commits of one aggregate, a row, are one append. They share a batch, or only the first one is stored.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from itertools import islice
 from time import perf_counter
 
 import attrs
@@ -28,7 +31,7 @@ MOST_BYTES = 4 * 1024**2
 """Bytes of a shared batch: beyond it waiting for the others costs more than the sync that is saved."""
 
 _TRY_TIMEOUT = 2.0
-_FIRST_SINGLE, _FIRST_BATCH = 0.0002, 0.0025
+_FIRST_SINGLE, _FIRST_LONE, _FIRST_BATCH = 0.0002, 0.0004, 0.0025
 _LEAST, _MOST = 0.00001, 1.0
 _STEP, _FORGET, _CLEARLY = 1.05, 0.01, 1.5
 _MOST_STEPS = 8
@@ -43,31 +46,44 @@ _SAMPLE, _SAMPLE_TIME = 8, 0.005
 
 @attrs.define
 class CostEstimate:
-    """The cost of appends on this server, in seconds: `single` each of many sent one by one, `batch` the fixed part of a batch.
+    """The cost of appends on this server, in seconds.
 
-    Both follow the median of the measurements, since a stall has no meaning for the next append. If all measurements are on
-    one side, they follow soon. The first values belong to a virtual disk that syncs in 150 µs. A way that is not used for a
-    while returns to them, so that it is tried again.
+    `single` is the cost of each of many that are sent at once, `lone` the cost of each of several that are sent one after the
+    other, `batch` the fixed part of a batch. All follow the median of the measurements, since a stall has no meaning for the next
+    append. If all measurements are on one side, they follow soon. The first values belong to a virtual disk that syncs in
+    150 µs. A way that is not used for a while returns to them, so that it is tried again.
     """
 
     single: float = _FIRST_SINGLE
+    lone: float = _FIRST_LONE
     batch: float = _FIRST_BATCH
     _run_single: int = 0
+    _run_lone: int = 0
     _run_batch: int = 0
 
     def batch_pays(self, count: int) -> bool:
         """Whether that many appends are stored clearly sooner in one batch."""
         return count >= _FEWEST and count * (self.single - _EACH) > _CLEARLY * self.batch
 
+    def row_pays(self, count: int) -> bool:
+        """Whether that many commits of one aggregate are stored clearly sooner in one batch."""
+        return count >= _FEWEST and count * (self.lone - _EACH) > _CLEARLY * self.batch
+
     def saw_singles(self, count: int, seconds: float) -> None:
         """That many appends of several on their way were acknowledged in that time."""
         self.single, self._run_single = _towards(self.single, seconds / count, self._run_single)
+        self.batch += (_FIRST_BATCH - self.batch) * _FORGET
+
+    def saw_lone(self, seconds: float) -> None:
+        """An append was acknowledged in that time while no other one was on its way."""
+        self.lone, self._run_lone = _towards(self.lone, seconds, self._run_lone)
         self.batch += (_FIRST_BATCH - self.batch) * _FORGET
 
     def saw_batch(self, count: int, seconds: float) -> None:
         """A batch of that many was acknowledged that long after it was sent."""
         self.batch, self._run_batch = _towards(self.batch, seconds - count * _EACH, self._run_batch)
         self.single += (_FIRST_SINGLE - self.single) * _FORGET
+        self.lone += (_FIRST_LONE - self.lone) * _FORGET
 
 
 def _towards(estimate: float, seen: float, run: int) -> tuple[float, int]:
@@ -83,9 +99,9 @@ def _towards(estimate: float, seen: float, run: int) -> tuple[float, int]:
 
 @attrs.define(eq=False)
 class _PendingAppend:
-    message: Message
+    row: Sequence[Message]
     end: float
-    result: asyncio.Future[Appended | None]
+    result: asyncio.Future[Sequence[Appended] | None]
     """None: continue alone."""
     sent: bool = False
 
@@ -108,19 +124,30 @@ class GroupCommit:
         self._scheduled = False
         self._alarm: asyncio.TimerHandle | None = None
 
-    async def append(self, message: Message, end: float) -> Appended:
-        """Store a message until `end` (time of the loop). Raises as `EventLog.append`."""
+    def row_of(self, count: int) -> int:
+        """How many of that many commits of one aggregate are to be given to `append` at once."""
+        shared = self._batch is not None or self.pace.row_pays(count) or self.pace.batch_pays(self._alone + count)
+        return min(count, MOST_MESSAGES) if shared else 1
+
+    async def append(self, row: Sequence[Message], end: float) -> Sequence[Appended]:
+        """Store a row until `end` (time of the loop): all of it, or its first message.
+
+        Raises as `EventLog.append_in_row`.
+        """
         unknown = False
-        if self._batch is not None or self._scheduled or self._queue or self.pace.batch_pays(self._alone + 1):
-            waiting = await self._wait(message, end)
+        if self._batch is not None or self._scheduled or self._queue or len(row) > 1 or self.pace.batch_pays(self._alone + 1):
+            waiting = await self._wait(row, end)
             if (appended := waiting.result.result()) is not None:
                 return appended
             unknown = waiting.sent
-        return await self._append_alone(message, end, unknown=unknown)
+            if unknown and len(row) > 1 and (found := await self._batches.append_row_again(row, end)) is not None:
+                return found
+        return [await self._append_alone(row[0], end, unknown=unknown)]
 
     async def _append_alone(self, message: Message, end: float, *, unknown: bool) -> Appended:
+        lone, began = self._alone == 0, perf_counter()
         if self._alone < _FEWEST:
-            self._answered, self._since = 0, perf_counter()
+            self._answered, self._since = 0, began
         self._alone += 1
         try:
             appended = await self._appends.append(message, end, unknown=unknown)
@@ -128,14 +155,16 @@ class GroupCommit:
             self._alone -= 1
             if self._queue:
                 self._schedule()
+        if lone:
+            self.pace.saw_lone(perf_counter() - began)
         self._answered += 1
         if self._answered >= _SAMPLE and (passed := perf_counter() - self._since) >= _SAMPLE_TIME:
             self.pace.saw_singles(self._answered, passed)
             self._answered, self._since = 0, perf_counter()
         return appended
 
-    async def _wait(self, message: Message, end: float) -> _PendingAppend:
-        waiting = _PendingAppend(message, end, asyncio.get_running_loop().create_future())
+    async def _wait(self, row: Sequence[Message], end: float) -> _PendingAppend:
+        waiting = _PendingAppend(row, end, asyncio.get_running_loop().create_future())
         self._queue.append(waiting)
         self._schedule()
         self._watch(end)
@@ -160,7 +189,7 @@ class GroupCommit:
                 self._watch(waiting.end)
                 continue
             reason = Unavailable("it waited for others until its deadline")
-            waiting.result.set_exception(given_up(waiting.message.subject, reason, unknown=waiting.sent))
+            waiting.result.set_exception(given_up(waiting.row[0].subject, reason, unknown=waiting.sent))
 
     def _schedule(self) -> None:
         """Decide at the end of this turn of the loop: who is woken together appends together."""
@@ -174,10 +203,11 @@ class GroupCommit:
             return
         self._queue = [waiting for waiting in self._queue if not waiting.result.done()]
         taken, left = self._take()
-        if self.pace.batch_pays(len(taken)):
+        count = sum(len(waiting.row) for waiting in taken)
+        if self.pace.batch_pays(count) or any(self.pace.row_pays(len(waiting.row)) for waiting in taken if len(waiting.row) > 1):
             self._queue, self._shared = left, taken
             self._batch = asyncio.create_task(self._share(taken))
-        elif self._alone == 0 or not self.pace.batch_pays(self._alone + len(taken)):
+        elif self._alone == 0 or not self.pace.batch_pays(self._alone + count):
             released, self._queue = self._queue, []
             for waiting in released:
                 waiting.result.set_result(None)
@@ -189,21 +219,21 @@ class GroupCommit:
         """
         taken: dict[str, _PendingAppend] = {}
         left: list[_PendingAppend] = []
-        size, keys = 0, set[str]()
+        size, count, keys = 0, 0, set[str]()
         for waiting in self._queue:
-            message = waiting.message
-            again = message.subject in taken or message.unique in keys
-            if again or len(taken) == MOST_MESSAGES or (taken and size + message.size > MOST_BYTES):
+            row = waiting.row
+            more = sum(message.size for message in row)
+            again = row[0].subject in taken or any(message.unique in keys for message in row)
+            if again or count + len(row) > MOST_MESSAGES or (taken and size + more > MOST_BYTES):
                 left.append(waiting)
             else:
-                taken[message.subject] = waiting
-                if message.unique:
-                    keys.add(message.unique)
-                size += message.size
+                taken[row[0].subject] = waiting
+                keys.update(message.unique for message in row if message.unique)
+                size, count = size + more, count + len(row)
         return list(taken.values()), left
 
     async def _share(self, taken: Sequence[_PendingAppend]) -> None:
-        appended: Sequence[Appended | None] = [None] * len(taken)
+        appended: Sequence[Sequence[Appended] | None] = [None] * len(taken)
         try:
             appended = await self._try(taken)
         except OutcomeUnknown as error:
@@ -219,26 +249,29 @@ class GroupCommit:
                     waiting.result.set_result(result)
             self._schedule()  # after them, so that what they append next is in the next batch
 
-    async def _try(self, taken: Sequence[_PendingAppend]) -> Sequence[Appended]:
+    async def _try(self, taken: Sequence[_PendingAppend]) -> Sequence[Sequence[Appended] | None]:
         """Raises OutcomeUnknown; Unavailable or LogDamaged if no message of it was stored."""
-        began = perf_counter()
+        began, sent = perf_counter(), list[Message]()
         await self._appends.check()
 
-        def sending() -> None:
+        def sending() -> Sequence[Message]:
             nonlocal began
             began = perf_counter()
             for waiting in taken:
-                waiting.sent = True
+                if not waiting.result.done():  # its caller may have an error by now, or be gone
+                    waiting.sent = True
+                    sent.extend(waiting.row)
+            return sent
 
-        ack = await self._batches.send([waiting.message for waiting in taken], _TRY_TIMEOUT, sending)
+        ack = await self._batches.send(sending, _TRY_TIMEOUT)
         if ack.error is not None:
             error = refusal(ack.error)
             raise error if isinstance(error, OutcomeUnknown) else Unavailable(str(ack.error))
-        appended = sequences(ack, len(taken))
-        self.shared += len(taken)
-        self.pace.saw_batch(len(taken), perf_counter() - began)
+        appended = iter(sequences(ack, len(sent)))
+        self.shared += len(sent)
+        self.pace.saw_batch(len(sent), perf_counter() - began)
         self._answered, self._since = 0, perf_counter()
-        return appended
+        return [list(islice(appended, len(waiting.row))) if waiting.sent else None for waiting in taken]
 
 
 __all__ = ["CostEstimate", "GroupCommit"]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
-from contextlib import aclosing, contextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import aclosing
 from functools import partial
 from time import perf_counter
 from typing import Any, TypeVar
@@ -15,13 +15,13 @@ import msgspec
 from eventlog.admin.reconcile import incarnation_of
 from eventlog.broker.write_health import WriteHealth
 from eventlog.commit import AggregateId, Appended, Commit, Proposal, RecordedEvent
-from eventlog.errors import AggregateDamaged, OutcomeUnknown, Unavailable
+from eventlog.errors import AggregateDamaged, OutcomeUnknown, TooLarge, Unavailable
 from eventlog.jetstream import follower as reader
 from eventlog.jetstream.api import subjects_of
 from eventlog.jetstream.append import Appender, Message, encode
 from eventlog.jetstream.batch import MOST_MESSAGES, Batches
 from eventlog.jetstream.fence import Fence
-from eventlog.jetstream.group_commit import GroupCommit
+from eventlog.jetstream.group_commit import MOST_BYTES, GroupCommit
 from eventlog.jetstream.message_reader import MessageReader, Stored
 from eventlog.jetstream.transport.connection import Connection
 from eventlog.port import DEADLINE, Head
@@ -82,16 +82,15 @@ class JetStreamLog:
 
     async def append(self, proposal: Proposal, *, deadline: float = DEADLINE) -> Appended:
         """See `eventlog.port.EventLog.append`."""
-        end = asyncio.get_running_loop().time() + deadline
-        with self._timed([proposal]):
-            await self._fence.check()
-            message, before = await self._encode(proposal), self._fence.acknowledged
-            self.writes.check()
-            with self.writes.appending(message.size):
-                stored = await self.group.append(message, end)
-            appended = Appended(stored.sequence, stored.replayed, message.digest)
-            self._fence.stored(appended, before)
+        (appended,) = await self.append_in_row([proposal], deadline=deadline)
         return appended
+
+    async def append_in_row(self, proposals: Sequence[Proposal], *, deadline: float = DEADLINE) -> Sequence[Appended]:
+        """See `eventlog.port.EventLog.append_in_row`. Raises ValueError for no proposals, or for several aggregates."""
+        if len({proposal.aggregate for proposal in proposals}) != 1:
+            raise ValueError("a row has commits of one aggregate")
+        some = proposals[: self.group.row_of(len(proposals))]
+        return await self._store(some, self._encode_row, self.group.append, deadline)
 
     async def append_together(self, proposals: Sequence[Proposal], *, deadline: float = DEADLINE) -> Sequence[Appended]:
         """See `eventlog.port.EventLog.append_together`. Raises ValueError for too many proposals or an aggregate twice."""
@@ -101,34 +100,57 @@ class JetStreamLog:
             raise ValueError(f"at most {MOST_MESSAGES} commits can be stored together, not {len(proposals)}")
         if len(proposals) <= 1:
             return [await self.append(proposal, deadline=deadline) for proposal in proposals]
+        return await self._store(proposals, self._encode_all, self._batches.append, deadline)
+
+    async def _store(
+        self,
+        proposals: Sequence[Proposal],
+        encoded: Callable[[Sequence[Proposal]], Awaitable[Sequence[Message]]],
+        append: Callable[[Sequence[Message], float], Awaitable[Sequence[Appended]]],
+        deadline: float,
+    ) -> Sequence[Appended]:
+        """Store the messages that `encoded` makes of the proposals by `append`, which may store the first ones only."""
         end = asyncio.get_running_loop().time() + deadline
-        with self._timed(proposals):
-            await self._fence.check()
-            messages, before = [await self._encode(proposal) for proposal in proposals], self._fence.acknowledged
-            self.writes.check()
-            with self.writes.appending(sum(message.size for message in messages)):
-                stored = await self._batches.append(messages, end)
-            appended = [Appended(one.sequence, one.replayed, sent.digest) for one, sent in zip(stored, messages, strict=True)]
-            for one in appended:
-                self._fence.stored(one, before)
-        return appended
-
-    async def _encode(self, proposal: Proposal) -> Message:
-        sealed = () if self._people is None else await self._people.encrypt(proposal, self._registry)
-        return encode(self._registry, proposal, self._connection.max_payload, sealed)
-
-    @contextmanager
-    def _timed(self, proposals: Sequence[Proposal]) -> Iterator[None]:
         started = perf_counter()
         try:
-            yield
+            await self._fence.check()
+            messages, before = await encoded(proposals), self._fence.acknowledged
+            self.writes.check()
+            with self.writes.appending(sum(message.size for message in messages)):
+                stored = await append(messages, end)
+            appended = [Appended(one.sequence, one.replayed, sent.digest) for one, sent in zip(stored, messages, strict=False)]
+            for one in appended:
+                self._fence.stored(one, before)
         except Exception:
             self.failed += 1
             raise
         seconds = perf_counter() - started
         self.timings.observe(seconds)
         if spans.recording():
-            self._export(proposals, time.time_ns() - int(seconds * 1e9))
+            self._export(proposals[: len(appended)], time.time_ns() - int(seconds * 1e9))
+        return appended
+
+    async def _encode(self, proposal: Proposal, after: Message | None = None) -> Message:
+        sealed = () if self._people is None else await self._people.encrypt(proposal, self._registry)
+        return encode(self._registry, proposal, self._connection.max_payload, sealed, after=after)
+
+    async def _encode_all(self, proposals: Sequence[Proposal]) -> Sequence[Message]:
+        return [await self._encode(proposal) for proposal in proposals]
+
+    async def _encode_row(self, proposals: Sequence[Proposal]) -> Sequence[Message]:
+        """The messages of the first proposal and of those after it that fit a shared batch. Raises the errors of the first."""
+        row = [await self._encode(proposals[0])]
+        size = row[0].size
+        for proposal in proposals[1:]:
+            try:
+                message = await self._encode(proposal, row[-1])
+            except (TooLarge, ValueError):
+                break  # its own error, when it is the first one
+            size += message.size
+            if size > MOST_BYTES:
+                break
+            row.append(message)
+        return row
 
     def _export(self, proposals: Sequence[Proposal], began: int) -> None:
         """Export a span for each stored commit, in the span of its command."""

@@ -12,7 +12,9 @@ import itertools
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 
-from eventlog.commit import GUARD, AggregateId, Appended, Commit, Proposal, RecordedEvent
+import attrs
+
+from eventlog.commit import FOLLOWS, GUARD, AggregateId, Appended, Commit, Proposal, RecordedEvent
 from eventlog.errors import (
     AggregateDamaged,
     Conflict,
@@ -28,6 +30,7 @@ from eventlog.errors import (
 from eventlog.port import DEADLINE, Head
 from eventlog.privacy.encryption import Key, PersonalDataCipher, revealed
 from eventlog.registry import Registry
+from eventlog.support.chain import link
 
 Hook = Callable[[Sequence[Proposal]], Awaitable[None]]
 
@@ -148,6 +151,30 @@ class MemoryLog:
             await _within(deadline, self.after(proposals), OutcomeUnknown("the log did not answer"))
         return appended
 
+    async def append_in_row(self, proposals: Sequence[Proposal], *, deadline: float = DEADLINE) -> Sequence[Appended]:
+        """See `eventlog.port.EventLog.append_in_row`. Raises ValueError for no proposals, or for several aggregates."""
+        if len({proposal.aggregate for proposal in proposals}) != 1:
+            raise ValueError("a row has commits of one aggregate")
+        bodies = [await self._encode(proposals[0])]
+        for proposal in proposals[1:]:
+            try:
+                bodies.append(await self._encode(attrs.evolve(proposal, prev=link(proposal.aggregate.subject, bodies[-1]))))
+            except (TooLarge, ValueError):
+                break
+        if self.before is not None:
+            await _within(deadline, self.before(proposals), Unavailable("the log did not answer, and stored nothing"))
+        async with self._news:
+            appended = [*self._judge(proposals[:1], bodies[:1])]
+            if not appended[0].replayed:
+                for proposal, body in zip(proposals[1:], bodies[1:], strict=False):
+                    if proposal.key in self._keys:
+                        break
+                    appended.append(self._store(proposal, body, f"{FOLLOWS}: previous"))
+            self._news.notify_all()
+        if self.after is not None:
+            await _within(deadline, self.after(proposals), OutcomeUnknown("the log did not answer"))
+        return appended
+
     async def _encode(self, proposal: Proposal) -> bytes:
         sealed = () if self._people is None else await self._people.encrypt(proposal, self._registry)
         body = self._registry.encode(proposal.commit, sealed, proposal.prev)
@@ -178,10 +205,10 @@ class MemoryLog:
         commits = self._by_subject.get(subject)
         return commits[-1].sequence if commits else 0
 
-    def _store(self, proposal: Proposal, body: bytes) -> Appended:
+    def _store(self, proposal: Proposal, body: bytes, guard: str | None = None) -> Appended:
         subject, traceparent = proposal.aggregate.subject, proposal.commit.traceparent
         trace = "" if traceparent is None else f"traceparent: {traceparent}\r\n"
-        headers = f"NATS/1.0\r\n{GUARD}: {proposal.expected}\r\n{trace}\r\n"
+        headers = f"NATS/1.0\r\n{guard or f'{GUARD}: {proposal.expected}'}\r\n{trace}\r\n"
         commit = Commit(len(self._commits) + 1, subject, body, self._registry, headers.encode())
         self._commits.append(commit)
         self._by_subject.setdefault(subject, []).append(commit)

@@ -27,6 +27,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import cast
+from uuid import uuid4
 
 import attrs
 import psutil
@@ -119,10 +120,12 @@ async def load(*ports: int, request: Callable[[], bytes], connections: int, seco
     return result
 
 
-def post(path: str, body: bytes, media: str = "application/json") -> bytes:
-    """A POST as it goes over the wire."""
-    head = f"POST {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: {media}\r\nContent-Length: {len(body)}\r\n\r\n"
-    return head.encode() + body
+def post(path: str, body: bytes, media: str = "application/json", key: str | None = None) -> bytes:
+    """A POST as it goes over the wire, with an idempotency key if there is one."""
+    head = f"POST {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: {media}\r\nContent-Length: {len(body)}\r\n"
+    if key is not None:
+        head += f"Idempotency-Key: {key}\r\n"
+    return head.encode() + b"\r\n" + body
 
 
 def get(path: str) -> bytes:
@@ -205,15 +208,23 @@ async def prepare(server: Server, products: int) -> None:
         assert set(made.statuses) <= {201, 409}, made.statuses
 
 
-async def movements(*servers: Server, products: int, connections: int, seconds: float) -> Load:
-    """Book into random products, over one server or several, and see that the stock is what was booked."""
+async def movements(*servers: Server, products: int, connections: int, seconds: float, keyed: bool = False) -> Load:
+    """Book into random products, over one server or several, and see that the stock is what was booked.
+
+    `keyed`: each request has its own idempotency key.
+    """
     before = await booked(*servers)
-    requests = [
-        post("/api/v1/movements", b'{"product_ean13": "%s", "type": "in", "quantity": 1.25}' % code(number).encode())
-        for number in range(products)
-    ]
+    bodies = [b'{"product_ean13": "%s", "type": "in", "quantity": 1.25}' % code(number).encode() for number in range(products)]
+    requests = [post("/api/v1/movements", body) for body in bodies]
+    keys = map(f"{uuid4().hex}-{{}}".format, itertools.count())
+
+    def request() -> bytes:
+        if not keyed:
+            return random.choice(requests)  # noqa: S311 - a load, not a secret
+        return post("/api/v1/movements", random.choice(bodies), key=next(keys))  # noqa: S311 - as above
+
     ports = [server.port for server in servers]
-    result = await load(*ports, request=lambda: random.choice(requests), connections=connections, seconds=seconds)  # noqa: S311
+    result = await load(*ports, request=request, connections=connections, seconds=seconds)
     assert set(result.statuses) == {201}, result.statuses
     after = await booked(*servers)
     assert round((after - before) / 1.25) == len(result.latencies), (before, after, len(result.latencies))
@@ -300,6 +311,7 @@ async def main() -> None:
     parser.add_argument("--seconds", type=float, default=4.0)
     parser.add_argument("--products", type=int, default=10_000)
     parser.add_argument("--servers", type=int, default=2, help="number of processes that share the connections at the end")
+    parser.add_argument("--movements-only", action="store_true", help="end after the movements on one server")
     options = parser.parse_args()
     print(f"{platform.machine()}, {os.cpu_count()} cores, CPython {platform.python_version()}, load {os.getloadavg()[0]:.1f}")
     with tempfile.TemporaryDirectory(prefix="bench-pantry-") as folder:
@@ -313,6 +325,15 @@ async def main() -> None:
                         for _ in range(options.runs)
                     ]
                     show(f"movements, {connections} connections, {products} products", runs)
+            for connections in (1, 16, 64):
+                for products in (1, options.products):
+                    runs = [
+                        await movements(server, products=products, connections=connections, seconds=options.seconds, keyed=True)
+                        for _ in range(options.runs)
+                    ]
+                    show(f"with keys, {connections} connections, {products} products", runs)
+            if options.movements_only:
+                return
             requests = [get(f"/api/v1/products/{code(number)}") for number in range(options.products)]
             reads = [
                 await load(server.port, request=lambda: random.choice(requests), connections=64, seconds=options.seconds)  # noqa: S311

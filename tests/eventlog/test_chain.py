@@ -8,8 +8,9 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from structlog.testing import capture_logs
 
-from eventlog import AggregateDamaged, AggregateId, Commit, NewCommit, NewEvent, Proposal
+from eventlog import AggregateDamaged, AggregateId, Commit, Context, NewCommit, NewEvent, Proposal
 from eventlog.commands import Commands, CommandStep
+from eventlog.commands.keys import KeyUse
 from eventlog.jetstream.log import JetStreamLog
 from eventlog.jetstream.transport.connection import Connection
 from eventlog.port import EventLog
@@ -18,6 +19,13 @@ from eventlog.testing.memory import MemoryLog
 from tests.support.log.counter import COUNTER, REGISTRY, Add, Added, Counter
 
 ONE = AggregateId("test.counter", "one")
+
+
+class NoKeys:
+    """Has no key."""
+
+    async def find(self, key: str, subject: str, reached: int) -> KeyUse | None:
+        return None
 
 
 @pytest.fixture
@@ -149,6 +157,20 @@ async def test_the_server_keeps_the_guard_and_the_digest_is_that_of_the_stored_b
     assert [commit.guard for commit in found] == [0, 1, 2]
     followed = [commit async for commits in on_nats.follow(after=0, until=4) for commit in commits]
     assert [commit.guard for commit in followed] == [0, 1, 2, 0]
+
+
+async def test_a_commit_of_a_row_that_does_not_follow_the_message_before_it_is_damage(log: MemoryLog) -> None:
+    """Its place is its guard: in another place, and after another commit, it is not taken for the state."""
+    row = [(Add(amount=n), Context(key=str(n), fingerprint="f")) for n in range(1, 4)]
+    await Commands(log, keys=NoKeys()).execute_in_order(COUNTER, "one", row)
+    *_, last = await history(log)
+    assert last.is_guarded
+    assert last.guard == 2
+    await log.cut(2)
+    await add(log, 1, id_="two")
+    await log.publish(ONE.subject, last.data, last.headers)
+    with pytest.raises(AggregateDamaged, match="at sequence 3"):
+        await add(log, 1)
 
 
 def test_a_digest_depends_on_everything_that_is_stored() -> None:

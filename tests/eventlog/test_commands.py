@@ -72,6 +72,11 @@ class Slow(MemoryLog):
         self.appends += 1
         return await super().append(proposal, deadline=deadline)
 
+    async def append_in_row(self, proposals: Sequence[Proposal], *, deadline: float = DEADLINE) -> Sequence[Appended]:
+        await self.gate.wait()
+        self.appends += 1
+        return await super().append_in_row(proposals, deadline=deadline)
+
 
 @pytest.fixture
 def log() -> Slow:
@@ -314,6 +319,7 @@ class TestKeys:
             ["b"],
             ["c", None],
         ]
+        assert log.appends == 1
         again = await commands.execute_in_order(COUNTER, "one", orders[3:5])
         assert [answer.replayed and answer.state.total for answer in again if isinstance(answer, Outcome)] == [4, 5]
 
@@ -325,6 +331,9 @@ class TestKeys:
                     await other_writer(self, -2)
                 return appended
 
+            async def append_in_row(self, proposals: Sequence[Proposal], *, deadline: float = DEADLINE) -> Sequence[Appended]:
+                return [await self.append(proposals[0], deadline=deadline)]
+
         busy = Interrupted()
         commands = Commands(busy, keys=KeysInTheLog(busy))
         orders = [
@@ -333,6 +342,39 @@ class TestKeys:
         answers = await commands.execute_in_order(COUNTER, "one", orders)
         assert [answer.state.total if isinstance(answer, Outcome) else type(answer) for answer in answers] == [1, 2, Short, 1]
         assert [commit.state.total for commit in await history(busy)] == [1, 2, 0, 1]
+
+    async def test_a_key_that_is_used_elsewhere_is_refused_alone(self, log: Slow) -> None:
+        """Of several keys that wait, one takes effect on another server for another aggregate."""
+
+        class Forgetful:
+            async def find(self, key: str, subject: str, reached: int) -> Use | None:
+                return None
+
+        one, other = Commands(log, keys=Forgetful()), Commands(log, keys=Forgetful())
+        await add(other, 1, "two", key="key-2", fingerprint="f")
+        orders = [(Add(amount=number), Context(key=f"key-{number}", fingerprint="f")) for number in range(1, 5)]
+        answers = await one.execute_in_order(COUNTER, "one", orders)
+        assert [a.state.total if isinstance(a, Outcome) else type(a) for a in answers] == [1, KeyReused, 4, 8]
+        commits = await history(log)
+        assert [commit.state.total for commit in commits] == [1, 4, 8]
+        assert [commit.prev for commit in commits] == [None, *(commit.digest for commit in commits[:-1])]
+
+    async def test_a_row_without_an_answer_is_unknown_to_each_and_repeated_with_its_keys(
+        self, commands: Commands, log: Slow
+    ) -> None:
+        orders = [(Add(amount=1), Context(key=f"key-{number}", fingerprint="f")) for number in range(4)]
+        log.lose_next_answer()
+        answers = await commands.execute_in_order(COUNTER, "one", orders)
+        assert {type(answer) for answer in answers} == {OutcomeUnknown}
+        again = await commands.execute_in_order(COUNTER, "one", orders)
+        assert [answer.replayed and answer.state.total for answer in again if isinstance(answer, Outcome)] == [1, 2, 3, 4]
+        assert len(await history(log)) == 4
+
+    async def test_a_refusal_between_keys_is_decided_on_the_commits_before_it(self, commands: Commands, log: Slow) -> None:
+        orders = [(Add(amount=n), Context(key=f"key-{i}", fingerprint="f")) for i, n in enumerate((1, 1, -3, 1))]
+        answers = await commands.execute_in_order(COUNTER, "one", orders)
+        assert [a.state.total if isinstance(a, Outcome) else type(a) for a in answers] == [1, 2, Short, 3]
+        assert log.appends == 1
 
     async def test_a_command_that_is_too_large_does_not_fail_the_others(self, log: Slow) -> None:
         class Narrow(Slow):

@@ -19,7 +19,9 @@ from eventlog.admin.copy_check import check_copy
 from eventlog.admin.repair.diagnosis import Witness
 from eventlog.admin.repair.repair import StreamRepair
 from eventlog.admin.scrub import LogScrubber
+from eventlog.commit import FOLLOWS
 from eventlog.embedded.nats import EmbeddedServer
+from eventlog.jetstream.group_commit import CostEstimate
 from eventlog.jetstream.log import JetStreamLog
 from eventlog.jetstream.message_reader import MessageReader
 from projections.keys import CommandKeys
@@ -176,6 +178,34 @@ async def test_a_tombstone_in_the_middle_keeps_the_states_of_the_commits_after_i
         assert lost is not None
         assert lost.lost is not None
         assert (lost.lost.operator, lost.lost.reason) == ("ann", "a bad disk")
+    await place.check_whole()
+
+
+@pytest.mark.parametrize("remedy", ["backup", "tombstone"])
+@pytest.mark.parametrize("lost", [11, 13])
+async def test_a_damaged_commit_of_a_row_is_repaired(
+    place: Place, lost: int, remedy: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of several commits that were stored in one batch all but the first have no guard of the server."""
+    await fill(place, backup_after=0)
+    monkeypatch.setattr(CostEstimate, "row_pays", lambda _, count: count > 1)
+    async with place.commands() as (commands, log):
+        row = [(Booked(1110000 + n), Context(key=f"row-{n}", fingerprint="f")) for n in range(11, 17)]
+        await commands.execute_in_order(ACCOUNT, "a", row)
+        last = await log.at(16)
+        assert last is not None
+        assert FOLLOWS.encode() in (last.headers or b"")
+        await back_up(log.connection, STREAM.name, place.backup, check=check_copy)
+    await place.check_whole()
+    await place.damage(b"%d" % (1110000 + lost))
+    means = ("--from-backup", place.backup) if remedy == "backup" else BY
+    done = await place.run("repair", *means, "--apply", "--keep", place.directory / "kept")
+    assert [(one["sequence"], one["subject"]) for one in done["damaged"]] == [(lost, f"{CATEGORY}.a")]
+    assert done["damaged"][0]["remedy"].startswith(remedy)
+    if done["rebuild"]:
+        await place.run("rebuild", MODEL_AT)
+    async with place.commands() as (commands, _):
+        assert (await commands.execute(ACCOUNT, "a", Booked(5))).state.entries == 11
     await place.check_whole()
 
 

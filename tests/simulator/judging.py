@@ -99,10 +99,11 @@ async def _probe(simulation: Simulation, process: Process, *, stopped: bool) -> 
 
 
 async def _scrubbed(simulation: Simulation) -> list[str]:
-    """A pass of the scrubber names every record that cannot be read, and each that does not follow."""
+    """A pass of the scrubber names every record that cannot be read or does not follow. In a sound log it names none."""
     wanted = {record.sequence for record in simulation.stream.records if not record.readable}
     wanted |= {sequence for sequence in simulation.oracle.unchained.values() if sequence <= len(simulation.stream.records)}
-    if not wanted:
+    sound = simulation.damaged is None
+    if not wanted and not sound:
         return []
     process = simulation.running()[0]
     end = simulation.loop.time() + _HEALED_WITHIN
@@ -110,7 +111,9 @@ async def _scrubbed(simulation: Simulation) -> list[str]:
     while not process.link.is_connected and simulation.loop.time() < end:  # noqa: ASYNC110 - a link sets no event
         await asyncio.sleep(_LOOK_EVERY)
     named = await process.spawn(process.scrub())
-    return [f"a pass of the scrubber does not name sequence {sequence}" for sequence in sorted(wanted - named)]
+    found = [f"a pass of the scrubber does not name sequence {sequence}" for sequence in sorted(wanted - named)]
+    found += [f"a pass of the scrubber names sequence {sequence}" for sequence in sorted(named - wanted) if sound]
+    return found
 
 
 def _acknowledged(simulation: Simulation) -> list[str]:

@@ -33,6 +33,8 @@ from tests.simulator.process import Process
 from tests.simulator.stream import Stream
 
 PROCESSES = 3
+_ROWS = 0.8
+"""Share of the rows that are to be stored in one batch. On virtual time no append is faster than another."""
 _MOST_VIOLATIONS = 5
 
 
@@ -256,6 +258,7 @@ def _on_virtual_time(simulation: Simulation) -> Iterator[None]:
             place(module, "random", chance)
         for module in (group_commit, log):
             place(module, "perf_counter", loop.time)
+        place(group_commit.CostEstimate, "row_pays", lambda _, count: count > 1 and chance.random() < _ROWS)
         place(pull, "uuid4", lambda: SimpleNamespace(hex=f"{next(numbers):x}"))
         place(batch, "secrets", SimpleNamespace(token_urlsafe=lambda _: f"b{next(numbers):x}-"))
         for module in (turns, store, reader):

@@ -120,19 +120,16 @@ class Stream:
 
         The records, or none and the sequence of the message that has the id of the only one. Raises Refusal, Latched.
         """
-        for _, head, _ in messages:
-            id_ = header(head, b"Nats-Msg-Id: ")
+        ids = [header(head, b"Nats-Msg-Id: ") for _, head, _ in messages]
+        if len(set(ids)) < len(ids):
+            raise Refusal(400, 10201, "atomic publish batch contains duplicate message id")
+        for id_ in ids:
             known = self._ids.get(id_)
             if known is not None and now - known[1] < self._window:
                 if len(messages) > 1:
                     raise Refusal(400, 10201, "atomic publish batch contains duplicate message id")
                 return [], known[0]
-        for subject, head, _ in messages:
-            expected = header(head, _GUARD)
-            of_subject = self._by_subject.get(subject)
-            last = of_subject[-1].sequence if of_subject else 0
-            if expected and int(expected) != last:
-                raise Refusal(400, 10071, f"wrong last sequence: {last}")
+        self._check_guards(messages)
         if self.limited:
             raise Refusal(503, 10023, "insufficient resources")
         if self.latched:
@@ -147,6 +144,19 @@ class Stream:
             self.stored(record)
             found.append(record)
         return found, None
+
+    def _check_guards(self, messages: Sequence[tuple[str, bytes, bytes]]) -> None:
+        """Of several messages of one subject only the first one may have a guard."""
+        subjects = set[str]()
+        for subject, head, _ in messages:
+            expected = header(head, _GUARD)
+            if expected and subject in subjects:
+                raise Refusal(400, 10164, "wrong last sequence")
+            subjects.add(subject)
+            of_subject = self._by_subject.get(subject)
+            last = of_subject[-1].sequence if of_subject else 0
+            if expected and int(expected) != last:
+                raise Refusal(400, 10071, f"wrong last sequence: {last}")
 
     # Reading: an unreadable record is absent
 

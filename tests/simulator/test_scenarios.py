@@ -37,13 +37,13 @@ def booking(account: str, id_: str = "first", *, expected: int = 0, prev: str | 
     return Proposal(aggregate=AggregateId(CATEGORY, account), expected=expected, commit=commit, prev=prev)
 
 
-async def stored_without_an_answer(broker: Broker, sending: Awaitable[object]) -> asyncio.Future[object]:
-    """An append that is stored, whose answer is lost, and whose first record cannot be read when it is sent again."""
+async def stored_without_an_answer(broker: Broker, sending: Awaitable[object], damaged: int = 1) -> asyncio.Future[object]:
+    """An append that is stored, whose answer is lost, and of which a record cannot be read when it is sent again."""
     broker.loss = 1.0
     appending = asyncio.ensure_future(sending)
     await asyncio.sleep(0.5)
     assert broker.stream.records
-    broker.stream.flip(1)
+    broker.stream.flip(damaged)
     broker.loss = 0.0
     return appending
 
@@ -64,6 +64,21 @@ def test_a_batch_that_was_stored_without_an_answer_and_cannot_be_read_is_not_den
         appending = await stored_without_an_answer(broker, log.append_together([booking("a"), booking("b")], deadline=8))
         with pytest.raises(OutcomeUnknown):
             await appending
+
+    simulated(scenario)
+
+
+@pytest.mark.parametrize("damaged", [1, 3, 4])
+def test_a_row_that_was_stored_without_an_answer_and_cannot_be_read_is_not_denied(damaged: int) -> None:
+    """Whichever commit of it is damaged: a part of it would be decided again, and take effect twice."""
+
+    async def scenario(broker: Broker, log: JetStreamLog) -> None:
+        log.group.pace.lone = 1.0
+        row = [booking("a", str(number)) for number in range(4)]
+        appending = await stored_without_an_answer(broker, log.append_in_row(row, deadline=8), damaged)
+        with pytest.raises(OutcomeUnknown):
+            await appending
+        assert len(broker.stream.records) == 4
 
     simulated(scenario)
 

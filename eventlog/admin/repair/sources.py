@@ -12,7 +12,7 @@ import attrs
 
 from eventlog.admin.backup import BackupInvalid, described, restore
 from eventlog.admin.repair.diagnosis import Fault
-from eventlog.commit import GUARD
+from eventlog.commit import has_guard
 from eventlog.embedded.nats import EmbeddedServer
 from eventlog.jetstream.message_reader import MessageReader, Stored
 from eventlog.jetstream.transport.connection import Connection
@@ -39,7 +39,7 @@ def fits(fault: Fault, stored: Stored) -> bool:
     """Whether a record may be the lost one: of the right aggregate, guarded, and with the digest that the next commit names."""
     if fault.subject is not None and stored.subject != fault.subject:
         return False
-    if GUARD.encode() not in (stored.hdrs or b""):
+    if not has_guard(stored.hdrs):
         return False
     return fault.digest is None or digest_of(stored.subject, stored.data) == fault.digest
 

@@ -1,4 +1,6 @@
-"""Commands on one busy aggregate: events per second, durable, with 1 and with 64 writers, and plain publishes in sequence.
+"""Commands on one busy aggregate: events per second, durable, with 1 and with 64 writers, without idempotency keys and with them.
+
+Plain publishes in sequence are measured in the same run.
 
 python scripts/bench/log/commands.py [--seconds 3] [--runs 5]
 """
@@ -7,16 +9,20 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import itertools
 import tempfile
 import time
+from collections import defaultdict
 from pathlib import Path
 from statistics import median
 
 import nats
 
+from eventlog import Context
 from eventlog.admin.declarations import Declarations, Stream
 from eventlog.admin.reconcile import apply
 from eventlog.commands import Commands
+from eventlog.commands.keys import KeyUse
 from eventlog.embedded.nats import EmbeddedServer
 from eventlog.jetstream.log import JetStreamLog
 from eventlog.jetstream.transport.connection import Connection
@@ -39,15 +45,25 @@ async def publishes(url: str, seconds: float) -> float:
     return rate
 
 
-async def commands(log: JetStreamLog, aggregate: str, writers: int, seconds: float) -> tuple[float, int]:
+class NoKeys:
+    """Finds no key. So the cost of a table is not measured."""
+
+    async def find(self, key: str, subject: str, reached: int) -> KeyUse | None:  # noqa: ARG002 - part of the protocol
+        """Find nothing."""
+        return None
+
+
+async def commands(log: JetStreamLog, aggregate: str, writers: int, seconds: float, *, keyed: bool) -> tuple[float, int]:
     """Writers that each send a command and wait for its answer: events per second, and commits written."""
-    executor = Commands(log)
+    executor = Commands(log, keys=NoKeys())
+    keys = map(f"{aggregate}-{{}}".format, itertools.count())
     end, start = time.perf_counter() + seconds, time.perf_counter()
 
     async def write() -> int:
         count = 0
         while time.perf_counter() < end:
-            await executor.execute(COUNTER, aggregate, Add(amount=1))
+            context = Context(key=next(keys), fingerprint="bench") if keyed else Context()
+            await executor.execute(COUNTER, aggregate, Add(amount=1), context)
             count += 1
         return count
 
@@ -65,7 +81,7 @@ async def main() -> None:
     parser.add_argument("--seconds", type=float, default=3.0)
     parser.add_argument("--runs", type=int, default=5)
     options = parser.parse_args()
-    figures: dict[str, list[float]] = {"bare publish, 1 writer": [], "commands, 1 writer": [], "commands, 64 writers": []}
+    figures = defaultdict[str, list[float]](list)
     with tempfile.TemporaryDirectory() as directory:
         async with (
             EmbeddedServer(Path(directory)) as server,
@@ -76,12 +92,14 @@ async def main() -> None:
             log = JetStreamLog(connection, SUBJECT, REGISTRY)
             for run in range(options.runs):
                 figures["bare publish, 1 writer"].append(await publishes(server.url, options.seconds))
-                for writers in (1, 64):
-                    rate, commits = await commands(log, f"run-{run}-{writers}", writers, options.seconds)
-                    figures[f"commands, {writers} writer{'s' if writers > 1 else ''}"].append(rate)
-                    print(f"run {run + 1}: {writers} writers: {rate:,.0f} events/s in {commits} commits")
+                for writers, keyed in itertools.product((1, 4, 16, 64), (False, True)):
+                    aggregate = f"run-{run}-{writers}-{keyed}"
+                    rate, commits = await commands(log, aggregate, writers, options.seconds, keyed=keyed)
+                    name = f"commands{' with keys' if keyed else ''}, {writers} writer{'s' if writers > 1 else ''}"
+                    figures[name].append(rate)
+                    print(f"run {run + 1}: {name}: {rate:,.0f} events/s in {commits} commits")
     for name, values in figures.items():
-        print(f"{name:24} {median(values):>10,.0f}/s  ({min(values):,.0f} to {max(values):,.0f})")
+        print(f"{name:32} {median(values):>10,.0f}/s  ({min(values):,.0f} to {max(values):,.0f})")
 
 
 if __name__ == "__main__":

@@ -13,12 +13,12 @@ import attrs
 import pytest
 import pytest_asyncio
 
-from eventlog.commit import Appended
+from eventlog.commit import Appended, Proposal
 from eventlog.embedded.nats import EmbeddedServer
-from eventlog.errors import Conflict, OutcomeUnknown, Unavailable
+from eventlog.errors import Conflict, KeyTaken, OutcomeUnknown, Unavailable
 from eventlog.jetstream.log import JetStreamLog
 from eventlog.jetstream.transport.connection import Connection
-from eventlog.testing.conformance import CATEGORY, account, deposit
+from eventlog.testing.conformance import CATEGORY, account, deposit, in_row
 from tests.support.cluster.servers import Cluster
 from tests.support.log.event_stream import STREAM, event_stream
 from tests.support.log.nats import plain_client, remove_streams
@@ -174,6 +174,65 @@ async def test_a_shared_batch_that_is_cut_off_loses_nobody(site: Site) -> None:
     assert site.proxy.struck.is_set()
     ids = await site.ids()
     assert [ids[each.sequence - 1] for each in appended] == [proposal.commit.id for proposal in proposals]
+
+
+# In a row
+
+
+def row_of(count: int) -> Sequence[Proposal]:
+    """Commits of one aggregate, each with a key."""
+    return [deposit("a", number, key=f"key-{number}") for number in range(count)]
+
+
+async def test_the_lost_answer_to_a_row_is_found_out(site: Site) -> None:
+    """All of it is stored once, though another writer has gone on since."""
+    site.log.group.pace.lone = 1.0
+    site.proxy.open.clear()
+    row = row_of(8)
+    site.proxy.lose_answers(8)
+    append = asyncio.create_task(site.log.append_in_row(row))
+    await asyncio.wait_for(site.proxy.struck.wait(), 60)
+    await site.beside.append(deposit("a", expected=8))
+    site.proxy.open.set()
+    assert await append == [Appended(sequence, replayed=True) for sequence in range(1, 9)]
+    assert (await site.ids())[:8] == [proposal.commit.id for proposal in row]
+
+
+@pytest.mark.parametrize("message", [1, 2, 8])
+async def test_a_row_that_is_cut_off_is_stored_once(site: Site, message: int) -> None:
+    site.log.group.pace.lone = 1.0
+    site.proxy.cut_before(message)
+    row = row_of(8)
+    assert await in_row(site.log, row) == [Appended(sequence) for sequence in range(1, 9)]
+    assert site.proxy.struck.is_set()
+    assert await site.ids() == [proposal.commit.id for proposal in row]
+
+
+@pytest.mark.parametrize("key", [None, "key-5"])
+async def test_a_row_that_did_not_arrive_is_refused_if_its_place_or_a_key_is_taken(site: Site, key: str | None) -> None:
+    """The repetition finds out. If a key is taken, the commits before it are stored."""
+    site.log.group.pace.lone = 1.0
+    site.proxy.open.clear()
+    site.proxy.cut_before(1)
+    row = row_of(8)
+    append = asyncio.create_task(in_row(site.log, row))
+    await asyncio.wait_for(site.proxy.struck.wait(), 60)
+    await site.beside.append(deposit("a" if key is None else "b", key=key))
+    site.proxy.open.set()
+    with pytest.raises(Conflict if key is None else KeyTaken):
+        await append
+    assert (await site.ids())[1:] == [proposal.commit.id for proposal in row[: 0 if key is None else 5]]
+
+
+async def test_after_the_deadline_a_row_is_unknown_and_repeating_is_safe(site: Site) -> None:
+    site.log.group.pace.lone = 1.0
+    row = row_of(8)
+    site.proxy.lose_answers(8)
+    site.proxy.open.clear()
+    with pytest.raises(OutcomeUnknown, match="with an idempotency key may be repeated"):
+        await site.log.append_in_row(row, deadline=0.5)
+    site.proxy.open.set()
+    assert await in_row(site.log, row) == [Appended(sequence, replayed=True) for sequence in range(1, 9)]
 
 
 # Deadlines

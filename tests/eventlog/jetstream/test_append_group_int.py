@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import AsyncIterator, Callable, Sequence
-from typing import Any
 
 import pytest
 import pytest_asyncio
@@ -19,7 +18,7 @@ from eventlog.jetstream.append import Ack, Message
 from eventlog.jetstream.group_commit import CostEstimate
 from eventlog.jetstream.log import JetStreamLog
 from eventlog.jetstream.transport.connection import Connection
-from eventlog.testing.conformance import deposit, stored
+from eventlog.testing.conformance import deposit, in_row, stored
 from tests.support.log.event_stream import event_stream
 from tests.support.log.nats import plain_client
 
@@ -113,7 +112,7 @@ async def test_each_waits_until_its_own_deadline_and_is_told_whether_it_was_sent
 ) -> None:
     sent = asyncio.Event()
 
-    async def unanswered(_: Sequence[Message], __: float, sending: Callable[[], None]) -> Ack:
+    async def unanswered(sending: Callable[[], Sequence[Message]], _: float) -> Ack:
         sending()
         sent.set()
         await asyncio.Event().wait()
@@ -135,15 +134,61 @@ async def test_each_waits_until_its_own_deadline_and_is_told_whether_it_was_sent
     await asyncio.wait(patient)
 
 
+async def test_a_row_shares_its_batch_with_others(log: JetStreamLog) -> None:
+    """Two rows and 20 single appends that wait for a batch go together; a row stays in one piece."""
+    log.group.pace.lone = log.group.pace.single = 1.0
+    rows = [[deposit(name) for _ in range(10)] for name in ("x", "y")]
+    appending = [asyncio.create_task(log.append_in_row(row)) for row in rows]
+    await asyncio.gather(*(log.append(deposit(f"a{number}")) for number in range(20)))
+    for task, row in zip(appending, rows, strict=True):
+        first, *rest = await task
+        assert [one.sequence for one in rest] == list(range(first.sequence + 1, first.sequence + len(row)))
+
+
+async def test_a_row_takes_what_fits_a_batch(log: JetStreamLog) -> None:
+    """30 commits of 300 KB: some at a time."""
+    log.group.pace.lone = 1.0
+    row = [deposit("a", note="x" * 300_000) for _ in range(30)]
+    assert 1 < len(await log.append_in_row(row)) < 15
+    assert len(await in_row(log, row)) == 30
+    assert [commit.id for commit in await stored(log)] == [proposal.commit.id for proposal in row]
+
+
+async def test_a_short_row_goes_one_by_one(log: JetStreamLog) -> None:
+    """A batch for it would cost more."""
+    assert await log.append_in_row([deposit("a") for _ in range(3)]) == [Appended(1)]
+    assert log.group.shared == 0
+
+
+async def test_an_append_that_was_denied_while_its_batch_waited_is_not_stored(log: JetStreamLog) -> None:
+    """Another batch had the turn until the deadline: the append is not in the batch that goes out after it."""
+    eager(log)
+    await log.append(deposit("z"))
+    await log._batches._turn.acquire()
+    proposals = [deposit(f"a{number}") for number in range(12)]
+    hasty = [asyncio.create_task(log.append(proposal, deadline=0.1)) for proposal in proposals[:6]]
+    patient = [asyncio.create_task(log.append(proposal, deadline=30)) for proposal in proposals[6:]]
+    results = await asyncio.gather(*hasty, return_exceptions=True)
+    assert [type(result) for result in results[3:]] == [Unavailable] * 3  # the first three went alone
+    log._batches._turn.release()
+    await asyncio.gather(*patient)
+    ids = {commit.id for commit in await stored(log)}
+    assert not ids & {proposal.commit.id for proposal in proposals[3:6]}
+
+
 async def test_a_shared_batch_is_bounded_in_bytes(log: JetStreamLog, monkeypatch: pytest.MonkeyPatch) -> None:
     """40 commits of 50 KB with a bound of 256 KiB: several batches, all stored."""
     monkeypatch.setattr(group, "MOST_BYTES", 256 * 1024)
     sizes: list[int] = []
     send = log._batches.send
 
-    async def measured(messages: Sequence[Message], *rest: Any) -> Ack:
-        sizes.append(sum(message.size for message in messages))
-        return await send(messages, *rest)
+    async def measured(sending: Callable[[], Sequence[Message]], left: float) -> Ack:
+        def counted() -> Sequence[Message]:
+            messages = sending()
+            sizes.append(sum(message.size for message in messages))
+            return messages
+
+        return await send(counted, left)
 
     monkeypatch.setattr(log._batches, "send", measured)
     eager(log)
@@ -230,15 +275,29 @@ def test_what_was_seen_long_ago_is_forgotten() -> None:
     assert pace.batch_pays(64)
 
 
-@given(st.lists(st.tuples(st.booleans(), st.floats(0, 10)), max_size=50), st.integers(0, 3))
-def test_a_few_never_share(seen: list[tuple[bool, float]], count: int) -> None:
+def test_a_row_shares_a_batch_once_that_is_faster_than_one_by_one() -> None:
+    """Appends one after the other take 0.5 ms each, batches 2.5 ms."""
+    pace = CostEstimate()
+    for _ in range(200):
+        pace.saw_lone(0.0005)
+        pace.saw_batch(12, 0.0025 + 12 * 0.00003)
+    assert not pace.row_pays(6)
+    assert pace.row_pays(10)
+
+
+@given(st.lists(st.tuples(st.sampled_from(["single", "lone", "batch"]), st.floats(0, 10)), max_size=50), st.integers(0, 3))
+def test_a_few_never_share(seen: list[tuple[str, float]], count: int) -> None:
     """With any measurements, three appends or fewer go alone, and a figure never becomes useless."""
     pace = CostEstimate()
-    for single, seconds in seen:
-        if single:
+    for kind, seconds in seen:
+        if kind == "single":
             pace.saw_singles(16, seconds)
+        elif kind == "lone":
+            pace.saw_lone(seconds)
         else:
             pace.saw_batch(64, seconds)
     assert not pace.batch_pays(count)
+    assert not pace.row_pays(count)
     assert 0 < pace.single < 2
+    assert 0 < pace.lone < 2
     assert 0 < pace.batch < 2

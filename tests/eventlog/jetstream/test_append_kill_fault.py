@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
+from itertools import count
 
 import attrs
 import pytest
@@ -22,15 +23,15 @@ from tests.support.waiting import wait_until
 pytestmark = pytest.mark.fault
 
 WRITERS = 12
-TOGETHER = 3
+TOGETHER, IN_ROW = 3, 6
 
 
 @attrs.define
 class Load:
     """Writers with separate aggregates, and the answers to them.
 
-    A writer appends one commit, then three together, and so on. Even ones give up after 0.2 s and look up the position of
-    their aggregate. Odd ones have all the time they need and must not see a fault.
+    A writer appends one commit, then three together, then six in a row, and so on. Even ones give up after 0.2 s and look up the
+    position of their aggregate. Odd ones have all the time they need and must not see a fault.
     """
 
     log: JetStreamLog
@@ -50,12 +51,12 @@ class Load:
         at = dict.fromkeys(names, 0)
         told = self.acknowledged.setdefault(f"w{number}", [])
         deadline = 30.0 if number % 2 else 0.2
-        together = False
-        while not self.stop:
-            together = not together
-            chosen = names if together else names[:1]
-            proposals = [deposit(name, expected=at[name]) for name in chosen]
-            if together:
+        for turn in count():
+            if self.stop:
+                return
+            chosen = (names[:1], names, names[:1] * IN_ROW)[turn % 3]
+            proposals = [deposit(name, expected=at[name], key=f"{number}-{turn}-{part}") for part, name in enumerate(chosen)]
+            if turn % 3 == 1:
                 self.batches.append([proposal.commit.id for proposal in proposals])
             if not await self.append(proposals, at, told, deadline):
                 assert number % 2 == 0, "a writer with time to spare has seen a fault"
@@ -66,14 +67,18 @@ class Load:
     ) -> bool:
         ids = [proposal.commit.id for proposal in proposals]
         try:
-            appended = await self.log.append_together(proposals, deadline=deadline)
+            if len(proposals) == IN_ROW:
+                appended = await self.log.append_in_row(proposals, deadline=deadline)
+            else:
+                appended = await self.log.append_together(proposals, deadline=deadline)
         except OutcomeUnknown:
             self.unknown.update(ids)
             return False
         except (Unavailable, Conflict):  # a conflict with its own append, whose outcome was unknown, and which came through late
             self.refused.update(ids)
             return False
-        for proposal, each in zip(proposals, appended, strict=True):
+        self.refused.update(ids[len(appended) :])
+        for proposal, each in zip(proposals, appended, strict=False):
             at[proposal.aggregate.id] = each.sequence
             told.append((proposal.commit.id, each.sequence))
         return True
@@ -110,6 +115,7 @@ class Load:
 
 
 async def under_load(log: JetStreamLog, faults: Callable[[Load], Awaitable[None]]) -> Load:
+    log.group.pace.lone = 1.0  # rows share a batch at first, and later if that is faster
     load = Load(log)
     async with asyncio.timeout(240), asyncio.TaskGroup() as group:
         for number in range(WRITERS):

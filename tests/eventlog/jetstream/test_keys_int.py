@@ -13,6 +13,7 @@ from eventlog.admin.declarations import parse
 from eventlog.admin.reconcile import apply
 from eventlog.commands import Commands
 from eventlog.commands.keys import KeyUse
+from eventlog.jetstream.group_commit import CostEstimate
 from eventlog.jetstream.log import JetStreamLog
 from eventlog.jetstream.transport.connection import Connection
 from tests.support.log.counter import COUNTER, REGISTRY, Add
@@ -80,8 +81,11 @@ async def test_also_in_one_process_that_stores_many_together(logs: tuple[JetStre
     assert (await logs[0].head()).last == 450
 
 
-async def test_also_for_each_of_several_commands_that_wait_for_one_aggregate(logs: tuple[JetStreamLog, JetStreamLog]) -> None:
-    """The other server uses one of their keys for another aggregate, at the same moment."""
+async def test_also_for_each_of_several_commands_that_wait_for_one_aggregate(
+    logs: tuple[JetStreamLog, JetStreamLog], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They are stored in a row. The other server uses one of their keys for another aggregate, at the same moment."""
+    monkeypatch.setattr(CostEstimate, "row_pays", lambda _, count: count > 1)
     servers = [Commands(log, keys=Forgetful()) for log in logs]
     for round_ in range(100):
         keys = [Context(key=f"{round_}-{number}", fingerprint="same") for number in range(4)]
@@ -92,5 +96,6 @@ async def test_also_for_each_of_several_commands_that_wait_for_one_aggregate(log
         )
         refused = [answer for answer in (*several, *one) if isinstance(answer, BaseException)]
         assert [type(error) for error in refused] == [KeyReused], (several, one)
+    assert logs[0].group.shared > 50
     stored = [event.context.key async for commits in logs[0].follow(after=0, until=400) for c in commits for event in c.events]
     assert len(stored) == len(set(stored)) == 400
