@@ -2,50 +2,21 @@
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from playwright.async_api import Browser, Page
 
-from pantry.domain.gtin import check_digit, codes_of, own_code
+from pantry.domain.gtin import codes_of
 from tests.support.pantry.system import pantry_system
 from tests.support.waiting import wait_until
-from tests.support.web.barcodes import Pose, ean_8, ean_13, itf_14, picture, upc_e
+from tests.support.web.barcodes import CODES, POSES, Pose, picture
 from tests.support.web.browser import visitor
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.network]
 
-POSES = (
-    Pose(),
-    Pose(scale=3, angle=8),
-    Pose(angle=12, blur=1.2),
-    Pose(scale=5, angle=90),
-    Pose(scale=3, blur=1),
-    Pose(angle=180),
-)
 LEAST = 0.95
-
-
-def _checked(first: str) -> str:
-    return f"{first}{check_digit(first)}"
-
-
-def _upc_es() -> list[str]:
-    """Sound ones: the check digit is the one of the UPC-A that they stand for."""
-    every = (f"0{number}" for number in itertools.count(1234501, 7919))
-    return list(itertools.islice((digits for digits in every if codes_of(digits) and codes_of(digits)[0][-5:] != digits[-5:]), 6))
-
-
-CODES: list[tuple[str, Callable[[str], str]]] = [
-    *((own_code(number * 987_654_321), ean_13) for number in range(1, 13)),
-    *((_checked(f"{number}"), ean_8) for number in range(4_012_345, 4_912_345, 150_000)),
-    *((digits, upc_e) for digits in _upc_es()),
-    *((_checked(f"{number}400638133393"), itf_14) for number in range(1, 7)),
-]
-"""30 codes and how they are drawn."""
 
 
 async def _shown(page: Page) -> dict[str, Any]:

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import base64
+import itertools
+from collections.abc import Callable
 
 import attrs
 from playwright.async_api import Page
+
+from pantry.domain.gtin import check_digit, codes_of, own_code
 
 _LEFT = ("0001101", "0011001", "0010011", "0111101", "0100011", "0110001", "0101111", "0111011", "0110111", "0001011")
 _RIGHT = tuple(code.translate(str.maketrans("01", "10")) for code in _LEFT)
@@ -82,3 +86,33 @@ async def picture(page: Page, modules: str, pose: Pose) -> bytes:
     """A photo of a code, as PNG."""
     drawn: str = await page.evaluate(_DRAW, {"modules": modules, **attrs.asdict(pose)})
     return base64.b64decode(drawn)
+
+
+POSES = (
+    Pose(),
+    Pose(scale=3, angle=8),
+    Pose(angle=12, blur=1.2),
+    Pose(scale=5, angle=90),
+    Pose(scale=3, blur=1),
+    Pose(angle=180),
+)
+"""Poses that a phone reads."""
+
+
+def _checked(first: str) -> str:
+    return f"{first}{check_digit(first)}"
+
+
+def _upc_es() -> list[str]:
+    """Sound ones: the check digit is the one of the UPC-A that they stand for."""
+    every = (f"0{number}" for number in itertools.count(1234501, 7919))
+    return list(itertools.islice((digits for digits in every if codes_of(digits) and codes_of(digits)[0][-5:] != digits[-5:]), 6))
+
+
+CODES: list[tuple[str, Callable[[str], str]]] = [
+    *((own_code(number * 987_654_321), ean_13) for number in range(1, 13)),
+    *((_checked(f"{number}"), ean_8) for number in range(4_012_345, 4_912_345, 150_000)),
+    *((digits, upc_e) for digits in _upc_es()),
+    *((_checked(f"{number}400638133393"), itf_14) for number in range(1, 7)),
+]
+"""30 codes and how they are drawn."""
