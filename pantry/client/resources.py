@@ -36,6 +36,18 @@ class Product(Resource, frozen=True, kw_only=True):
         return self.current_stock <= self.min_stock
 
 
+class Pairing(Resource, frozen=True, kw_only=True):
+    """A code that signs in one device. `link` is its address, `qr` are the rows of its QR code, `1` for a dark module.
+
+    Without tokens the link is the address of the page, which never expires. `warning`: why no phone can use the address.
+    """
+
+    link: str
+    qr: Sequence[str]
+    expires_at: datetime | None = None
+    warning: str = ""
+
+
 class Stock(Resource, frozen=True, kw_only=True):
     """The stock of a product."""
 
@@ -113,6 +125,7 @@ class ProductRow(msgspec.Struct, frozen=True, kw_only=True):
     name: str = ""
     unit: str = ""
     min_stock: float | None = None
+    category: str = ""
     error: str | None = None
 
 

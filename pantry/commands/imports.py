@@ -13,7 +13,7 @@ from eventlog.commands import Outcome
 from pantry.commands.execution import IMPORT_PATIENCE, Execution, NewMovement, ProductOutcome
 from pantry.commands.pantry import Pantry
 from pantry.domain.barcode import BARCODE, AssignBarcode
-from pantry.domain.errors import PantryError
+from pantry.domain.errors import BadInput, PantryError
 from pantry.domain.ledger import PRODUCT, CreateProduct
 from pantry.domain.product import Details, Product
 
@@ -30,10 +30,22 @@ Results = Mapping[int, ProductOutcome | Exception]
 
 @attrs.frozen(kw_only=True)
 class NewProduct:
-    """A product to be created."""
+    """A product to be created. `category` is the name of its category, in place of the id."""
 
     ean13: str
     details: Details
+    category: str = ""
+
+    def with_category(self, ids: Mapping[str, str]) -> Details:
+        """Return the details with the id of the category; `ids` by the names of categories. Raises BadInput."""
+        if not self.category:
+            return self.details
+        id_ = ids.get(self.category)
+        if id_ is None:
+            raise BadInput("category", f"there is no category {self.category!r}: create it first, or leave the value out")
+        if self.details.category_id not in {None, id_}:
+            raise BadInput("category", f"category_id is not the id of {self.category!r}, which is {id_}: leave one of them out")
+        return attrs.evolve(self.details, category_id=id_)
 
 
 class Imports:
@@ -65,13 +77,21 @@ class Imports:
     ) -> AsyncIterator[Results]:
         """Create products without stock. Yield the results by number; of two rows with one code the first counts."""
         known: dict[str, Product] = {}
+        ids = await self._pantry.category_ids({new.category for new in products.values()} - {""})
 
         async def judged(number: int) -> ProductOutcome:
-            return await self._judge_product(products[number], known)
+            new = products[number]
+            return await self._judge_product(new.ean13, new.with_category(ids), known)
 
         async def created(number: int) -> ProductOutcome:
-            new = products[number]
-            return await self._pantry.create_product(new.ean13, new.details, _of_row(context, number), patience=IMPORT_PATIENCE)
+            new, refusal = products[number], None
+            details = new.details
+            try:
+                details = new.with_category(ids)
+            except BadInput as error:
+                refusal = error
+            own = _of_row(context, number)
+            return await self._pantry.create_product(new.ean13, details, own, patience=IMPORT_PATIENCE, refusal=refusal)
 
         for wave in _different(products, CREATED_AT_A_TIME):
             outcomes = await asyncio.gather(*map(judged if dry_run else created, wave), return_exceptions=True)
@@ -118,19 +138,19 @@ class Imports:
 
     # Products
 
-    async def _judge_product(self, new: NewProduct, known: dict[str, Product]) -> ProductOutcome:
+    async def _judge_product(self, ean13: str, details: Details, known: dict[str, Product]) -> ProductOutcome:
         """Decide on a product as if the products of `known` were there, and add it to them. Raises Taken, BadInput."""
-        await self._pantry.check_category(new.details)
+        await self._pantry.check_category(details)
         log, at = self._execution.log, self._execution.now()
-        aggregate = PRODUCT.aggregate(new.ean13)
-        stored, code = await asyncio.gather(log.last(aggregate), log.last(BARCODE.aggregate(new.ean13)))
-        state = known.get(new.ean13) or (None if stored is None else stored.state)
-        events = tuple(PRODUCT.decide(CreateProduct(ean13=new.ean13, details=new.details, at=at), state))
-        assign = AssignBarcode(code=new.ean13, ean13=new.ean13, at=at)
+        aggregate = PRODUCT.aggregate(ean13)
+        stored, code = await asyncio.gather(log.last(aggregate), log.last(BARCODE.aggregate(ean13)))
+        state = known.get(ean13) or (None if stored is None else stored.state)
+        events = tuple(PRODUCT.decide(CreateProduct(ean13=ean13, details=details, at=at), state))
+        assign = AssignBarcode(code=ean13, ean13=ean13, at=at)
         tuple(BARCODE.decide(assign, None if code is None else code.state))
         made = PRODUCT.fold(events, state)
         assert made is not None, "a product that is created is there"
-        known[new.ean13] = made
+        known[ean13] = made
         return Outcome(aggregate=aggregate, sequence=0, events=events, state=made)
 
 

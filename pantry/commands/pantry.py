@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
+from collections.abc import Iterable, Mapping, Sequence
 
 import attrs
 
-from eventlog import Conflict, Context
+from eventlog import Conflict, Context, Decider
 from eventlog.commands import CommandStep, Outcome
 from eventlog.support.ids import hex_digits
 from pantry.commands.execution import PATIENCE, Execution, NewMovement, ProductOutcome
@@ -23,8 +25,8 @@ from pantry.domain.category_name import (
     key_of,
 )
 from pantry.domain.errors import BadInput, Changed, NotFound, Taken, UndosMoved
-from pantry.domain.ledger import PRODUCT, CountStock, CreateProduct, EditProduct, SetActive, UndoMovement
-from pantry.domain.product import Details, MovementType
+from pantry.domain.ledger import PRODUCT, CountStock, CreateProduct, EditProduct, ProductCommand, SetActive, UndoMovement
+from pantry.domain.product import Details, MovementType, Product, ProductEvent
 from pantry.readmodel.queries import PantryQueries
 from pantry.readmodel.views import MovementOnProduct
 from projections.projector.projector import Projector
@@ -107,14 +109,23 @@ class Pantry:
     # Products
 
     async def create_product(
-        self, ean13: str, details: Details, context: Context | None = None, *, patience: float = PATIENCE
+        self,
+        ean13: str,
+        details: Details,
+        context: Context | None = None,
+        *,
+        patience: float = PATIENCE,
+        refusal: BadInput | None = None,
     ) -> ProductOutcome:
-        """A new product without stock; its key is taken in the same batch. Raises Taken, BadInput."""
+        """A new product without stock; its key is taken in the same batch. Raises Taken, BadInput.
+
+        `refusal` is raised in place of a decision. A repetition of a command that took effect is answered as before all the same.
+        """
         await self.check_category(details)
         at = self._now()
         # The product comes first: an idempotency key belongs to the first aggregate.
         steps = (
-            CommandStep(PRODUCT, ean13, CreateProduct(ean13=ean13, details=details, at=at)),
+            CommandStep(_refusing(refusal) or PRODUCT, ean13, CreateProduct(ean13=ean13, details=details, at=at)),
             CommandStep(BARCODE, ean13, AssignBarcode(code=ean13, ean13=ean13, at=at)),
         )
         outcomes = await self._within(patience, self._commands.execute_together(steps, context))
@@ -156,6 +167,13 @@ class Pantry:
         except NotFound as error:
             raise BadInput("category_id", str(error)) from None
         self._categories.add(id_)
+
+    async def category_ids(self, names: Iterable[str]) -> Mapping[str, str]:
+        """Return the ids of categories by their names. A name that no category has is left out. Raises Unavailable."""
+        wanted = list(names)
+        found = await asyncio.gather(*(self._log.last(CATEGORY_NAME.aggregate(key_of(name)), consistent=True) for name in wanted))
+        holders = {name: commit.state.category_id for name, commit in zip(wanted, found, strict=True) if commit is not None}
+        return {name: id_ for name, id_ in holders.items() if id_ is not None}
 
     # Barcodes
 
@@ -229,3 +247,14 @@ class Pantry:
             created_by=remarks.created_by,
         )
         return await self._on_product(command, context)
+
+
+def _refusing(refusal: BadInput | None) -> Decider[Product, ProductCommand, ProductEvent] | None:
+    """Return the rules of products with one that refuses every command; None without a refusal."""
+    if refusal is None:
+        return None
+
+    def decide(command: ProductCommand, state: Product | None) -> Sequence[ProductEvent]:  # noqa: ARG001 - whatever they are
+        raise refusal
+
+    return Decider(PRODUCT.category, decide, PRODUCT.evolve)

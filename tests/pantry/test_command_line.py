@@ -28,7 +28,7 @@ WRITES = {
     *("product add", "product edit", "product deactivate", "product activate", "product count"),
     *("category add", "category edit", "movement add", "movement undo", "movement import", "product import", "scan"),
     *("code assign", "code remove"),
-    *("person erase", "migrate up", "migrate down", "migrate force", "token create", "token revoke", "takeover"),
+    *("person erase", "migrate up", "migrate down", "migrate force", "token create", "token revoke", "takeover", "pair"),
 }
 """Commands that change something; all others read."""
 NO_DOCUMENT = {"serve", "run", "up", "completion", "watch"}
@@ -210,8 +210,8 @@ async def test_tables_of_spreadsheets_are_imported_after_a_preview(line: Line, n
     preview = await line.run("product", "import", "-", "--dry-run", typed=products)
     assert preview.code == 7
     assert preview.rows[:2] == [
-        ["ROW", "EAN13", "NAME", "UNIT", "MINIMUM", "STATUS", "WHY"],
-        ["1", code, "Jam", "jar", "1.5", "201", ""],
+        ["ROW", "EAN13", "NAME", "UNIT", "MINIMUM", "CATEGORY", "STATUS", "WHY"],
+        ["1", code, "Jam", "jar", "1.5", "", "201", ""],
     ]
     assert preview.err == "1 row would be created, 1 would be refused\n"
     done = await line.run("product", "import", "-", typed=products)

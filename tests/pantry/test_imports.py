@@ -147,3 +147,44 @@ async def test_short_codes_in_a_table_are_the_codes_of_products_and_an_ambiguous
     assert [row["status"] for row in rows] == [201, 201, 400, 422]
     assert [row["product_ean13"] for row in rows[:2]] == ["0000096385074", "0036000291452"]
     assert "EAN-8 or a UPC-E" in rows[2]["error"]
+
+
+async def test_products_are_put_into_categories_by_name_and_an_unknown_name_is_refused(
+    server: Server, new_code: Callable[[], str]
+) -> None:
+    codes = [new_code() for _ in range(5)]
+    name = f"Shelf, {codes[0]}"
+    category = (await server.post("/categories", {"name": name})).body["id"]
+    other = (await server.post("/categories", {"name": f"other {codes[0]}"})).body["id"]
+    rows = [
+        {"category": name},
+        {"category": name, "category_id": category},
+        {"category": "Spcies"},
+        {"category": name, "category_id": other},
+        {"category": ""},
+    ]
+    text = io.StringIO()
+    writer = csv.DictWriter(text, ["ean13", "name", "unit", "category", "category_id"], delimiter=";")
+    writer.writeheader()
+    writer.writerows({"ean13": code, "name": "Jam", "unit": "jar", **row} for code, row in zip(codes, rows, strict=True))
+    dry = (await _imported(server, "/products:batch?dry_run=true", text.getvalue())).body["results"]
+    assert [row["status"] for row in dry] == [201, 201, 422, 422, 201]
+    assert [row.get("category") for row in dry] == [name, name, "Spcies", name, None]
+    assert "there is no category 'Spcies': create it first" in dry[2]["error"]
+    assert "leave one of them out" in dry[3]["error"]
+    keys = {"Idempotency-Key": f"categories-{codes[0]}"}
+    done = (await _imported(server, "/products:batch", text.getvalue(), **keys)).body
+    assert [row["status"] for row in done["results"]] == [201, 201, 422, 422, 201]
+    found = [(await server.get(f"/products/{codes[number]}")).get("category_id") for number in (0, 1, 4)]
+    assert found == [category, category, None]
+    renamed = await server.ask("PUT", f"{API}/categories/{category}", {"name": f"{name}, renamed"})
+    assert renamed.status == 200
+    again = (await _imported(server, "/products:batch", text.getvalue(), **keys)).body
+    assert [row["status"] for row in again["results"]] == [201, 201, 422, 422, 201], "a repetition is answered as before"
+    lines = "\n".join(
+        json.dumps({"ean13": new_code(), "name": "Jam", "unit": "jar", "category": given}) for given in (f"{name}, renamed", name)
+    )
+    answer = await server.ask(
+        "POST", f"{API}/products:batch?dry_run=true", data=lines.encode(), headers={"Content-Type": "application/x-ndjson"}
+    )
+    assert [row["status"] for row in answer.body["results"]] == [201, 422]

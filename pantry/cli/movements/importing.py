@@ -17,7 +17,7 @@ from terminalkit.text import count
 
 _OBJECT, _LIST = b"{", b"["
 _MOVEMENT = [Column("EAN13", "id"), Column("TYPE"), Column("QUANTITY", "number"), Column("STOCK", "number")]
-_PRODUCT = [Column("EAN13", "id"), Column("NAME"), Column("UNIT"), Column("MINIMUM", "number")]
+_PRODUCT = [Column("EAN13", "id"), Column("NAME"), Column("UNIT"), Column("MINIMUM", "number"), Column("CATEGORY")]
 
 file_argument = click.argument("file", type=click.File("rb"))
 dry_run_option = click.option(
@@ -62,7 +62,7 @@ async def import_movements(session: Session, *, file: BinaryIO, dry_run: bool) -
 async def import_products(session: Session, *, file: BinaryIO, dry_run: bool) -> int:
     """Create the products of FILE, `-` for standard input, without stock.
 
-    A table with a first line of names (ean13, name, unit, min_stock, category_id, description), or a JSON object on each line.
+    A table with a first line of names (ean13, name, unit, min_stock, category, description), or a JSON object on each line.
     Commas, semicolons or tabs separate the cells of a table, and decimals may have a comma. Each row is judged separately.
     Refused rows are listed, and the exit code is 7 then.
     """
@@ -103,7 +103,7 @@ def _cells_of_movement(row: MovementRow) -> Sequence[Cell]:
 
 
 def _cells_of_product(row: ProductRow) -> Sequence[Cell]:
-    return [row.ean13, row.name, row.unit, _quantity(row.min_stock)]
+    return [row.ean13, row.name, row.unit, _quantity(row.min_stock), row.category]
 
 
 def _quantity(value: float | None) -> str:

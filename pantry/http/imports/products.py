@@ -12,6 +12,7 @@ from httpkit.messages.fields import UNSET, Unset, member, message
 from httpkit.routes import Answer, Call, Route
 from pantry.commands.execution import ProductOutcome
 from pantry.commands.imports import NewProduct
+from pantry.domain.category import NAME_LENGTH
 from pantry.domain.quantity import number as quantity_number
 from pantry.http.imports.rows import MAX_BODY, TIME_LIMIT, Columns, ImportRequest, Refusal, read, results_of
 from pantry.http.products import ProductValues
@@ -24,7 +25,7 @@ COLUMNS = Columns(
     codes=("ean13", "code", "product_ean13"),
     needed=("name", "unit"),
     quantity="min_stock",
-    others=("category_id", "description"),
+    others=("category", "category_id", "description"),
 )
 
 
@@ -38,6 +39,7 @@ class ImportedProduct:
     name: str | Unset = member(default=UNSET, description="in a dry run: as the row was read")
     unit: str | Unset = member(default=UNSET, description="in a dry run: as the row was read")
     min_stock: float | Unset = member(default=UNSET, description="in a dry run: as the row was read")
+    category: str | Unset = member(default=UNSET, description="in a dry run: the name of the category, as the row was read")
     error: str | Unset = member(default=UNSET)
 
 
@@ -56,13 +58,14 @@ class ProductRow(ProductValues):
     """The values of a product, with its code."""
 
     ean13: str = member(parse=checked_ean13, schema=EAN13_SCHEMA, example=EXAMPLE)
+    category: str | None = member(default=None, max_length=NAME_LENGTH, description="the name of its category")
 
 
 async def import_products(request: ImportRequest, call: Call[Services]) -> Answer[ImportedProducts]:
     """Create many products, each by the rules on its own. A repetition with the same key creates nothing twice.
 
-    A table has names in its first line: `ean13`, `name` and `unit`, perhaps `min_stock`, `category_id` and `description`.
-    Commas, semicolons or tabs separate its cells, and decimals may have a comma.
+    A table has names in its first line: `ean13`, `name` and `unit`, perhaps `min_stock`, `category` (its name) or `category_id`,
+    and `description`. Commas, semicolons or tabs separate its cells, and decimals may have a comma.
     """
     good, bad = await asyncio.to_thread(read, request.rows, call.http.content_type, COLUMNS, _product)
     refused = {number: _refused(number, refusal) for number, refusal in bad.items()}
@@ -78,7 +81,7 @@ async def import_products(request: ImportRequest, call: Call[Services]) -> Answe
 
 def _product(row: Mapping[str, Any]) -> NewProduct:
     given = JSON.structure(row, ProductRow)
-    return NewProduct(ean13=given.ean13, details=given.details)
+    return NewProduct(ean13=given.ean13, details=given.details, category=given.category or "")
 
 
 def _result(number: int, outcome: ProductOutcome | Exception, new: NewProduct, *, dry_run: bool) -> ImportedProduct:
@@ -86,6 +89,7 @@ def _result(number: int, outcome: ProductOutcome | Exception, new: NewProduct, *
     if dry_run:
         details = new.details
         shown |= {"name": details.name, "unit": details.unit, "min_stock": quantity_number(details.min_stock)}
+        shown |= {"category": new.category} if new.category else {}
     if isinstance(outcome, Exception):
         return _refused(number, Refusal.of(outcome), **shown)
     return ImportedProduct(row=number, status=HTTPStatus.CREATED, **shown)

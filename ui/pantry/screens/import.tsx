@@ -21,6 +21,7 @@ interface Row {
   type?: string;
   quantity?: number;
   min_stock?: number;
+  category?: string;
   stock_after?: number;
 }
 
@@ -86,7 +87,7 @@ export function Import() {
       <h2 id="import-title">Import</h2>
       <p>
         A table with names in its first line: <code>product_ean13</code>, <code>type</code>, <code>quantity</code> for movements, or{" "}
-        <code>ean13</code>, <code>name</code>, <code>unit</code>, <code>min_stock</code> for products. Commas, semicolons or tabs separate the cells, and decimals may have a comma.
+        <code>ean13</code>, <code>name</code>, <code>unit</code>, <code>min_stock</code>, <code>category</code> for products. Commas, semicolons or tabs separate the cells, and decimals may have a comma.
       </p>
       <label for="import-file">File</label>
       <input id="import-file" type="file" accept=".csv,.txt,.tsv,text/csv" onChange={(event) => void event.currentTarget.files?.[0]?.text().then(setText)} />
@@ -123,8 +124,8 @@ export function Import() {
   );
 }
 
-function described({ ean13 = "", name, unit, min_stock, product_ean13 = "", type, quantity, stock_after }: Row): string {
-  if (name !== undefined) return `${ean13} ${name}, ${unit}${min_stock ? `, minimum ${amount(min_stock)}` : ""}`;
+function described({ ean13 = "", name, unit, min_stock, category, product_ean13 = "", type, quantity, stock_after }: Row): string {
+  if (name !== undefined) return `${ean13} ${name}, ${unit}${min_stock ? `, minimum ${amount(min_stock)}` : ""}${category ? `, in ${category}` : ""}`;
   if (quantity === undefined) return ean13;
   const product = products.value.byCode.get(product_ean13)?.product.name ?? product_ean13;
   const then = stock_after === undefined ? "" : `, ${amount(stock_after)} there then`;
