@@ -23,6 +23,7 @@ from pantry.readmodel.changes import DECIDERS, edits
 from pantry.readmodel.model import ACCESS
 from pantry.readmodel.queries import PantryQueries
 from pantry.settings import Settings
+from servicekit.access.devices import Devices
 from servicekit.running import Parts, Running
 from servicekit.service import Service
 
@@ -40,15 +41,25 @@ def _declared(settings: Settings) -> Declarations:
     return load_declarations(replicas=settings.replicas, overrides=overrides).only(MODEL.stream, KEYS)
 
 
-def _parts(running: Running, settings: Settings) -> Parts:  # noqa: ARG001 - no setting changes the parts
-    people, side = running.people, running.side
+def _parts(running: Running, settings: Settings) -> Parts:
+    people, side, access = running.people, running.side, running.access
     assert people is not None, "the service has a keyring"
+    assert access is not None, "the service has tokens"
     queries = PantryQueries(running.store, people)
     erasures = Erasures(people, queries, side)
     execution = Execution(running.log, side.commands, trouble=lambda: running.log.writes.now().reason)
     pantry = Pantry(execution, queries, side.projector)
     return Parts(
-        services=Services(pantry=pantry, imports=Imports(execution, pantry), queries=queries, side=side, erasures=erasures),
+        services=Services(
+            pantry=pantry,
+            imports=Imports(execution, pantry),
+            queries=queries,
+            side=side,
+            erasures=erasures,
+            devices=Devices(access),
+            guard=running.guard,
+            public_url=settings.public_url,
+        ),
         background={"erasures": erasures.run},
         on_applied=[erasures.applied],
     )

@@ -48,6 +48,12 @@ class Settings:
         default=None, key="server.tlscertificate", help="Certificate for https, in PEM, with its chain."
     )
     tls_key: Path | None = setting(default=None, key="server.tlskey", help="Key of the certificate, in PEM, without a password.")
+    public_url: str | None = setting(
+        default=None,
+        pattern="^https?://[^ ]+$",
+        form="an http:// or https:// address",
+        help="Address of the page for other devices, as in https://pantry.home:8080: for pairing codes.",
+    )
     database_url: str = setting(
         default=attrs.Factory(_database), key="database.url", help="Database of the read model: sqlite:PATH or postgresql:."
     )

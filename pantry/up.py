@@ -43,8 +43,10 @@ async def up(settings: Settings, data: Path, show: Callable[[str], None]) -> Non
         )
 
         def ready(address: ListenAddress) -> None:
+            page = own.public_url or address.url
+            named = page if address.secure else address.url  # the certificate has the public name
             variables = {
-                "PANTRY_URL": address.url,
+                "PANTRY_URL": named,
                 "PANTRY_NATS_URL": own.nats_url,
                 "PANTRY_MONITORING_URL": server.monitoring_url,
                 "PANTRY_DATABASE_URL": own.database_url,
@@ -52,7 +54,7 @@ async def up(settings: Settings, data: Path, show: Callable[[str], None]) -> Non
             stack.enter_context(announced("pantry", variables))
             show(
                 f"pantry {version('gctd')}\n"
-                f"  page   {address.url}\n"
+                f"  page   {page}\n"
                 f"  data   {data}\n"
                 "  next   pantry product add 4006381333931 --name Flour --unit kg\n"
                 "  Ctrl-C stops"

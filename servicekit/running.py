@@ -15,8 +15,10 @@ from eventlog.jetstream.log import JetStreamLog
 from eventlog.jetstream.transport.connection import Connection
 from eventlog.privacy.encryption import PersonalDataCipher
 from httpkit.routes import Answer, Call
+from httpkit.server.guard import Guard
 from projections.projector.projector import OnApplied
 from projections.store import Argument, Row, Store
+from servicekit.access.service_access import ServiceAccess
 from servicekit.command_context import context, replayed
 from servicekit.readside import ReadSide
 
@@ -30,7 +32,8 @@ T = TypeVar("T")
 class Running:
     """The parts of a service that runs; handlers of a small service get it as `call.services`.
 
-    `head` are the ends of the log when it started. `people` encrypts personal fields, if the service has a keyring.
+    `head` are the ends of the log when it started. `people` encrypts personal fields, if the service has a keyring. `guard` are
+    the checks of its requests. `access` are its tokens and sessions; None without tokens.
     """
 
     connection: Connection
@@ -38,6 +41,8 @@ class Running:
     store: Store
     side: ReadSide
     head: Head
+    guard: Guard
+    access: ServiceAccess | None = None
     people: PersonalDataCipher | None = None
 
     async def execute(self, decider: Decider[S, C, E], id_: str, command: C, call: Call[Any]) -> Outcome[S, E]:

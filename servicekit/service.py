@@ -25,6 +25,7 @@ from platformdirs import user_data_path
 from eventlog import Commit, Decider
 from eventlog.admin import reconcile
 from eventlog.admin.declarations import Declarations, event_stream
+from eventlog.commands import Commands
 from eventlog.jetstream.log import JetStreamLog
 from eventlog.jetstream.transport.connection import Connection
 from eventlog.privacy.encryption import PersonalDataCipher
@@ -36,7 +37,7 @@ from httpkit.server.serving import ListenAddress
 from httpkit.sse.frames import Frame
 from httpkit.static.pages import Pages
 from projections.model import ReadModel
-from projections.store import Queryable
+from projections.store import Queryable, Store
 from servicekit import process
 from servicekit.access.directory import ConnectedLog, TokenDirectory
 from servicekit.access.issuing import has_tokens
@@ -176,12 +177,23 @@ class Service:
                 max_lag=settings.max_lag,
                 monitoring_url=settings.monitoring_url,
             )
-            running = Running(connection=connection, log=log, store=store, side=side, head=await log.head(), people=people)
+            connected = ConnectedLog(log, lambda: connection.connected)
+            access = self._access(settings, connected, store, side.commands)
+            running = Running(
+                connection=connection,
+                log=log,
+                store=store,
+                side=side,
+                head=await log.head(),
+                guard=guard_of(settings, access, name=self.model.settings.prefix.lower()),
+                access=access,
+                people=people,
+            )
             parts = self.parts(running, settings)
             for listener in parts.on_applied:
                 side.on_applied(listener)
             await stack.enter_async_context(side.running(parts.background))
-            edge = self._edge(settings, side, self._access(settings, running))
+            edge = self._edge(settings, running)
             yield self._application(edge, side, parts), edge
 
     async def _check_reachable(self, settings: Serving, log: JetStreamLog) -> None:
@@ -189,21 +201,20 @@ class Service:
         issued = self.tokens is not None and await has_tokens(self.tokens, log)
         check_reachable(settings, has_tokens=issued, program=program)
 
-    def _access(self, settings: Serving, running: Running) -> ServiceAccess | None:
+    def _access(self, settings: Serving, log: ConnectedLog, store: Store, commands: Commands) -> ServiceAccess | None:
         if self.tokens is None:
             return None
 
         async def reader() -> Queryable:
-            return running.store
+            return store
 
-        log = ConnectedLog(running.log, lambda: running.connection.connected)
-        directory = TokenDirectory(self.tokens, log, reader)
-        return ServiceAccess(directory, running.side.commands, shared=shared_token(settings))
+        return ServiceAccess(TokenDirectory(self.tokens, log, reader), commands, shared=shared_token(settings))
 
-    def _edge(self, settings: Serving, side: ReadSide, access: ServiceAccess | None) -> Edge:
+    def _edge(self, settings: Serving, running: Running) -> Edge:
+        side = running.side
         return attrs.evolve(
             self.edge,
-            guard=guard_of(settings, access, name=self.model.settings.prefix.lower()),
+            guard=running.guard,
             metrics=Metrics(),
             body_deadline=limits_of(settings).read,
             position=lambda: side.projector.position,

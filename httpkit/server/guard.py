@@ -111,7 +111,8 @@ class Guard:
                 raise Unauthorized(_ASKED)
             return self.nobody
         if not caller.scope.covers(scope):
-            raise NotPermitted(f"the token {caller.name!r} has the scope {caller.scope}; this needs {scope}")
+            holder = "the token" if caller.session is None else "this session of the token"
+            raise NotPermitted(f"{holder} {caller.name!r} has the scope {caller.scope}; this needs {scope}")
         return caller
 
     async def known(self, request: web.Request) -> Caller | None:
@@ -160,13 +161,13 @@ class Guard:
             if call.caller.token is None or call.caller.session is not None:
                 raise Unauthorized(_ASKED)
             value, seconds = await access.open_session(call.caller)
-            return Answer(None, headers={"Set-Cookie": self._set_cookie(call.http, value, seconds)})
+            return Answer(None, headers={"Set-Cookie": self.cookie_for(call.http, value, seconds)})
 
         async def sign_out(_request: Nothing, call: Call[Any]) -> Answer[None]:
             """End the session, and remove the cookie."""
             if (cookie := call.http.cookies.get(self.cookie)) is not None:
                 await access.close_session(cookie)
-            return Answer(None, headers={"Set-Cookie": self._set_cookie(call.http, "", 0)})
+            return Answer(None, headers={"Set-Cookie": self.cookie_for(call.http, "", 0)})
 
         return (
             Route("GET", path, caller, summary="The caller", tags=("session",)),
@@ -174,7 +175,8 @@ class Guard:
             Route("DELETE", path, sign_out, summary="Sign out", tags=("session",), open=True),
         )
 
-    def _set_cookie(self, request: web.Request, value: str, seconds: int) -> str:
+    def cookie_for(self, request: web.Request, value: str, seconds: int) -> str:
+        """Return the header `Set-Cookie` of a session that was opened by a request; 0 seconds remove the cookie."""
         words = f"{self.cookie}={value}; Path=/; Max-Age={seconds}; HttpOnly; SameSite=Strict"
         return f"{words}; Secure" if self.proxies.is_secure(request) else words
 

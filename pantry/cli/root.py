@@ -36,6 +36,10 @@ Settings come from flags, then PANTRY_* in the environment, then .pantry.yaml: s
         "watch": Command("pantry.cli.watching", "Follow the events of the pantry."),
         "migrate": Command("pantry.cli.migrate", "Apply and take back migrations of the tables."),
         "takeover": Command("pantry.cli.takeover", "Take over the data of the first pantry program."),
+        "pair": Command(
+            "pantry.cli.pairing",
+            "Show a QR code that opens the page of the kitchen on a phone, and signs the phone in under NAME.",
+        ),
         "token": Command("pantry.cli.tokens", "Create, list and revoke the tokens of the API."),
         "config": Command("pantry.cli.service", "Show the settings and where each comes from."),
         "completion": Command(

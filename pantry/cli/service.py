@@ -25,6 +25,7 @@ serve = serve_command(
             "trusted_proxies",
             "tls_certificate",
             "tls_key",
+            "public_url",
             "read_timeout",
             "write_timeout",
             "idle_timeout",

@@ -17,7 +17,7 @@ _PORT = 8080
 
 @click.command(
     "up",
-    epilog=examples("pantry up", "pantry up --verbose", "pantry up --port 9000 --data-dir /tmp/pantry"),
+    epilog=examples("pantry up", "pantry up --host 0.0.0.0", "pantry up --port 9000 --data-dir /tmp/pantry"),
 )
 @click.option(
     "--data-dir",
@@ -25,11 +25,12 @@ _PORT = 8080
     help="Directory for all data.  [default: .data/pantry of a checkout, else the user's data directory]",
 )
 @click.option(
-    "--port", type=click.IntRange(0, 65_535), help="Port on 127.0.0.1; 0: a free one.  [default: 8080, or the next free one]"
+    "--host", default="127.0.0.1", show_default=True, help="Address to listen on. Other machines and phones need a token there."
 )
+@click.option("--port", type=click.IntRange(0, 65_535), help="Port; 0: a free one.  [default: 8080, or the next free one]")
 @click.option("-v", "--verbose", is_flag=True, help="Show every log line.")
 @click.pass_context
-def up(ctx: click.Context, *, data_dir: Path | None, port: int | None, verbose: bool) -> int:
+def up(ctx: click.Context, *, data_dir: Path | None, host: str, port: int | None, verbose: bool) -> int:
     """Run the ledger on this machine, with its own NATS: API, event stream and page.
 
     Commands in other terminals find it without PANTRY_URL. Ctrl-C stops it.
@@ -49,7 +50,7 @@ def up(ctx: click.Context, *, data_dir: Path | None, port: int | None, verbose: 
         output.note(f"port {_PORT} is in use, so the page is on {chosen}")
     settings = attrs.evolve(
         cast("Any", SETTINGS.load().values),
-        host="127.0.0.1",
+        host=host,
         port=chosen,
         log_level="info" if verbose else "warning",
         log_format="auto",

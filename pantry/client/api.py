@@ -18,6 +18,7 @@ from pantry.client.resources import (
     ImportedMovements,
     ImportedProducts,
     Movement,
+    Pairing,
     Product,
     Stock,
     StockReport,
@@ -173,6 +174,12 @@ class Client(ServiceClient):
     async def erase_person(self, name: str) -> None:
         """Make what was written of a person unreadable, whether or not there is anything. For good."""
         await self._post("/people:erase", {"name": name})
+
+    # Devices
+
+    async def pair(self, name: str, *, scope: str | None = None, address: str | None = None) -> Pairing:
+        """Make a code for a device. `address` of the page for the device, if it is not known to the server."""
+        return parse(Pairing, (await self._post("/pairings", only(name=name, scope=scope, address=address))).document)
 
     # Reports
 

@@ -7,7 +7,7 @@ from importlib.resources import files
 from httpkit.messages.fields import member, message
 from httpkit.routes import Call, Nothing, Route
 from httpkit.static.pages import Pages
-from pantry.http import barcodes, categories, events, movements, people, products, reports
+from pantry.http import barcodes, categories, devices, events, movements, people, products, reports
 from pantry.http.imports import movements as many_movements
 from pantry.http.imports import products as many_products
 from pantry.http.services import Services
@@ -36,6 +36,7 @@ TABLE: tuple[Route[Services], ...] = (
     *many_movements.ROUTES,
     *reports.ROUTES,
     *people.ROUTES,
+    *devices.ROUTES,
     *events.ROUTES,
     projections_route("/api/v1/projections"),
     Route("GET", "/ping", ping, summary="Whether the process answers", tags=("health",), open=True),

@@ -5,10 +5,12 @@ from __future__ import annotations
 import attrs
 
 from httpkit.routes import Call
+from httpkit.server.guard import Guard
 from pantry.commands.imports import Imports
 from pantry.commands.pantry import Pantry
 from pantry.erasures import Erasures
 from pantry.readmodel.queries import PantryQueries
+from servicekit.access.devices import Devices
 from servicekit.readside import ReadSide
 
 _NO_VERSION = -1
@@ -16,13 +18,16 @@ _NO_VERSION = -1
 
 @attrs.frozen(kw_only=True)
 class Services:
-    """The parts of a running pantry."""
+    """The parts of a running pantry. `guard` are the checks of requests, `public_url` the address of the page, if it is set."""
 
     pantry: Pantry
     imports: Imports
     queries: PantryQueries
     side: ReadSide
     erasures: Erasures
+    devices: Devices
+    guard: Guard
+    public_url: str | None = None
 
 
 def version_wanted(call: Call[Services]) -> int | None:

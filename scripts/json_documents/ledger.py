@@ -35,6 +35,7 @@ OF_THE_API = {
     "movement list": "GET /api/v1/movements",
     "movement import": "POST /api/v1/movements:batch",
     "product import": "POST /api/v1/products:batch",
+    "pair": "POST /api/v1/pairings",
     "report stock": "GET /api/v1/reports/stock",
     "report low-stock": "GET /api/v1/reports/low-stock",
     "report consumption": "GET /api/v1/reports/consumption",

@@ -61,7 +61,7 @@ class TokenText:
 
 @attrs.frozen
 class SessionText:
-    """The parts of a session's cookie: the token that it was opened with, its id, its secret."""
+    """The parts of a session's cookie or of a pairing code: the token that it was opened with, its id, its secret."""
 
     token: str
     id: str

@@ -16,7 +16,7 @@ from httpkit.server.guard import SHARED as SHARED_CALLER
 from httpkit.server.guard import same
 from servicekit.access.directory import TokenDirectory
 from servicekit.access.secret import SessionText, TokenText, digest
-from servicekit.access.token import COARSE, SHARED, CloseSession, OpenSession, Token, UseToken
+from servicekit.access.token import COARSE, SHARED, CloseSession, OpenSession, Session, Token, UseToken
 
 _log = structlog.get_logger(__name__)
 
@@ -28,15 +28,15 @@ def _now() -> datetime:
     return datetime.now(UTC)
 
 
-def caller_with(token: Token, service: str, session: str | None = None) -> Caller:
-    """Return the holder of a token, as events name it."""
+def caller_with(token: Token, service: str, session: Session | None = None) -> Caller:
+    """Return the holder of a token, as events name it, with the rights of the session."""
     return Caller(
         actor=f"token:{token.id}:{token.name}",
-        scope=Scope(token.scope),
+        scope=Scope((session.scope if session is not None else "") or token.scope),
         name=token.name,
         realm=service,
         token=token.id,
-        session=session,
+        session=None if session is None else session.id,
     )
 
 
@@ -51,6 +51,11 @@ async def holder(directory: TokenDirectory, text: str, now: datetime) -> Token |
     return token
 
 
+def end_of(token: Token | None, latest: datetime) -> datetime:
+    """Return the end of something that ends with its token (None: the shared token) and at `latest`."""
+    return latest if token is None or token.expires_at is None else min(latest, token.expires_at)
+
+
 class ServiceAccess:
     """See `httpkit.server.callers.Access`. `shared` is the token of the setting `auth_token`, which has all rights."""
 
@@ -62,51 +67,49 @@ class ServiceAccess:
         shared: str | None = None,
         now: Callable[[], datetime] = _now,
     ) -> None:
-        self._directory = directory
-        self._commands = commands
-        self._shared = shared
-        self._now = now
+        self.directory = directory
+        self.commands = commands
+        self.shared = shared
+        self.now = now
         self._noting: dict[str, asyncio.Task[None]] = {}
 
     async def by_token(self, text: str) -> Caller | None:
         """See `Access.by_token`."""
-        if self._shared is not None and same(text, self._shared):
+        if self.shared is not None and same(text, self.shared):
             return SHARED_CALLER
-        token = await holder(self._directory, text, self._now())
+        token = await holder(self.directory, text, self.now())
         if token is None:
             return None
         self._note_use(token)
-        return caller_with(token, self._directory.tokens.service)
+        return caller_with(token, self.directory.tokens.service)
 
     async def by_session(self, cookie: str) -> Caller | None:
         """See `Access.by_session`."""
         given = SessionText.parse(cookie)
-        if given is None or (given.token == SHARED and self._shared is None):
+        if given is None or (given.token == SHARED and self.shared is None):
             return None
-        now = self._now()
-        token = await self._directory.find(given.token)
+        now = self.now()
+        token = await self.directory.find(given.token)
         if token is None or token.session(given.id, now) is None:  # it may have been opened a moment ago, on another process
-            token = await self._directory.find_newest(given.token)
+            token = await self.directory.find_newest(given.token)
         if token is None or not token.is_valid(now):
             return None
         session = token.session(given.id, now)
-        if session is None or not same(self._digest(given), session.digest):
+        if session is None or not same(self.digest_of(given), session.digest):
             return None
         if token.id == SHARED:
-            return attrs.evolve(SHARED_CALLER, session=session.id)
+            return attrs.evolve(SHARED_CALLER, session=session.id, scope=Scope(session.scope or SHARED_CALLER.scope))
         self._note_use(token)
-        return caller_with(token, self._directory.tokens.service, session.id)
+        return caller_with(token, self.directory.tokens.service, session)
 
     async def open_session(self, caller: Caller) -> tuple[str, int]:
         """See `Access.open_session`. Raises TokenRefused, and the errors of `Commands.execute`."""
         assert caller.token is not None, "a session is opened with a token"
-        now, made = self._now(), SessionText.make(caller.token)
-        token = None if caller.token == SHARED else await self._directory.find(caller.token)
-        end = now + SESSION
-        if token is not None and token.expires_at is not None:
-            end = min(end, token.expires_at)
-        command = OpenSession(session=made.id, digest=self._digest(made), expires_at=end, at=now)
-        await self._commands.execute(self._directory.tokens.decider, made.token, command, Context(actor=caller.actor))
+        now, made = self.now(), SessionText.make(caller.token)
+        token = None if caller.token == SHARED else await self.directory.find(caller.token)
+        end = end_of(token, now + SESSION)
+        command = OpenSession(session=made.id, digest=self.digest_of(made), expires_at=end, at=now)
+        await self.commands.execute(self.directory.tokens.decider, made.token, command, Context(actor=caller.actor))
         return made.reveal(), int((end - now).total_seconds())
 
     async def close_session(self, cookie: str) -> None:
@@ -114,20 +117,20 @@ class ServiceAccess:
         caller, given = await self.by_session(cookie), SessionText.parse(cookie)
         if caller is None or given is None:
             return
-        command = CloseSession(session=given.id, at=self._now())
-        await self._commands.execute(self._directory.tokens.decider, given.token, command, Context(actor=caller.actor))
-        await self._directory.find_newest(given.token)
+        command = CloseSession(session=given.id, at=self.now())
+        await self.commands.execute(self.directory.tokens.decider, given.token, command, Context(actor=caller.actor))
+        await self.directory.find_newest(given.token)
 
     def is_token(self, text: str) -> bool:
         """See `Access.is_token`."""
         return TokenText.parse(text) is not None
 
-    def _digest(self, session: SessionText) -> str:
-        """The digest of a session's secret; with the shared token as key, so that another token ends its sessions."""
-        return digest(session.secret, (self._shared or "") if session.token == SHARED else "")
+    def digest_of(self, session: SessionText) -> str:
+        """Return the digest of a session's secret; with the shared token as key, so that another token ends its sessions."""
+        return digest(session.secret, (self.shared or "") if session.token == SHARED else "")
 
     def _note_use(self, token: Token) -> None:
-        now = self._now()
+        now = self.now()
         if token.id in self._noting or (token.used_at is not None and now - token.used_at < COARSE):
             return
         noting = self._noting[token.id] = asyncio.create_task(self._noted(token.id, now))
@@ -135,6 +138,6 @@ class ServiceAccess:
 
     async def _noted(self, id_: str, at: datetime) -> None:
         try:
-            await self._commands.execute(self._directory.tokens.decider, id_, UseToken(at=at))
+            await self.commands.execute(self.directory.tokens.decider, id_, UseToken(at=at))
         except Exception as error:  # noqa: BLE001 - a request is not refused because its token's use cannot be noted
             _log.info("use of a token not noted", token=id_, reason=str(error))

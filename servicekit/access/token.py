@@ -1,4 +1,4 @@
-"""The aggregate of a personal token: issued, used, revoked; and the sessions that browsers opened with it.
+"""The aggregate of a personal token: issued, used, revoked; the sessions that browsers opened with it, and codes for devices.
 
 An event has digests of secrets, and no secret. The category belongs to the service: `gctd.token`, `pantry.token`.
 """
@@ -8,11 +8,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 from http import HTTPStatus
+from typing import TypeVar
 
 import attrs
 
 from eventlog import Decider, Registry
 from eventlog.errors import EventLogError
+
+T = TypeVar("T", "Session", "Pairing")
 
 SHARED = "auth_token"
 """The id of the aggregate with the sessions that were opened with the token of the setting `auth_token`."""
@@ -20,6 +23,8 @@ COARSE = timedelta(hours=1)
 """The use of a token is noted if the last noted one is this old."""
 MOST_SESSIONS = 20
 """Open sessions of a token; a further one ends the oldest."""
+MOST_PAIRINGS = 5
+"""Unused pairing codes of a token; a further one withdraws the oldest."""
 
 
 class TokenRefused(EventLogError):
@@ -64,24 +69,44 @@ class TokenRevoked:
 
 
 @attrs.frozen(kw_only=True)
-class SessionOpened:
-    """A browser signed in. `digest` is the digest of the secret in its cookie."""
+class PairingOffered:
+    """The holder asked for a code that signs in one device. `digest` is the digest of the code's secret.
 
-    session: str
+    `pairing` is also the id of the session that the code opens. `name` is the name of the device, `scope` its rights.
+    """
+
+    pairing: str
     digest: str
+    name: str
+    scope: str
     expires_at: datetime
     at: datetime
 
 
 @attrs.frozen(kw_only=True)
+class SessionOpened:
+    """A browser signed in. `digest` is the digest of the secret in its cookie.
+
+    `name` and `scope` are empty, or the name and the rights of a device that signed in by the pairing code with this id.
+    """
+
+    session: str
+    digest: str
+    expires_at: datetime
+    at: datetime
+    name: str = ""
+    scope: str = ""
+
+
+@attrs.frozen(kw_only=True)
 class SessionClosed:
-    """A browser signed out."""
+    """A browser signed out, a holder ended the session of a device, or withdrew its pairing code."""
 
     session: str
     at: datetime
 
 
-TokenEvent = TokenIssued | TokenUsed | TokenRevoked | SessionOpened | SessionClosed
+TokenEvent = TokenIssued | TokenUsed | TokenRevoked | PairingOffered | SessionOpened | SessionClosed
 
 
 # State
@@ -89,10 +114,24 @@ TokenEvent = TokenIssued | TokenUsed | TokenRevoked | SessionOpened | SessionClo
 
 @attrs.frozen(kw_only=True)
 class Session:
-    """An open session of a browser."""
+    """An open session of a browser. `name` and `scope` as in `SessionOpened`; `opened_at` is None in old states."""
 
     id: str
     digest: str
+    expires_at: datetime
+    name: str = ""
+    scope: str = ""
+    opened_at: datetime | None = None
+
+
+@attrs.frozen(kw_only=True)
+class Pairing:
+    """A pairing code that no device has used."""
+
+    id: str
+    digest: str
+    name: str
+    scope: str
     expires_at: datetime
 
 
@@ -109,6 +148,7 @@ class Token:
     used_at: datetime | None = None
     revoked_at: datetime | None = None
     sessions: tuple[Session, ...] = ()
+    pairings: tuple[Pairing, ...] = ()
 
     def is_valid(self, now: datetime) -> bool:
         """Return whether the token is neither revoked nor expired."""
@@ -117,6 +157,10 @@ class Token:
     def session(self, id_: str, now: datetime) -> Session | None:
         """Return an open session."""
         return next((one for one in self.sessions if one.id == id_ and now < one.expires_at), None)
+
+    def pairing(self, id_: str, now: datetime) -> Pairing | None:
+        """Return a pairing code that can be used."""
+        return next((one for one in self.pairings if one.id == id_ and now < one.expires_at), None)
 
 
 def evolve(state: Token | None, event: TokenEvent) -> Token:
@@ -136,13 +180,37 @@ def evolve(state: Token | None, event: TokenEvent) -> Token:
         case TokenUsed():
             return attrs.evolve(state, used_at=event.at)
         case TokenRevoked():
-            return attrs.evolve(state, revoked_at=event.at, sessions=())
+            return attrs.evolve(state, revoked_at=event.at, sessions=(), pairings=())
+        case PairingOffered():
+            return attrs.evolve(state, pairings=_with_pairing(state, event))
         case SessionOpened():
-            opened = Session(id=event.session, digest=event.digest, expires_at=event.expires_at)
-            still = [one for one in state.sessions if event.at < one.expires_at]
-            return attrs.evolve(state, sessions=(*still[-(MOST_SESSIONS - 1) :], opened))
+            return attrs.evolve(state, sessions=_with_session(state, event), pairings=_without(state.pairings, event.session))
         case SessionClosed():
-            return attrs.evolve(state, sessions=tuple(one for one in state.sessions if one.id != event.session))
+            remaining = _without(state.sessions, event.session), _without(state.pairings, event.session)
+            return attrs.evolve(state, sessions=remaining[0], pairings=remaining[1])
+
+
+def _with_session(state: Token, event: SessionOpened) -> tuple[Session, ...]:
+    opened = Session(
+        id=event.session,
+        digest=event.digest,
+        expires_at=event.expires_at,
+        name=event.name,
+        scope=event.scope,
+        opened_at=event.at,
+    )
+    still = [one for one in state.sessions if event.at < one.expires_at]
+    return (*still[-(MOST_SESSIONS - 1) :], opened)
+
+
+def _with_pairing(state: Token, event: PairingOffered) -> tuple[Pairing, ...]:
+    offered = Pairing(id=event.pairing, digest=event.digest, name=event.name, scope=event.scope, expires_at=event.expires_at)
+    still = [one for one in state.pairings if event.at < one.expires_at]
+    return (*still[-(MOST_PAIRINGS - 1) :], offered)
+
+
+def _without(some: tuple[T, ...], id_: str) -> tuple[T, ...]:
+    return tuple(one for one in some if one.id != id_)
 
 
 # Commands
@@ -185,14 +253,36 @@ class OpenSession:
 
 
 @attrs.frozen(kw_only=True)
+class OfferPairing:
+    """Offer a code that signs in one device; fields as in `PairingOffered`."""
+
+    pairing: str
+    digest: str
+    name: str
+    scope: str
+    expires_at: datetime
+    at: datetime
+
+
+@attrs.frozen(kw_only=True)
+class ClaimPairing:
+    """Open the session of a pairing code, which is used up then. `digest` is the digest of the secret in the cookie."""
+
+    pairing: str
+    digest: str
+    expires_at: datetime
+    at: datetime
+
+
+@attrs.frozen(kw_only=True)
 class CloseSession:
-    """End a session."""
+    """End a session, or withdraw a pairing code."""
 
     session: str
     at: datetime
 
 
-TokenCommand = IssueToken | UseToken | RevokeToken | OpenSession | CloseSession
+TokenCommand = IssueToken | UseToken | RevokeToken | OpenSession | OfferPairing | ClaimPairing | CloseSession
 
 
 def decide(command: TokenCommand, state: Token | None) -> Sequence[TokenEvent]:
@@ -203,9 +293,11 @@ def decide(command: TokenCommand, state: Token | None) -> Sequence[TokenEvent]:
                 raise TokenRefused(f"there is a token with the id {command.id}")
             return [TokenIssued(**attrs.asdict(command))]
         case OpenSession():
-            if state is not None and not state.is_valid(command.at):
-                raise TokenRefused(f"the token {state.name!r} is revoked or expired")
+            _check_valid(state, command.at)
             return [SessionOpened(**attrs.asdict(command))]
+        case OfferPairing():
+            _check_valid(state, command.at)
+            return [PairingOffered(**attrs.asdict(command))]
     if state is None:
         raise NoSuchToken("there is no such token: `token list` shows the tokens")
     match command:
@@ -214,9 +306,31 @@ def decide(command: TokenCommand, state: Token | None) -> Sequence[TokenEvent]:
             return [TokenUsed(at=command.at)] if is_new and state.is_valid(command.at) else []
         case RevokeToken():
             return [] if state.revoked_at is not None else [TokenRevoked(at=command.at)]
+        case ClaimPairing():
+            return [_claimed(command, state)]
         case CloseSession():
-            is_open = any(one.id == command.session for one in state.sessions)
-            return [SessionClosed(session=command.session, at=command.at)] if is_open else []
+            is_there = command.session in {one.id for one in state.sessions} | {one.id for one in state.pairings}
+            return [SessionClosed(session=command.session, at=command.at)] if is_there else []
+
+
+def _check_valid(state: Token | None, at: datetime) -> None:
+    if state is not None and not state.is_valid(at):
+        raise TokenRefused(f"the token {state.name!r} is revoked or expired")
+
+
+def _claimed(command: ClaimPairing, state: Token) -> SessionOpened:
+    _check_valid(state, command.at)
+    offered = state.pairing(command.pairing, command.at)
+    if offered is None:
+        raise TokenRefused("the pairing code was used already, was withdrawn or has expired")
+    return SessionOpened(
+        session=offered.id,
+        digest=command.digest,
+        expires_at=command.expires_at,
+        at=command.at,
+        name=offered.name,
+        scope=offered.scope,
+    )
 
 
 TokenDecider = Decider[Token, TokenCommand, TokenEvent]
@@ -229,6 +343,7 @@ def token_decider(category: str) -> TokenDecider:
 
 def register(registry: Registry, category: str) -> None:
     """Register the events and the state of tokens with the types of a service."""
-    for event in (TokenIssued, TokenUsed, TokenRevoked, SessionOpened, SessionClosed):
+    for event in (TokenIssued, TokenUsed, TokenRevoked, PairingOffered, SessionClosed):
         registry.event(event.__name__)(event)
-    registry.state(category)(Token)
+    registry.event(SessionOpened.__name__, version=2, reads=[1])(SessionOpened)
+    registry.state(category, version=2, reads=[1])(Token)

@@ -39,7 +39,10 @@ async def test_the_ledger_alone_keeps_its_stock_over_a_kill_of_its_broker_and_a_
         children = list(running.descendants().values())
         assert await running.end(signal.SIGINT) == 0
         assert alive(children) == []
-    with supervised(command, tmp_path / "second.txt", environment) as running:
+    assert "pantry token create NAME" in pantry(*command[3:], "--host", "0.0.0.0")
+    with supervised([*command, "--host", "127.0.0.2"], tmp_path / "second.txt", environment) as running:
         await wait_until(lambda: "Ctrl-C stops" in running.said, 60)
+        assert "page   http://127.0.0.2:" in running.said
         assert "Flour" in pantry("product", "list")
+        assert pantry("pair", "--address", "https://pantry.home") == "https://pantry.home/\n"
         assert await running.end(signal.SIGTERM) == 0

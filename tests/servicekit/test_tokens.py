@@ -162,7 +162,7 @@ async def test_a_session_of_the_shared_token_ends_when_that_is_another_one() -> 
     assert caller is not None
     cookie, _ = await access.open_session(caller)
     assert await access.by_session(cookie) is not None
-    other = ServiceAccess(access._directory, commands, shared="an0ther-one", now=clock)
+    other = ServiceAccess(access.directory, commands, shared="an0ther-one", now=clock)
     assert await other.by_session(cookie) is None
     await access.close_session(cookie)
     assert await access.by_session(cookie) is None

@@ -20,6 +20,7 @@ import { products } from "./data/products";
 import { useScanner } from "./codes/scanner";
 import { NewVersion } from "./offline/version";
 import { Categories } from "./screens/categories";
+import { Devices } from "./screens/devices";
 import { History } from "./screens/history";
 import { Import } from "./screens/import";
 import { Shopping } from "./screens/shopping";
@@ -38,6 +39,7 @@ const VIEWS: Readonly<Record<string, View>> = {
   history: { title: "History", Screen: History },
   categories: { title: "Categories", Screen: Categories },
   import: { title: "Import", Screen: Import },
+  devices: { title: "Devices", Screen: Devices },
 };
 const NARROW = "(max-width: 900px)";
 const MODES: Readonly<Record<Mode, string>> = { show: "is shown", out: "goes out", in: "comes in" };

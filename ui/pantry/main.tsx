@@ -7,15 +7,21 @@ import { Kitchen } from "./kitchen";
 import "./kitchen.css";
 import { stream } from "./data/live";
 import { startBarcodes } from "./data/barcodes";
+import { signInByCode } from "./data/pairing";
 import { startProducts } from "./data/products";
 import { startQueue } from "./data/queue";
 import { startOffline } from "./offline/register";
 
-startTheme();
-void startProducts();
-void startBarcodes();
-void startQueue(settled);
-stream.start();
-startOffline();
-const app = document.getElementById("app");
-if (app) render(<Kitchen />, app);
+async function start(): Promise<void> {
+  startTheme();
+  await signInByCode();
+  void startProducts();
+  void startBarcodes();
+  void startQueue(settled);
+  stream.start();
+  startOffline();
+  const app = document.getElementById("app");
+  if (app) render(<Kitchen />, app);
+}
+
+void start();

@@ -44,7 +44,7 @@ def test_the_commands_are_the_documented_ones() -> None:
         *("category list", "category add", "category edit"),
         *("code list", "code show", "code assign", "code remove", "takeover"),
         *("movement add", "movement list", "movement show", "movement undo", "movement import"),
-        *("token create", "token list", "token revoke"),
+        *("token create", "token list", "token revoke", "pair"),
         *("person erase", "report stock", "report low-stock", "report consumption", "report shopping-list"),
         "report stocktakes",
     }

@@ -49,6 +49,7 @@ async def test_every_screen_is_reached_fits_a_phone_and_axe_finds_nothing(kitche
             ("History", "History"),
             ("Categories", "Categories"),
             ("Import", "Import"),
+            ("Devices", "Devices"),
         ):
             await page.get_by_role("link", name=link, exact=True).click()
             await expect(region(page, title)).to_be_visible()

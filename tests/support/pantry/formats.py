@@ -21,6 +21,10 @@ schemathesis.openapi.format("ean13", st.just(_KNOWN) | _OTHER.map(lambda first: 
 
 schemathesis.openapi.format("gtin", st.sampled_from(["96385074", "036000291452"]) | st.integers(0, 10**12 - 1).map(own_code))
 
+schemathesis.openapi.format(
+    "page-address", st.sampled_from(["https://pantry.home:8080", "http://192.0.2.7/pantry/?view=history"])
+)
+
 schemathesis.openapi.format("category-id", st.sampled_from([os.environ["KNOWN_CATEGORY"], ""]))
 
 

@@ -153,14 +153,19 @@ async def pantry(*arguments: str, home: Path, env: Mapping[str, str], typed: str
 
 @asynccontextmanager
 async def running_on_terminal(
-    *arguments: str, url: str | None, home: Path, env: Mapping[str, str] | None = None, columns: int = 120
+    *arguments: str,
+    url: str | None,
+    home: Path,
+    env: Mapping[str, str] | None = None,
+    columns: int = 120,
+    program: str = "gctd",
 ) -> AsyncIterator[Run]:
-    """Run `gctd` with these arguments on a terminal of the given width."""
+    """Run a program with these arguments on a terminal of the given width."""
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
     try:
         streams = (theirs, theirs, theirs)
-        process = await warm.fork("gctd", *arguments, environment=environment(url, home, env), directory=home, streams=streams)
+        process = await warm.fork(program, *arguments, environment=environment(url, home, env), directory=home, streams=streams)
     finally:
         os.close(theirs)
     run = Run(process)

@@ -1,7 +1,11 @@
 // The service asks for a token: it is traded for a cookie, which no script can read.
 
 import { useState } from "preact/hooks";
+import { Cell, useCell } from "../data/cell";
 import { signIn, textOf } from "../data/http";
+
+/** Why this device was not signed in before the form was shown, for example by a code. */
+export const whyNot = new Cell("");
 
 interface Props {
   service: string;
@@ -11,7 +15,7 @@ interface Props {
 }
 
 export function SignIn({ service, session, onDone }: Props) {
-  const [problem, setProblem] = useState("");
+  const problem = useCell(whyNot);
   const [busy, setBusy] = useState(false);
   const submit = async (event: SubmitEvent) => {
     event.preventDefault();
@@ -21,7 +25,7 @@ export function SignIn({ service, session, onDone }: Props) {
       await signIn(session, String(new FormData(form).get("token")));
       onDone();
     } catch (error) {
-      setProblem(textOf(error));
+      whyNot.set(textOf(error));
     } finally {
       setBusy(false);
     }
