@@ -411,8 +411,7 @@ class Commands:
 
     async def _state_after(self, decider: Decider[Any, Any, Any], commit: Commit, key: str) -> Any:
         """The state right after one command's events, in a commit that holds other commands' events too."""
-        before = await self._log.last(commit.aggregate, up_to=commit.sequence - 1)
-        state = None if before is None else before.state
+        state = (await self._read(commit.guard)).state if commit.guard else None
         last = max(index for index, event in enumerate(commit.events) if event.context.key == key)
         return decider.fold((event.data for event in commit.events[: last + 1]), state)
 
