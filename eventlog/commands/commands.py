@@ -22,7 +22,7 @@ from eventlog.commands.loading import Loaded, Loader
 from eventlog.commands.rounds import PENDING, Answer, Draft, Outcome, Pending, Round, settle, settle_all, unsettled
 from eventlog.commit import AggregateId, Commit, Context, NewCommit, NewEvent, Proposal
 from eventlog.decider import Decider
-from eventlog.errors import Conflict, KeyReused, KeyTaken, TooLarge, Unavailable
+from eventlog.errors import Conflict, KeyReused, KeyTaken, LogDiverged, TooLarge, Unavailable
 from eventlog.port import DEADLINE, EventLog
 from eventlog.support.ids import hex_digits
 
@@ -404,6 +404,8 @@ class Commands:
         if use.subject != aggregate.subject:
             raise KeyReused(f"the idempotency key {context.key!r} was used for {use.subject}")
         commit = await self._read(use.sequence)
+        if use_in(commit, context.key) is None:
+            raise LogDiverged(use.sequence)  # the tables saw the key in a commit that is not there any more
         outcome = await self._outcome(commit, context.key)
         if len(outcome.events) == len(commit.events):
             return outcome
