@@ -115,7 +115,7 @@ class Query:
 class View(GraphQLView[Loaders, Any]):
     """The view, with look-ups for each request."""
 
-    async def get_context(self, *_: Any) -> Loaders:
+    async def get_context(self, *_: Any, **_more: Any) -> Loaders:
         """The context of a request."""
         return Loaders(tables)
 
