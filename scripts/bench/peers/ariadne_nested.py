@@ -14,7 +14,7 @@ SDL = """
 type Query { products(first: Int!): Products! }
 type Products { nodes: [Product!]! }
 type Product {
-  name: String!  currentStock: Float!  category: Category  stock(asOf: String!): Float  movements(first: Int!): Movements!
+  name: String!  currentStock: Float!  category: Category  stock(asOf: String!): Float!  movements(first: Int!): Movements!
 }
 type Category { name: String! }
 type Movements { nodes: [Movement!]! }
@@ -44,10 +44,10 @@ def category_of(row: Row, info: Any) -> Any:
 
 
 @product.field("stock")
-async def stock_of(row: Row, info: Any, asOf: str) -> float | None:  # noqa: N803 - the argument's name in the schema
+async def stock_of(row: Row, info: Any, asOf: str) -> float:  # noqa: N803 - the argument's name in the schema
     """The stock of a product at a time."""
     found = await info.context.stock(row["ean13"], asOf)
-    return None if found is None else quantity(found["stock_after"])
+    return 0.0 if found is None else quantity(found["stock_after"])
 
 
 @product.field("movements")

@@ -74,10 +74,10 @@ class Product:
         return None if row is None else Category(name=row["name"])
 
     @strawberry.field
-    async def stock(self, info: strawberry.Info[Loaders, Any], as_of: str) -> float | None:
+    async def stock(self, info: strawberry.Info[Loaders, Any], as_of: str) -> float:
         """Its stock at a time."""
         row = await info.context.stock(self.ean13, as_of)
-        return None if row is None else quantity(row["stock_after"])
+        return 0.0 if row is None else quantity(row["stock_after"])
 
     @strawberry.field
     async def movements(self, info: strawberry.Info[Loaders, Any], first: int) -> Movements:

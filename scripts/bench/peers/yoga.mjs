@@ -36,7 +36,7 @@ class Loaders {
 const typeDefs = `
 type Query { hello: String products(first: Int!): Products! }
 type Products { nodes: [Product!]! }
-type Product { name: String! currentStock: Float! category: Category stock(asOf: String!): Float movements(first: Int!): Movements! }
+type Product { name: String! currentStock: Float! category: Category stock(asOf: String!): Float! movements(first: Int!): Movements! }
 type Category { name: String! }
 type Movements { nodes: [Movement!]! }
 type Movement { type: String! quantity: Float! createdAt: String! product: Product! }
@@ -49,7 +49,7 @@ const resolvers = {
       row.category_id === null ? null : loaders.get("category", () => one("categories", "id")).load(row.category_id),
     stock: async (row, { asOf }, { loaders }) => {
       const found = await loaders.get(`stock ${asOf}`, () => one("stocks", "ean13", asOf)).load(row.ean13);
-      return found === null ? null : found.stock_after / 1000;
+      return found === null ? 0 : found.stock_after / 1000;
     },
     movements: async (row, { first }, { loaders }) => ({
       nodes: await loaders.get(`movements ${first}`, () => movementsOf(first)).load(row.ean13),
