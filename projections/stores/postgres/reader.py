@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from typing import Any, Self
@@ -37,6 +38,8 @@ from projections.stores.postgres.transactions import LONG, transaction
 
 CONNECTIONS = 12
 """Queries that one process has under way at most; more wait for their turn."""
+_PATIENCE = 10.0
+"""Seconds that queries have to end when the reader is closed."""
 _ROW_BYTES = 100
 """Bytes of a row in a table that the server has not counted yet."""
 _SIZES = """
@@ -84,7 +87,8 @@ class PostgresReader:
         pool, self._pool = self._pool, None
         if pool is not None:
             with suppress(TimeoutError, OSError, asyncpg.PostgresError, asyncpg.InterfaceError):
-                await pool.close()
+                async with asyncio.timeout(_PATIENCE):
+                    await pool.close()  # which ends the connections if its own time ends
 
     async def checkpoints(self) -> Mapping[str, Checkpoint]:
         """The checkpoint of each projection that has one."""

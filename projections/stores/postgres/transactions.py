@@ -32,10 +32,12 @@ async def transaction(address: DatabaseAddress, pool: Any) -> AsyncIterator[Post
             reading = PostgresReadTransaction(address, connection, await writing.read_checkpoints(connection))
         yield reading
     finally:
-        with suppress(OSError, TimeoutError, asyncpg.PostgresError, asyncpg.InterfaceError):
-            await connection.execute("ROLLBACK")  # it has changed nothing
-        with translated(address):
-            await pool.release(connection)
+        try:
+            with suppress(OSError, TimeoutError, asyncpg.PostgresError, asyncpg.InterfaceError):
+                await connection.execute("ROLLBACK")  # it has changed nothing
+        finally:  # the caller may be cancelled here once more: its time is over, and then its client leaves
+            with translated(address):
+                await pool.release(connection)
 
 
 class PostgresReadTransaction:
