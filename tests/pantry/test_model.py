@@ -41,7 +41,7 @@ Row = tuple[Decimal, dict[str, Any]]
 
 
 def judged(product: Kept, rows: Sequence[Row], before: int) -> Kept | None:
-    """The product after the rows of an import, or None if the results are not those of the model.
+    """The product after the rows of an import, or None if the model has other results.
 
     The first import was killed when `before` of the rows had taken effect: they keep their results. A refused row has no effect,
     so the repetition judges it on the state of then, with the rows that the first import did not reach.
@@ -58,7 +58,7 @@ def judged(product: Kept, rows: Sequence[Row], before: int) -> Kept | None:
 
 
 def booked(product: Kept, change: Decimal, row: dict[str, Any]) -> bool:
-    """Whether a result is that of the model, in which it takes effect."""
+    """Whether the model has the same result. The change takes effect in the model."""
     if (refusal := product.refusal(change)) is not None:
         return row["status"] == 422 and refusal in row["error"]
     if "stock_after" not in row:
