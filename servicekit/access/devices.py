@@ -19,7 +19,7 @@ from httpkit.server.callers import Caller, Scope
 from httpkit.server.guard import same
 from servicekit.access.secret import SessionText
 from servicekit.access.service_access import ServiceAccess, end_of
-from servicekit.access.token import SHARED, ClaimPairing, CloseSession, OfferPairing, Session, TokenRefused
+from servicekit.access.token import ClaimPairing, OfferPairing, Session, TokenRefused
 
 CODE = timedelta(minutes=5)
 """The time for which a code can be used."""
@@ -85,8 +85,8 @@ class Devices:
     async def claim(self, code: str) -> SignedIn:
         """Sign a device in by a code, which is used up then. Raises PairingRefused."""
         refused = PairingRefused("this code is unknown, was used already or has expired: ask for a new one")
-        given, now, access = SessionText.parse(code), self._access.now(), self._access
-        if given is None or (given.token == SHARED and access.shared is None):
+        given, now, access = self._access.parse(code), self._access.now(), self._access
+        if given is None:
             raise refused
         token = await access.directory.find_newest(given.token)
         offered = None if token is None or not token.is_valid(now) else token.pairing(given.id, now)
@@ -95,9 +95,8 @@ class Devices:
         made = attrs.evolve(SessionText.make(given.token), id=offered.id)
         end = end_of(token, now + DEVICE)
         command = ClaimPairing(pairing=offered.id, digest=access.digest_of(made), expires_at=end, at=now)
-        actor = f"token:{token.id}" if token.id == SHARED else f"token:{token.id}:{token.name}"
         try:
-            outcome = await access.commands.execute(self._decider, token.id, command, Context(actor=actor))
+            outcome = await access.commands.execute(self._decider, token.id, command, Context(actor=access.caller(token).actor))
         except TokenRefused as error:
             raise refused from error
         session = outcome.state.session(offered.id, now)
@@ -120,6 +119,4 @@ class Devices:
         scope = Scope(found.scope or token.scope)
         if not caller.scope.covers(scope):
             raise NotPermitted(f"a session with the scope {scope} is not ended by one with the scope {caller.scope}")
-        command = CloseSession(session=id_, at=now)
-        await self._access.commands.execute(self._decider, token.id, command, Context(actor=caller.actor))
-        await self._access.directory.find_newest(token.id)
+        await self._access.end_session(token.id, id_, caller)

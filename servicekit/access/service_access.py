@@ -30,13 +30,12 @@ def _now() -> datetime:
 
 def caller_with(token: Token, service: str, session: Session | None = None) -> Caller:
     """Return the holder of a token, as events name it, with the rights of the session."""
+    scope = Scope((session.scope if session is not None else "") or token.scope)
+    id_ = None if session is None else session.id
+    if token.id == SHARED:
+        return attrs.evolve(SHARED_CALLER, scope=scope, session=id_)
     return Caller(
-        actor=f"token:{token.id}:{token.name}",
-        scope=Scope((session.scope if session is not None else "") or token.scope),
-        name=token.name,
-        realm=service,
-        token=token.id,
-        session=None if session is None else session.id,
+        actor=f"token:{token.id}:{token.name}", scope=scope, name=token.name, realm=service, token=token.id, session=id_
     )
 
 
@@ -81,12 +80,12 @@ class ServiceAccess:
         if token is None:
             return None
         self._note_use(token)
-        return caller_with(token, self.directory.tokens.service)
+        return self.caller(token)
 
     async def by_session(self, cookie: str) -> Caller | None:
         """See `Access.by_session`."""
-        given = SessionText.parse(cookie)
-        if given is None or (given.token == SHARED and self.shared is None):
+        given = self.parse(cookie)
+        if given is None:
             return None
         now = self.now()
         token = await self.directory.find(given.token)
@@ -97,10 +96,9 @@ class ServiceAccess:
         session = token.session(given.id, now)
         if session is None or not same(self.digest_of(given), session.digest):
             return None
-        if token.id == SHARED:
-            return attrs.evolve(SHARED_CALLER, session=session.id, scope=Scope(session.scope or SHARED_CALLER.scope))
-        self._note_use(token)
-        return caller_with(token, self.directory.tokens.service, session)
+        if token.id != SHARED:
+            self._note_use(token)
+        return self.caller(token, session)
 
     async def open_session(self, caller: Caller) -> tuple[str, int]:
         """See `Access.open_session`. Raises TokenRefused, and the errors of `Commands.execute`."""
@@ -117,13 +115,26 @@ class ServiceAccess:
         caller, given = await self.by_session(cookie), SessionText.parse(cookie)
         if caller is None or given is None:
             return
-        command = CloseSession(session=given.id, at=self.now())
-        await self.commands.execute(self.directory.tokens.decider, given.token, command, Context(actor=caller.actor))
-        await self.directory.find_newest(given.token)
+        await self.end_session(given.token, given.id, caller)
+
+    async def end_session(self, token: str, session: str, caller: Caller) -> None:
+        """End a session of a token, or withdraw its code. This process knows it at once. Raises as `Commands.execute`."""
+        command = CloseSession(session=session, at=self.now())
+        await self.commands.execute(self.directory.tokens.decider, token, command, Context(actor=caller.actor))
+        await self.directory.find_newest(token)
 
     def is_token(self, text: str) -> bool:
         """See `Access.is_token`."""
         return TokenText.parse(text) is not None
+
+    def parse(self, text: str) -> SessionText | None:
+        """Return the parts of a cookie or a code. None for another form, and for the shared token if it is not set."""
+        given = SessionText.parse(text)
+        return None if given is None or (given.token == SHARED and self.shared is None) else given
+
+    def caller(self, token: Token, session: Session | None = None) -> Caller:
+        """Return the holder of a token of this service, as `caller_with` does."""
+        return caller_with(token, self.directory.tokens.service, session)
 
     def digest_of(self, session: SessionText) -> str:
         """Return the digest of a session's secret; with the shared token as key, so that another token ends its sessions."""

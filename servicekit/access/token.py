@@ -15,7 +15,7 @@ import attrs
 from eventlog import Decider, Registry
 from eventlog.errors import EventLogError
 
-T = TypeVar("T", "Session", "Pairing")
+T = TypeVar("T", bound="Session | Pairing")
 
 SHARED = "auth_token"
 """The id of the aggregate with the sessions that were opened with the token of the setting `auth_token`."""
@@ -156,11 +156,11 @@ class Token:
 
     def session(self, id_: str, now: datetime) -> Session | None:
         """Return an open session."""
-        return next((one for one in self.sessions if one.id == id_ and now < one.expires_at), None)
+        return _found(self.sessions, id_, now)
 
     def pairing(self, id_: str, now: datetime) -> Pairing | None:
         """Return a pairing code that can be used."""
-        return next((one for one in self.pairings if one.id == id_ and now < one.expires_at), None)
+        return _found(self.pairings, id_, now)
 
 
 def evolve(state: Token | None, event: TokenEvent) -> Token:
@@ -182,16 +182,17 @@ def evolve(state: Token | None, event: TokenEvent) -> Token:
         case TokenRevoked():
             return attrs.evolve(state, revoked_at=event.at, sessions=(), pairings=())
         case PairingOffered():
-            return attrs.evolve(state, pairings=_with_pairing(state, event))
+            return attrs.evolve(state, pairings=_with(state.pairings, _pairing(event), event.at, MOST_PAIRINGS))
         case SessionOpened():
-            return attrs.evolve(state, sessions=_with_session(state, event), pairings=_without(state.pairings, event.session))
+            sessions = _with(state.sessions, _session(event), event.at, MOST_SESSIONS)
+            return attrs.evolve(state, sessions=sessions, pairings=_without(state.pairings, event.session))
         case SessionClosed():
             remaining = _without(state.sessions, event.session), _without(state.pairings, event.session)
             return attrs.evolve(state, sessions=remaining[0], pairings=remaining[1])
 
 
-def _with_session(state: Token, event: SessionOpened) -> tuple[Session, ...]:
-    opened = Session(
+def _session(event: SessionOpened) -> Session:
+    return Session(
         id=event.session,
         digest=event.digest,
         expires_at=event.expires_at,
@@ -199,14 +200,20 @@ def _with_session(state: Token, event: SessionOpened) -> tuple[Session, ...]:
         scope=event.scope,
         opened_at=event.at,
     )
-    still = [one for one in state.sessions if event.at < one.expires_at]
-    return (*still[-(MOST_SESSIONS - 1) :], opened)
 
 
-def _with_pairing(state: Token, event: PairingOffered) -> tuple[Pairing, ...]:
-    offered = Pairing(id=event.pairing, digest=event.digest, name=event.name, scope=event.scope, expires_at=event.expires_at)
-    still = [one for one in state.pairings if event.at < one.expires_at]
-    return (*still[-(MOST_PAIRINGS - 1) :], offered)
+def _pairing(event: PairingOffered) -> Pairing:
+    return Pairing(id=event.pairing, digest=event.digest, name=event.name, scope=event.scope, expires_at=event.expires_at)
+
+
+def _found(some: tuple[T, ...], id_: str, now: datetime) -> T | None:
+    return next((one for one in some if one.id == id_ and now < one.expires_at), None)
+
+
+def _with(some: tuple[T, ...], new: T, at: datetime, most: int) -> tuple[T, ...]:
+    """Add one. Expired ones are dropped, and the oldest ones if there are too many."""
+    still = [one for one in some if at < one.expires_at]
+    return (*still[-(most - 1) :], new)
 
 
 def _without(some: tuple[T, ...], id_: str) -> tuple[T, ...]:
