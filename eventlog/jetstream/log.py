@@ -82,7 +82,7 @@ class JetStreamLog:
 
     async def append(self, proposal: Proposal, *, deadline: float = DEADLINE) -> Appended:
         """See `eventlog.port.EventLog.append`."""
-        (appended,) = await self.append_in_row([proposal], deadline=deadline)
+        (appended,) = await self._store([proposal], self._encode_row, self.group.append, deadline)
         return appended
 
     async def append_in_row(self, proposals: Sequence[Proposal], *, deadline: float = DEADLINE) -> Sequence[Appended]:

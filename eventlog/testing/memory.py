@@ -142,14 +142,7 @@ class MemoryLog:
         bodies = [await self._encode(proposal) for proposal in proposals]
         if not proposals:
             return []
-        if self.before is not None:
-            await _within(deadline, self.before(proposals), Unavailable("the log did not answer, and stored nothing"))
-        async with self._news:
-            appended = self._judge(proposals, bodies)
-            self._news.notify_all()
-        if self.after is not None:
-            await _within(deadline, self.after(proposals), OutcomeUnknown("the log did not answer"))
-        return appended
+        return await self._commit(proposals, lambda: self._judge(proposals, bodies), deadline)
 
     async def append_in_row(self, proposals: Sequence[Proposal], *, deadline: float = DEADLINE) -> Sequence[Appended]:
         """See `eventlog.port.EventLog.append_in_row`. Raises ValueError for no proposals, or for several aggregates."""
@@ -161,18 +154,27 @@ class MemoryLog:
                 bodies.append(await self._encode(attrs.evolve(proposal, prev=link(proposal.aggregate.subject, bodies[-1]))))
             except (TooLarge, ValueError):
                 break
+        return await self._commit(proposals, lambda: self._judge_row(proposals, bodies), deadline)
+
+    async def _commit(
+        self, proposals: Sequence[Proposal], store: Callable[[], Sequence[Appended]], deadline: float
+    ) -> Sequence[Appended]:
         if self.before is not None:
             await _within(deadline, self.before(proposals), Unavailable("the log did not answer, and stored nothing"))
         async with self._news:
-            appended = [*self._judge(proposals[:1], bodies[:1])]
-            if not appended[0].replayed:
-                for proposal, body in zip(proposals[1:], bodies[1:], strict=False):
-                    if proposal.key in self._keys:
-                        break
-                    appended.append(self._store(proposal, body, f"{FOLLOWS}: previous"))
+            appended = store()
             self._news.notify_all()
         if self.after is not None:
             await _within(deadline, self.after(proposals), OutcomeUnknown("the log did not answer"))
+        return appended
+
+    def _judge_row(self, proposals: Sequence[Proposal], bodies: Sequence[bytes]) -> Sequence[Appended]:
+        appended = [*self._judge(proposals[:1], bodies[:1])]
+        if not appended[0].replayed:
+            for proposal, body in zip(proposals[1:], bodies[1:], strict=False):
+                if proposal.key in self._keys:
+                    break
+                appended.append(self._store(proposal, body, f"{FOLLOWS}: previous"))
         return appended
 
     async def _encode(self, proposal: Proposal) -> bytes:
