@@ -42,17 +42,17 @@ class Batches:
         self._prefix = secrets.token_urlsafe(6)
         self._numbers = itertools.count(1)
 
-    async def append(self, messages: Sequence[Message], end: float) -> Sequence[Appended]:
+    async def append(self, messages: Sequence[Message], end: float, *, sent: bool = False) -> Sequence[Appended]:
         """Store all messages or none, or learn that they are stored, until `end` (time of the loop). No subject twice.
 
-        Raises as `EventLog.append_together`.
+        `sent`: they have been sent before without an answer. Raises as `EventLog.append_together`.
         """
         size = sum(message.size for message in messages)
         if size > MOST_BYTES:
             raise TooLarge(f"{len(messages)} commits of {size:,} bytes; at most {MOST_BYTES:,} bytes can be stored together")
 
         about = f"{messages[0].subject} and {len(messages) - 1} others"
-        return await self._try(messages, end, self._find, about, sent=False)
+        return await self._try(messages, end, self._find, about, sent=sent)
 
     async def append_row_again(self, row: Sequence[Message], end: float) -> Sequence[Appended] | None:
         """Store a row of commits of one aggregate, which was sent before without an answer, or find their sequences.

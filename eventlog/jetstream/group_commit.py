@@ -7,7 +7,8 @@ measured while they are used (`CostEstimate`), and batches are made of the gathe
 A shared batch is a bet that no guard in it fails and no id in it is known. If it is refused, or its outcome is not known, each
 append is sent by itself, as if it had been alone.
 
-Several commits of one aggregate, a row, are one append. They share a batch, or only the first one is stored.
+Several commits of one aggregate, a row, are one append. They share a batch, or only the first one is stored. Commits that belong
+together need a batch in any case, so all appends that wait while one is under way share the next one.
 """
 
 from __future__ import annotations
@@ -99,10 +100,12 @@ def _towards(estimate: float, seen: float, run: int) -> tuple[float, int]:
 
 @attrs.define(eq=False)
 class _PendingAppend:
-    row: Sequence[Message]
+    messages: Sequence[Message]
     end: float
     result: asyncio.Future[Sequence[Appended] | None]
     """None: continue alone."""
+    together: bool = False
+    """Whether all messages are stored or none. Of a row the first one may be stored alone."""
     sent: bool = False
 
 
@@ -136,13 +139,23 @@ class GroupCommit:
         """
         unknown = False
         if self._batch is not None or self._scheduled or self._queue or len(row) > 1 or self.pace.batch_pays(self._alone + 1):
-            waiting = await self._wait(row, end)
+            waiting = await self._wait(row, end, together=False)
             if (appended := waiting.result.result()) is not None:
                 return appended
             unknown = waiting.sent
             if unknown and len(row) > 1 and (found := await self._batches.append_row_again(row, end)) is not None:
                 return found
         return [await self._append_alone(row[0], end, unknown=unknown)]
+
+    async def append_together(self, messages: Sequence[Message], end: float) -> Sequence[Appended]:
+        """Store all messages or none until `end` (time of the loop). No subject twice. Raises as `EventLog.append_together`."""
+        sent = False
+        if len(messages) < MOST_MESSAGES and sum(message.size for message in messages) <= MOST_BYTES:
+            waiting = await self._wait(messages, end, together=True)
+            if (appended := waiting.result.result()) is not None:
+                return appended
+            sent = waiting.sent
+        return await self._batches.append(messages, end, sent=sent)
 
     async def _append_alone(self, message: Message, end: float, *, unknown: bool) -> Appended:
         lone, began = self._alone == 0, perf_counter()
@@ -163,8 +176,8 @@ class GroupCommit:
             self._answered, self._since = 0, perf_counter()
         return appended
 
-    async def _wait(self, row: Sequence[Message], end: float) -> _PendingAppend:
-        waiting = _PendingAppend(row, end, asyncio.get_running_loop().create_future())
+    async def _wait(self, messages: Sequence[Message], end: float, *, together: bool) -> _PendingAppend:
+        waiting = _PendingAppend(messages, end, asyncio.get_running_loop().create_future(), together)
         self._queue.append(waiting)
         self._schedule()
         self._watch(end)
@@ -189,7 +202,7 @@ class GroupCommit:
                 self._watch(waiting.end)
                 continue
             reason = Unavailable("it waited for others until its deadline")
-            waiting.result.set_exception(given_up(waiting.row[0].subject, reason, unknown=waiting.sent))
+            waiting.result.set_exception(given_up(waiting.messages[0].subject, reason, unknown=waiting.sent))
 
     def _schedule(self) -> None:
         """Decide at the end of this turn of the loop: who is woken together appends together."""
@@ -203,8 +216,8 @@ class GroupCommit:
             return
         self._queue = [waiting for waiting in self._queue if not waiting.result.done()]
         taken, left = self._take()
-        count = sum(len(waiting.row) for waiting in taken)
-        if self.pace.batch_pays(count) or any(self.pace.row_pays(len(waiting.row)) for waiting in taken if len(waiting.row) > 1):
+        count = sum(len(waiting.messages) for waiting in taken)
+        if self.pace.batch_pays(count) or any(map(self._needs_batch, taken)):
             self._queue, self._shared = left, taken
             self._batch = asyncio.create_task(self._share(taken))
         elif self._alone == 0 or not self.pace.batch_pays(self._alone + count):
@@ -212,25 +225,28 @@ class GroupCommit:
             for waiting in released:
                 waiting.result.set_result(None)
 
+    def _needs_batch(self, waiting: _PendingAppend) -> bool:
+        count = len(waiting.messages)
+        return waiting.together or (count > 1 and self.pace.row_pays(count))
+
     def _take(self) -> tuple[Sequence[_PendingAppend], list[_PendingAppend]]:
         """The next appends, within the limits of a batch, and the remaining ones.
 
         Each aggregate comes once: the guard of a second append to it would fail the batch for all. So does each unique key.
         """
-        taken: dict[str, _PendingAppend] = {}
-        left: list[_PendingAppend] = []
-        size, count, keys = 0, 0, set[str]()
+        taken, left = list[_PendingAppend](), list[_PendingAppend]()
+        size, count, once = 0, 0, set[str]()
         for waiting in self._queue:
-            row = waiting.row
-            more = sum(message.size for message in row)
-            again = row[0].subject in taken or any(message.unique in keys for message in row)
-            if again or count + len(row) > MOST_MESSAGES or (taken and size + more > MOST_BYTES):
+            messages = waiting.messages
+            more = sum(message.size for message in messages)
+            own = {message.subject for message in messages}.union(message.unique for message in messages if message.unique)
+            if not once.isdisjoint(own) or count + len(messages) > MOST_MESSAGES or (taken and size + more > MOST_BYTES):
                 left.append(waiting)
             else:
-                taken[row[0].subject] = waiting
-                keys.update(message.unique for message in row if message.unique)
-                size, count = size + more, count + len(row)
-        return list(taken.values()), left
+                taken.append(waiting)
+                once |= own
+                size, count = size + more, count + len(messages)
+        return taken, left
 
     async def _share(self, taken: Sequence[_PendingAppend]) -> None:
         appended: Sequence[Sequence[Appended] | None] = [None] * len(taken)
@@ -260,7 +276,7 @@ class GroupCommit:
             for waiting in taken:
                 if not waiting.result.done():  # its caller may have an error by now, or be gone
                     waiting.sent = True
-                    sent.extend(waiting.row)
+                    sent.extend(waiting.messages)
             return sent
 
         ack = await self._batches.send(sending, _TRY_TIMEOUT)
@@ -268,10 +284,11 @@ class GroupCommit:
             error = refusal(ack.error)
             raise error if isinstance(error, OutcomeUnknown) else Unavailable(str(ack.error))
         appended = iter(sequences(ack, len(sent)))
-        self.shared += len(sent)
+        if len(taken) > 1 or not taken[0].together:
+            self.shared += len(sent)
         self.pace.saw_batch(len(sent), perf_counter() - began)
         self._answered, self._since = 0, perf_counter()
-        return [list(islice(appended, len(waiting.row))) if waiting.sent else None for waiting in taken]
+        return [list(islice(appended, len(waiting.messages))) if waiting.sent else None for waiting in taken]
 
 
 __all__ = ["CostEstimate", "GroupCommit"]

@@ -100,7 +100,7 @@ class JetStreamLog:
             raise ValueError(f"at most {MOST_MESSAGES} commits can be stored together, not {len(proposals)}")
         if len(proposals) <= 1:
             return [await self.append(proposal, deadline=deadline) for proposal in proposals]
-        return await self._store(proposals, self._encode_all, self._batches.append, deadline)
+        return await self._store(proposals, self._encode_all, self.group.append_together, deadline)
 
     async def _store(
         self,

@@ -11,7 +11,7 @@ import pytest_asyncio
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eventlog.commit import Appended
+from eventlog.commit import Appended, Proposal
 from eventlog.errors import Conflict, OutcomeUnknown, TooLarge, Unavailable
 from eventlog.jetstream import group_commit as group
 from eventlog.jetstream.append import Ack, Message
@@ -158,6 +158,57 @@ async def test_a_short_row_goes_one_by_one(log: JetStreamLog) -> None:
     """A batch for it would cost more."""
     assert await log.append_in_row([deposit("a") for _ in range(3)]) == [Appended(1)]
     assert log.group.shared == 0
+
+
+def pairs(count: int) -> Sequence[Sequence[Proposal]]:
+    """Two new aggregates each, to be stored together."""
+    return [[deposit(f"p{number}"), deposit(f"q{number}")] for number in range(count)]
+
+
+async def test_commits_that_belong_together_share_a_batch_with_others(log: JetStreamLog, monkeypatch: pytest.MonkeyPatch) -> None:
+    """40 pairs that wait at the same moment need one batch. Each pair is in one piece. A pair without others is not counted."""
+    sent: list[int] = []
+    send = log._batches.send
+
+    async def counted(sending: Callable[[], Sequence[Message]], left: float) -> Ack:
+        def noted() -> Sequence[Message]:
+            messages = sending()
+            sent.append(len(messages))
+            return messages
+
+        return await send(noted, left)
+
+    monkeypatch.setattr(log._batches, "send", counted)
+    await log.append_together([deposit("a"), deposit("b")])
+    assert log.group.shared == 0
+    for first, second in await asyncio.gather(*map(log.append_together, pairs(40))):
+        assert second.sequence == first.sequence + 1
+    assert sent == [2, 80]
+    assert log.group.shared == 80
+
+
+async def test_a_conflict_of_commits_that_belong_together_is_their_own_callers_alone(log: JetStreamLog) -> None:
+    """The other pairs are stored all the same, and of the refused one no commit is."""
+    await log.append(deposit("q7"))
+    results = await asyncio.gather(*map(log.append_together, pairs(20)), return_exceptions=True)
+    assert [index for index, result in enumerate(results) if isinstance(result, Conflict)] == [7]
+    assert {commit.aggregate.id for commit in await stored(log)} == {
+        "q7",
+        *(f"{name}{number}" for number in range(20) if number != 7 for name in "pq"),
+    }
+
+
+async def test_callers_that_give_up_leave_no_part_of_what_belongs_together(log: JetStreamLog) -> None:
+    chance = random.Random(2)
+    tasks = [asyncio.create_task(log.append_together(pair)) for pair in pairs(60)]
+    for task in tasks[::3]:
+        asyncio.get_running_loop().call_later(chance.uniform(0, 0.01), task.cancel)
+    results = await asyncio.gather(*tasks, return_exceptions=True)
+    assert not any(isinstance(result, BaseException) for index, result in enumerate(results) if index % 3)
+    await log.append_together([deposit("a"), deposit("b")])  # what was given up is stored before, or never
+    names = [commit.aggregate.id for commit in await stored(log)]
+    assert len(names) == len(set(names))
+    assert {name[1:] for name in names if name[0] == "p"} == {name[1:] for name in names if name[0] == "q"}
 
 
 async def test_an_append_that_was_denied_while_its_batch_waited_is_not_stored(log: JetStreamLog) -> None:
