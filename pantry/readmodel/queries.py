@@ -45,15 +45,18 @@ MOVEMENTS = f"SELECT {COLUMNS} FROM movements AS m LEFT JOIN movements AS r ON r
 
 _UNDONE = """
     undoings(original, id, undone) AS (
-        SELECT r.reverses, r.id, TRUE FROM movements AS r JOIN movements AS o ON o.id = r.reverses
-        WHERE r.reverses IS NOT NULL AND o.reverses IS NULL
+        SELECT r.reverses, r.id, TRUE FROM movements AS r CROSS JOIN movements AS o
+        WHERE r.reverses > '' AND o.id = r.reverses AND coalesce(o.reverses, '') = ''
         UNION ALL
         SELECT u.original, r.id, NOT u.undone FROM undoings AS u JOIN movements AS r ON r.reverses = u.id),
     undone AS (
         SELECT u.original FROM undoings AS u
         WHERE u.undone AND NOT EXISTS (SELECT 1 FROM movements AS r WHERE r.reverses = u.id))
 """
-"""The movements that are not in effect: the last of the chain of undoings behind each undoes it, and not an undoing."""
+"""The movements that are not in effect: the last of the chain of undoings behind each undoes it, and not an undoing.
+
+The join begins with the undoings. Otherwise SQLite looks up each movement that undoes nothing.
+"""
 
 _MOVEMENT_TYPE = "MovementRecorded"
 _CONFIRMED_TYPE = "StockConfirmed"
