@@ -105,7 +105,9 @@ def build_application(
         policy = (
             attrs.evolve(_STREAM, scope=route.scope)
             if route.is_stream
-            else EdgePolicy(open=route.open, same_origin=route.same_origin, streams=route.streams, scope=route.scope)
+            else EdgePolicy(
+                open=route.open, same_origin=route.same_origin, streams=route.streams, scope=route.scope, kept=route.kept
+            )
         )
         for path in (route.path, f"{route.path}/") if edge.trailing_slash else (route.path,):
             found.add(route.method, path, operation.handle, policy, head=not route.is_stream)

@@ -25,6 +25,7 @@ from httpkit.ops.metrics import Metrics
 from httpkit.problems import Busy, Problems
 from httpkit.server.callers import CALLER, Caller, Scope
 from httpkit.server.guard import Guard
+from httpkit.server.kept import KeptAnswers
 from httpkit.server.reply import HEADERS, REQUEST_ID, REQUEST_ID_HEADER, SERVER_TIMING_HEADER, TRACEPARENT
 from httpkit.server.revocation import ends_with_its_token
 
@@ -52,7 +53,7 @@ class Edge:
     right. Limits: `max_body` in bytes, `body_deadline` and `time_limit` (of a handler) in seconds, `max_in_flight` requests at a
     time, streams and probes not counted. `examples` are answers for the document, by the names of handlers. `position` gives the
     sequence that the read model has reached. `wait_for` waits until it has reached a sequence. It raises an error with status 503
-    if that takes too long, and 409 if the log has no such sequence.
+    if that takes too long, and 409 if the log has no such sequence. `kept` keeps the answers of routes that are marked so.
 
     For clients of other programs: media types in `also_json` count as JSON, and `trailing_slash` serves each path of the table
     with a slash at its end as well. `refuse_unknown_query`: a query parameter that the request class does not have is an error.
@@ -72,6 +73,7 @@ class Edge:
     examples: Mapping[str, Any] = attrs.field(factory=dict, repr=False)
     position: Callable[[], int] | None = None
     wait_for: Callable[[int], Awaitable[object]] | None = None
+    kept: KeptAnswers | None = None
     openapi_path: str = "/api/openapi.json"
     metrics_path: str = "/metrics"
     session_path: str = "/api/session"
@@ -91,7 +93,7 @@ class EdgePolicy:
 
     `open` may be a function of the request. `same_origin`: pages of other origins are refused, also for a method that changes
     nothing, unless the request is open. `scope` is the scope that a token needs. `streams` tells of a request whether it
-    asks for an event stream, which is not capped.
+    asks for an event stream, which is not capped. `kept`: answers are given again while the tables are the same.
     """
 
     open: bool | Callable[[web.Request], bool] = False
@@ -100,6 +102,7 @@ class EdgePolicy:
     quiet: bool = False
     streams: Callable[[web.Request], bool] | None = None
     scope: Scope = Scope.READ
+    kept: bool = False
 
 
 class Pipeline:
@@ -114,7 +117,9 @@ class Pipeline:
 
     def before(self, handler: Handler, policy: EdgePolicy, template: str) -> Handler:
         """The handler as it is registered; `template` is its path, for the metrics."""
-        return _Guarded(self, handler, policy, template).handle
+        guarded = _Guarded(self, handler, policy, template)
+        kept = self.edge.kept
+        return guarded.handle if kept is None or not policy.kept else guarded.keeping(kept)
 
 
 class _Guarded:
@@ -131,6 +136,20 @@ class _Guarded:
 
     async def handle(self, request: web.Request) -> web.StreamResponse:
         """Answer a request."""
+        return await self._run(request, self._handler)
+
+    def keeping(self, kept: KeptAnswers) -> Handler:
+        """Return `handle` with its answers kept."""
+
+        async def handle(request: web.Request) -> web.StreamResponse:
+            before = kept.state()
+            response = await self._run(request, self._handler)
+            kept.keep(request, response, before, self._run)
+            return response
+
+        return handle
+
+    async def _run(self, request: web.Request, handler: Handler) -> web.StreamResponse:
         started = time.perf_counter()
         request_id = _request_id(request)
         request[REQUEST_ID] = request_id
@@ -146,9 +165,9 @@ class _Guarded:
             request[CALLER] = caller = await self._admit(request, policy)
             if caller.token is not None and not policy.capped:
                 with ends_with_its_token(request, self._edge.guard):
-                    response = await self._handler(request)
+                    response = await handler(request)
             else:
-                response = await self._handler(request)
+                response = await handler(request)
             status = response.status
         except web.HTTPException as error:
             status = error.status

@@ -25,17 +25,16 @@ from httpkit.problems import AboutField, Busy, Invalid, Mapped
 from httpkit.routes import SAFE, Answer, Call, Route
 from httpkit.server.callers import CALLER
 from httpkit.server.deadline import TimeoutPool
-from httpkit.server.reply import REQUEST_ID, TRACEPARENT, Reply
+from httpkit.server.reply import REQUEST_ID, SEQUENCE_HEADER, TRACEPARENT, Reply
 
 S = TypeVar("S")
 
 MIN_SEQ = "min_seq"
-SEQUENCE_HEADER = "Event-Sequence"
 KEY_HEADER = "Idempotency-Key"
 _SHORT = 200
 """Rows of an answer that are encoded in the event loop itself."""
 KEY_PATTERN = r"[\x21-\x7e]{1,255}"
-_FOLDED_KEY, _FOLDED_SEQUENCE = istr(KEY_HEADER), istr(SEQUENCE_HEADER)
+_FOLDED_KEY = istr(KEY_HEADER)
 _NONE: MultiMapping[str] = MultiDictProxy(MultiDict())
 _SEQUENCE = re.compile(r"[0-9]{1,18}")
 _KEY = re.compile(KEY_PATTERN)
@@ -163,8 +162,6 @@ class Operation(Generic[S]):
             raise RuntimeError(f"{self.route.operation_id} answered {status}, which its route does not name")
         headers = dict(answer.headers)
         sequence = before if answer.sequence is None else answer.sequence
-        if sequence is not None:
-            headers[_FOLDED_SEQUENCE] = str(sequence)
         if answer.cursor is not None:
             following = request.rel_url.update_query(cursor=answer.cursor)
             headers["Link"] = f'<{following.raw_path_qs}>; rel="next"'
@@ -172,12 +169,14 @@ class Operation(Generic[S]):
             headers["ETag"] = f'"{answer.etag}"'
             headers.setdefault(CACHE_CONTROL, "no-cache")
             if request.method in SAFE and _has_it(request, answer.etag):
-                return web.Response(status=HTTPStatus.NOT_MODIFIED, headers=headers)
+                return _without_body(HTTPStatus.NOT_MODIFIED, headers, sequence)
         if self._empty:
-            return web.Response(status=status, headers=headers)
-        return await self._with_body(request, answer, status, headers)
+            return _without_body(status, headers, sequence)
+        return await self._with_body(request, answer, status, headers, sequence)
 
-    async def _with_body(self, request: web.Request, answer: Answer[Any], status: int, headers: dict[str, str]) -> web.Response:
+    async def _with_body(
+        self, request: web.Request, answer: Answer[Any], status: int, headers: dict[str, str], sequence: int | None
+    ) -> web.Response:
         row, rows = self.route.csv, answer.value if answer.rows is None else answer.rows
         media, form = "application/json", partial(encode, answer.value)
         if row is not None:
@@ -185,9 +184,16 @@ class Operation(Generic[S]):
             if csv_form.is_wanted(request.headers.get(ACCEPT)):
                 media, form = f"{csv_form.MEDIA_TYPE}; charset=utf-8", partial(csv_form.encode_csv, row, rows)
         # A thread takes longer to wake than a short answer to write; a long one would hold up everybody else.
-        body = await asyncio.to_thread(form) if isinstance(rows, list) and len(rows) > _SHORT else form()
+        is_long = isinstance(rows, msgspec.Raw) or (isinstance(rows, list) and len(rows) > _SHORT)
+        body = await asyncio.to_thread(form) if is_long else form()
         headers["Content-Type"] = media
-        return Reply(status, headers, body)
+        return Reply(status, headers, body, sequence)
+
+
+def _without_body(status: int, headers: dict[str, str], sequence: int | None) -> web.Response:
+    if sequence is not None:
+        headers[SEQUENCE_HEADER] = str(sequence)
+    return web.Response(status=status, headers=headers)
 
 
 def _has_it(request: web.Request, etag: str) -> bool:

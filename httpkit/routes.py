@@ -67,7 +67,7 @@ class Answer(Generic[T]):
     `status`, if it differs from the route's status (one of its `also`). `sequence` of the log for which the answer is true, if it
     is not the position from before the handler ran: every command gives the sequence that it wrote. `etag` without quotes. If
     If-None-Match names it, the answer is 304. `cursor` of the next page, for `Link: rel="next"`. `rows` of the CSV form, if the
-    value itself is not the list of them.
+    value itself is not the list of them. Rows that are encoded already, as `msgspec.Raw`, are written as they are.
     """
 
     value: T
@@ -93,6 +93,7 @@ class Route(Generic[S]):
     `events` makes it an event stream: names of events and the classes of their data.
     `csv` is the class of the rows of a list that is also answered as CSV. `streams` is true for requests of an event stream, if
     the route also has other answers. Such a stream has no time limit and does not count as a request in flight.
+    `kept`: the answer depends on nothing but the target and the tables, so it is given again while the tables are the same.
     """
 
     method: Method
@@ -115,6 +116,7 @@ class Route(Generic[S]):
     events: Mapping[str, Any] | None = attrs.field(default=None, kw_only=True)
     streams: Callable[[web.Request], bool] | None = attrs.field(default=None, kw_only=True)
     csv: type | None = attrs.field(default=None, kw_only=True)
+    kept: bool = attrs.field(default=False, kw_only=True)
     deprecated: bool = attrs.field(default=False, kw_only=True)
 
     @status.default

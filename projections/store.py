@@ -220,6 +220,9 @@ class Reader(Queryable, Protocol):
     async def scrubs(self, stream: str) -> str | None:
         """The last state of the passes over a log that `keep_scrubs` was given, or None."""
 
+    def state(self) -> object:
+        """Name the present state of all tables: no row changed between two calls with equal results. None: it is not known."""
+
     async def sizes(self, tables: Sequence[str]) -> Mapping[str, int]:
         """About how many rows these tables have, without counting them: deleted rows may be included."""
 

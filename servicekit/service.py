@@ -33,6 +33,7 @@ from httpkit.application import build_application
 from httpkit.edge import Edge
 from httpkit.ops.metrics import Metrics
 from httpkit.routes import Call, Nothing, Route
+from httpkit.server.kept import KeptAnswers
 from httpkit.server.serving import ListenAddress
 from httpkit.sse.frames import Frame
 from httpkit.static.pages import Pages
@@ -219,6 +220,7 @@ class Service:
             body_deadline=limits_of(settings).read,
             position=lambda: side.projector.position,
             wait_for=side.wait_for,
+            kept=KeptAnswers(running.store.state, lambda: side.projector.position),
         )
 
     def _application(self, edge: Edge, side: ReadSide, parts: Parts) -> web.Application:

@@ -12,9 +12,10 @@ from httpkit.messages.binding import Binder, Field
 from httpkit.messages.encoding import encode
 from httpkit.messages.fields import Source
 from httpkit.messages.schemas import Schema, Schemas, description_of
-from httpkit.operation import KEY_HEADER, KEY_PATTERN, MIN_SEQ, SEQUENCE_HEADER, Operation
+from httpkit.operation import KEY_HEADER, KEY_PATTERN, MIN_SEQ, Operation
 from httpkit.problems import MEDIA_TYPE
 from httpkit.server.callers import Scope
+from httpkit.server.reply import SEQUENCE_HEADER
 
 _PROBLEM = "Problem"
 _ALWAYS = {400: "The request cannot be right.", 500: "A fault of the service; the log has it under the request id."}

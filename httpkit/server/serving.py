@@ -6,7 +6,7 @@ import asyncio
 import gc
 import signal
 import ssl
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from typing import Any, cast
 
@@ -65,13 +65,17 @@ class ListenAddress:
 class _Factory:
     """Makes the protocol of each connection; refuses those beyond the limit."""
 
-    def __init__(self, server: web.Server, limits: ServerLimits, problems: Problems) -> None:
+    def __init__(self, server: web.Server, limits: ServerLimits, edge: Edge) -> None:
         self._server = server
         self._limits = limits
-        self._problems = problems
+        self._problems = edge.problems
         self._write_alarms = TimerQueue(limits.write)
         self._make_request = server.request_factory
         server.request_factory = self._begin
+        if edge.kept is not None:
+            server.request_handler = cast(
+                "Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]", edge.kept.before(server.request_handler)
+            )
 
     def _begin(
         self,
@@ -139,7 +143,7 @@ async def serving(
     try:
         await runner.setup()
         assert runner.server is not None
-        factory = _Factory(runner.server, limits, edge.problems)
+        factory = _Factory(runner.server, limits, edge)
         listener = await asyncio.get_running_loop().create_server(
             factory, host, port, backlog=_BACKLOG, reuse_address=True, **handshake
         )

@@ -176,7 +176,7 @@ ROUTES = (
         idempotent=True,
     ),
     Route("POST", _ONE, create_product, summary="Create a product", tags=_TAGS, status=201, errors=(409,), idempotent=True),
-    Route("GET", _ONE, get_product, summary="Look at a product", tags=_TAGS, errors=(404,)),
+    Route("GET", _ONE, get_product, summary="Look at a product", tags=_TAGS, errors=(404,), kept=True),
     Route("PUT", _ONE, edit_product, summary="Replace a product", tags=_TAGS, errors=(404, 412)),
     Route("DELETE", _ONE, deactivate_product, summary="Deactivate a product", tags=_TAGS, errors=(404, 412)),
     Route(
@@ -188,5 +188,5 @@ ROUTES = (
         errors=(404, 412),
         idempotent=True,
     ),
-    Route("GET", f"{_ONE}/stock", get_stock, summary="Stock of a product", tags=_TAGS, errors=(404,)),
+    Route("GET", f"{_ONE}/stock", get_stock, summary="Stock of a product", tags=_TAGS, errors=(404,), kept=True),
 )

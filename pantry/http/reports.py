@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from datetime import datetime
+from typing import cast
 
 from httpkit.messages.fields import member, message, query
 from httpkit.messages.times import moment
@@ -13,6 +14,7 @@ from pantry.domain.product import CATEGORY_ID_LENGTH
 from pantry.domain.quantity import number
 from pantry.http.bodies import ProductBody
 from pantry.http.services import Services
+from pantry.http.stock import items_of
 from pantry.http.values import period
 from pantry.readmodel.views import ConsumptionView, ProductView, days_of, period_of
 
@@ -93,14 +95,10 @@ class ShoppingItem:
 
 async def stock_report(request: StockReportAt, call: Call[Services]) -> Answer[StockReport]:
     """The stock of all products that are kept."""
-    products = await call.services.queries.products(active=True, as_of=request.as_of, limit=MOST_PRODUCTS)
-    items = await asyncio.to_thread(_items, products)
-    low = sum(item.is_low_stock for item in items)
-    return Answer(StockReport(total_products=len(items), low_stock_products=low, items=items), rows=items)
-
-
-def _items(products: Sequence[ProductView]) -> list[StockItem]:
-    return [StockItem(product=ProductBody.of(product), is_low_stock=product.is_low) for product in products]
+    rows = await call.services.queries.active_rows(as_of=request.as_of, limit=MOST_PRODUCTS)
+    encoded, low = await asyncio.to_thread(items_of, rows)
+    items = cast("Sequence[StockItem]", encoded)  # they are encoded as the class describes them
+    return Answer(StockReport(total_products=len(rows), low_stock_products=low, items=items), rows=items)
 
 
 async def low_stock_report(request: StockReportAt, call: Call[Services]) -> Sequence[ProductBody]:
@@ -155,7 +153,7 @@ _REPORTS = "/api/v1/reports"
 _TAGS = ("reports",)
 
 ROUTES = (
-    Route("GET", f"{_REPORTS}/stock", stock_report, summary="Stock of all products", tags=_TAGS, csv=StockItem),
+    Route("GET", f"{_REPORTS}/stock", stock_report, summary="Stock of all products", tags=_TAGS, csv=StockItem, kept=True),
     Route("GET", f"{_REPORTS}/low-stock", low_stock_report, summary="Products that are low", tags=_TAGS, csv=ProductBody),
     Route("GET", f"{_REPORTS}/consumption", consumption_report, summary="In, out, days left", tags=_TAGS, csv=ConsumptionItem),
     Route("GET", f"{_REPORTS}/shopping-list", shopping_list, summary="What to buy", tags=_TAGS, csv=ShoppingItem),

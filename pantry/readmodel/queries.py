@@ -158,6 +158,12 @@ class PantryQueries:
         rows = await self._store.fetch_in_thread(sql.text, *sql.arguments)
         return await listed(rows, ProductView.of)
 
+    async def active_rows(self, *, as_of: datetime | None = None, limit: int) -> Sequence[Row]:
+        """The rows of at most `limit` active products by name, for a report that makes no view of each."""
+        sql = products_sql(active=True, as_of=as_of)
+        sql.add("ORDER BY name_key, ean13 LIMIT {}", limit)
+        return await self._store.fetch_in_thread(sql.text, *sql.arguments)
+
     async def movement(self, movement_id: str) -> MovementView | None:
         """A movement by its id."""
         row = await self._store.fetch_one(f"{MOVEMENTS} WHERE m.id = $1", movement_id)

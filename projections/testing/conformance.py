@@ -194,6 +194,19 @@ class StoreConformance:
         await store.forget([VISITORS])
         assert (await store.scrubs("S"), await store.scrubs("T")) == ("second", "other")
 
+    async def test_the_state_of_the_tables_is_another_one_after_each_change(self, store: Store) -> None:
+        """Two equal states have the same rows, if the store knows its state at all."""
+        await self.made(store)
+        states = [store.state()]
+        await store.advance([step(0, 5, person("ann", 3))])
+        states.append(store.state())
+        await store.forget([VISITORS])
+        states.append(store.state())
+        assert await store.fetch("SELECT id FROM people") == []
+        assert store.state() == states[-1]
+        known = [state for state in states if state is not None]
+        assert len(set(known)) == len(known)
+
     async def test_rows_and_checkpoint_are_written_together(self, store: Store) -> None:
         """The rows of a step can be read, and its checkpoint is the new one."""
         await self.made(store)

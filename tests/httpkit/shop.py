@@ -289,7 +289,12 @@ class Running:
 
 @asynccontextmanager
 async def open_shop(
-    *, limits: ServerLimits | None = None, streams: StreamSettings | None = None, health: Health | None = None, **edge: Any
+    *,
+    limits: ServerLimits | None = None,
+    streams: StreamSettings | None = None,
+    health: Health | None = None,
+    table: Sequence[Route[Shop]] = TABLE,
+    **edge: Any,
 ) -> AsyncIterator[Running]:
     """Serve a shop on a free port."""
     log: list[Frame] = []
@@ -303,7 +308,7 @@ async def open_shop(
     shop = Shop(Hub(replay, streams), log)
     shop.hub.start(shop.sequence)
     made = Edge(title="Shop", version="1", **({"position": lambda: shop.sequence, "wait_for": shop.reach} | edge))
-    app = build_application(TABLE, shop, made, health=health or Health({}))
+    app = build_application(table, shop, made, health=health or Health({}))
     app.on_shutdown.append(shop.hub.close)
     async with (
         serving(app, made, host="127.0.0.1", port=0, limits=limits) as address,

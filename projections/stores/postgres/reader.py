@@ -141,6 +141,9 @@ class PostgresReader:
         with translated(self.address):
             return await schema.read_columns(self._opened(), table)
 
+    def state(self) -> None:
+        """See `projections.store.Reader.state`: it would cost as much as a query."""
+
     async def sizes(self, tables: Sequence[str]) -> Mapping[str, int]:
         """About how many rows these tables have: as the server last counted them, else by the size of the table."""
         with translated(self.address):

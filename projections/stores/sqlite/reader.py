@@ -46,6 +46,7 @@ class SQLiteReader:
         self._read_timeout = read_timeout
         self._connection: sqlite3.Connection | None = None
         self._reads = self._connections(path)
+        self._opened_times = 0
 
     @property
     def identity(self) -> str:
@@ -66,6 +67,7 @@ class SQLiteReader:
             if not self.file.exists():
                 raise StoreUnavailable(f"{self.file} does not exist: it is made by the service that fills it")
             self._connection = self._connect(self.file)
+            self._opened_times += 1
             self.damage = None
             self._reads = self._connections(self.file)
 
@@ -84,6 +86,7 @@ class SQLiteReader:
     async def _read_from(self, connection: sqlite3.Connection, file: Path) -> None:
         """Read on another connection from now on: of a query everything comes from one of them."""
         (before, self._connection), (reads, self._reads) = (self._connection, connection), (self._reads, self._connections(file))
+        self._opened_times += 1
         self.file = file
         if before is not None:
             before.close()
@@ -153,6 +156,15 @@ class SQLiteReader:
 
     def _connections(self, path: Path) -> ReadConnections:
         return ReadConnections(path, self._watched, busy_timeout=self._read_timeout)
+
+    def state(self) -> object:
+        """See `projections.store.Reader.state`: SQLite counts the transactions that others wrote, for each connection."""
+        if self._connection is None or self.withheld is not None:
+            return None
+        try:
+            return self._opened_times, self._connection.execute("PRAGMA data_version").fetchone()[0]
+        except sqlite3.Error:
+            return None  # the next query raises it
 
     async def schema(self) -> SchemaVersion:
         """The last migration applied."""
