@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from json_documents import functions, ledger, readmodels, tracker
+from reference.json_documents import functions, ledger, readmodels, tracker
 
 FOLDER = Path(__file__).parents[1] / "docs" / "reference" / "json-documents"
 

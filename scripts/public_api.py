@@ -1,4 +1,4 @@
-"""The generated reference in docs/reference: public names, events and tables; and the list that a release is compared with.
+"""The generated reference in docs/reference: public names, events and tables, commands, routes; and the list of a release.
 
 `python scripts/public_api.py` writes the reference, `--release` also the list. tests/project/test_public_api.py compares both.
 """
@@ -14,22 +14,14 @@ from pathlib import Path
 from typing import Any
 
 import attrs
-
-from projections import Projection, Table
+from reference import commands, routes, stored
 
 PACKAGES = ("servicekit", "projections", "terminalkit", "httpkit", "eventlog")
 """From the top down."""
 FOLDER = Path(__file__).parents[1] / "docs" / "reference"
 LIST = FOLDER / "public-api.txt"
-STORED = FOLDER / "events-and-tables.md"
-_STORED_INTRODUCTION = """# Events and tables
-
-This page is generated from the code. Each event is part of a commit of one aggregate. `projections events` prints events, and
-`GET /api/log` of the tracker gives them. [The event log](../explanation/event-log.md) describes commits and versions.
-
-Tables are made from events alone. Programs may read them, in SQLite or Postgres, and never write them. A column without a type is
-a text. A new version of a projection may change its columns. [Read models](../explanation/read-models.md) describes rebuilds.
-"""
+PAGES = {"events-and-tables.md": stored, "commands.md": commands, "routes.md": routes}
+"""The pages that are not of a package, and the modules that give their texts."""
 _OF_THE_LANGUAGE = ("__", "_")
 
 
@@ -131,44 +123,11 @@ def _shown(text: str) -> str:
     return text.replace("\t", "    ")
 
 
-def stored() -> str:
-    """The reference of the events and tables of the services."""
-    from gctd.domain import delivery, repo, schedule, task, verdict, worker  # noqa: F401, PLC0415 - they register their types
-    from gctd.readmodel import MODEL as TRACKER  # noqa: PLC0415 - the services are slow to import
-    from pantry.domain import barcode, category, category_name, person, product  # noqa: F401, PLC0415 - as above
-    from pantry.readmodel import MODEL as LEDGER  # noqa: PLC0415
-
-    lines = [_STORED_INTRODUCTION]
-    for model in (TRACKER, LEDGER):
-        lines += [f"## Events of `{model.stream}`", "", "| event | version | meaning | fields |", "|---|---|---|---|"]
-        lines += [_event(*known) for known in sorted(model.registry.known()) if known[0] not in model.registry.categories]
-        lines += ["", f"## Tables of `{model.name}`", "", "| table | projection | key | columns |", "|---|---|---|---|"]
-        lines += [_table(projection, table) for projection in model.projections for table in projection.tables]
-        lines.append("")
-    return "\n".join(lines)
-
-
-def _event(name: str, version: int, cls: type) -> str:
-    about = " ".join(inspect.cleandoc(cls.__doc__ or "").partition("\n\n")[0].split())
-    fields = ", ".join(f"`{field.name}: {_type(field.type)}`" for field in attrs.fields(cls))
-    return f"| `{name}` | {version} | {about.replace('|', 'or')} | {fields} |"
-
-
-def _type(annotation: Any) -> str:
-    text = annotation if isinstance(annotation, str) else inspect.formatannotation(annotation)
-    return text.replace(" | ", " or ")  # a bar ends the cell of a table
-
-
-def _table(projection: Projection, table: Table) -> str:
-    columns = ", ".join(f"`{one.name}`" + ("" if one.type == "text" else f" {one.type}") for one in table.columns)
-    key = ", ".join(f"`{name}`" for name in table.key)
-    return f"| `{table.name}` | `{projection.name}`, version {projection.version} | {key} | {columns} |"
-
-
 def write(*, release: bool) -> None:
     """Write the reference, and for a release the list."""
     FOLDER.mkdir(exist_ok=True)
-    STORED.write_text(stored(), encoding="utf-8")
+    for name, page in PAGES.items():
+        (FOLDER / name).write_text(page.text(), encoding="utf-8")
     for package in PACKAGES:
         (FOLDER / f"{package}.md").write_text(reference(package), encoding="utf-8")
     if release:

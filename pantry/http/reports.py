@@ -156,5 +156,5 @@ ROUTES = (
     Route("GET", f"{_REPORTS}/stock", stock_report, summary="Stock of all products", tags=_TAGS, csv=StockItem, kept=True),
     Route("GET", f"{_REPORTS}/low-stock", low_stock_report, summary="Products that are low", tags=_TAGS, csv=ProductBody),
     Route("GET", f"{_REPORTS}/consumption", consumption_report, summary="In, out, days left", tags=_TAGS, csv=ConsumptionItem),
-    Route("GET", f"{_REPORTS}/shopping-list", shopping_list, summary="What to buy", tags=_TAGS, csv=ShoppingItem),
+    Route("GET", f"{_REPORTS}/shopping-list", shopping_list, summary="List the products to buy", tags=_TAGS, csv=ShoppingItem),
 )

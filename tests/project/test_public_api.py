@@ -52,10 +52,26 @@ def test_the_reference_is_that_of_the_code(package: str) -> None:
     assert written == public_api.reference(package), "run: python scripts/public_api.py"
 
 
-def test_the_reference_of_events_and_tables_is_that_of_the_code() -> None:
-    written = public_api.STORED.read_text(encoding="utf-8")
-    assert written == public_api.stored(), "run: python scripts/public_api.py"
-    assert all(f"\n| `{name}` | " in written for name in ("RepoRegistered", "TokenIssued", "tasks", "products"))
+@pytest.mark.parametrize("name", public_api.PAGES)
+def test_a_page_of_the_reference_is_that_of_the_code(name: str) -> None:
+    written = (FOLDER / name).read_text(encoding="utf-8")
+    assert written == public_api.PAGES[name].text(), "run: python scripts/public_api.py"
+
+
+@pytest.mark.parametrize(
+    ("name", "parts"),
+    [
+        ("events-and-tables.md", [f"\n| `{name}` | " for name in ("RepoRegistered", "TokenIssued", "tasks", "products")]),
+        (
+            "commands.md",
+            ["\n### `gctd up`\n", "\n### `pantry product add`\n", "| `GCTD_NATS_URL` |", "| `--top INTEGER RANGE` |"],
+        ),
+        ("routes.md", ["\n### `GET /api/tasks`\n", "\n### `POST /api/v1/products`\n", "\nScope: `admin`. ", "| `min_seq` |"]),
+    ],
+)
+def test_the_pages_of_the_reference_have_their_subjects(name: str, parts: list[str]) -> None:
+    page = public_api.PAGES[name].text()
+    assert [part for part in parts if part not in page] == []
 
 
 def test_a_change_of_the_public_surface_is_noted_for_users() -> None:

@@ -64,7 +64,8 @@ class Export:
 
     id: str = path(pattern=TASK_ID, form=TASK_FORM, max_length=40, example="task-1763635200000000001")
     format: Format = query(
-        default=Format.JSON, description="json: as `/result`; go-crap: its own report; csv; sarif: 2.1.0; markdown: a comment"
+        default=Format.JSON,
+        description="`json` as `/result`, `go-crap` as its own report, `csv`, `sarif` 2.1.0, or `markdown` as a comment",
     )
     from_: str | None = query(
         default=None,

@@ -70,7 +70,7 @@ class ResultOfTask:
 class HideAll:
     """Selection of the tasks to hide."""
 
-    until: datetime | None = moment(description="tasks created until then; default: all")
+    until: datetime | None = moment(description="only tasks created until then (default: all)")
 
 
 @message

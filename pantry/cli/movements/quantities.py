@@ -72,7 +72,7 @@ def remark_options(function: Function) -> Function:
 
     @click.option("--reason", help="Why, as in `recipe`.")
     @click.option("--notes", help="Anything else that is to be kept with it.")
-    @click.option("--by", help="Who moved it.")
+    @click.option("--by", help="Person who moved it.")
     @wraps(function)
     def with_remarks(*args: Any, reason: str | None, notes: str | None, by: str | None, **kwargs: Any) -> Any:
         given = {"reason": reason, "notes": notes, "created_by": by}

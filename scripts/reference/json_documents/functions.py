@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from json_documents.parts import CONFIG, TEXT, WHOLE, Schema, Types, list_of, object_of
+from reference.json_documents.parts import CONFIG, TEXT, WHOLE, Schema, Types, list_of, object_of
 
 NO_DOCUMENT: frozenset[str] = frozenset()
 """Commands with --json that write errors as JSON only."""

@@ -6,7 +6,7 @@ from gctd.check.judge import SCHEMA
 from gctd.check.measure import Scored
 from gctd.http.api import TABLE
 from gctd.http.tasks.attempts import LogEnd, LogLines
-from json_documents.parts import CONFIG, NUMBER, TEXT, TOKENS, WHOLE, Schema, Types, list_of, object_of, or_null
+from reference.json_documents.parts import CONFIG, NUMBER, TEXT, TOKENS, WHOLE, Schema, Types, list_of, object_of, or_null
 
 OF_THE_API = {
     "repo add": "GET /api/repos/status",

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from json_documents.parts import (
+from pantry.http.api import TABLE
+from pantry.http.bodies import CategoryBody, MovementBody, ProductBody
+from pantry.http.events import CodeEvent, LowStockEvent, StockEvent
+from reference.json_documents.parts import (
     CONFIG,
     MIGRATIONS,
     NUMBER,
@@ -16,9 +19,6 @@ from json_documents.parts import (
     object_of,
     or_null,
 )
-from pantry.http.api import TABLE
-from pantry.http.bodies import CategoryBody, MovementBody, ProductBody
-from pantry.http.events import CodeEvent, LowStockEvent, StockEvent
 
 _PRODUCT = "/api/v1/products/{ean13}"
 

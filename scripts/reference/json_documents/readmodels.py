@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from eventlog.admin.reconcile import Drift
 from eventlog.admin.scrub import Damage
-from json_documents.parts import (
+from projections.projector.report import ReadModelReport
+from projections.store import Parked
+from reference.json_documents.parts import (
     ANYTHING,
     MIGRATIONS,
     TEXT,
@@ -16,8 +18,6 @@ from json_documents.parts import (
     object_of,
     or_null,
 )
-from projections.projector.report import ReadModelReport
-from projections.store import Parked
 
 NO_DOCUMENT = frozenset({"migrate force"})
 """Commands with --json that write errors as JSON only."""
