@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 from collections.abc import Callable, Collection, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from projections.errors import CopyRefused, MigrationError, RowRefused, StoreUnavailable
 from projections.model import Projection, Table
@@ -58,8 +58,6 @@ class SQLiteStore(SQLiteReader):
         self._opened_whole = False
         self._token = 0
         self._beating: asyncio.Task[None] | None = None
-        self._jobs = 0
-        self._under_way: set[Future[Any]] = set()
         self.set_aside_as: Path | None = None
         """The new place of a damaged database that was here before."""
 
@@ -77,12 +75,6 @@ class SQLiteStore(SQLiteReader):
         except BaseException:
             await self.close()
             raise
-
-    def state(self) -> object:
-        """See `projections.store.Reader.state`: by the jobs of the thread that writes, since no other process does."""
-        if self._connection is None or self.withheld is not None or self._under_way:
-            return None
-        return self._opened_times, self._jobs
 
     async def close(self) -> None:
         """Finish what is being written and close."""
@@ -338,11 +330,7 @@ class SQLiteStore(SQLiteReader):
         if self._thread is None:
             raise StoreUnavailable(f"{self.path} is not open")
         with translated(self.path):
-            self._jobs += 1
-            job = self._thread.submit(function)
-            self._under_way.add(job)
-            job.add_done_callback(self._under_way.discard)  # also if its caller is cancelled, and it runs on
-            return await asyncio.wrap_future(job)
+            return await asyncio.get_running_loop().run_in_executor(self._thread, function)
 
 
 def _execute(writer: sqlite3.Connection, script: str) -> None:

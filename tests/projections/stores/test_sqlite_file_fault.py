@@ -109,6 +109,14 @@ async def test_the_second_process_on_a_file_is_refused_by_name(store: SQLiteStor
         assert await count(second) == 0
 
 
+async def test_the_state_is_another_one_if_another_program_has_written(store: SQLiteStore) -> None:
+    before = store.state()
+    with closing(sqlite3.connect(store.path)) as other, other:
+        assert store.state() == before is not None
+        other.execute("INSERT INTO people (id, age) VALUES ('other', 1)")
+    assert store.state() != before
+
+
 async def test_a_killed_owner_leaves_no_lock_behind(path: Path) -> None:
     """kill -9 with a transaction half written: the file opens, without a trace of the half."""
     program = f"""
