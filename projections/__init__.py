@@ -9,7 +9,7 @@ from httpkit.facade import facade
 if TYPE_CHECKING:
     from projections.errors import Behind, MigrationError, ProjectionError, ProjectorStopped, StoreDamaged, StoreUnavailable
     from projections.model import Change, Column, Delete, Projection, Put, ReadModel, SettingNames, Table, timestamp_text
-    from projections.sql import FoundPart, ListPart, SortOrder, Sql
+    from projections.sql import FoundPart, JoinedList, ListPart, SortOrder, Sql
     from projections.store import Queryable, Row, Store
 
 __all__ = [
@@ -18,6 +18,7 @@ __all__ = [
     "Column",
     "Delete",
     "FoundPart",
+    "JoinedList",
     "ListPart",
     "MigrationError",
     "Projection",
@@ -43,6 +44,6 @@ __getattr__ = facade(
         "projections.model": "Change Column Delete Projection Put ReadModel SettingNames Table timestamp_text",
         "projections.errors": "Behind MigrationError ProjectionError ProjectorStopped StoreDamaged StoreUnavailable",
         "projections.store": "Queryable Row Store",
-        "projections.sql": "FoundPart ListPart SortOrder Sql",
+        "projections.sql": "FoundPart JoinedList ListPart SortOrder Sql",
     },
 )

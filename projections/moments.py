@@ -29,6 +29,11 @@ class Moments:
             finally:
                 self._now.reset(before)
 
+    @property
+    def dialect(self) -> str:
+        """See `Queryable.dialect`."""
+        return self._reader.dialect
+
     async def fetch(self, sql: str, *arguments: Argument) -> Sequence[Row]:
         """See `Queryable.fetch`."""
         return await self._source().fetch(sql, *arguments)

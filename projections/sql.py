@@ -1,6 +1,6 @@
 """Statements put together piece by piece, and parts of ordered lists, of one list or of one list for each of many parents.
 
-All of it is in the common dialect of SQLite and Postgres.
+Almost all of it is in the common dialect of SQLite and Postgres.
 """
 
 from __future__ import annotations
@@ -60,6 +60,26 @@ class FoundPart(Generic[T]):
     more: bool
 
 
+@attrs.frozen(kw_only=True)
+class JoinedList:
+    """The rows of a table that belong to a parent by a `condition`.
+
+    The statement calls a row `alias`. `key` is the primary key of the table.
+    """
+
+    table: str
+    alias: str
+    key: str
+    condition: str
+
+
+_JOINS = {
+    "sqlite": ("JOIN {table} AS {alias} ON {alias}.{key} IN (SELECT {key} FROM {table} WHERE {condition}", ")"),
+    "postgres": ("CROSS JOIN LATERAL (SELECT * FROM {table} WHERE {condition}", ") AS {alias}"),
+}
+"""SQLite has no LATERAL. With IN, Postgres runs the inner statement for each pair of a parent and a row of the whole table."""
+
+
 @attrs.frozen
 class SortOrder:
     """The columns that a list is ordered by, which together are different for each row."""
@@ -79,6 +99,13 @@ class SortOrder:
             if key is not None:
                 places = ", ".join("{}" for _ in key)
                 sql.add(f"AND ({columns}) {'>' if wants_greater else '<'} ({places})", *key)
+
+    def join(self, sql: Sql, part: ListPart, of: JoinedList, dialect: str) -> None:
+        """Join the part, and one row more, of the list of each parent that the statement has so far."""
+        before, after = (piece.format(**attrs.asdict(of)) for piece in _JOINS[dialect])
+        sql.add(before)
+        self.limit(sql, part)
+        sql.add(after)
 
     def text(self, *, backward: bool = False, prefix: str = "") -> str:
         """The columns of an ORDER BY."""

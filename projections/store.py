@@ -165,6 +165,10 @@ class Snapshot(Protocol):
 class Queryable(Protocol):
     """The part of a database that queries need."""
 
+    @property
+    def dialect(self) -> str:
+        """`sqlite` or `postgres`: the dialect of statements and of migration files."""
+
     async def fetch(self, sql: str, *arguments: Argument) -> Sequence[Row]:
         """The rows of a query. Parameters are written `$1`, `$2`, … in either dialect.
 
@@ -191,9 +195,6 @@ class ReadTransaction(Queryable, Protocol):
 
 class Reader(Queryable, Protocol):
     """Reads a read-model database. Errors if it cannot be read: StoreUnavailable, StoreDamaged."""
-
-    dialect: str
-    """`sqlite` or `postgres`: which migration files are used."""
 
     @property
     def identity(self) -> str:

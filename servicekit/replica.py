@@ -301,6 +301,7 @@ class ReplicaTransaction:
     def __init__(self, reading: ReadTransaction, replica: ReadReplica) -> None:
         self._reading = reading
         self._replica = replica
+        self.dialect = reading.dialect
         self.checkpoints = reading.checkpoints
         self.sequence = replica.reached(reading.checkpoints)
 

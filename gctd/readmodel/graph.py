@@ -8,7 +8,19 @@ from typing import Any
 from gctd.readmodel.queries import LATEST
 from gctd.readmodel.tables import TASKS as TASK_TABLE
 from gctd.readmodel.views import AnalysisView, RepoView, TaskView, VerdictView, WorkerView
-from projections.sql import FoundPart, ListPart, SortOrder, Sql, count_of, counts_for, fetch_for, found, grouped, keyed
+from projections.sql import (
+    FoundPart,
+    JoinedList,
+    ListPart,
+    SortOrder,
+    Sql,
+    count_of,
+    counts_for,
+    fetch_for,
+    found,
+    grouped,
+    keyed,
+)
 from projections.store import Queryable
 
 REPOS = SortOrder(("url", "id"))
@@ -17,6 +29,7 @@ TASKS = SortOrder(("created_at", "id"), descending=True)
 TASKS_BY_CHANGE = SortOrder(("updated_at", "id"), descending=True)
 LATEST_ANALYSES = SortOrder(("repo_url", "project"))
 HISTORY = SortOrder(("measured", "sequence"), descending=True)
+_OF_PROJECT = JoinedList(table="analyses", alias="a", key="task_id", condition="analysis_id = parent.analysis_id")
 
 
 class TrackerGraph:
@@ -114,10 +127,9 @@ class TrackerGraph:
     async def history_of(self, ids: Sequence[str], part: ListPart) -> Mapping[str, FoundPart[AnalysisView]]:
         """Part of the analyses of each project that has one of these analysis ids, newest first."""
         sql = Sql("SELECT a.* FROM (SELECT DISTINCT analysis_id FROM analyses")
-        sql.any_of("WHERE analysis_id IN ({})) AS parent JOIN analyses AS a ON a.task_id IN (", ids)
-        sql.add("SELECT task_id FROM analyses WHERE analysis_id = parent.analysis_id")
-        HISTORY.limit(sql, part)
-        sql.add(f") ORDER BY a.analysis_id, {HISTORY.text(backward=part.backward, prefix='a.')}")
+        sql.any_of("WHERE analysis_id IN ({})) AS parent", ids)
+        HISTORY.join(sql, part, _OF_PROJECT, self._store.dialect)
+        sql.add(f"ORDER BY a.analysis_id, {HISTORY.text(backward=part.backward, prefix='a.')}")
         return await grouped(await fetch_for(self._store, sql), "analysis_id", part, AnalysisView.of)
 
     async def tasks_of(self, repos: Sequence[str], part: ListPart) -> Mapping[str, FoundPart[TaskView]]:

@@ -146,6 +146,7 @@ class _Told:
     """A database whose errors are for clients."""
 
     def __init__(self, reading: Queryable) -> None:
+        self.dialect = reading.dialect
         self._reading = reading
 
     async def fetch(self, sql: str, *arguments: Argument) -> Sequence[Row]:

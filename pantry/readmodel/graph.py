@@ -10,7 +10,19 @@ import attrs
 
 from pantry.readmodel.queries import COLUMNS, MOVEMENTS, PAST, movements_sql, products_sql
 from pantry.readmodel.views import CategoryView, MovementView, ProductView
-from projections.sql import FoundPart, ListPart, SortOrder, Sql, count_of, counts_for, fetch_for, found, grouped, keyed
+from projections.sql import (
+    FoundPart,
+    JoinedList,
+    ListPart,
+    SortOrder,
+    Sql,
+    count_of,
+    counts_for,
+    fetch_for,
+    found,
+    grouped,
+    keyed,
+)
 from projections.store import Queryable
 
 PRODUCTS = SortOrder(("name_key", "ean13"))
@@ -20,6 +32,8 @@ PRODUCTS_BY_CHANGE = SortOrder(("updated_at", "ean13"))
 CATEGORIES = SortOrder(("name_key", "id"))
 MOVEMENTS_OF_ALL = SortOrder(("m.created_at", "m.sequence", "m.position"), descending=True)
 _MOVEMENTS_OF_ONE = SortOrder(("created_at", "sequence", "position"), descending=True)
+_OF_PRODUCT = JoinedList(table="movements", alias="m", key="id", condition="product_ean13 = p.ean13")
+_OF_CATEGORY = JoinedList(table="products", alias="p", key="ean13", condition="category_id = c.id")
 
 
 @attrs.frozen
@@ -98,22 +112,17 @@ class PantryGraph:
 
     async def movements_of(self, codes: Sequence[str], part: ListPart) -> Mapping[str, FoundPart[MovementView]]:
         """Part of the movements of each of these products, newest first: an index finds it for each of them."""
-        sql = Sql(f"SELECT {COLUMNS} FROM products AS p JOIN movements AS m ON m.id IN (")  # noqa: S608 - a constant
-        sql.add("SELECT id FROM movements WHERE product_ean13 = p.ean13")
-        _MOVEMENTS_OF_ONE.limit(sql, part)
-        sql.any_of(") LEFT JOIN movements AS r ON r.reverses = m.id WHERE p.ean13 IN ({})", codes)
+        sql = Sql(f"SELECT {COLUMNS} FROM products AS p")  # noqa: S608 - a constant
+        _MOVEMENTS_OF_ONE.join(sql, part, _OF_PRODUCT, self._store.dialect)
+        sql.any_of("LEFT JOIN movements AS r ON r.reverses = m.id WHERE p.ean13 IN ({})", codes)
         sql.add(f"ORDER BY p.ean13, {_MOVEMENTS_OF_ONE.text(backward=part.backward, prefix='m.')}")
         return await grouped(await fetch_for(self._store, sql), "product_ean13", part, MovementView.of)
 
     async def products_of(self, categories: Sequence[str], part: ListPart) -> Mapping[str, FoundPart[ProductView]]:
         """Part of the products of each of these categories, by name."""
-        sql = Sql(
-            """
-            SELECT p.* FROM categories AS c JOIN products AS p ON p.ean13 IN (
-                SELECT ean13 FROM products WHERE category_id = c.id"""
-        )
-        PRODUCTS.limit(sql, part)
-        sql.any_of(") WHERE c.id IN ({})", categories)
+        sql = Sql("SELECT p.* FROM categories AS c")
+        PRODUCTS.join(sql, part, _OF_CATEGORY, self._store.dialect)
+        sql.any_of("WHERE c.id IN ({})", categories)
         sql.add(f"ORDER BY c.id, {PRODUCTS.text(backward=part.backward, prefix='p.')}")
         return await grouped(await fetch_for(self._store, sql), "category_id", part, ProductView.of)
 

@@ -43,6 +43,8 @@ async def transaction(address: DatabaseAddress, pool: Any) -> AsyncIterator[Post
 class PostgresReadTransaction:
     """See `projections.store.ReadTransaction`. The driver cancels the statement of a caller that is cancelled."""
 
+    dialect = "postgres"
+
     def __init__(self, address: DatabaseAddress, connection: Any, checkpoints: Mapping[str, Checkpoint]) -> None:
         self.checkpoints = checkpoints
         self._address = address

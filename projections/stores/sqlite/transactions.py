@@ -84,6 +84,8 @@ class ReadConnections:
 class SQLiteReadTransaction:
     """See `projections.store.ReadTransaction`. Statements follow one another, since they share a connection."""
 
+    dialect = "sqlite"
+
     def __init__(self, connection: sqlite3.Connection, watched: Watched, threads: Callable[[], ThreadPoolExecutor]) -> None:
         self.checkpoints: Mapping[str, Checkpoint] = {}
         self._connection = connection
