@@ -1,0 +1,370 @@
+"""A large system: how long it takes to start and to replay, its memory, its sizes on disk, and the latency of reads.
+
+    PYTHONPATH=. .venv/bin/python scripts/bench/scale.py --part 100
+    PYTHONPATH=. .venv/bin/python scripts/bench/scale.py --data-dir DIR
+
+The whole system has 10,000,000 commits with one event each, 1,000,000 aggregates, 100,000 tasks, 5,000 repositories, and
+reports with 2,000,000 functions. `--part` divides all of these. The log is written in batches of 1,000 by the log itself. Then
+the broker, the pantry and the tracker start as processes, first with empty tables, which they replay, then once more with these
+tables. All requests go over one connection, one after the other, at random places. `--data-dir` keeps the data for another run.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import platform
+import random
+import sqlite3
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import attrs
+import psutil
+import uvloop
+from helpers import large
+from helpers.large import Repositories, Size, Stock
+from movements import get, post
+
+from eventlog.admin import reconcile
+from eventlog.admin.declarations import load
+from eventlog.broker.blobs import BlobStore
+from eventlog.embedded.nats import GIB, EmbeddedServer
+from eventlog.jetstream.log import JetStreamLog
+from eventlog.jetstream.transport.connection import Connection
+from gctd.domain.analysis import analysis_id
+from gctd.readmodel import MODEL as TRACKER
+from pantry.readmodel.model import MODEL as PANTRY
+from projections.projector.projector import Projector
+from projections.rebuild.rebuild import fill
+from projections.stores.databases import store_at
+from terminalkit.runtime.event_loop import run_busy
+
+STORE = 60 * GIB
+LOG = "24GiB"
+"""Limit of each stream of events. The limits of `streams.yaml`, 1 and 3 GiB, are reached long before."""
+REPLAY = 3600.0
+"""Longest time for a replay, in seconds."""
+READS, SECONDS = 300, 3.0
+"""A request is measured this many times, or for this many seconds."""
+IDLE = 10.0
+"""Seconds for which the idle system is measured."""
+
+Request = Callable[[int], bytes]
+
+
+def reads_of_pantry(size: Size) -> Mapping[str, Request]:
+    """The reads, each as a function from a random number to a path."""
+    products, at = size.products, "/api/v1"
+
+    def of(number: int) -> str:
+        return large.code(number % products)
+
+    paths: Mapping[str, Callable[[int], str]] = {
+        "page of the kitchen": lambda _: "/",
+        "a product": lambda n: f"{at}/products/{of(n)}",
+        "a scanned code": lambda n: f"{at}/codes/{of(n)}",
+        "first page of the products": lambda _: f"{at}/products?limit=50",
+        "products of a category": lambda n: f"{at}/products?category={large.category_of(n % large.CATEGORIES)}&limit=50",
+        "search for a name": lambda n: f"{at}/products?search={large.WORDS[n % len(large.WORDS)]}%20{n % products}&limit=50",
+        "low products": lambda _: f"{at}/products?low_stock=true&limit=50",
+        "movements of a product": lambda n: f"{at}/movements?ean13={of(n)}&limit=50",
+        "latest movements": lambda _: f"{at}/movements?limit=50",
+        "a product as of a past time": lambda n: f"{at}/products/{of(n)}?as_of=2024-06-01T00:00:00Z",
+        "consumption of a product": lambda n: (
+            f"{at}/reports/consumption?from=2025-01-01T00:00:00Z&to=2025-02-01T00:00:00Z&ean13={of(n)}"
+        ),
+        "stock report of all products": lambda _: f"{at}/reports/stock",
+        "low-stock report": lambda _: f"{at}/reports/low-stock",
+        "consumption of all products": lambda _: f"{at}/reports/consumption?from=2025-01-01T00:00:00Z&to=2025-02-01T00:00:00Z",
+    }
+
+    def movement(number: int) -> bytes:
+        return post(f"{at}/movements", b'{"product_ean13": "%s", "type": "in", "quantity": 1}' % of(number).encode())
+
+    return {"a booked movement": movement, **{name: _asking(path) for name, path in paths.items()}}
+
+
+def _asking(path: Callable[[int], str]) -> Request:
+    return lambda number: get(path(number))
+
+
+def reads_of_tracker(size: Size) -> Mapping[str, Request]:
+    """The reads, each as a function from a random number to a path."""
+    each = size.functions // size.repositories
+
+    def of(number: int) -> str:
+        return analysis_id(large.repository(number % size.repositories), ".")
+
+    paths: Mapping[str, Callable[[int], str]] = {
+        "page of the dashboard": lambda _: "/",
+        "first page of the tasks": lambda _: "/api/tasks?limit=50",
+        "tasks of a status without one": lambda _: "/api/tasks?status=failed&limit=50",
+        "a task": lambda n: f"/api/tasks/{large.task_of(n % size.tasks)}",
+        "result of a task": lambda n: f"/api/tasks/{large.task_of(n % size.tasks)}/result?entries=50",
+        "repositories": lambda _: "/api/repos/registered?limit=50",
+        "state of a repository": lambda n: f"/api/repos/status?url={large.repository_url(n % size.repositories)}",
+        "latest analyses": lambda _: "/api/repos?limit=50",
+        "an analysis with its functions": lambda n: f"/api/repos/{of(n)}",
+        "history of a project": lambda n: f"/api/repos/{of(n)}/history?limit=20",
+        "a function": lambda n: f"/api/repos/{of(n)}/functions/{large.function_key(n % each)}",
+        "history of a function": lambda n: f"/api/repos/{of(n)}/functions/{large.function_key(n % each)}/history",
+        "search in the log": lambda _: "/api/log?limit=50",
+    }
+    return {name: _asking(path) for name, path in paths.items()}
+
+
+class Client:
+    """One kept connection."""
+
+    def __init__(self, port: int) -> None:
+        self.port = port
+        self._streams: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
+
+    async def get(self, path: str) -> tuple[int, bytes, int]:
+        """The status, the head, and the number of bytes of the body."""
+        return await self.ask(get(path))
+
+    async def ask(self, request: bytes) -> tuple[int, bytes, int]:
+        """The answer to a whole request, as in `get`."""
+        if self._streams is None or self._streams[0].at_eof():  # the server ends idle connections
+            self._streams = await asyncio.open_connection("127.0.0.1", self.port, limit=2**20)
+        reader, writer = self._streams
+        writer.write(request)
+        head = (await reader.readuntil(b"\r\n\r\n")).lower()
+        if b"transfer-encoding: chunked" in head:
+            size = await _chunks(reader)
+        else:
+            size = int(head.split(b"content-length:")[1].split(b"\r", 1)[0])
+            await reader.readexactly(size)
+        if b"connection: close" in head:
+            writer.close()
+            self._streams = None
+        return int(head[9:12]), head, size
+
+
+async def _chunks(reader: asyncio.StreamReader) -> int:
+    total = 0
+    while size := int(await reader.readuntil(b"\r\n"), 16):
+        await reader.readexactly(size + 2)
+        total += size
+    await reader.readexactly(2)
+    return total
+
+
+@attrs.frozen
+class Running:
+    """A service that was started, with the seconds until it answered and until its tables were complete."""
+
+    name: str
+    client: Client
+    process: psutil.Process
+    answered: float
+    complete: float
+
+
+@asynccontextmanager
+async def service(name: str, nats: EmbeddedServer, directory: Path, head: int) -> AsyncIterator[Running]:
+    """Start `pantry serve` or `gctd serve`, and wait until it shows the log up to `head`."""
+    read, write = os.pipe()
+    prefix, database = name.upper(), directory / f"{name}.db"
+    began = time.perf_counter()
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", name, "serve", "--host", "127.0.0.1", "--port", "0", "--ready-fd", str(write)),
+        env={
+            **os.environ,
+            f"{prefix}_NATS_URL": nats.url,
+            f"{prefix}_DATABASE_URL": f"sqlite:{database}",
+            f"{prefix}_EVENT_STORE_MAX_BYTES": LOG,
+            f"{prefix}_LOG_LEVEL": "error",
+            "GCTD_CACHE_DIRECTORY": str(directory / "cache"),
+        },
+        pass_fds=(write,),
+        stdout=asyncio.subprocess.DEVNULL,
+    )
+    try:
+        os.close(write)
+        with os.fdopen(read) as ready:
+            url = (await asyncio.to_thread(ready.read)).strip()
+        client, answered = Client(int(url.rpartition(":")[2])), time.perf_counter() - began
+        path = "/api/v1/categories?limit=1" if name == "pantry" else "/api/workers"
+        async with asyncio.timeout(REPLAY):
+            while await _reached(client, path) < head or (await client.get("/readyz"))[0] != 200:  # noqa: ASYNC110 - a server sets no event
+                await asyncio.sleep(0.05)
+        yield Running(name, client, psutil.Process(process.pid), answered, time.perf_counter() - began)
+    finally:
+        process.terminate()
+        await process.wait()
+
+
+async def _reached(client: Client, path: str) -> int:
+    status, head, _ = await client.get(path)
+    return int(head.split(b"event-sequence:")[1].split(b"\r", 1)[0]) if status == 200 else -1
+
+
+def memory(process: psutil.Process) -> str:
+    """Resident memory now, and the most until now."""
+    lines = Path(f"/proc/{process.pid}/status").read_text(encoding="ascii").splitlines()
+    fields = dict(line.split(":", 1) for line in lines)
+    now, most = (int(fields[name].split()[0]) / 1e3 for name in ("VmRSS", "VmHWM"))
+    return f"{now:,.0f} MB, at most {most:,.0f} MB"
+
+
+def on_disk(place: Path) -> int:
+    """Bytes of a file or a directory."""
+    files = [place] if place.is_file() else [path for path in place.rglob("*") if path.is_file()]
+    return sum(path.stat().st_blocks * 512 for path in files)
+
+
+def show_sizes(directory: Path) -> None:
+    """Print the sizes of streams and tables."""
+    for place in (*sorted((directory / "nats").glob("jetstream/*/streams/*")), *sorted(directory.glob("*.db*"))):
+        if (size := on_disk(place)) > 10**5:
+            print(f"on disk: {place.name:24} {size / 1e6:12,.1f} MB", flush=True)
+
+
+async def timed(name: str, work: Awaitable[object]) -> float:
+    """Print and return the seconds that something takes."""
+    began = time.perf_counter()
+    await work
+    seconds = time.perf_counter() - began
+    print(f"{name}: {seconds:,.1f} s", flush=True)
+    return seconds
+
+
+async def measured(client: Client, request: Request) -> str:
+    """Ask at random places, and give p50, p99 and the size of the last answer."""
+    places = random.Random(2)  # noqa: S311 - a load, not a secret
+    taken: list[float] = []
+    size, until = 0, time.perf_counter() + SECONDS
+    while len(taken) < READS and (not taken or time.perf_counter() < until):
+        asked = request(places.randrange(2**40))
+        began = time.perf_counter()
+        status, _, size = await client.ask(asked)
+        taken.append((time.perf_counter() - began) * 1000)
+        if status not in {200, 201}:
+            return f"status {status} after {taken[-1]:,.1f} ms: {asked!r}"
+    p99 = statistics.quantiles(taken, n=100)[98] if len(taken) >= 100 else max(taken)
+    return f"p50 {statistics.median(taken):9,.2f} ms  p99 {p99:9,.2f} ms  {size:12,} bytes  {len(taken)} times"
+
+
+async def write(nats: EmbeddedServer, size: Size) -> Sequence[int]:
+    """Write both logs, unless they are there. Returns their last sequences."""
+    async with Connection.open(nats.url, name="scale") as connection:
+        changed = {model.stream: {"max_bytes": LOG} for model in (PANTRY, TRACKER)}
+        await reconcile.apply(connection, load(overrides=changed))
+        logs = [JetStreamLog(connection, model.stream, model.registry) for model in (PANTRY, TRACKER)]
+        stock, tracker = logs
+        if not (await stock.head()).last:
+            seconds = await timed("written, pantry", Stock(stock, size).write())
+            print(f"  {(await stock.head()).last / seconds:,.0f} commits/s", flush=True)
+        if not (await tracker.head()).last:
+            await timed("written, tracker", Repositories(tracker, BlobStore(connection, "gctd-blobs"), size).write())
+        return [(await log.head()).last for log in logs]
+
+
+async def serve(nats: EmbeddedServer, directory: Path, size: Size, heads: Sequence[int], *, by_fill: bool) -> None:
+    """Start both services with empty tables, or fill these first, then start once more, and measure the requests."""
+    names = ("pantry", "gctd")
+    for name, head in zip(names, heads, strict=True):
+        if (directory / f"{name}.db").exists():
+            continue
+        if by_fill:
+            await filled(name, nats, directory, head)
+            continue
+        async with service(name, nats, directory, head) as one:
+            print(
+                f"{name}: first start answers after {one.answered:.1f} s, {head:,} commits replayed after {one.complete:.1f} s "
+                f"({head / one.complete:,.0f}/s), memory {memory(one.process)}",
+                flush=True,
+            )
+    async with service(names[0], nats, directory, heads[0]) as pantry, service(names[1], nats, directory, heads[1]) as tracker:
+        for one in (pantry, tracker):
+            print(f"{one.name}: start answers after {one.answered:.2f} s, complete after {one.complete:.2f} s", flush=True)
+        processes = {"broker": psutil.Process(nats.pid), "pantry": pantry.process, "tracker": tracker.process}
+        print("memory after the start: " + "; ".join(f"{name} {memory(one)}" for name, one in processes.items()), flush=True)
+        for one, reads in ((pantry, reads_of_pantry(size)), (tracker, reads_of_tracker(size))):
+            for name, request in reads.items():
+                print(f"{one.name}: {name:34} {await measured(one.client, request)}", flush=True)
+        print("memory after the reads: " + "; ".join(f"{name} {memory(one)}" for name, one in processes.items()), flush=True)
+        spent = {name: -sum(one.cpu_times()[:2]) for name, one in processes.items()}
+        await asyncio.sleep(IDLE)
+        idle = {name: (spent[name] + sum(one.cpu_times()[:2])) / IDLE for name, one in processes.items()}
+        print("idle, of a core: " + "; ".join(f"{name} {part:.1%}" for name, part in idle.items()), flush=True)
+
+
+async def filled(name: str, nats: EmbeddedServer, directory: Path, head: int) -> None:
+    """Fill the tables of a service as `projections rebuild` fills a copy, in a process of its own."""
+    command = (sys.executable, __file__, "--fill", name, "--data-dir", str(directory), "--url", nats.url)
+    began = time.perf_counter()
+    process = await asyncio.create_subprocess_exec(*command, stdout=asyncio.subprocess.PIPE)
+    output, _ = await process.communicate()
+    seconds = time.perf_counter() - began
+    print(
+        f"{name}: tables filled after {seconds:.1f} s ({head / seconds:,.0f} commits/s), {output.decode().splitlines()[-1]}",
+        flush=True,
+    )
+
+
+async def fill_tables(name: str, url: str, directory: Path) -> None:
+    """Fill empty tables in this process."""
+    model = PANTRY if name == "pantry" else TRACKER
+    async with Connection.open(url, name="scale-fill") as connection, store_at(f"sqlite:{directory / name}.db") as store:
+
+        async def run(projector: Projector, until: int) -> None:
+            await projector.run(until=until)
+
+        await fill(store, JetStreamLog(connection, model.stream, model.registry), model, run=run)
+    print(f"{time.process_time():.1f} s of processor time, memory {memory(psutil.Process())}")
+
+
+async def restart(nats: EmbeddedServer) -> None:
+    """Start the broker after an end in order, and after a kill."""
+    await nats.stop()
+    await timed("broker: start after a stop", nats.start())
+    print(f"broker: memory {memory(psutil.Process(nats.pid))}", flush=True)
+    await nats.kill()
+    await timed("broker: start after kill -9", nats.start())
+
+
+async def main(directory: Path, size: Size, *, by_fill: bool) -> None:
+    """Make the system, measure it, print."""
+    print(f"{platform.machine()}, {os.cpu_count()} cores, CPython {platform.python_version()}", end=", ")
+    print(f"SQLite {sqlite3.sqlite_version}, load {os.getloadavg()[0]:.1f}")
+    print(
+        f"{size}, {size.products:,} products, {size.movements:,} movements, {size.of_tracker:,} commits of the tracker",
+        flush=True,
+    )
+    async with EmbeddedServer(directory / "nats", max_file_store=STORE, start_timeout=REPLAY) as nats:
+        heads = await write(nats, size)
+        print(f"broker: memory {memory(psutil.Process(nats.pid))}", flush=True)
+        await restart(nats)
+        await serve(nats, directory, size, heads, by_fill=by_fill)
+    show_sizes(directory)
+    print(f"load {os.getloadavg()[0]:.1f}")
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--part", type=int, default=1, metavar="N", help="the Nth part of the system (default: the whole)")
+    parser.add_argument("--data-dir", type=Path, help="folder that keeps the data")
+    parser.add_argument(
+        "--rebuild", action="store_true", help="tables are filled as by `projections rebuild`, not by a first start"
+    )
+    parser.add_argument("--fill", choices=("pantry", "gctd"), help=argparse.SUPPRESS)
+    parser.add_argument("--url", help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    wanted = large.WHOLE.parted(arguments.part)
+    if arguments.fill:
+        run_busy(fill_tables(arguments.fill, arguments.url, arguments.data_dir))
+    elif arguments.data_dir:
+        uvloop.run(main(arguments.data_dir, wanted, by_fill=arguments.rebuild))
+    else:
+        with tempfile.TemporaryDirectory(prefix="scale-") as temporary:
+            uvloop.run(main(Path(temporary), wanted, by_fill=arguments.rebuild))
