@@ -22,7 +22,7 @@ import sys
 import tempfile
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
 import attrs
@@ -118,6 +118,10 @@ def reads_of_tracker(size: Size) -> Mapping[str, Request]:
         "search in the log": lambda _: "/api/log?limit=50",
     }
     return {name: _asking(path) for name, path in paths.items()}
+
+
+READS_OF = {"pantry": reads_of_pantry, "gctd": reads_of_tracker}
+"""The requests of each service."""
 
 
 class Client:
@@ -254,7 +258,7 @@ async def measured(client: Client, request: Request) -> str:
     return f"p50 {statistics.median(taken):9,.2f} ms  p99 {p99:9,.2f} ms  {size:12,} bytes  {len(taken)} times"
 
 
-async def write(nats: EmbeddedServer, size: Size) -> Sequence[int]:
+async def write(nats: EmbeddedServer, size: Size) -> Mapping[str, int]:
     """Write both logs, unless they are there. Returns their last sequences."""
     async with Connection.open(nats.url, name="scale") as connection:
         changed = {model.stream: {"max_bytes": LOG} for model in (PANTRY, TRACKER)}
@@ -266,13 +270,12 @@ async def write(nats: EmbeddedServer, size: Size) -> Sequence[int]:
             print(f"  {(await stock.head()).last / seconds:,.0f} commits/s", flush=True)
         if not (await tracker.head()).last:
             await timed("written, tracker", Repositories(tracker, BlobStore(connection, "gctd-blobs"), size).write())
-        return [(await log.head()).last for log in logs]
+        return {name: (await log.head()).last for name, log in zip(READS_OF, logs, strict=True)}
 
 
-async def serve(nats: EmbeddedServer, directory: Path, size: Size, heads: Sequence[int], *, by_fill: bool) -> None:
-    """Start both services with empty tables, or fill these first, then start once more, and measure the requests."""
-    names = ("pantry", "gctd")
-    for name, head in zip(names, heads, strict=True):
+async def serve(nats: EmbeddedServer, directory: Path, size: Size, heads: Mapping[str, int], *, by_fill: bool) -> None:
+    """Start the services with empty tables, or fill these first, then start once more, and measure the requests."""
+    for name, head in heads.items():
         if (directory / f"{name}.db").exists():
             continue
         if by_fill:
@@ -284,13 +287,14 @@ async def serve(nats: EmbeddedServer, directory: Path, size: Size, heads: Sequen
                 f"({head / one.complete:,.0f}/s), memory {memory(one.process)}",
                 flush=True,
             )
-    async with service(names[0], nats, directory, heads[0]) as pantry, service(names[1], nats, directory, heads[1]) as tracker:
-        for one in (pantry, tracker):
+    async with AsyncExitStack() as stack:
+        running = [await stack.enter_async_context(service(name, nats, directory, head)) for name, head in heads.items()]
+        for one in running:
             print(f"{one.name}: start answers after {one.answered:.2f} s, complete after {one.complete:.2f} s", flush=True)
-        processes = {"broker": psutil.Process(nats.pid), "pantry": pantry.process, "tracker": tracker.process}
+        processes = {"broker": psutil.Process(nats.pid), **{one.name: one.process for one in running}}
         print("memory after the start: " + "; ".join(f"{name} {memory(one)}" for name, one in processes.items()), flush=True)
-        for one, reads in ((pantry, reads_of_pantry(size)), (tracker, reads_of_tracker(size))):
-            for name, request in reads.items():
+        for one in running:
+            for name, request in READS_OF[one.name](size).items():
                 print(f"{one.name}: {name:34} {await measured(one.client, request)}", flush=True)
         print("memory after the reads: " + "; ".join(f"{name} {memory(one)}" for name, one in processes.items()), flush=True)
         spent = {name: -sum(one.cpu_times()[:2]) for name, one in processes.items()}
@@ -300,7 +304,7 @@ async def serve(nats: EmbeddedServer, directory: Path, size: Size, heads: Sequen
 
 
 async def filled(name: str, nats: EmbeddedServer, directory: Path, head: int) -> None:
-    """Fill the tables of a service as `projections rebuild` fills a copy, in a process of its own."""
+    """Fill the tables of a service as `projections rebuild` fills a copy, in a separate process."""
     command = (sys.executable, __file__, "--fill", name, "--data-dir", str(directory), "--url", nats.url)
     began = time.perf_counter()
     process = await asyncio.create_subprocess_exec(*command, stdout=asyncio.subprocess.PIPE)
@@ -333,7 +337,7 @@ async def restart(nats: EmbeddedServer) -> None:
     await timed("broker: start after kill -9", nats.start())
 
 
-async def main(directory: Path, size: Size, *, by_fill: bool) -> None:
+async def main(directory: Path, size: Size, names: Sequence[str], *, by_fill: bool) -> None:
     """Make the system, measure it, print."""
     print(f"{platform.machine()}, {os.cpu_count()} cores, CPython {platform.python_version()}", end=", ")
     print(f"SQLite {sqlite3.sqlite_version}, load {os.getloadavg()[0]:.1f}")
@@ -345,7 +349,7 @@ async def main(directory: Path, size: Size, *, by_fill: bool) -> None:
         heads = await write(nats, size)
         print(f"broker: memory {memory(psutil.Process(nats.pid))}", flush=True)
         await restart(nats)
-        await serve(nats, directory, size, heads, by_fill=by_fill)
+        await serve(nats, directory, size, {name: heads[name] for name in names}, by_fill=by_fill)
     show_sizes(directory)
     print(f"load {os.getloadavg()[0]:.1f}")
 
@@ -357,14 +361,16 @@ if __name__ == "__main__":
     parser.add_argument(
         "--rebuild", action="store_true", help="tables are filled as by `projections rebuild`, not by a first start"
     )
-    parser.add_argument("--fill", choices=("pantry", "gctd"), help=argparse.SUPPRESS)
+    parser.add_argument("--only", choices=tuple(READS_OF), help="start and measure only this service")
+    parser.add_argument("--fill", choices=tuple(READS_OF), help=argparse.SUPPRESS)
     parser.add_argument("--url", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
+    services = (arguments.only,) if arguments.only else tuple(READS_OF)
     wanted = large.WHOLE.parted(arguments.part)
     if arguments.fill:
         run_busy(fill_tables(arguments.fill, arguments.url, arguments.data_dir))
     elif arguments.data_dir:
-        uvloop.run(main(arguments.data_dir, wanted, by_fill=arguments.rebuild))
+        uvloop.run(main(arguments.data_dir, wanted, services, by_fill=arguments.rebuild))
     else:
         with tempfile.TemporaryDirectory(prefix="scale-") as temporary:
-            uvloop.run(main(Path(temporary), wanted, by_fill=arguments.rebuild))
+            uvloop.run(main(Path(temporary), wanted, services, by_fill=arguments.rebuild))

@@ -117,7 +117,7 @@ class _Node:
 
 
 def picture(stacks: Mapping[Stack, int], title: str) -> str:
-    """Return an SVG: each function is a bar as long as its share of the samples, below its caller."""
+    """Return an SVG: each function is a bar, below its caller. Its length is its share of the samples."""
     root = _tree(stacks)
     bars: list[str] = []
     rows = _draw(bars, root, 0, 0.0, root.count, OTHER)

@@ -36,7 +36,7 @@ START = datetime(2024, 1, 1, tzinfo=UTC)
 SKEW = 3
 """A movement is of product n * r**SKEW, where r is uniform: the first tenth of the products has 46 % of the movements."""
 MOVING = 2
-"""Writers of movements at a time, each with products of its own."""
+"""Writers of movements at a time, each with separate products."""
 
 
 @attrs.frozen(kw_only=True)

@@ -1,0 +1,2 @@
+DROP INDEX tasks_by_status;
+DROP INDEX analyses_by_url;
