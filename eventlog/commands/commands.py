@@ -19,7 +19,7 @@ import attrs
 
 from eventlog.commands.keys import Keys, check_request, use_in
 from eventlog.commands.loading import Loaded, Loader
-from eventlog.commands.rounds import PENDING, Answer, Draft, Outcome, Pending, Round, settle, settle_all, unsettled
+from eventlog.commands.rounds import Answer, Decided, Draft, Outcome, Pending, Round, settle, settle_all, unsettled
 from eventlog.commit import AggregateId, Commit, Context, NewCommit, NewEvent, Proposal
 from eventlog.decider import Decider
 from eventlog.errors import Conflict, KeyReused, KeyTaken, LogDiverged, TooLarge, Unavailable
@@ -118,10 +118,11 @@ class Commands:
         loop = asyncio.get_running_loop()
         several = [Pending(command, context, loop.create_future()) for command, context in commands]
         self._line_up(decider, id_, several, deadline)
-        answers: Sequence[Outcome[S, E] | BaseException] = await asyncio.gather(
-            *(waiting.answer for waiting in several), return_exceptions=True
-        )
-        return answers
+        try:
+            return [await _outcome_or_error(waiting) for waiting in several]
+        finally:
+            for waiting in several:
+                waiting.answer.cancel()  # if the caller is gone, commands that are not decided yet have no effect
 
     def _line_up(self, decider: Decider[Any, Any, Any], id_: str, several: Iterable[Pending], deadline: float) -> None:
         aggregate = decider.aggregate(id_)
@@ -199,7 +200,7 @@ class Commands:
             if round_.unguarded and not loaded.fresh:
                 loaded = await self._loader.load(aggregate, fresh=True)
                 round_ = await self._decide(decider, aggregate, taken, loaded, spent)
-            settle_all(round_.answers, loaded.sequence)
+            settle_all(round_.answers, aggregate, loaded.sequence)
             try:
                 drafts: Sequence[Draft] = round_.drafts
                 while drafts:
@@ -239,7 +240,7 @@ class Commands:
         else:
             stored = [await self._log.append(proposals[0], deadline=deadline)]
         for draft, appended in zip(drafts[: len(stored)], stored, strict=True):
-            settle_all(draft.answers, appended.sequence)
+            settle_all(draft.answers, aggregate, appended.sequence)
         state, last = drafts[len(stored) - 1].state, stored[-1]
         self._loader.remember(aggregate, state, last.sequence, last.digest)
         return Loaded(state, last.sequence, last.digest, fresh=False), drafts[len(stored) :]
@@ -272,11 +273,10 @@ class Commands:
                 if earlier is not None:
                     check_request(waiting.context, earlier[0].context.fingerprint)
                     _, answer, place = earlier
-                    if isinstance(answer, Outcome):
-                        answer = attrs.evolve(answer, replayed=True)
+                    answer = _again(answer)
                 else:
                     replayed = await self._replay(decider, aggregate, waiting.context, loaded.sequence, spent)
-                    answer = replayed or self._judge(decider, aggregate, waiting, round_)
+                    answer = replayed or self._judge(decider, waiting, round_)
             except (KeyReused, Unavailable) as error:
                 answer = error
             except Exception as error:  # noqa: BLE001 - a refusal in the service's own terms
@@ -288,9 +288,8 @@ class Commands:
             place.append((waiting, answer))
         return round_
 
-    def _judge(
-        self, decider: Decider[Any, Any, Any], aggregate: AggregateId, waiting: Pending, round_: Round
-    ) -> Outcome[Any, Any]:
+    @staticmethod
+    def _judge(decider: Decider[Any, Any, Any], waiting: Pending, round_: Round) -> Decided:
         events = tuple(decider.decide(waiting.command, round_.state))
         if not events and waiting.context.key is not None and decider.confirm is not None:
             events = (decider.confirm(waiting.command, round_.state),)
@@ -300,7 +299,7 @@ class Commands:
             draft.events.extend(NewEvent(event, waiting.context) for event in events)
         else:
             round_.unguarded = True
-        return Outcome(aggregate=aggregate, sequence=PENDING, events=events, state=round_.state)
+        return Decided(events, round_.state)
 
     # Several aggregates
 
@@ -436,3 +435,17 @@ class Commands:
     async def _lost(self) -> None:
         self.conflicts += 1
         await asyncio.sleep(random.uniform(0.001, 0.01))  # noqa: S311 - jitter, not a secret
+
+
+async def _outcome_or_error(waiting: Pending) -> Outcome[Any, Any] | BaseException:
+    try:
+        return await waiting.answer
+    except Exception as error:  # noqa: BLE001 - the result of this command
+        return error
+
+
+def _again(answer: Answer) -> Answer:
+    """The answer for a repetition of a command."""
+    if isinstance(answer, Decided):
+        return answer._replace(replayed=True)
+    return answer if isinstance(answer, Exception) else attrs.evolve(answer, replayed=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import attrs
 
@@ -12,9 +12,6 @@ from eventlog.commit import AggregateId, Context, NewCommit, NewEvent
 
 S = TypeVar("S")
 E = TypeVar("E")
-
-PENDING = -1
-"""Sequence of an outcome whose commit is not stored yet."""
 
 
 @attrs.frozen(kw_only=True)
@@ -40,7 +37,19 @@ class Pending:
     answer: asyncio.Future[Outcome[Any, Any]]
 
 
-Answer = Outcome[Any, Any] | Exception
+class Decided(NamedTuple):
+    """A decision: the events, and the state after them. It has no sequence yet."""
+
+    events: tuple[Any, ...]
+    state: Any
+    replayed: bool = False
+
+    def at(self, aggregate: AggregateId, sequence: int) -> Outcome[Any, Any]:
+        """The outcome, once the aggregate is stored with that sequence."""
+        return Outcome(aggregate=aggregate, sequence=sequence, events=self.events, state=self.state, replayed=self.replayed)
+
+
+Answer = Outcome[Any, Any] | Decided | Exception
 
 
 @attrs.define(eq=False)
@@ -82,7 +91,7 @@ class Round:
         return self.drafts[-1].answers if self.drafts else self.answers
 
 
-def settle(waiting: Pending, answer: Answer) -> None:
+def settle(waiting: Pending, answer: Outcome[Any, Any] | Exception) -> None:
     """Answer a command, unless it is answered, or its caller has gone."""
     if waiting.answer.done():
         return
@@ -93,21 +102,12 @@ def settle(waiting: Pending, answer: Answer) -> None:
         waiting.answer.set_result(answer)
 
 
-def settle_all(answers: Iterable[tuple[Pending, Answer]], sequence: int) -> None:
-    """Answer commands: `sequence` is the place of outcomes that have none yet."""
+def settle_all(answers: Iterable[tuple[Pending, Answer]], aggregate: AggregateId, sequence: int) -> None:
+    """Answer commands: `sequence` is the place of the decisions among the answers."""
     for waiting, answer in answers:
-        settle(waiting, _stored_at(answer, sequence) if isinstance(answer, Outcome) else answer)
+        settle(waiting, answer.at(aggregate, sequence) if isinstance(answer, Decided) else answer)
 
 
 def unsettled(several: Iterable[Pending]) -> list[Pending]:
     """Return the commands that have no answer yet."""
     return [waiting for waiting in several if not waiting.answer.done()]
-
-
-def _stored_at(answer: Outcome[Any, Any], sequence: int) -> Outcome[Any, Any]:
-    """Return an answer with the sequence of its stored commit. An answer that did not wait for a commit is unchanged."""
-    if answer.sequence != PENDING:
-        return answer
-    return Outcome(
-        aggregate=answer.aggregate, sequence=sequence, events=answer.events, state=answer.state, replayed=answer.replayed
-    )

@@ -22,7 +22,7 @@ from cattrs.cols import list_structure_factory
 from cattrs.errors import ClassValidationError, IterableValidationError
 from cattrs.gen import make_dict_structure_fn, mapping_structure_factory, override
 
-from httpkit.messages.fields import Spec, Unset, spec_of
+from httpkit.messages.fields import Rule, Spec, Unset, spec_of
 
 Hook = Callable[[Any, Any], Any]
 
@@ -31,6 +31,9 @@ _WHOLE = re.compile(r"[+-]?[0-9]{1,19}")
 _DECIMAL = re.compile(r"[+-]?[0-9]{1,40}(\.[0-9]{1,40})?")
 _FLOAT = re.compile(r"-?[0-9]{1,400}(\.[0-9]{1,400})?([eE][+-]?[0-9]{1,3})?")
 _BOOLEANS = {"true": True, "false": False, "1": True, "0": False}
+_NO_LIMITS = Rule()
+_WITHOUT_TEXT = frozenset({int, float, bool, Decimal, datetime, date})
+"""Types of values that have no characters: without limits no value is refused."""
 
 
 class Wrong(ValueError):
@@ -123,13 +126,13 @@ def _day(value: Any, _: Any) -> date:
 
 
 def _choice(values: Sequence[Any], make: Callable[[Any], Any]) -> Hook:
-    allowed, text = frozenset(values), ", ".join(map(str, values))
+    made, text = {value: make(value) for value in values}, ", ".join(map(str, values))
 
     def structure(value: Any, _: Any) -> Any:
-        if not isinstance(value, (str, int)) or value not in allowed:
+        if not isinstance(value, (str, int)) or value not in made:
             close = get_close_matches(value, map(str, values), n=1) if isinstance(value, str) else []
             raise Wrong(f"must be one of: {text}" + (f"; did you mean {close[0]}?" if close else ""))
-        return make(value)
+        return made[value]
 
     return structure
 
@@ -193,21 +196,28 @@ def hook_for(attribute: attrs.Attribute[Any], converter: cattrs.Converter) -> Ho
     spec, type_ = spec_of(attribute), attribute.type
     if type_ is bytes and spec.parse is None:  # as it came; no rule is about it
         return lambda value, _: value
-    base = _parsed(spec) if spec.parse is not None else converter.get_structure_hook(type_)
+    base, broken = _base(spec, type_, converter), spec.rule.broken
+    if is_enum(type_) or (spec.rule == _NO_LIMITS and type_ in _WITHOUT_TEXT):
+        return base
 
     def structure(value: Any, _: Any) -> Any:
         made = base(value, type_)
-        if (found := spec.rule.broken(made)) is not None:
+        if (found := broken(made)) is not None:
             raise Wrong(found)
         return made
 
     return structure
 
 
-def _parsed(spec: Spec) -> Hook:
-    parse = spec.parse
-    assert parse is not None
-    return lambda value, _: parse(value)
+def _base(spec: Spec, type_: Any, converter: cattrs.Converter) -> Hook:
+    if (parse := spec.parse) is not None:
+        return lambda value, _: parse(value)
+    return _enum(type_) if is_enum(type_) else converter.get_structure_hook(type_)
+
+
+def is_enum(type_: Any) -> bool:
+    """Whether a type is an enumeration."""
+    return isinstance(type_, type) and issubclass(type_, Enum)
 
 
 def _is_list(type_: Any) -> bool:
@@ -235,8 +245,7 @@ def _or_enum(hook: Hook) -> Hook:
     """For an enumeration of strings cattrs finds the hook of strings: its subclasses count."""
 
     def structure(value: Any, wanted: Any) -> Any:
-        is_enum = isinstance(wanted, type) and issubclass(wanted, Enum)
-        return _enum(wanted)(value, wanted) if is_enum else hook(value, wanted)
+        return _enum(wanted)(value, wanted) if is_enum(wanted) else hook(value, wanted)
 
     return structure
 

@@ -29,6 +29,7 @@ from eventlog.commands import MOST_IN_ONE_COMMIT, Commands, CommandStep, Outcome
 from eventlog.testing.memory import MemoryLog
 from eventlog.testing.scenario import given
 from tests.support.log.counter import COUNTER, REGISTRY, Add, Added, Counter, Short
+from tests.support.waiting import wait_until
 
 AT = datetime(2026, 11, 20, 12, tzinfo=UTC)
 ONE = AggregateId("test.counter", "one")
@@ -68,13 +69,13 @@ class Slow(MemoryLog):
         self.appends = 0
 
     async def append(self, proposal: Proposal, *, deadline: float = DEADLINE) -> Appended:
-        await self.gate.wait()
         self.appends += 1
+        await self.gate.wait()
         return await super().append(proposal, deadline=deadline)
 
     async def append_in_row(self, proposals: Sequence[Proposal], *, deadline: float = DEADLINE) -> Sequence[Appended]:
-        await self.gate.wait()
         self.appends += 1
+        await self.gate.wait()
         return await super().append_in_row(proposals, deadline=deadline)
 
 
@@ -146,6 +147,20 @@ async def test_commands_given_in_order_are_judged_in_order_and_share_commits(com
     answers = await commands.execute_in_order(COUNTER, "one", [(Add(amount=amount), Context()) for amount in amounts])
     assert [answer.state.total if isinstance(answer, Outcome) else type(answer) for answer in answers] == [2, Short, 0, 1]
     assert [len(commit.events) for commit in await history(log)] == [3]
+
+
+async def test_commands_in_order_whose_caller_gives_up_have_no_effect_if_they_are_not_decided_yet(
+    commands: Commands, log: Slow
+) -> None:
+    """The first commit is on its way when the caller gives up. It is stored, and the other commands are dropped."""
+    log.gate.clear()
+    many = [(Add(amount=1), Context()) for _ in range(3 * MOST_IN_ONE_COMMIT)]
+    caller = asyncio.create_task(commands.execute_in_order(COUNTER, "one", many))
+    await wait_until(lambda: log.appends == 1, timeout=10)
+    caller.cancel()
+    await asyncio.gather(caller, return_exceptions=True)
+    log.gate.set()
+    assert (await add(commands, 1)).state.total == MOST_IN_ONE_COMMIT + 1
 
 
 async def test_more_commands_than_fit_one_commit_are_all_answered(commands: Commands, log: Slow) -> None:

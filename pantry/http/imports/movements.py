@@ -25,6 +25,7 @@ COLUMNS = Columns(
     quantity="quantity",
     others=("reason", "notes", "created_by"),
 )
+_GIVEN = JSON.get_structure_hook(GivenMovement)
 
 
 @message
@@ -70,7 +71,8 @@ async def import_movements(request: ImportRequest, call: Call[Services]) -> Answ
 
 
 def _movement(row: Mapping[str, Any]) -> NewMovement:
-    return JSON.structure(row, GivenMovement).movement
+    given: GivenMovement = _GIVEN(row, GivenMovement)
+    return given.movement
 
 
 def _result(number: int, outcome: ProductOutcome | Exception, shown: NewMovement | None) -> ImportedRow:

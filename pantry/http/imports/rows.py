@@ -8,7 +8,7 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from http import HTTPStatus
 from typing import Any, TypeVar
@@ -58,6 +58,11 @@ class Columns:
     needed: tuple[str, ...]
     quantity: str
     others: tuple[str, ...]
+
+    @property
+    def known(self) -> Collection[str]:
+        """The names that have a meaning."""
+        return {*self.codes, *self.needed, self.quantity, *self.others}
 
     @property
     def code(self) -> str:
@@ -151,9 +156,12 @@ def _of_table(text: str, columns: Columns) -> Iterator[Mapping[str, Any] | Field
     lines = csv.reader(io.StringIO(text, newline=""), delimiter=separator, strict=True)
     try:
         names = [name.strip().lower() for name in next(lines)]
-        for cells in lines:
-            if any(cell.strip() for cell in cells):
-                yield _of_cells(names, cells, columns, separator)
+        meant = columns.known
+        known = [name if name in meant else "" for name in names]
+        for line in lines:
+            cells = [cell.strip() for cell in line]
+            if any(cells):
+                yield _of_cells(known, cells, columns, separator)
     except csv.Error as error:
         raise Invalid([FieldError(f"line {lines.line_num}: {error}", pointer="#")]) from None
 
@@ -167,19 +175,19 @@ def _head(text: str, separator: str) -> Sequence[str]:
 
 
 def _of_cells(names: Sequence[str], cells: Sequence[str], columns: Columns, separator: str) -> Mapping[str, Any] | FieldError:
-    if any(cell.strip() for cell in cells[len(names) :]):
+    """The row that cells without spaces around them are. A name is empty for a column that has no meaning."""
+    if len(cells) > len(names) and any(cells[len(names) :]):
         return FieldError("has more cells than the first line")
-    row: dict[str, Any] = {name: cell.strip() for name, cell in zip(names, cells, strict=False) if cell.strip()}
-    found = {name: row[name] for name in (columns.quantity, *columns.needed, *columns.others) if name in row}
-    code = next((row[name] for name in columns.codes if name in row), None)
+    row: dict[str, Any] = {name: cell for name, cell in zip(names, cells, strict=False) if cell and name}
+    codes = [code for name in columns.codes if (code := row.pop(name, None)) is not None]
     try:
-        if code is not None:
-            found[columns.code] = _code(code)
-        if columns.quantity in found:
-            found[columns.quantity] = _number(found[columns.quantity], columns.quantity, separator)
+        if codes:
+            row[columns.code] = _code(codes[0])
+        if (quantity := row.get(columns.quantity)) is not None:
+            row[columns.quantity] = _number(quantity, columns.quantity, separator)
     except ValueError as error:
         return FieldError(str(error))
-    return found
+    return row
 
 
 def _code(text: str) -> str:
