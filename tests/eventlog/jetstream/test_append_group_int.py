@@ -166,7 +166,7 @@ def pairs(count: int) -> Sequence[Sequence[Proposal]]:
 
 
 async def test_commits_that_belong_together_share_a_batch_with_others(log: JetStreamLog, monkeypatch: pytest.MonkeyPatch) -> None:
-    """40 pairs that wait at the same moment need one batch. Each pair is in one piece. A pair without others is not counted."""
+    """2 pairs, and then 40, need one batch. Each pair is in one piece. A pair without others is not counted."""
     sent: list[int] = []
     send = log._batches.send
 
@@ -181,10 +181,11 @@ async def test_commits_that_belong_together_share_a_batch_with_others(log: JetSt
     monkeypatch.setattr(log._batches, "send", counted)
     await log.append_together([deposit("a"), deposit("b")])
     assert log.group.shared == 0
-    for first, second in await asyncio.gather(*map(log.append_together, pairs(40))):
-        assert second.sequence == first.sequence + 1
-    assert sent == [2, 80]
-    assert log.group.shared == 80
+    for some in (pairs(42)[:2], pairs(42)[2:]):
+        for first, second in await asyncio.gather(*map(log.append_together, some)):
+            assert second.sequence == first.sequence + 1
+    assert sent == [2, 4, 80]
+    assert log.group.shared == 84
 
 
 async def test_a_conflict_of_commits_that_belong_together_is_their_own_callers_alone(log: JetStreamLog) -> None:
