@@ -115,8 +115,11 @@ class Feed:
 
     def applied(self, commits: Sequence[Commit]) -> None:
         """These commits can be read now. Called by the projector, after each of its transactions."""
-        self._waiting.extend(commits)
         self._last = commits[-1].sequence
+        if not self._waiting and self._hub.has_no_clients:
+            self._hub.skip_to(self._last)
+            return
+        self._waiting.extend(commits)
         self._news.set()
 
     async def run(self) -> None:

@@ -166,7 +166,8 @@ class Hub(Collector):
         self._tell()
 
     def _tell(self) -> None:
-        self._news.set()
+        if self._clients:
+            self._news.set()
         for news in self._followers:
             news.set()
 

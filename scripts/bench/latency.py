@@ -31,8 +31,8 @@ from eventlog.embedded.nats import EmbeddedServer
 STREAM, SUBJECT = "PARTS", "parts"
 BODY = b"x" * 600
 """About the size of the commit of a movement."""
-IDLE = 10.0
-"""Seconds for which the idle system is measured."""
+SETTLED, IDLE = 5.0, 10.0
+"""Seconds between the load and the measurement of the idle system, and seconds for which it is measured."""
 
 
 async def parts(nats: EmbeddedServer, *, connections: int, seconds: float) -> Load:
@@ -103,6 +103,7 @@ async def main() -> None:
                     flush=True,
                 )
             processes = [server.process, *(child for child in psutil.Process().children() if child != server.process)]
+            await asyncio.sleep(SETTLED)
             spent = -sum(sum(process.cpu_times()[:2]) for process in processes)
             await asyncio.sleep(IDLE)
             spent += sum(sum(process.cpu_times()[:2]) for process in processes)

@@ -6,6 +6,8 @@ import asyncio
 from collections.abc import Sequence
 from typing import Any
 
+from nats.aio.transport import TcpTransport
+
 from eventlog.jetstream.transport.raw_tap import TapClient
 
 NO_HEADERS = b""
@@ -44,11 +46,26 @@ class NatsClient(TapClient):
         return str(self._server_info.get("server_id", ""))
 
     async def write(self, frames: Sequence[bytes]) -> None:
-        """Hand frames to the connection, in one piece: nothing else goes between them, and the caller does not wait."""
+        """Hand frames to the connection, in one piece: nothing else goes between them, and the caller does not wait.
+
+        The first frames of a turn of the event loop go to the transport at once, and do not wait for the task of nats-py.
+        """
+        if not self._pending_data_size and (transport := self._idle_transport()) is not None:
+            transport.write(b"".join(frames))
+            return
         self._pending.extend(frames)
         self._pending_data_size += sum(map(len, frames))
         if self._flush_queue is not None and self._flush_queue.empty():
             await self._flush_pending()
+
+    def _idle_transport(self) -> asyncio.WriteTransport | None:
+        """The transport, if all that it was given has gone to the server; otherwise nats-py limits the bytes that wait."""
+        if not self.is_connected or not isinstance(self._transport, TcpTransport):
+            return None
+        writer = self._transport._io_writer  # noqa: SLF001 - nats-py has no public name for it
+        if writer is None or writer.transport.is_closing() or writer.transport.get_write_buffer_size():
+            return None
+        return writer.transport
 
     async def _process_pong(self) -> None:
         """As in nats-py; but a pong that comes after its ping was given up must not end the read loop (InvalidStateError)."""
