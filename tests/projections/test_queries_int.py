@@ -334,7 +334,12 @@ async def stores(tmp_path: Path, postgres_url: str) -> AsyncIterator[tuple[Store
 
 
 def _text(answer: Any) -> str:
-    """An answer, to be compared: to JSON, a Decimal is no int, and the order of a mapping says nothing."""
+    """An answer, to be compared: to JSON, a Decimal is no int, and the order of a mapping says nothing.
+
+    Rows are compared as they are: SQLite has 1 for true.
+    """
+    if isinstance(answer, list) and answer and isinstance(answer[0], dict):
+        answer = [{name: int(value) if isinstance(value, bool) else value for name, value in row.items()} for row in answer]
     return repr(sorted(answer.items()) if isinstance(answer, Mapping) else answer)
 
 
