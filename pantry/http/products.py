@@ -174,6 +174,7 @@ ROUTES = (
         status=201,
         errors=(409,),
         idempotent=True,
+        unknown="refuse",  # with a code as a member, the caller expects a product under that code
     ),
     Route("POST", _ONE, create_product, summary="Create a product", tags=_TAGS, status=201, errors=(409,), idempotent=True),
     Route("GET", _ONE, get_product, summary="Look at a product", tags=_TAGS, errors=(404,), kept=True),

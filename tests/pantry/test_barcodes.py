@@ -161,6 +161,13 @@ async def test_a_thing_without_a_barcode_gets_an_own_code_once(server: Server) -
 
 
 @pytest.mark.asyncio(loop_scope="module")
+async def test_a_code_in_the_body_is_refused_and_not_replaced_by_an_own_code(server: Server, new_code: Callable[[], str]) -> None:
+    answer = await server.post("/products", {"ean13": new_code(), "name": "Flour", "unit": "kg"})
+    assert answer.status == 422
+    assert [error["pointer"] for error in answer.body["errors"]] == ["#/ean13"]
+
+
+@pytest.mark.asyncio(loop_scope="module")
 async def test_followers_hear_of_codes_and_not_of_keys(server: Server, new_code: Callable[[], str]) -> None:
     product = new_code()
     case = case_of(product)
