@@ -127,6 +127,22 @@ async def test_prettify_keeps_comments_and_undo_takes_it_back(page: Page) -> Non
     await expect(lines.nth(1)).to_contain_text("$a:Int=1")
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "query subscription { hello }",
+        "{ hello } # }\n# subscription { hello }",
+        "fragment subscription on Query { hello } { ...subscription }",
+    ],
+)
+async def test_a_query_with_the_word_subscription_has_one_result(page: Page, text: str) -> None:
+    await written(page, text)
+    async with page.expect_request(lambda one: one.method == "POST") as asked:
+        await page.get_by_role("button", name="Run").click()
+    assert "text/event-stream" not in (await (await asked.value).all_headers())["accept"]
+    await expect(page.get_by_text(re.compile(r"^\d+, \d+ ms, \d+ bytes$"))).to_be_visible()
+
+
 async def test_tabs_and_the_history_outlive_the_page_and_headers_do_not(page: Page) -> None:
     await written(page, "query Kept { hello }")
     await page.keyboard.press("Control+Enter")

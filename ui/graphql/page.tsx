@@ -48,8 +48,15 @@ function headersOf(text: string): Headers {
   return found as Headers;
 }
 
-/** Whether the operation is a subscription: the text begins with one, comments aside, or has one after another definition. */
-const isSubscription = (text: string): boolean => /(^|[}\s])subscription\b[^"]*\{/.test(text.replace(/#.*$/gm, ""));
+/** Whether a definition of the text is a subscription. Names of operations and fields, strings and comments do not count. */
+function isSubscription(text: string): boolean {
+  let definitions = text.replace(/"""(?:\\"""|[^])*?"""|"(?:\\.|[^"\\\n])*"|#.*/g, "");
+  for (let before = ""; before !== definitions; ) {
+    before = definitions;
+    definitions = before.replace(/\{[^{}]*\}/g, ";");
+  }
+  return /(?:^|;)[\s,]*subscription\b/.test(definitions);
+}
 
 const shown = (value: unknown): string => JSON.stringify(value, null, 2);
 
