@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
+from chromium import ChromiumMissing, launch_options
 from playwright.sync_api import Error, sync_playwright
 
 _MERMAID = Path(__file__).resolve().parents[1] / "ui" / "node_modules" / "@mermaid-js" / "tiny" / "dist" / "mermaid.tiny.js"
@@ -32,11 +32,12 @@ def drawn(sources: Sequence[str]) -> Sequence[str]:
         return ()
     if not _MERMAID.exists():
         raise DiagramFailed(f"{_MERMAID} is missing\nhint: ./scripts/test installs the packages of ui/package-lock.json")
-    program = shutil.which("chromium")
-    if program is None:
-        raise DiagramFailed("chromium is not installed\nhint: apt install chromium")
+    try:
+        options = launch_options()
+    except ChromiumMissing as error:
+        raise DiagramFailed(str(error)) from error
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox", "--disable-dev-shm-usage"])
+        browser = playwright.chromium.launch(**options)
         try:
             page = browser.new_page()
             page.add_script_tag(path=_MERMAID)

@@ -11,13 +11,13 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
-import shutil
 import sys
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 from urllib.request import urlopen
 
+from chromium import ChromiumMissing, launch_options
 from playwright.async_api import Browser, async_playwright
 
 SIZE = 1440, 900
@@ -35,15 +35,16 @@ def main() -> int:
     parser.add_argument("--repo", default="", help="a part of the address of the repository (default: any)")
     parser.add_argument("--out", type=Path, default=Path("pictures"), help="where the files go (default: %(default)s)")
     options = parser.parse_args()
-    program = shutil.which("chromium")
-    if program is None:
-        print("error: chromium is not installed\nhint: apt install chromium", file=sys.stderr)
+    try:
+        chromium = launch_options()
+    except ChromiumMissing as error:
+        print(f"error: {error}", file=sys.stderr)
         return 1
     options.out.mkdir(parents=True, exist_ok=True)
     wanted = screens(options.url, options.repo) | ({} if options.pantry is None else kitchen(options.pantry))
     if options.graphql is not None:
         wanted["graphql"] = f"{options.graphql}/function/tracker"
-    asyncio.run(take(program, wanted, options.out))
+    asyncio.run(take(chromium, wanted, options.out))
     return 0
 
 
@@ -94,10 +95,10 @@ def _read(url: str) -> Any:
         return json.load(answer)
 
 
-async def take(program: str, wanted: dict[str, str], directory: Path) -> None:
+async def take(chromium: dict[str, Any], wanted: dict[str, str], directory: Path) -> None:
     """Take the pictures of these screens, in both colours, and on a phone."""
     async with async_playwright() as playwright:
-        browser = await playwright.chromium.launch(executable_path=program, args=["--no-sandbox", "--disable-dev-shm-usage"])
+        browser = await playwright.chromium.launch(**chromium)
         for name, address in wanted.items():
             await _picture(browser, address, directory / f"{name}-light.png", SIZE, dark=False)
             await _picture(browser, address, directory / f"{name}-dark.png", SIZE, dark=True)

@@ -18,7 +18,6 @@ import argparse
 import asyncio
 import os
 import platform
-import shutil
 import statistics
 import sys
 import tempfile
@@ -31,6 +30,7 @@ from typing import Any
 
 from playwright.async_api import Browser, async_playwright, expect
 
+from scripts.chromium import ChromiumMissing, launch_options
 from tests.support.tracker.system import TrackerSystem, tracker_system
 
 REPO = "https://example.com/owner/shop"
@@ -75,20 +75,21 @@ def main() -> int:
     parser.add_argument("--rate", type=int, default=100, help="events a second (default: %(default)s)")
     parser.add_argument("--seconds", type=float, default=60, help="how long they come (default: %(default)s)")
     options = parser.parse_args()
-    program = shutil.which("chromium")
-    if program is None:
-        print("error: chromium is not installed\nhint: apt install chromium", file=sys.stderr)
+    try:
+        chromium = launch_options()
+    except ChromiumMissing as error:
+        print(f"error: {error}", file=sys.stderr)
         return 1
-    asyncio.run(measure(program, options))
+    asyncio.run(measure(chromium, options))
     return 0
 
 
-async def measure(program: str, options: argparse.Namespace) -> None:
+async def measure(chromium: dict[str, Any], options: argparse.Namespace) -> None:
     """All of it, on a private system."""
     with tempfile.TemporaryDirectory() as directory:
         async with tracker_system(Path(directory)) as system, async_playwright() as playwright:
             await fill(system, options.tasks)
-            browser = await playwright.chromium.launch(executable_path=program, args=["--no-sandbox", "--disable-dev-shm-usage"])
+            browser = await playwright.chromium.launch(**chromium)
             print(f"chromium {browser.version}, Python {platform.python_version()}, {os.cpu_count()} processors")
             for name in VIEWS:
                 await first_views(browser, system, name, options.runs)

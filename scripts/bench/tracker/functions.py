@@ -1,8 +1,7 @@
 """The page of a function in Chromium, with a file of 5,000 lines: how fast it opens, and how smooth it scrolls.
 
-print(f"opens: {_told([took for took, *_ in found])} ms")
-print(f"processor of the main thread: {_told([busy for _, busy, *_ in found])} ms")
-  main thread from the start of the navigation
+- opens: a new browser profile goes to the page. Time from the request for the function to the second frame with lines, and the
+  processor time of the page's main thread from the start of the navigation
 - scrolls: 240 steps over the whole file, one a frame. Time between frames as requestAnimationFrame tells it
 
 PYTHONPATH=. python scripts/bench/tracker/functions.py --runs 7
@@ -17,7 +16,6 @@ import argparse
 import asyncio
 import os
 import platform
-import shutil
 import statistics
 import sys
 import tempfile
@@ -27,6 +25,7 @@ from typing import Any
 
 from playwright.async_api import Browser, async_playwright
 
+from scripts.chromium import ChromiumMissing, launch_options
 from tests.support.tracker.made_project import Project
 from tests.support.tracker.made_up import MadeUp
 from tests.support.tracker.system import tracker_system
@@ -116,7 +115,7 @@ async def opened(browser: Browser, url: str, address: str) -> tuple[float, float
     return took, busy, frames, elements
 
 
-async def run(runs: int, program: str) -> None:
+async def run(runs: int, chromium: dict[str, Any]) -> None:
     """Measure, and print the figures."""
     with tempfile.TemporaryDirectory() as name:
         directory = Path(name)
@@ -124,7 +123,7 @@ async def run(runs: int, program: str) -> None:
             await system.start_worker(1, FAKE_ANALYSES=str(directory / "analyses"))
             project = await Project.registered(system, directory / "analyses", "long")
             await project.analyze(made_up())
-            browser = await playwright.chromium.launch(executable_path=program, args=["--no-sandbox", "--disable-dev-shm-usage"])
+            browser = await playwright.chromium.launch(**chromium)
             address = f"/analyses/{await project.id}/functions/Long?whole=yes"
             print(f"{browser.version}, Python {platform.python_version()}, load {os.getloadavg()[0]:.1f}")
             found = [await opened(browser, system.url, address) for _ in range(runs)]
@@ -147,11 +146,12 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--runs", type=int, default=7, help="new profiles (default: %(default)s)")
     options = parser.parse_args()
-    program = shutil.which("chromium")
-    if program is None:
-        print("error: chromium is not installed\nhint: apt install chromium", file=sys.stderr)
+    try:
+        chromium = launch_options()
+    except ChromiumMissing as error:
+        print(f"error: {error}", file=sys.stderr)
         return 1
-    asyncio.run(run(options.runs, program))
+    asyncio.run(run(options.runs, chromium))
     return 0
 
 
