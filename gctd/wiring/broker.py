@@ -15,9 +15,7 @@ from eventlog.broker.presence import Presence
 from eventlog.broker.text_streams import TextStreams
 from eventlog.jetstream.log import JetStreamLog
 from eventlog.jetstream.transport.connection import Connection
-from gctd.control.lanes.queues import SCAN_CONSUMER as CONSUMER
-from gctd.control.lanes.queues import SCAN_STREAM as STREAM
-from gctd.control.lanes.queues import JobQueues
+from gctd.control.lanes.queues import LANES_STREAM, SCAN_CONSUMER, SCAN_STREAM, JobQueues
 from gctd.domain import delivery, repo, schedule, task, verdict, worker  # noqa: F401 - importing them registers their events
 from gctd.domain.registry import REGISTRY
 from gctd.settings import Settings
@@ -25,7 +23,7 @@ from gctd.wiring import attempt_logs as logs
 
 _log = structlog.get_logger(__name__)
 
-EVENTS, BLOBS, WORKERS, JOBS = "GCTD", "gctd-blobs", "gctd-workers", STREAM
+EVENTS, BLOBS, WORKERS, JOBS = "GCTD", "gctd-blobs", "gctd-workers", SCAN_STREAM
 
 
 @attrs.frozen(kw_only=True)
@@ -46,13 +44,18 @@ def overrides(settings: Settings) -> Mapping[str, Mapping[str, object]]:
     if settings.event_store_max_bytes is not None:
         changed[EVENTS] = {"max_bytes": settings.event_store_max_bytes}
     if settings.ack_wait is not None:
-        changed[CONSUMER] = {"ack_wait": f"{settings.ack_wait * 1000:.0f}ms"}
+        changed[SCAN_CONSUMER] = {"ack_wait": f"{settings.ack_wait * 1000:.0f}ms"}
     return changed
 
 
-def declarations(settings: Settings) -> Declarations:
-    """Return the declarations for the broker: `streams.yaml`, changed by the settings. Raises DeclarationInvalid."""
+def all_declarations(settings: Settings) -> Declarations:
+    """Return the declarations of all services: `streams.yaml`, changed by the settings. Raises DeclarationInvalid."""
     return load(replicas=settings.replicas, overrides=overrides(settings))
+
+
+def declarations(settings: Settings) -> Declarations:
+    """Return the declarations of the tracker alone: other services have settings for theirs. Raises DeclarationInvalid."""
+    return all_declarations(settings).only(EVENTS, SCAN_STREAM, LANES_STREAM, logs.STREAM, WORKERS, BLOBS)
 
 
 @asynccontextmanager

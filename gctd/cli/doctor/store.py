@@ -12,7 +12,7 @@ from eventlog.jetstream.api import Refused, ask
 from eventlog.jetstream.transport.connection import Connection
 from gctd.cli.doctor.finding import Check, Finding, fail, ok, unknown, warn
 from gctd.settings import Settings
-from gctd.wiring.broker import declarations
+from gctd.wiring.broker import all_declarations
 from projections.errors import ProjectionError
 from projections.stores.leaders import leader_at
 from servicekit.monitoring import NotSeen, Seen, addresses, look_at_all
@@ -71,7 +71,7 @@ async def _limits(settings: Settings, broker: Connection | Unavailable) -> Findi
 async def _streams(settings: Settings, broker: Connection) -> Sequence[Room]:
     """The limits of the streams that refuse what is over them; others let the oldest go."""
     rooms = []
-    for stream in declarations(settings).streams:
+    for stream in all_declarations(settings).streams:
         try:
             info = await ask(broker, f"STREAM.INFO.{stream.name}")
         except Refused:

@@ -95,4 +95,4 @@ async def test_a_batch_whose_first_record_cannot_be_read_is_not_denied_when_it_i
     async with Connection.open(nats_server.url, name="damage") as connection:
         log = JetStreamLog(connection, STREAM, REGISTRY)
         with pytest.raises(OutcomeUnknown, match=r"test\.counter\.one of the same batch cannot be read"):
-            await log.append_together(proposals, deadline=1.0)
+            await log.append_together(proposals, deadline=5.0)
