@@ -8,6 +8,7 @@ from datetime import datetime
 from eventlog.privacy.encryption import Ciphertext, PersonalDataCipher
 from eventlog.privacy.fields import ERASED
 from pantry.domain import gtin, product
+from pantry.domain.quantity import ONE
 from pantry.readmodel.views import (
     PERSONAL,
     BarcodeView,
@@ -253,13 +254,17 @@ class PantryQueries:
 
         If the digits can stand for two codes, the one that names a product counts.
         """
-        for code in gtin.codes_of(text):
-            row = await self._store.fetch_one("SELECT code, product_ean13, factor FROM barcodes WHERE code = $1", code)
-            if row:
-                return BarcodeView(**row)
-            if await self._store.fetch_one("SELECT ean13 FROM products WHERE ean13 = $1", code):
-                return BarcodeView(code=code, product_ean13=code)
-        return None
+        if not (codes := gtin.codes_of(text)):
+            return None
+        sql = Sql("SELECT 1 AS rank, code, product_ean13, factor FROM barcodes")
+        sql.any_of("WHERE code IN ({})", codes)
+        sql.add(f"UNION ALL SELECT 2, ean13, ean13, {ONE} FROM products")  # noqa: S608 - a constant
+        sql.any_of("WHERE ean13 IN ({})", codes)
+        rows = await self._store.fetch(sql.text, *sql.arguments)  # one statement: a code that moves is never missing
+        if not rows:
+            return None
+        first = min(rows, key=lambda row: (codes.index(row["code"]), row["rank"]))
+        return BarcodeView(code=first["code"], product_ean13=first["product_ean13"], factor=first["factor"])
 
     async def barcodes(self, *, ean13: str | None = None, after: str | None = None, limit: int) -> Sequence[BarcodeView]:
         """At most `limit` codes of products, apart from the keys of the products, in order; `after` is the last one known."""

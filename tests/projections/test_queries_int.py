@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 import pkgutil
 import re
@@ -172,7 +173,7 @@ class Case:
     """Queries of a read model, the rows of their tables, and the values for an argument of a name or type."""
 
     model: str
-    queries: Callable[[Store], Any]
+    queries: Callable[[Any], Any]
     rows: Callable[[], Iterator[Put]]
     values: Mapping[str, Sequence[Any]]
 
@@ -425,3 +426,19 @@ async def test_the_lists_of_many_parents_do_not_run_a_subquery_for_each_parent_a
             await PantryGraph(asking).products_of(["c1", "c2"], part)
     assert "SubPlan" not in "".join(asking.plan), asking.plan
     assert not [sql for sql in asking.asked if re.search(r"\bIN\s*\(\s*SELECT", sql)]
+
+
+@pytest.mark.parametrize("case", CASES[:2], ids=lambda case: case.queries.__name__)
+async def test_a_query_of_the_api_is_one_statement_so_its_answer_is_of_one_moment(case: Case, tmp_path: Path) -> None:
+    """Also if it finds nothing. Queries of GraphQL have a read transaction around all of their statements."""
+    async with SQLiteStore(tmp_path / "read.db") as store:
+        await fill(store, models.load(case.model), case.rows())
+        several = []
+        for method in queries_of(case):
+            for arguments in asked(case, method):
+                asking = Explaining(store)
+                with contextlib.suppress(AttributeError, KeyError, TypeError):  # the answer is not what it expects
+                    await getattr(case.queries(asking), method)(**arguments)
+                if len(asking.asked) > 1:
+                    several.append(f"{method}({arguments}): {asking.asked}")
+    assert several == []
