@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 from typing import Any
 
 import attrs
@@ -44,6 +45,7 @@ def _event(name: str, version: int, cls: type) -> str:
 
 def _type(annotation: Any) -> str:
     shown = annotation if isinstance(annotation, str) else inspect.formatannotation(annotation)
+    shown = re.sub(r"\b[\w.]+\.(?=\w)", "", shown)  # without modules, as in the source, also if the types are resolved
     return shown.replace(" | ", " or ")  # a bar ends the cell of a table
 
 
