@@ -9,7 +9,6 @@ from collections.abc import Iterator, Sequence
 from textwrap import wrap
 
 import click
-from platformdirs import user_cache_path, user_data_path
 
 from gctd.cli.root import PROGRAM as GCTD
 from graphql_fn.cli.root import PROGRAM as GRAPHQL
@@ -25,6 +24,7 @@ _PROGRAMS = (GCTD, PANTRY, PROJECTIONS, GRAPHQL)
 _TABLE = ["| option | meaning | environment | default |", "|---|---|---|---|"]
 _WIDTH = 140
 """Characters of a line of a paragraph."""
+_DIRECTORIES = {r"(?<=sqlite:)/\S*(?=/(\w+)/\1\.db)": "~/.local/share", r"^/\S*(?=/gctd$)": "~/.cache"}
 _EXTRA = re.compile(r"\s\s?\[([^\[\]]*)\](?=\s|$)")
 
 Row = tuple[str, ...]
@@ -98,6 +98,6 @@ def _row(names: str, about: str) -> Row:
 
 def _cell(part: str) -> str:
     """A cell of a table, without the directories of this user."""
-    for path, shown in ((user_data_path("gctd"), "~/.local/share/gctd"), (user_cache_path("gctd"), "~/.cache/gctd")):
-        part = part.replace(str(path), shown)
+    for pattern, shown in _DIRECTORIES.items():
+        part = re.sub(pattern, shown, part)
     return part.replace("|", r"\|")

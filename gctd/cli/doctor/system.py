@@ -25,7 +25,7 @@ from gctd.control.lanes.queues import SCAN_CONSUMER as CONSUMER
 from gctd.domain.registry import REGISTRY
 from gctd.readmodel import MODEL
 from gctd.settings import Settings
-from gctd.wiring.broker import EVENTS, JOBS, WORKERS, all_declarations
+from gctd.wiring.broker import EVENTS, JOBS, WORKERS, declarations
 from projections.errors import ProjectionError, StoreUnavailable
 from projections.stores.databases import reader_at
 from terminalkit.client.errors import ClientError, NotAllowed
@@ -135,7 +135,7 @@ async def _port(settings: Settings) -> Finding | None:
 
 
 async def _streams(broker: Connection, settings: Settings) -> Finding:
-    drifts = await streams.plan(broker, all_declarations(settings))
+    drifts = await streams.plan(broker, declarations(settings))
     if not drifts:
         return ok("as streams.yaml declares them")
     detail = "; ".join(map(str, drifts))
