@@ -18,7 +18,7 @@ from projections.cli.root import PROGRAM as PROJECTIONS
 _INTRODUCTION = """# Commands and options
 
 This page is generated from the code. [Commands](cli.md) explains output, exit codes and the gate. The options that most
-commands of a program have are described once, at its beginning. Directories are as on Linux.
+commands of a program have are described once, at its beginning. Each command has `-h` and `--help`. Directories are as on Linux.
 """
 _PROGRAMS = (GCTD, PANTRY, PROJECTIONS, GRAPHQL)
 _TABLE = ["| option | meaning | environment | default |", "|---|---|---|---|"]
@@ -83,7 +83,7 @@ def _table(rows: Sequence[Row]) -> list[str]:
 
 def _options(context: click.Context) -> list[Row]:
     """The rows of the options of a command."""
-    options = [parameter for parameter in context.command.get_params(context) if isinstance(parameter, click.Option)]
+    options = [option for option in context.command.params if isinstance(option, click.Option)]
     return [_row(*record) for option in options if (record := option.get_help_record(context)) is not None]
 
 
