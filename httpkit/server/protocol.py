@@ -10,11 +10,10 @@
 from __future__ import annotations
 
 import asyncio
-import sys
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from http import HTTPStatus
-from typing import Any, TypeVar, cast
+from typing import Any
 
 import structlog
 from aiohttp import web
@@ -26,32 +25,6 @@ from httpkit.problems import INTERNAL, Problems
 from httpkit.server.reply import Reply
 
 log = structlog.get_logger(__name__)
-
-T = TypeVar("T")
-
-
-class _LoopWithoutTasks:
-    """The event loop of a connection, which makes no task for a request.
-
-    The framework awaits the task of each request in the task of its connection. The work is the same in both, but a new task
-    begins one turn of the loop later. From Python 3.12 on the framework begins it at once.
-    """
-
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        self._loop = loop
-        self.call_at, self.call_later, self.time, self.create_future = (
-            loop.call_at,
-            loop.call_later,
-            loop.time,
-            loop.create_future,
-        )
-
-    def create_task(self, handling: Coroutine[Any, Any, T]) -> Coroutine[Any, Any, T]:
-        """Return an awaitable that does the work of the task."""
-        return handling
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._loop, name)
 
 
 class HttpConnection(RequestHandler):
@@ -93,8 +66,6 @@ class HttpConnection(RequestHandler):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """A client has connected: it has to say something."""
         super().connection_made(transport)
-        if sys.version_info < (3, 12):
-            self._loop = cast("asyncio.AbstractEventLoop", _LoopWithoutTasks(self._loop))
         self._close_in(self._keepalive_timeout)
 
     def begin(self) -> None:
