@@ -6,7 +6,6 @@ import inspect
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from textwrap import wrap
 
 import click
 
@@ -14,6 +13,7 @@ from gctd.cli.root import PROGRAM as GCTD
 from graphql_fn.cli.root import PROGRAM as GRAPHQL
 from pantry.cli.root import PROGRAM as PANTRY
 from projections.cli.root import PROGRAM as PROJECTIONS
+from reference import paragraph
 
 _INTRODUCTION = """# Commands and options
 
@@ -22,8 +22,6 @@ commands of a program have are described once, at its beginning. Each command ha
 """
 _PROGRAMS = (GCTD, PANTRY, PROJECTIONS, GRAPHQL)
 _TABLE = ["| option | meaning | environment | default |", "|---|---|---|---|"]
-_WIDTH = 140
-"""Characters of a line of a paragraph."""
 _DIRECTORIES = {r"(?<=sqlite:)/\S*(?=/(\w+)/\1\.db)": "~/.local/share", r"^/\S*(?=/gctd$)": "~/.cache"}
 _EXTRA = re.compile(r"\s\s?\[([^\[\]]*)\](?=\s|$)")
 
@@ -42,7 +40,7 @@ def text() -> str:
         for context, rows in zip(found, options, strict=True):
             lines += [*_command(context), *_table([row for row in rows if row not in common])]
             if names := [row[0] for row in rows if row in common]:
-                lines += [*wrap(f"Common options: {', '.join(names)}.", _WIDTH), ""]
+                lines += paragraph(f"Common options: {', '.join(names)}.")
     return "\n".join(lines).rstrip() + "\n"
 
 
@@ -54,15 +52,14 @@ def contexts(context: click.Context) -> Iterator[click.Context]:
     if isinstance(command, click.Group):
         for name in command.list_commands(context):
             found = command.get_command(context, name)
-            if found is not None and not found.hidden:
-                yield from contexts(click.Context(found, info_name=name, parent=context))
+            assert found is not None
+            yield from contexts(click.Context(found, info_name=name, parent=context))
 
 
 def _command(context: click.Context) -> list[str]:
     command = context.command
     usage = " ".join([context.command_path, *command.collect_usage_pieces(context)])
     paragraphs = inspect.cleandoc((command.help or "").replace("\b", "")).split("\n\n")
-    about = [line for paragraph in paragraphs for line in (*wrap(" ".join(paragraph.split()), _WIDTH), "")]
     examples = inspect.cleandoc((command.epilog or "").replace("\b\n", "")).removeprefix("Examples:")
     return [
         f"### `{context.command_path}`",
@@ -72,7 +69,7 @@ def _command(context: click.Context) -> list[str]:
         *inspect.cleandoc(examples).splitlines(),
         "```",
         "",
-        *about,
+        *(line for each in paragraphs for line in paragraph(each)),
     ]
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from textwrap import wrap
 from typing import Any
 
 import attrs
@@ -16,6 +15,7 @@ from httpkit.operation import Operation
 from httpkit.routes import Route
 from httpkit.server.guard import Guard
 from pantry.serve import SERVICE as LEDGER
+from reference import paragraph
 
 _INTRODUCTION = """# Routes
 
@@ -23,8 +23,6 @@ This page is generated from the code. [API](api.md), [the pantry](../guides/pant
 the services, with examples. The OpenAPI document of a service also has the schemas of bodies and answers: `/api/openapi.json` of
 `gctd`, `/openapi.json` of `pantry`. Errors are problem documents (RFC 9457).
 """
-_WIDTH = 140
-"""Characters of a line of a paragraph."""
 
 
 async def _anywhere(_: int) -> None:
@@ -52,15 +50,13 @@ def text() -> str:
 def _operation(operation: Mapping[str, Any]) -> Iterator[str]:
     summary, description = operation["summary"], operation.get("description", "")
     about = description if description.startswith(summary) else f"{summary}. {description}"
-    yield from wrap(" ".join(about.split()), _WIDTH)
-    yield ""
+    yield from paragraph(about)
     if rows := list(_parameters(operation)):
         yield from ("| parameter | in | type | meaning |", "|---|---|---|---|", *rows, "")
     body = operation.get("requestBody")
     taken = "" if body is None else f"Body: {' or '.join(f'`{media}`' for media in body['content'])}. "
     answers = [f"{status} ({_media(answer)})" if _media(answer) else status for status, answer in operation["responses"].items()]
-    yield from wrap(f"Scope: {_scope(operation)}. {taken}Answers: {', '.join(answers)}.", _WIDTH)
-    yield ""
+    yield from paragraph(f"Scope: {_scope(operation)}. {taken}Answers: {', '.join(answers)}.")
 
 
 def _parameters(operation: Mapping[str, Any]) -> Iterator[str]:

@@ -12,6 +12,7 @@ import click
 import pytest
 from prometheus_client import CollectorRegistry
 from prometheus_client.registry import Collector
+from reference.commands import contexts
 
 from eventlog import Position
 from eventlog.broker.write_health import WriteHealth
@@ -54,18 +55,9 @@ def missing(words: Iterable[str], where: str) -> list[str]:
     return [word for word in words if not re.search(rf"(?<![\w/]){re.escape(word)}(?![\w/{{]|-\w)", where)]
 
 
-def commands(command: click.Command, name: str) -> Iterator[str]:
+def commands(group: click.Group, name: str) -> Iterator[str]:
     """The full names of all commands that do something."""
-    if not isinstance(command, click.Group):
-        yield name
-        return
-    if command.invoke_without_command:
-        yield name
-    context = click.Context(command, info_name=name)
-    for sub in command.list_commands(context):
-        found = command.get_command(context, sub)
-        assert found is not None
-        yield from commands(found, f"{name} {sub}")
+    return (context.command_path for context in contexts(click.Context(group, info_name=name)))
 
 
 def test_every_command_is_shown() -> None:
