@@ -128,9 +128,10 @@ class WorkQueue:
             some = postings[start : start + MOST_MESSAGES]
             if len(some) >= _WORTH_A_BATCH and await self._publish_together(some):
                 continue
-            async with asyncio.TaskGroup() as group:
-                for one in some:
-                    group.create_task(self.publish(one.kind, one.id, one.payload, dedupe=one.dedupe))
+            tries = (self.publish(one.kind, one.id, one.payload, dedupe=one.dedupe) for one in some)
+            for result in await asyncio.gather(*tries, return_exceptions=True):
+                if isinstance(result, BaseException):
+                    raise result
 
     async def _publish_together(self, postings: Sequence[Posting]) -> bool:
         """Whether all are stored by one batch; else none is, or it is not known: then each is dropped if it is repeated."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 
 import attrs
 import msgspec
@@ -79,7 +80,7 @@ class Fetcher:
             waiting = [waiter for waiter in waiters if not waiter.done()]
             if not waiting:
                 continue
-            if not client.is_connected:
+            if not client.takes_frames:
                 for waiter in waiting:
                     waiter.set_exception(Interrupted("the connection was lost"))
                 continue
@@ -93,7 +94,12 @@ class Fetcher:
 
     def send(self, client: NatsClient, frames: Sequence[bytes]) -> None:
         """Hand frames to a connection. A lost frame needs no repetition: the server forgets a client that is gone."""
-        task = asyncio.create_task(client.write(frames))
+
+        async def write() -> None:
+            with suppress(ConnectionResetError):
+                await client.write(frames)
+
+        task = asyncio.create_task(write())
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
@@ -137,7 +143,7 @@ class _Request:
     def _check(self) -> None:
         """A connection that is lost takes the request with it."""
         loop = asyncio.get_running_loop()
-        if not self._client.is_connected or self._client.stats["reconnects"] != self._reconnects:
+        if not self._client.takes_frames or self._client.stats["reconnects"] != self._reconnects:
             self._finish(Interrupted("the connection was lost"))
         elif loop.time() > self._end:
             self._unsubscribe()

@@ -169,7 +169,10 @@ class Pull:
             subject = f"{PREFIX}CONSUMER.MSG.NEXT.{self._stream}.{self._name}"
             self._credit += self._request_size
             self._delivered_at_request = self._delivered
-            await self._client.write([frame(subject, f"{self._inbox}.1", NO_HEADERS, msgspec.json.encode(request))])
+            try:
+                await self._client.write([frame(subject, f"{self._inbox}.1", NO_HEADERS, msgspec.json.encode(request))])
+            except ConnectionResetError as error:
+                raise ConsumerLost(str(error)) from error
 
     async def _woken(self) -> bool:
         try:
@@ -181,7 +184,7 @@ class Pull:
 
     async def _check(self) -> None:
         """Nothing came for a moment: is there still anything to come? Raises Lost."""
-        if not self._client.is_connected or self._client.stats["reconnects"] != self._reconnects:
+        if not self._client.takes_frames or self._client.stats["reconnects"] != self._reconnects:
             raise ConsumerLost("the connection was lost")
         if self._signs != self._signs_seen:
             self._signs_seen, self._quiet = self._signs, 0.0
@@ -259,7 +262,7 @@ class Pull:
         with contextlib.suppress(nats.errors.Error, OSError):  # of a connection that is gone there is nothing to end
             if self._subscription is not None:
                 await self._client.untap(self._subscription)
-            if self._client.is_connected:
+            if self._client.takes_frames:
                 subject = f"{PREFIX}CONSUMER.DELETE.{self._stream}.{self._name}"
                 await self._client.write([frame(subject, "", NO_HEADERS, b"")])
 

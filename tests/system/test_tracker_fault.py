@@ -40,7 +40,8 @@ async def schedule(system: TrackerSystem, *, tries: int = 600) -> list[str]:
         )
         if status == 202:
             return [task["id"] for task in tasks]
-        assert status in {0, 503}, (status, tasks)
+        assert system.serve is not None
+        assert status in {0, 503}, (status, tasks, system.serve.log.read_text()[-5000:])
         await asyncio.sleep(0.05)
     raise AssertionError("never accepted")
 

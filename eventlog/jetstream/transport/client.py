@@ -45,11 +45,19 @@ class NatsClient(TapClient):
         """The id of the server it is connected to: another one after each start of the server."""
         return str(self._server_info.get("server_id", ""))
 
+    @property
+    def takes_frames(self) -> bool:
+        """Whether it is connected, and its transport is open. nats-py learns about a closed transport later, when it reads."""
+        return self.is_connected and not self._transport_closes()
+
     async def write(self, frames: Sequence[bytes]) -> None:
         """Hand frames to the connection, in one piece: nothing else goes between them, and the caller does not wait.
 
         The first frames of a turn of the event loop go to the transport at once, and do not wait for the task of nats-py.
+        Raises ConnectionResetError if the transport is closed: no byte of them is sent, also not later.
         """
+        if self._transport_closes():
+            raise ConnectionResetError("the connection to NATS is lost")
         if not self._pending_data_size and (transport := self._idle_transport()) is not None:
             transport.write(b"".join(frames))
             return
@@ -57,6 +65,20 @@ class NatsClient(TapClient):
         self._pending_data_size += sum(map(len, frames))
         if self._flush_queue is not None and self._flush_queue.empty():
             await self._flush_pending()
+
+    async def _flush_pending(self, force_flush: bool = False) -> Any:  # noqa: FBT001, FBT002 - as in nats-py
+        """As in nats-py; but a closed transport is a lost connection, and no RuntimeError of the event loop."""
+        if not self._transport_closes():
+            return await super()._flush_pending(force_flush)
+        flushed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        flushed.set_result(None)
+        return flushed
+
+    def _transport_closes(self) -> bool:
+        if not isinstance(self._transport, TcpTransport):
+            return False
+        writer = self._transport._io_writer  # noqa: SLF001 - nats-py has no public name for it
+        return writer is not None and writer.transport.is_closing()
 
     def _idle_transport(self) -> asyncio.WriteTransport | None:
         """The transport, if all that it was given has gone to the server; otherwise nats-py limits the bytes that wait."""

@@ -159,7 +159,7 @@ class ReplyRouter:
         return self._prefix + token, token.encode()
 
     async def _write(self, frames: Sequence[bytes]) -> None:
-        if not self._client.is_connected:
+        if not self._client.takes_frames:
             raise Unavailable("there is no connection to NATS")
         if self._client.pending_data_size > MOST_PENDING:
             raise Unavailable("NATS does not take what is sent: too much waits to be written")

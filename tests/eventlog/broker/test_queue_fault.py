@@ -23,6 +23,7 @@ from eventlog.embedded.nats import EmbeddedServer
 from eventlog.errors import OutcomeUnknown, Unavailable
 from eventlog.jetstream.api import call
 from eventlog.jetstream.transport.connection import Connection
+from tests.support.log.nats import abort_transport
 from tests.support.pace import within
 from tests.support.waiting import wait_until
 
@@ -89,6 +90,14 @@ async def test_many_jobs_are_put_in_together_and_each_once(connection: Connectio
     taken = await asyncio.gather(*(fetched(queue) for _ in jobs))
     assert Counter(job.id for job in taken) == Counter(job.id for job in jobs)
     assert (await queue.depth()).pending == 0
+
+
+@pytest.mark.parametrize("count", [3, 30])
+async def test_many_jobs_that_cannot_be_put_in_are_one_error(connection: Connection, count: int) -> None:
+    queue = await queue_on(connection)
+    abort_transport(connection)
+    with pytest.raises(Unavailable):
+        await queue.publish_all([Wanted("scan", f"task-{number}", f"scan task-{number}") for number in range(count)])
 
 
 async def test_those_who_wait_for_a_job_share_a_request_and_get_different_ones(connection: Connection) -> None:

@@ -16,7 +16,7 @@ from eventlog.embedded.nats import EmbeddedServer
 from eventlog.errors import OutcomeUnknown, Unavailable
 from eventlog.jetstream.transport.client import frame
 from eventlog.jetstream.transport.connection import Connection
-from tests.support.log.nats import plain_client
+from tests.support.log.nats import abort_transport, plain_client
 from tests.support.log.proxy import Proxy
 from tests.support.pace import within
 from tests.support.programs.processes import stand_still
@@ -103,6 +103,22 @@ async def test_while_disconnected_nothing_is_sent(nats_url: str, echo: str) -> N
         proxy.open.set()
         await connection.up(30)
         assert (await connection.request(echo, b"x")).data == b"x"
+
+
+async def test_a_transport_that_is_closed_counts_as_no_connection(nats_url: str, echo: str) -> None:
+    """nats-py reports that it is connected until it reads the end of the stream. A request that fails by then is never sent."""
+    async with Connection.open(nats_url, name="test") as connection:
+        for _ in range(5):
+            abort_transport(connection)
+            assert connection.client.is_connected
+            for _ in range(3):
+                with pytest.raises(Unavailable, match="no connection") as error:
+                    await connection.request(echo, b"x")
+                assert not isinstance(error.value, OutcomeUnknown)
+            assert not any(b"PUB" in waiting for waiting in connection.client._pending)
+            await wait_until(lambda: not connection.client.is_connected)
+            await connection.up(30)
+            assert (await connection.request(echo, b"x")).data == b"x"
 
 
 @pytest.mark.fault

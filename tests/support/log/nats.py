@@ -9,8 +9,10 @@ from pathlib import Path
 
 import nats
 from nats.aio.client import Client
+from nats.aio.transport import TcpTransport
 from nats.js import JetStreamContext
 
+from eventlog.jetstream.transport.connection import Connection
 from tests.support.waiting import wait_until
 
 _REMOVED_WITHIN = 60.0
@@ -29,6 +31,14 @@ async def plain_client(url: str | list[str]) -> AsyncIterator[Client]:
     finally:
         with suppress(OSError):  # nats-py drains a socket that may be gone
             await client.close()
+
+
+def abort_transport(connection: Connection) -> None:
+    """Close the transport of a connection as a reset by the server does, before nats-py has read that it is closed."""
+    transport = connection.client._transport
+    assert isinstance(transport, TcpTransport)
+    assert transport._io_writer is not None
+    transport._io_writer.transport.abort()
 
 
 async def remove_streams(url: str, *data_dirs: Path) -> None:
