@@ -26,6 +26,7 @@ from httpkit.problems import NotPermitted
 from httpkit.routes import Call, Nothing, Route
 from httpkit.server.callers import Caller, Scope
 from httpkit.server.protocol import HttpConnection
+from httpkit.server.reply import Reply
 from httpkit.sse.single import Streams
 from httpkit.static.pages import Asset, Pages
 
@@ -110,10 +111,11 @@ class Gateway:
         with connection.cancels_when_gone() if isinstance(connection, HttpConnection) else nullcontext():
             found = await answer(evaluator, request)
         self._count(name, found.outcome)
-        response = web.Response(status=found.status, headers=found.headers, body=found.body)
-        if len(found.body) >= _COMPRESSED and _takes_gzip(http.headers.get("Accept-Encoding")):
-            response.enable_compression(web.ContentCoding.gzip)
-        response.headers["Vary"] = "Accept, Accept-Encoding"
+        headers = {**found.headers, "Vary": "Accept, Accept-Encoding"}
+        if len(found.body) < _COMPRESSED or not _takes_gzip(http.headers.get("Accept-Encoding")):
+            return Reply(found.status, headers, found.body)
+        response = web.Response(status=found.status, headers=headers, body=found.body)
+        response.enable_compression(web.ContentCoding.gzip)
         return response
 
     async def stream(self, name: str, request: HttpRequest, http: web.Request) -> web.StreamResponse:

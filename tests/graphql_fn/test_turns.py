@@ -61,17 +61,23 @@ def logs() -> Iterator[None]:
         yield
 
 
+@pytest.fixture
+def short_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pieces have a tenth of a millisecond. A fast machine needs less than two whole pieces to tell the schema."""
+    monkeypatch.setattr(turns, "PIECE", 0.0001)
+
+
 # Texts and variables
 
 
-async def test_others_have_turns_while_a_long_text_is_read_and_judged() -> None:
+async def test_others_have_turns_while_a_long_text_is_read_and_judged(short_pieces: None) -> None:
     async with others() as counted:
         result = await pantry().evaluate(GraphQLRequest(UNKNOWN))
     assert (result.outcome, len(result.document["errors"])) == (QueryOutcome.REFUSED, 101)
     assert counted[0] >= 5
 
 
-async def test_others_have_turns_while_many_values_are_judged() -> None:
+async def test_others_have_turns_while_many_values_are_judged(short_pieces: None) -> None:
     evaluator, query = pantry(), "query($f: MovementFilter) { movements(filter: $f) { totalCount } }"
     await evaluator.evaluate(GraphQLRequest(query))
     async with others() as counted:
@@ -135,7 +141,7 @@ async def test_the_schema_is_told_by_a_plan_as_the_engine_tells_it(
     assert engine_runs == []
 
 
-async def test_others_have_turns_while_the_schema_is_told() -> None:
+async def test_others_have_turns_while_the_schema_is_told(short_pieces: None) -> None:
     evaluator, query = pantry(), get_introspection_query()
     await evaluator.evaluate(GraphQLRequest(query))
     async with others() as counted:
@@ -143,7 +149,7 @@ async def test_others_have_turns_while_the_schema_is_told() -> None:
     assert counted[0] >= 3
 
 
-async def test_others_have_turns_while_the_engine_tells_the_schema(engine_runs: list[object]) -> None:
+async def test_others_have_turns_while_the_engine_tells_the_schema(short_pieces: None, engine_runs: list[object]) -> None:
     """A field that fails leaves the query to the engine."""
     evaluator = pantry()
     types = "types { kind name fields { name args { name type { name ofType { name } } } type { name ofType { name } } } }"
