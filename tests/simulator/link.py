@@ -55,7 +55,11 @@ class Link:
         self._connection = connection
         return connection
 
-    # The interface of nats-py
+    # The interface of a client
+
+    @property
+    def takes_frames(self) -> bool:
+        return self.is_connected
 
     def new_inbox(self) -> str:
         """A subject for replies."""
