@@ -123,7 +123,15 @@ class Feed:
         self._news.set()
 
     async def run(self) -> None:
-        """Publish until cancelled. `hub` has been started."""
+        """Publish until cancelled. `hub` has been started. After an error, clients read from the log what was not published."""
+        try:
+            await self._run()
+        except Exception:
+            self._waiting.clear()
+            self._hub.skip_to(self._last)
+            raise
+
+    async def _run(self) -> None:
         while True:
             await self._news.wait()
             self._news.clear()

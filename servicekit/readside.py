@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from functools import cached_property
+from functools import cached_property, partial
 from math import inf
 from typing import Any
 
@@ -38,6 +38,7 @@ from projections.rebuild.upgrade import SchemaUpgrade
 from projections.scrubs import KeptScrubs
 from projections.store import KEYS, Store
 from projections.stores.databases import copies_of, store_at
+from servicekit.background import BackgroundWork, Start
 from servicekit.broker_watch import BrokerWatch, raise_if_failing
 from servicekit.errors import NotWritten
 from servicekit.feed import CommitFrames, Feed
@@ -103,6 +104,7 @@ class ReadSide(Collector):
             memory=KeptScrubs(store, model.stream),
         )
         """Reads the log over and over, while this process leads."""
+        self._background = BackgroundWork()
         self.hub = Hub(frames.replay)
         self._feed = Feed(frames, self.hub)
         self.keys = LogKeys(log)
@@ -135,22 +137,16 @@ class ReadSide(Collector):
         self._until = head.last
         await self._know_position()
         rest = {"orders": self._desk.run, "scrubbing": self.scrubber.run, **(beside or {})}
-        led = {name: self._while_leading(run) for name, run in rest.items()}
-        work = {
-            "projector": self._project(),
-            "event stream": self._feed.run(),
-            "broker's health": self.broker.run(),
-            "keys of the log": self._read_keys(head.last),
-            "findings": self._follow_scrubbing(),
-            **led,
+        work: dict[str, Start] = {
+            "event stream": self._feed.run,
+            "broker's health": self.broker.run,
+            "keys of the log": partial(self._read_keys, head.last),
+            "findings": self._follow_scrubbing,
+            **{name: partial(self._while_leading, run) for name, run in rest.items()},
         }
-        tasks = [asyncio.create_task(_kept(name, part), name=name) for name, part in work.items()]
-        try:
+        # A projector that has stopped needs an operator; readiness shows it, and writes are refused.
+        async with self._background.running(work, once={"projector": self._project}):
             yield
-        finally:
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _follow_scrubbing(self) -> None:
         """Show the passes of the process that leads, while this one does not."""
@@ -324,7 +320,7 @@ class ReadSide(Collector):
         lost = (
             f"read model: {self.keys.missing} idempotency keys were found in the log and not in the tables: `projections rebuild`"
         )
-        notes = (made, self._damaged(), self._parked(), lost if self.keys.missing else None, *broker)
+        notes = (made, self._damaged(), self._parked(), lost if self.keys.missing else None, self._background.note(), *broker)
         return "; ".join(note for note in notes if note is not None) or None
 
     def _damaged(self) -> str | None:
@@ -367,6 +363,7 @@ class ReadSide(Collector):
         yield _states(writes.state)
         yield _used(log.writes.rooms())
         yield from _scrubbed(self.scrubber)
+        yield from self._background.collect()
         yield gauge("broker_connected", "1 where the broker answers.", connection.connected)
         yield total(
             "broker_reconnects", "Connections that were replaced.", connection.counters.reconnects + connection.counters.replaced
@@ -408,11 +405,3 @@ def _used(rooms: Sequence[Room]) -> Metric:
     for room in rooms:
         used.add_metric([room.kind], room.share)
     return used
-
-
-async def _kept(name: str, work: Coroutine[Any, Any, None]) -> None:
-    """Run a part and log its failure. The other parts continue, and readiness shows the problem."""
-    try:
-        await work
-    except Exception:  # noqa: BLE001 - whatever ended it, it is said
-        _log.exception("part ended", part=name)

@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from functools import partial
 from math import inf
 from typing import Any, TypeAlias
 
 import structlog
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 
-from eventlog import AggregateId, EventLog, EventLogError, LogDamaged, Unavailable
+from eventlog import AggregateId, EventLog, EventLogError, Head, LogDamaged, Unavailable
 from eventlog.broker.blobs import BlobStore
 from eventlog.history.search import Page, Wanted, search
 from eventlog.jetstream.log import JetStreamLog
@@ -26,6 +27,7 @@ from projections.store import Argument, Checkpoint, Reader, ReadTransaction, Row
 from projections.stores.databases import reader_at
 from servicekit.access.directory import ConnectedLog, TokenDirectory
 from servicekit.access.model import TokenModel
+from servicekit.background import BackgroundWork, Start
 from servicekit.errors import NotWritten
 from servicekit.feed import CommitFrames, Feed
 
@@ -80,6 +82,9 @@ class ReadReplica:
         self._searching = asyncio.Semaphore(_SEARCHES)
         self._waits_since: float | None = None
         self._damaged: LogDamaged | None = None
+        self._start: Head | None = None
+        self._followed = 0
+        self._background = BackgroundWork()
         self._event_log: JetStreamLog | None = None
         self.hub: Hub | None = None
         if connection is not None:
@@ -95,14 +100,13 @@ class ReadReplica:
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
         """Follow the events during the block. The database is closed at its end."""
-        work = [] if self._event_log is None else [self._kept(self._event_log), self._feed.run()]
-        tasks = [asyncio.create_task(part, name=f"{self._model.name} events") for part in work]
+        name, work = self._model.name, dict[str, Start]()
+        if (event_log := self._event_log) is not None:
+            work = {f"{name} events": partial(self._kept, event_log), f"{name} event stream": self._feed.run}
         try:
-            yield
+            async with self._background.running(work):
+                yield
         finally:
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
             await self._close()
 
     def directory(self, tokens: TokenModel) -> TokenDirectory:
@@ -221,18 +225,16 @@ class ReadReplica:
 
     async def _follow(self, log: JetStreamLog) -> None:
         assert self.hub is not None
-        after: int | None = None
-        incarnation: str | None = None
         while True:
             try:
-                if after is None:
-                    head = await log.head()
-                    after, incarnation = head.last, head.incarnation
-                    self.hub.start(after)
-                async for commits in log.follow(after=after, incarnation=incarnation):
+                if self._start is None:
+                    self._start = await log.head()
+                    self._followed = self._start.last
+                    self.hub.start(self._followed)
+                async for commits in log.follow(after=self._followed, incarnation=self._start.incarnation):
                     await self._until(commits[-1].sequence)
                     self._feed.applied(commits)
-                    after = commits[-1].sequence
+                    self._followed = commits[-1].sequence
             except LogDamaged:
                 raise
             except EventLogError as error:
