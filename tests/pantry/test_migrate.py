@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 from projections.stores.sqlite.lock import DatabaseLock
+from tests.support.pantry.system import MIGRATIONS
 
 
 async def test_who_migrates_while_another_does_waits_for_it_and_says_so(tmp_path: Path) -> None:
@@ -28,4 +29,4 @@ async def test_who_migrates_while_another_does_waits_for_it_and_says_so(tmp_path
         async with asyncio.timeout(60):
             output, rest = await process.communicate()
     assert (process.returncode, rest) == (0, b"")
-    assert output.decode().count("applied") == 7
+    assert output.decode().count("applied") == len(MIGRATIONS)

@@ -30,6 +30,11 @@ from tests.support.waiting import wait_until
 FLOUR = "4006381333931"
 MILK = "5901234123457"
 API = "/api/v1"
+MIGRATIONS = sorted(
+    file.name.removesuffix(".up.sqlite.sql").replace("_", " ", 1)
+    for file in (ROOT / "pantry" / "readmodel" / "migrations").glob("*.up.sqlite.sql")
+)
+"""The migrations of the read model as `pantry migrate` prints them, in their order."""
 
 
 @attrs.frozen
