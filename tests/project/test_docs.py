@@ -38,6 +38,9 @@ from httpkit.messages.decoding import attributes_of
 from httpkit.server.guard import Guard
 from httpkit.sse.frames import Frame
 from pantry.cli.root import PROGRAM as PANTRY
+from pantry.http.api import TABLE as PANTRY_TABLE
+from pantry.settings import SETTINGS as PANTRY_SETTINGS
+from pantry.settings import Settings as PantrySettings
 from projections.cli.root import PROGRAM as PROJECTIONS
 from servicekit.readside import ReadSide
 from terminalkit.exits import ExitCode
@@ -90,6 +93,12 @@ def test_every_setting_of_the_gateway_is_explained(name: str) -> None:
     about = GRAPHQL_SETTINGS.describe(name)
     default = "none" if about.default == "none" else f"`{about.default}`"
     assert f"| `{name}` | `{about.env}` | {default} |" in text("docs/guides/graphql.md")
+
+
+def test_every_route_and_setting_of_the_pantry_is_shown() -> None:
+    routes = [f"{route.method} {route.path}" for route in PANTRY_TABLE]
+    variables = [PANTRY_SETTINGS.describe(field.name).env for field in attributes_of(PantrySettings)]
+    assert missing([*routes, *variables], text("docs/guides/pantry.md")) == []
 
 
 def test_every_command_route_and_metric_of_the_function_is_shown() -> None:
