@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
-from typing import Any
+from typing import Any, get_type_hints
 
 import attrs
 import pytest
@@ -185,6 +185,12 @@ def test_a_movement_is_undone_once_by_its_opposite() -> None:
     after = given(PRODUCT, CREATED, moved(IN, 5, 5), reversal)
     after.when(undo(undone=True, undos=1)).then_refused(UndoneAlready, match="m1")
     after.when(undo()).then_refused(UndosMoved)
+
+
+@for_any(st.builds(Product, **{name: st.from_type(type_) for name, type_ in get_type_hints(Product).items()}))
+def test_a_movement_changes_nothing_but_the_stock_and_the_time(before: Product) -> None:
+    after = PRODUCT.evolve(before, moved(IN, 1, before.stock + 1))
+    assert after == attrs.evolve(before, stock=before.stock + 1, updated_at=AT, version=before.version + 1)
 
 
 def test_undoing_never_makes_the_stock_negative() -> None:
