@@ -54,8 +54,9 @@ async def served(module: str, nats: str, directory: Path) -> AsyncIterator[int]:
 
 async def closed_after(port: int, first: bytes, drop: bytes) -> tuple[float, bytes]:
     """Seconds until the server closes a connection that sends `first`, then `drop` five times a second; and its answer."""
+    started = time.monotonic()  # before the server can count
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
-    started, reading = time.monotonic(), asyncio.create_task(_received(reader))
+    reading = asyncio.create_task(_received(reader))
     writer.write(first)
     while drop and not reading.done():
         writer.write(drop)
