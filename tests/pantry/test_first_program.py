@@ -85,3 +85,15 @@ async def test_an_unknown_filter_is_refused_and_the_like_one_is_named(server: Se
 async def test_the_log_level_has_the_first_programs_spelling(tmp_path_factory: pytest.TempPathFactory) -> None:
     async with pantry_system(tmp_path_factory.mktemp("warn"), PANTRY_LOG_LEVEL="warn") as system:
         assert (await system.one.ask("GET", "/ping/")).body == {"status": "healthy", "service": "pantry"}
+
+
+async def test_a_list_of_more_than_a_thousand_entries_goes_on_at_its_link(server: Server, code: str) -> None:
+    await server.create(code)
+    rows = [{"product_ean13": code, "type": "in", "quantity": 1}] * 1001
+    assert (await server.post("/movements:batch", rows)).body["accepted"] == 1001
+    page = await server.ask("GET", f"{API}/movements?ean13={code}")
+    address = page.headers["Link"].partition("<")[2].partition(">")[0]
+    rest = await server.ask("GET", address)
+    assert [len(answer.body) for answer in (page, rest)] == [1000, 1]
+    assert len({movement["id"] for movement in page.body + rest.body}) == 1001
+    assert "Link" not in rest.headers
