@@ -24,6 +24,7 @@ from graphql import (
 
 from graphql_fn.core.running.nested import SourceResolver
 from graphql_fn.core.subscribing import SubscriptionEvent
+from httpkit.messages.decoding import parse_time
 
 Resolver = Callable[..., Any]
 Source = Callable[..., AsyncIterator[SubscriptionEvent]]
@@ -128,12 +129,9 @@ def _snake(name: str) -> str:
 def _time(value: Any, node: ValueNode | None = None) -> datetime:
     """A time with its offset from UTC (RFC 3339). Raises GraphQLError, which names the place of `node`."""
     try:
-        found = datetime.fromisoformat(value) if isinstance(value, str) and "T" in value.upper() else None
-    except ValueError:
-        found = None
-    if found is None or found.tzinfo is None:
-        raise GraphQLError("DateTime must be a time in RFC 3339 form, with its offset from UTC", node)
-    return found
+        return parse_time(value)
+    except ValueError as error:
+        raise GraphQLError(f"DateTime {error}", node) from None
 
 
 def _time_literal(node: ValueNode) -> datetime:

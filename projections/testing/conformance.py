@@ -15,7 +15,7 @@ from typing import Any
 
 import attrs
 
-from projections.errors import MigrationError, RowRefused, StoreDamaged
+from projections.errors import ArgumentRefused, MigrationError, RowRefused, StoreDamaged
 from projections.model import Change, Column, Delete, Projection, Put, Table
 from projections.store import Checkpoint, CheckpointOutcome, KeyRecord, Mark, Parked, Row, SchemaVersion, Step, Store
 
@@ -249,6 +249,16 @@ class StoreConformance:
         assert await store.fetch_in_thread("SELECT id FROM people WHERE id <> $1 ORDER BY id", "nil") == await store.fetch(
             "SELECT id FROM people WHERE id <> $1 ORDER BY id", "nil"
         )
+
+    async def test_a_query_for_a_value_that_cannot_be_held_is_refused(self, store: Store) -> None:
+        """The caller made a mistake: the store is well, and answers the next query."""
+        await self.made(store)
+        sql = "SELECT id FROM people WHERE age = $1"
+        async with store.transaction() as reading:
+            for fetch in (store.fetch, store.fetch_one, store.fetch_in_thread, reading.fetch):
+                with _refused(ArgumentRefused):
+                    await fetch(sql, 2**70)
+        assert await store.fetch("SELECT id FROM people") == []
 
     async def test_the_last_change_of_a_row_counts(self, store: Store) -> None:
         """Put over put, delete over put, put over delete; over rows that are there, and that are not."""

@@ -212,6 +212,15 @@ async def test_the_shopping_list_is_what_is_low(served: Pantry) -> None:
             '{ product(ean13: "1", asOf: "2026-01-01T00:00:00") { name } }',
             "DateTime must be a time in RFC 3339 form, with its offset from UTC",
         ),
+        ('{ movements(filter: {from: "today"}) { nodes { id } } }', "DateTime must be a time in RFC 3339 form"),
+        (
+            '{ movements(from: "0001-01-01T00:00:00+14:00") { nodes { id } } }',
+            "DateTime must be a time of the years 1 to 9999 in UTC",
+        ),
+        (
+            '{ product(ean13: "1", asOf: "9999-12-31T23:59:59-14:00") { name } }',
+            "DateTime must be a time of the years 1 to 9999 in UTC",
+        ),
     ],
 )
 async def test_what_is_wrong_with_a_page_or_a_time_is_said(served: Pantry, query: str, message: str) -> None:

@@ -81,6 +81,7 @@ def translated(address: DatabaseAddress, *, asked: bool = False) -> Iterator[Non
 
     `asked`: a value that cannot be sent came from the caller.
     """
+    unbindable = ArgumentRefused if asked else RowRefused
     try:
         yield
     except asyncpg.PostgresError as error:
@@ -91,7 +92,7 @@ def translated(address: DatabaseAddress, *, asked: bool = False) -> Iterator[Non
                 f"{said}: stop the services, empty the database and start again; the read model is rebuilt from the log"
             ) from error
         if code.startswith(_REFUSED):
-            raise RowRefused(said) from error
+            raise unbindable(said) from error
         if code.startswith(_AWAY):
             raise StoreUnavailable(said) from error
         raise ProjectionError(said) from error
@@ -100,8 +101,7 @@ def translated(address: DatabaseAddress, *, asked: bool = False) -> Iterator[Non
             raise StoreUnavailable(f"{address}: {error}") from error  # the connection was closed
         if isinstance(error, asyncpg.InternalClientError):
             raise StoreUnavailable(f"{address}: {error}") from error
-        kind = ArgumentRefused if asked else RowRefused
-        raise kind(f"{address}: a value that Postgres cannot hold: {error}") from error
+        raise unbindable(f"{address}: a value that Postgres cannot hold: {error}") from error
     except (OSError, TimeoutError) as error:
         raise StoreUnavailable(f"{address}: {str(error) or 'no answer in time'}") from error
 

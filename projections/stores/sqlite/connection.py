@@ -10,7 +10,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from projections.errors import ProjectionError, RowRefused, StoreDamaged, StoreForeign, StoreUnavailable
+from projections.errors import ArgumentRefused, ProjectionError, RowRefused, StoreDamaged, StoreForeign, StoreUnavailable
 from projections.model import timestamp_text
 
 APPLICATION_ID = 0x67637464
@@ -42,8 +42,12 @@ def damaged(path: Path, reason: str) -> StoreDamaged:
 
 
 @contextmanager
-def translated(path: Path) -> Iterator[None]:
-    """Raises what a database error means: StoreUnavailable, StoreDamaged, RowRefused, else ProjectionError (our own fault)."""
+def translated(path: Path, *, asked: bool = False) -> Iterator[None]:
+    """Raises what a database error means: StoreUnavailable, StoreDamaged, RowRefused, else ProjectionError (our own fault).
+
+    `asked`: a value that SQLite cannot hold came from the caller of a query. Raises ArgumentRefused for it.
+    """
+    unbindable = ArgumentRefused if asked else RowRefused
     try:
         yield
     except sqlite3.DatabaseError as error:
@@ -56,10 +60,10 @@ def translated(path: Path) -> Iterator[None]:
         if primary in _AWAY:
             raise StoreUnavailable(f"{path}: {error}") from error
         if isinstance(error, _UNBINDABLE):
-            raise RowRefused(f"{path}: {error}") from error
+            raise unbindable(f"{path}: {error}") from error
         raise ProjectionError(f"{path}: {error}") from error
     except _UNBINDABLE as error:
-        raise RowRefused(f"{path}: a value that SQLite cannot hold: {error}") from error
+        raise unbindable(f"{path}: a value that SQLite cannot hold: {error}") from error
     except OSError as error:
         raise StoreUnavailable(f"{path}: {error}") from error
 

@@ -205,7 +205,7 @@ class SQLiteReader:
     @contextmanager
     def _watched(self) -> Iterator[None]:
         try:
-            with translated(self.path):
+            with translated(self.path, asked=True):
                 yield
         except StoreDamaged as error:
             self.damage = error
