@@ -34,6 +34,7 @@ class BackgroundWork:
     @asynccontextmanager
     async def running(self, work: Mapping[str, Start], *, once: Mapping[str, Start] | None = None) -> AsyncIterator[None]:
         """Run the parts during the block. An error of a part of `once` is logged, and the part is not started again."""
+        self._ended.update(dict.fromkeys(work, 0))
         tasks = [asyncio.create_task(self._again_and_again(name, start), name=name) for name, start in work.items()]
         tasks += [asyncio.create_task(_once(name, start), name=name) for name, start in (once or {}).items()]
         try:
