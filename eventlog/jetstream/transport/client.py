@@ -48,7 +48,7 @@ class NatsClient(TapClient):
     @property
     def takes_frames(self) -> bool:
         """Whether it is connected, and its transport is open. nats-py learns about a closed transport later, when it reads."""
-        return self.is_connected and not self._transport_closes()
+        return self.is_connected and not _closes(self._tcp())
 
     async def write(self, frames: Sequence[bytes]) -> None:
         """Hand frames to the connection, in one piece: nothing else goes between them, and the caller does not wait.
@@ -56,9 +56,11 @@ class NatsClient(TapClient):
         The first frames of a turn of the event loop go to the transport at once, and do not wait for the task of nats-py.
         Raises ConnectionResetError if the transport is closed: no byte of them is sent, also not later.
         """
-        if self._transport_closes():
+        transport = self._tcp()
+        if _closes(transport):
             raise ConnectionResetError("the connection to NATS is lost")
-        if not self._pending_data_size and (transport := self._idle_transport()) is not None:
+        if transport is not None and self.is_connected and not (self._pending_data_size or transport.get_write_buffer_size()):
+            # All earlier bytes have gone to the server. Otherwise nats-py limits the bytes that wait.
             transport.write(b"".join(frames))
             return
         self._pending.extend(frames)
@@ -68,26 +70,18 @@ class NatsClient(TapClient):
 
     async def _flush_pending(self, force_flush: bool = False) -> Any:  # noqa: FBT001, FBT002 - as in nats-py
         """As in nats-py; but a closed transport is a lost connection, and no RuntimeError of the event loop."""
-        if not self._transport_closes():
+        if not _closes(self._tcp()):
             return await super()._flush_pending(force_flush)
         flushed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         flushed.set_result(None)
         return flushed
 
-    def _transport_closes(self) -> bool:
+    def _tcp(self) -> asyncio.WriteTransport | None:
+        """The transport of the event loop; None over WebSocket, and before the first connection."""
         if not isinstance(self._transport, TcpTransport):
-            return False
-        writer = self._transport._io_writer  # noqa: SLF001 - nats-py has no public name for it
-        return writer is not None and writer.transport.is_closing()
-
-    def _idle_transport(self) -> asyncio.WriteTransport | None:
-        """The transport, if all that it was given has gone to the server; otherwise nats-py limits the bytes that wait."""
-        if not self.is_connected or not isinstance(self._transport, TcpTransport):
             return None
         writer = self._transport._io_writer  # noqa: SLF001 - nats-py has no public name for it
-        if writer is None or writer.transport.is_closing() or writer.transport.get_write_buffer_size():
-            return None
-        return writer.transport
+        return None if writer is None else writer.transport
 
     async def _process_pong(self) -> None:
         """As in nats-py; but a pong that comes after its ping was given up must not end the read loop (InvalidStateError)."""
@@ -95,6 +89,10 @@ class NatsClient(TapClient):
         if pongs and pongs[0].done():
             pongs[0] = asyncio.get_running_loop().create_future()
         await super()._process_pong()
+
+
+def _closes(transport: asyncio.WriteTransport | None) -> bool:
+    return transport is not None and transport.is_closing()
 
 
 __all__ = ["NO_HEADERS", "NatsClient", "frame"]
