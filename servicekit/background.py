@@ -19,16 +19,18 @@ STEADY = 10.0
 _FIRST_PAUSE, _LONGEST_PAUSE = 1.0, 30.0
 
 Start = Callable[[], Coroutine[Any, Any, None]]
+"""Starts a part."""
 
 
 class BackgroundWork:
     """The parts that run, and the errors that ended them.
 
-    A part that returns has done its work. `failing` has the last error of each part that does not run steadily since then.
+    A part that returns has done its work.
     """
 
     def __init__(self) -> None:
-        self.failing: dict[str, str] = {}
+        self._failing: dict[str, str] = {}
+        """The last error of each part that has not run steadily since then."""
         self._ended: Counter[str] = Counter()
 
     @asynccontextmanager
@@ -46,9 +48,9 @@ class BackgroundWork:
 
     def note(self) -> str | None:
         """Return the parts that an error has ended, for readiness; None if all parts run."""
-        if not self.failing:
+        if not self._failing:
             return None
-        return "; ".join(f"part {name!r} ended and is started again: {error}" for name, error in sorted(self.failing.items()))
+        return "; ".join(f"part {name!r} ended and is started again: {error}" for name, error in sorted(self._failing.items()))
 
     def collect(self) -> Iterator[Metric]:
         """The figures now."""
@@ -61,16 +63,16 @@ class BackgroundWork:
     async def _again_and_again(self, name: str, start: Start) -> None:
         pause = _FIRST_PAUSE
         while (error := await self._error_of(name, start)) is not None:
-            pause = min(2 * pause, _LONGEST_PAUSE) if name in self.failing else _FIRST_PAUSE
-            self.failing[name] = f"{type(error).__name__}: {error}"
+            pause = min(2 * pause, _LONGEST_PAUSE) if name in self._failing else _FIRST_PAUSE
+            self._failing[name] = f"{type(error).__name__}: {error}"
             self._ended[name] += 1
             _log.error("part ended", part=name, starts_again_in=pause, exc_info=error)
             await asyncio.sleep(pause)
-        self.failing.pop(name, None)
+        self._failing.pop(name, None)
 
     async def _error_of(self, name: str, start: Start) -> Exception | None:
         """Run a part. Return the error that ended it, or None if it has done its work."""
-        steady = asyncio.get_running_loop().call_later(STEADY, self.failing.pop, name, None)
+        steady = asyncio.get_running_loop().call_later(STEADY, self._failing.pop, name, None)
         try:
             await start()
         except Exception as error:  # noqa: BLE001 - whatever ended it, it is logged, and readiness names it
@@ -87,4 +89,4 @@ async def _once(name: str, start: Start) -> None:
         _log.error("part ended", part=name, exc_info=error)
 
 
-__all__ = ["STEADY", "BackgroundWork", "Start"]
+__all__ = ["BackgroundWork", "Start"]

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import cached_property, partial
 from math import inf
-from typing import Any
 
 import structlog
 from prometheus_client.core import GaugeMetricFamily, HistogramMetricFamily, Metric
@@ -129,7 +128,7 @@ class ReadSide(Collector):
                 listener(commits)
 
     @asynccontextmanager
-    async def running(self, beside: Mapping[str, Callable[[], Coroutine[Any, Any, None]]] | None = None) -> AsyncIterator[None]:
+    async def running(self, beside: Mapping[str, Start] | None = None) -> AsyncIterator[None]:
         """Run projector and event stream during the block, and the work in `beside` while this process leads."""
         head = await self._log.head()
         self.hub.start(head.last)
@@ -165,7 +164,7 @@ class ReadSide(Collector):
             else:
                 return
 
-    async def _while_leading(self, run: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    async def _while_leading(self, run: Start) -> None:
         lead = self.projector.lead
         while True:
             await lead.gained()

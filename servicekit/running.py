@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 import attrs
@@ -19,6 +19,7 @@ from httpkit.server.guard import Guard
 from projections.projector.projector import OnApplied
 from projections.store import Argument, Row, Store
 from servicekit.access.service_access import ServiceAccess
+from servicekit.background import Start
 from servicekit.command_context import context, replayed
 from servicekit.readside import ReadSide
 
@@ -78,7 +79,7 @@ def answer(outcome: Outcome[Any, Any], value: T) -> Answer[T]:
     return Answer(value, sequence=outcome.sequence, headers=replayed(outcome))
 
 
-def _nothing() -> Mapping[str, Callable[[], Coroutine[Any, Any, None]]]:
+def _nothing() -> Mapping[str, Start]:
     return {}
 
 
@@ -92,7 +93,7 @@ class Parts:
     """
 
     services: Any
-    background: Mapping[str, Callable[[], Coroutine[Any, Any, None]]] = attrs.field(factory=_nothing)
+    background: Mapping[str, Start] = attrs.field(factory=_nothing)
     on_applied: Sequence[OnApplied] = ()
     collectors: Sequence[Collector] = ()
     measure: Callable[[], Awaitable[None]] | None = None
