@@ -24,6 +24,7 @@ from httpkit.server.serving import ListenAddress
 from httpkit.sse.single import Streams
 from servicekit import process
 from servicekit.access.model import TokenModel
+from servicekit.background import BackgroundWork
 from servicekit.replica import ReadReplica, connected
 from servicekit.settings import check_reachable, guard_of, shared_token
 
@@ -41,11 +42,12 @@ async def serve(settings: Settings, *, on_ready: Callable[[ListenAddress], None]
     Raises EventLogError if the broker is not there.
     """
     sys.setswitchinterval(_PIECE)
-    await process.serve(settings, _opened(settings), on_ready=on_ready)
+    await process.serve(settings, opened(settings), on_ready=on_ready)
 
 
 @asynccontextmanager
-async def _opened(settings: Settings) -> AsyncIterator[process.Application]:
+async def opened(settings: Settings) -> AsyncIterator[process.Application]:
+    """The gateway, with its read models open during a block. Raises EventLogError if the broker is not there."""
     edge = Edge(
         title="graphql-fn",
         version=version("gctd"),
@@ -54,7 +56,8 @@ async def _opened(settings: Settings) -> AsyncIterator[process.Application]:
         body_deadline=settings.read_timeout,
         time_limit=settings.query_timeout + settings.read_timeout,
     )
-    async with _read_models(settings) as models:
+    background = BackgroundWork()
+    async with _read_models(settings, background) as models:
         # The services issue the tokens: if they have issued none, every request is refused.
         check_reachable(settings, has_tokens=bool(models), program=None)
         directories = {model.tokens.service: model.onlooker.directory(model.tokens) for model in models}
@@ -74,9 +77,9 @@ async def _opened(settings: Settings) -> AsyncIterator[process.Application]:
             streams=Streams(most=settings.max_subscribers),
             owners={model.function.name: model.tokens.service for model in models},
         )
-        edge.metrics.registry.register(ReadModelFigures(models))
+        edge.metrics.registry.register(ReadModelFigures(models, background))
         checks = {name: check for model in models for name, check in model.onlooker.checks().items()}
-        app = build_application(TABLE, gateway, edge, health=Health(checks), probes=_PROBES, pages=page)
+        app = build_application(TABLE, gateway, edge, health=Health(checks, note=background.note), probes=_PROBES, pages=page)
         app.on_shutdown.append(gateway.streams.close)
         yield app, edge
 
@@ -91,8 +94,8 @@ class _Model:
 
 
 @asynccontextmanager
-async def _read_models(settings: Settings) -> AsyncIterator[Sequence[_Model]]:
-    """The functions that the settings name, with their events followed."""
+async def _read_models(settings: Settings, background: BackgroundWork) -> AsyncIterator[Sequence[_Model]]:
+    """The functions that the settings name, with their events followed in the background."""
     models: list[_Model] = []
     async with AsyncExitStack() as stack:
         broker = None
@@ -112,15 +115,16 @@ async def _read_models(settings: Settings) -> AsyncIterator[Sequence[_Model]]:
             found = tracker.onlooker(settings.tracker_database, broker, max_lag=settings.max_lag)
             models.append(_Model(found, tracker.function(found), TRACKER_ACCESS))
         for model in models:
-            await stack.enter_async_context(model.onlooker.running())
+            await stack.enter_async_context(model.onlooker.running(background))
         yield models
 
 
 @attrs.frozen(eq=False)
 class ReadModelFigures(Collector):
-    """Figures of the queries of the read models, and of their state."""
+    """Figures of the queries of the read models, of their state, and of the parts that follow their events."""
 
     _models: Sequence[_Model]
+    _background: BackgroundWork
 
     def collect(self) -> Sequence[Metric]:
         statements = CounterMetricFamily("graphql_statements", "SQL statements on read models.", labels=["function"])
@@ -131,4 +135,4 @@ class ReadModelFigures(Collector):
         )
         for model in self._models:
             model.onlooker.figures(statements, behind)
-        return [statements, behind]
+        return [statements, behind, *self._background.collect()]

@@ -84,7 +84,6 @@ class ReadReplica:
         self._damaged: LogDamaged | None = None
         self._start: Head | None = None
         self._followed = 0
-        self._background = BackgroundWork()
         self._event_log: JetStreamLog | None = None
         self.hub: Hub | None = None
         if connection is not None:
@@ -98,13 +97,13 @@ class ReadReplica:
         return None if self._connection is None else BlobStore(self._connection, bucket)
 
     @asynccontextmanager
-    async def running(self) -> AsyncIterator[None]:
-        """Follow the events during the block. The database is closed at its end."""
+    async def running(self, background: BackgroundWork) -> AsyncIterator[None]:
+        """Follow the events as parts of the `background` during the block. The database is closed at its end."""
         name, work = self._model.name, dict[str, Start]()
         if (event_log := self._event_log) is not None:
             work = {f"{name} events": partial(self._kept, event_log), f"{name} event stream": self._feed.run}
         try:
-            async with self._background.running(work):
+            async with background.running(work):
                 yield
         finally:
             await self._close()

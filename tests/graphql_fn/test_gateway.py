@@ -10,8 +10,16 @@ import time
 from pathlib import Path
 from typing import Any
 
+import aiohttp
 import pytest
 
+from graphql_fn.serve import opened
+from graphql_fn.settings import Settings
+from pantry.readmodel.model import MODEL
+from projections.migrations import Migrations
+from projections.stores.databases import store_at
+from servicekit.feed import Feed
+from servicekit.process import listening
 from tests.graphql_fn.queries import GREETING
 from tests.support.pace import slowness
 from tests.support.waiting import wait_until
@@ -282,3 +290,27 @@ async def test_one_event_stream_takes_several_operations(served: Gateway) -> Non
         return (await served.ask("POST", FUNCTION, json=body, headers=headers)).status == 404
 
     await wait_until(is_gone, 5)
+
+
+async def test_a_part_that_an_error_ends_is_named_and_counted(
+    monkeypatch: pytest.MonkeyPatch, nats_url: str, tmp_path: Path
+) -> None:
+    error = "part 'pantry event stream' ended and is started again: RuntimeError: a fault of the program"
+
+    async def fail(_: Feed) -> None:
+        raise RuntimeError("a fault of the program")
+
+    monkeypatch.setattr(Feed, "run", fail)
+    database = f"sqlite:{tmp_path / 'pantry.db'}"
+    async with store_at(database) as store:
+        await Migrations(store, MODEL).up()
+    settings = Settings(port=0, nats_url=nats_url, pantry_database=database)
+    async with listening(settings, opened(settings)) as address, aiohttp.ClientSession(address.url) as http:
+
+        async def noted() -> bool:
+            async with http.get("/readyz") as answer:
+                return (await answer.json()).get("note") == error
+
+        await wait_until(noted, timeout=30)
+        async with http.get("/metrics") as answer:
+            assert re.search(r'^parts_failed_total\{part="pantry event stream"\} [1-9]', await answer.text(), re.MULTILINE)

@@ -40,6 +40,7 @@ from projections.migrations import Migrations
 from projections.projector.projector import Projector
 from projections.stores.databases import store_at
 from servicekit import process
+from servicekit.background import BackgroundWork
 from servicekit.replica import ReadReplica
 from tests.support.pace import within
 from tests.support.pantry.stocked import EPOCH, code_of
@@ -101,7 +102,7 @@ async def ledger(url: str) -> AsyncIterator[Ledger]:
         projector = Projector(log, store, MODEL)
         following = asyncio.create_task(projector.run())
         replica = pantry.onlooker(url, None, max_lag=30)
-        async with replica.running():
+        async with replica.running(BackgroundWork()):
             made = Ledger(log, projector, replica, Evaluator(pantry.function(replica), QueryLimits(seconds=30)), {})
             for number in range(PRODUCTS):
                 code = code_of(number)

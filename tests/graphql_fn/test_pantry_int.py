@@ -16,6 +16,7 @@ from graphql_fn.core.limits import LARGEST_PAGE, QueryLimits
 from graphql_fn.core.request import GraphQLRequest
 from graphql_fn.core.result import QueryOutcome
 from graphql_fn.readmodels import pantry
+from servicekit.background import BackgroundWork
 from servicekit.replica import ReadReplica
 from tests.support.pantry.stocked import code_of, moved_at, stocked
 
@@ -53,7 +54,7 @@ async def served(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Pant
     database = tmp_path_factory.mktemp("pantry") / "pantry.db"
     await stocked(database, products=PRODUCTS, movements=MOVEMENTS, categories=CATEGORIES)
     looking = pantry.onlooker(f"sqlite:{database}", None, max_lag=30)
-    async with looking.running():
+    async with looking.running(BackgroundWork()):
         yield Pantry(Evaluator(pantry.function(looking), QueryLimits(seconds=60)), looking)
 
 
@@ -296,7 +297,7 @@ async def test_a_database_that_is_not_there_is_said_and_found_when_it_comes(tmp_
     looking = pantry.onlooker(f"sqlite:{database}", None, max_lag=30)
     evaluator = Evaluator(pantry.function(looking))
     query = GraphQLRequest("{ stockReport { totalProducts } }")
-    async with looking.running():
+    async with looking.running(BackgroundWork()):
         refused = (await evaluator.evaluate(query)).document
         assert refused["errors"][0]["message"] == "the read model is not available at the moment; try again"
         assert str(tmp_path) not in str(refused)

@@ -8,6 +8,7 @@ from typing import Any
 from graphql_fn.core.evaluator import Evaluator
 from graphql_fn.core.request import GraphQLRequest
 from graphql_fn.readmodels import pantry
+from servicekit.background import BackgroundWork
 from tests.support.pantry.stocked import code_of, moved_at, stocked
 
 QUERIES = (
@@ -31,7 +32,7 @@ RESUMED = f"""query($after: String, $before: String) {{
 async def answers(url: str) -> list[Any]:
     """Return the answers of the function over a database to all queries, and the number of statements."""
     looking = pantry.onlooker(url, None, max_lag=30)
-    async with looking.running():
+    async with looking.running(BackgroundWork()):
         evaluator = Evaluator(pantry.function(looking))
         found: list[Any] = [(await evaluator.evaluate(GraphQLRequest(query))).document for query in QUERIES]
         place = found[2]["data"]["movements"]["pageInfo"]["startCursor"]

@@ -42,6 +42,7 @@ from pantry.http.api import TABLE as PANTRY_TABLE
 from pantry.settings import SETTINGS as PANTRY_SETTINGS
 from pantry.settings import Settings as PantrySettings
 from projections.cli.root import PROGRAM as PROJECTIONS
+from servicekit.background import BackgroundWork
 from servicekit.readside import ReadSide
 from terminalkit.exits import ExitCode
 from tests.support import ROOT
@@ -104,7 +105,7 @@ def test_every_route_and_setting_of_the_pantry_is_shown() -> None:
 def test_every_command_route_and_metric_of_the_function_is_shown() -> None:
     registry = CollectorRegistry()
     Gateway([Evaluator(HELLO)], registry, page=graphql_pages().by_path["/"])
-    registry.register(ReadModelFigures(()))
+    registry.register(ReadModelFigures((), BackgroundWork()))
     metrics = [f"{metric.name}_total" if metric.type == "counter" else metric.name for metric in registry.collect()]
     routes = [f"{route.method} {route.path}" for route in GRAPHQL_TABLE]
     assert missing([*commands(GRAPHQL.group, "graphql-fn"), *routes, *metrics], text("docs/guides/graphql.md")) == []
