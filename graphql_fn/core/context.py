@@ -7,6 +7,7 @@ from typing import Any
 
 from graphql_fn.core.errors import PublicError
 from graphql_fn.core.result import QueryOutcome
+from graphql_fn.core.running.turns import Turns
 
 
 class NotAnswered(PublicError):
@@ -20,8 +21,8 @@ class NotAnswered(PublicError):
 class RequestContext:
     """Base of the contexts of functions that hold something for the time of a request."""
 
-    async def begin(self, deadline: float) -> None:
-        """Prepare for the first field; `deadline` is a time of `time.monotonic`. Raises NotAnswered."""
+    async def begin(self, turns: Turns) -> None:
+        """Prepare for the first field of the work that has these `turns`. Raises NotAnswered."""
 
     async def end(self) -> None:
         """Give up what the request holds. It is called once, also if the request was cancelled."""

@@ -166,7 +166,7 @@ class Evaluator:
             if not isinstance(context, RequestContext):
                 return await work(context)
             try:
-                await context.begin(turns.deadline)
+                await context.begin(turns)
                 result = await work(context)
             except NotAnswered as error:
                 return self._refusal([error], error.outcome)

@@ -14,6 +14,7 @@ from graphql_fn.core.context import NotAnswered, RequestContext
 from graphql_fn.core.errors import Code, PublicError
 from graphql_fn.core.request import GraphQLRequest
 from graphql_fn.core.result import QueryOutcome
+from graphql_fn.core.running.turns import Turns
 from graphql_fn.readmodels.loading import BatchLoader
 from httpkit.sse.hub import Hub
 from projections.errors import ArgumentRefused, Behind, ProjectionError
@@ -50,13 +51,15 @@ class Asking(RequestContext, Generic[G]):
         self._reading: ReplicaTransaction | None = None
         self._made: G | None = None
         self._loaders: dict[tuple[Any, ...], BatchLoader[Any, Any]] = {}
+        self._turns: Turns | None = None
 
-    async def begin(self, deadline: float) -> None:
+    async def begin(self, turns: Turns) -> None:
         """See `RequestContext.begin`: wait for the position that the request names."""
+        self._turns = turns
         if self._least is None:
             return
         try:
-            await self._onlooker.wait_for(self._least, deadline - time.monotonic())
+            await self._onlooker.wait_for(self._least, turns.deadline - time.monotonic())
         except Behind as error:
             raise NotAnswered(f"{error}; try again", QueryOutcome.BEHIND) from error
         except NotWritten as error:
@@ -105,8 +108,11 @@ class Asking(RequestContext, Generic[G]):
             async def fetch(keys: Any) -> Any:
                 return await query(await self.queries(), keys, *arguments)
 
-            loader = self._loaders[which] = BatchLoader(fetch)
+            loader = self._loaders[which] = BatchLoader(fetch, self._rests)
         return loader.load(key)
+
+    def _rests(self) -> bool:
+        return self._turns is not None and self._turns.resting > 0
 
     async def count(self, query: Callable[..., Awaitable[Any]], key: Any) -> int:
         """As `load`, for a query of numbers: 0 for a key without one."""

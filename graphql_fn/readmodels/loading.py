@@ -22,10 +22,14 @@ V = TypeVar("V")
 
 
 class BatchLoader(Generic[K, V]):
-    """Loads values by key for one request, each key once. `fetch` returns the existing values of many keys."""
+    """Loads values by key for one request, each key once. `fetch` returns the existing values of many keys.
 
-    def __init__(self, fetch: Callable[[Sequence[K]], Awaitable[Mapping[K, V]]]) -> None:
+    `rests`: whether the request waits for a turn of the event loop, after which it may bring further keys.
+    """
+
+    def __init__(self, fetch: Callable[[Sequence[K]], Awaitable[Mapping[K, V]]], rests: Callable[[], bool]) -> None:
         self._fetch = fetch
+        self._rests = rests
         self._known: dict[K, asyncio.Future[V | None]] = {}
         self._waiting: list[K] = []
         self._closed = False
@@ -55,7 +59,7 @@ class BatchLoader(Generic[K, V]):
         if self._closed:
             return
         waiting = len(self._waiting)
-        quiet = 0 if waiting > seen else quiet + 1
+        quiet = 0 if waiting > seen or self._rests() else quiet + 1
         if quiet < _QUIET:
             loop.call_soon(self._look, loop, waiting, quiet)
             return

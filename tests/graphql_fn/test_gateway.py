@@ -309,7 +309,7 @@ async def test_a_part_that_an_error_ends_is_named_and_counted(
 
         async def noted() -> bool:
             async with http.get("/readyz") as answer:
-                return (await answer.json()).get("note") == error
+                return bool((await answer.json()).get("note") == error)
 
         await wait_until(noted, timeout=30)
         async with http.get("/metrics") as answer:

@@ -15,6 +15,7 @@ from graphql_fn.core.evaluator import Evaluator
 from graphql_fn.core.limits import LARGEST_PAGE, QueryLimits
 from graphql_fn.core.request import GraphQLRequest
 from graphql_fn.core.result import QueryOutcome
+from graphql_fn.core.running import turns
 from graphql_fn.readmodels import pantry
 from servicekit.background import BackgroundWork
 from servicekit.replica import ReadReplica
@@ -63,7 +64,12 @@ NESTED = """{ products(first: 1000) { edges { node {
 } } } }"""
 
 
-async def test_a_nested_query_over_a_thousand_products_takes_as_many_statements_as_it_has_levels(served: Pantry) -> None:
+@pytest.mark.parametrize("piece", [turns.PIECE, -1.0])
+async def test_a_nested_query_over_a_thousand_products_takes_as_many_statements_as_it_has_levels(
+    served: Pantry, monkeypatch: pytest.MonkeyPatch, piece: float
+) -> None:
+    """Also if a piece of work is over as soon as it begins, as on a machine that is busy."""
+    monkeypatch.setattr(turns, "PIECE", piece)
     data, statements = await served.statements(NESTED)
     assert statements == 5  # the products, their stock, categories and movements, and the products of the movements
     nodes = [edge["node"] for edge in data["products"]["edges"]]

@@ -24,13 +24,15 @@ class OutOfTime(BaseException):
 class Turns:
     """The turns of the work on one request, which ends at `deadline`. `until` is the end of the present piece of it.
 
-    Both are times of `time.monotonic`. The work looks at `until`, and calls `rest` when that is over.
+    Both are times of `time.monotonic`. The work looks at `until`, and calls `rest` when that is over. `resting` is the number of
+    pieces of the work that wait for a turn.
     """
 
-    __slots__ = ("deadline", "until")
+    __slots__ = ("deadline", "resting", "until")
 
     def __init__(self, deadline: float) -> None:
         self.deadline = deadline
+        self.resting = 0
         self.begin()
 
     def begin(self) -> None:
@@ -41,7 +43,11 @@ class Turns:
         """Let other requests have their turn, and begin a piece of work after that. Raises OutOfTime."""
         if time.monotonic() > self.deadline:
             raise OutOfTime
-        await _turn()
+        self.resting += 1
+        try:
+            await _turn()
+        finally:
+            self.resting -= 1
         self.begin()
 
     async def wait_for(self, running: Awaitable[T]) -> T:
