@@ -8,7 +8,7 @@ from typing import Any
 
 import attrs
 
-from pantry.readmodel.queries import COLUMNS, MOVEMENTS, PAST, movements_sql, products_sql
+from pantry.readmodel.statements import COLUMNS, MOVEMENTS, PAST, movements_sql, products_sql
 from pantry.readmodel.views import CategoryView, MovementView, ProductView
 from projections.sql import (
     FoundPart,
