@@ -21,7 +21,8 @@ from gctd.domain.repo.options import parse_duration
 from gctd.readmodel.queries import TrackerQueries
 from gctd.readmodel.views import TaskView
 from gctd.scan.errors import GitError, ScanError
-from gctd.scan.git.commands import Git, RemoteRef
+from gctd.scan.git.commands import Git
+from gctd.scan.git.refs import RemoteRef
 
 PROBES = 8
 """Repositories that are asked at the same time."""

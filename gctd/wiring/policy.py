@@ -6,7 +6,7 @@ import attrs
 
 from gctd.domain.remote.addresses import PUBLIC_ONLY, AddressPolicy
 from gctd.domain.remote.urls import RepoUrl, parse_repo_url
-from gctd.scan.git.commands import GitSettings
+from gctd.scan.git.program import GitSettings
 from gctd.scan.go.toolchain import Downloads
 from gctd.settings import Settings
 from gctd.wiring.credentials import read_credentials

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from gctd.domain.analysis import Metadata
 from gctd.domain.remote.urls import RepoUrl
-from gctd.scan.git.commands import GitSettings
+from gctd.scan.git.program import GitSettings
 from gctd.scan.hosts.answers import Answers
 from gctd.scan.hosts.apis import parse_apis
 from gctd.scan.hosts.asking import Hosts

@@ -12,7 +12,7 @@ from pathlib import Path
 from gctd.cli.doctor.finding import Check, Finding, fail, ok, warn
 from gctd.engines.registry import engines
 from gctd.scan.errors import NoGo, NoSandbox, NoToolchain, ProcessError
-from gctd.scan.git.commands import OLDEST as OLDEST_GIT
+from gctd.scan.git.program import OLDEST as OLDEST_GIT
 from gctd.scan.go.pinned import VERSION as PINNED
 from gctd.scan.go.pinned import PinnedGo
 from gctd.scan.go.toolchain import find_toolchain

@@ -16,9 +16,10 @@ from gctd.domain.remote.urls import RepoUrl, parse_repo_url, repo_id
 from gctd.scan.cache.directory import DEFAULT_LIMITS, Cache, CacheLimits
 from gctd.scan.cache.stdlib import StdlibBuildCache
 from gctd.scan.errors import LimitExceeded, MirrorDamaged
-from gctd.scan.git.commands import Git, RemoteRef
+from gctd.scan.git.commands import Git
 from gctd.scan.git.commit import commit_facts
 from gctd.scan.git.links import restore_links
+from gctd.scan.git.refs import RemoteRef
 from gctd.scan.git.submodules import ParseUrl, read_submodules
 from gctd.scan.git.tree import TreeReader
 from gctd.scan.go.toolchain import Toolchain

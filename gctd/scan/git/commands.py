@@ -1,6 +1,6 @@
 """git with the least rights for the repository and the remote host.
 
-Arguments are lists behind `--`, the environment has only this module's configuration, only the transport of the URL is allowed,
+Arguments are lists behind `--`, `program` is the only source of configuration, only the transport of the URL is allowed,
 hosts are bound to addresses that were judged first, redirects are not followed, no prompt asks for a password.
 """
 
@@ -9,102 +9,34 @@ from __future__ import annotations
 import os
 import re
 import shlex
-import shutil
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 import attrs
 
-from gctd.domain.remote.addresses import PUBLIC_ONLY, AddressPolicy
 from gctd.domain.remote.refs import is_commit_id
 from gctd.domain.remote.urls import RepoUrl
 from gctd.scan.errors import GitError
 from gctd.scan.git.config import basic_authorization, config_variables
 from gctd.scan.git.messages import explain, redact
 from gctd.scan.git.network import public_addresses
+from gctd.scan.git.program import GitProgram, GitSettings
+from gctd.scan.git.refs import RemoteRef, leads_to, names_of, parse_refs
 from gctd.scan.isolation.output import Lines, OnLog, OnOutput, no_log
-from gctd.scan.isolation.process import MIB, Finished, Limits, run
-
-OLDEST = (2, 37)
-"""The oldest git that has all the options used here: `safe.bareRepository` for example."""
-ABSENT = os.devnull
+from gctd.scan.isolation.process import Limits
 
 _PORTS = {"https": 443, "http": 80, "ssh": 22}
 _PROTOCOLS = {"https": "https", "http": "http", "ssh": "ssh", "local": "file"}
-_REFS_TAKEN = 8 * MIB
 _ASKED_AT_ONCE = 300
 """Names in one question, limited by the length of a command line."""
-_LOCAL_SECONDS = 600.0
-_NOWHERE = Path("/")
-_WRITES_NOTHING = Limits(free_space=None)
-_NOTHING: Mapping[str, str] = {}
-
-_CONFIG = {
-    "core.hooksPath": os.devnull,
-    "core.fsmonitor": "false",
-    "core.symlinks": "false",
-    "core.protectHFS": "true",
-    "core.protectNTFS": "true",
-    "core.askPass": "",
-    "credential.helper": "",
-    "fetch.unpackLimit": "1",  # one pack, whose size the limit on file sizes bounds
-    "fetch.fsck.badTimezone": "ignore",  # in the history of many old repositories, and harmless
-    "fetch.fsck.missingSpaceBeforeDate": "ignore",
-    "fetch.fsck.zeroPaddedFilemode": "ignore",
-    "gc.auto": "0",
-    "maintenance.auto": "false",
-    "http.followRedirects": "false",
-    "http.lowSpeedLimit": "1000",
-    "http.lowSpeedTime": "60",
-    "protocol.version": "2",
-    "safe.bareRepository": "explicit",
-    "submodule.recurse": "false",
-    "transfer.fsckObjects": "true",
-}
-
-
-@attrs.frozen(kw_only=True)
-class GitSettings:
-    """Settings of the operator for git.
-
-    `addresses`: hosts outside the public internet that may be fetched from.
-    `proxy`: the HTTP proxy. With a proxy, the proxy resolves the hosts, so their addresses cannot be checked here.
-    `ca_file`: certificates to trust.
-    `credentials`: host, or host and port, to `user:password`, for https.
-    `ssh_options`: arguments for ssh (`-i`, `-o UserKnownHostsFile=…`).
-    `transfer_bytes`: limit of the bytes of one fetch.
-    `program`, `search_path`: git, and the PATH for the search of git and its parts.
-    """
-
-    addresses: AddressPolicy = PUBLIC_ONLY
-    proxy: str | None = attrs.field(default=None, repr=False)
-    ca_file: Path | None = None
-    credentials: Mapping[str, str] = attrs.field(factory=dict, repr=False)
-    ssh_options: tuple[str, ...] = ()
-    transfer_bytes: int = 2048 * MIB
-    program: str = "git"
-    search_path: str = os.environ.get("PATH", os.defpath)
-
-    def secrets(self) -> tuple[str, ...]:
-        """Return the texts that must not appear in any output."""
-        return (*self.credentials.values(), *((self.proxy,) if self.proxy else ()))
-
-
-@attrs.frozen(kw_only=True)
-class RemoteRef:
-    """A ref of a remote repository: its short name, its full name (None for a commit id), and its commit."""
-
-    name: str
-    full: str | None
-    commit_sha: str
 
 
 class Git:
     """The operations that a worker needs."""
 
-    def __init__(self, settings: GitSettings = GitSettings()) -> None:
-        self.settings = settings
-        self._program: str | None = None
+    def __init__(self, settings: GitSettings | None = None) -> None:
+        self.settings = settings or GitSettings()
+        self._program = GitProgram(self.settings)
 
     # The remote side
 
@@ -127,7 +59,7 @@ class Git:
         `seconds` limit each question. If all refs are commit ids, no question is sent. Raises GitError if the remote does not
         answer.
         """
-        wanted = {ref: [] if ref is not None and is_commit_id(ref) else _candidates(ref) for ref in refs}
+        wanted = {ref: [] if ref is not None and is_commit_id(ref) else names_of(ref) for ref in refs}
         names = list(dict.fromkeys(name for candidates in wanted.values() for name in candidates))
         found: dict[str, str] = {}
         head = None
@@ -135,10 +67,10 @@ class Git:
             output = bytearray()
             patterns = [pattern for name in some for pattern in (name, f"{name}^{{}}")]
             await self._remote(url, ["ls-remote", "--symref", "--", url.clone_url, *patterns], seconds, on_stdout=output.extend)
-            listed, symref = _parse_refs(bytes(output))
+            listed, symref = parse_refs(bytes(output))
             found |= listed
             head = symref or head
-        return {ref: _leads_to(ref, candidates, found, head) for ref, candidates in wanted.items()}
+        return {ref: leads_to(ref, candidates, found, head) for ref, candidates in wanted.items()}
 
     async def fetch(self, url: RepoUrl, ref: RemoteRef, mirror: Path, *, seconds: float = 600.0, on_log: OnLog = no_log) -> str:
         """Bring one commit without its history into a mirror. Return the commit's id, which may be newer than in `ref`.
@@ -177,7 +109,9 @@ class Git:
     async def merge_base(self, mirror: Path, one: str, other: str) -> str | None:
         """Return the last common commit of two commits of a mirror; None if they have none."""
         output = bytearray()
-        done = await self._git(["merge-base", one, other], self._environment(""), git_dir=mirror, on_stdout=output.extend)
+        done = await self._program.run(
+            ["merge-base", one, other], self._program.environment(""), git_dir=mirror, on_stdout=output.extend
+        )
         if not done.ok and done.exit_code != 1:
             raise explain(done, mirror=mirror)
         return bytes(output).decode().strip() or None
@@ -193,9 +127,9 @@ class Git:
         on_output: OnOutput | None = None,
         limits: Limits | None = None,
     ) -> None:
-        environment = self._environment(_PROTOCOLS[url.kind])
+        environment = self._program.environment(_PROTOCOLS[url.kind])
         config = await self._connection(url, environment)
-        done = await self._git(
+        done = await self._program.run(
             arguments,
             environment,
             seconds=seconds,
@@ -264,7 +198,7 @@ class Git:
         """Return the commit of a full ref or a commit id of the mirror; None if it is missing."""
         output = bytearray()
         arguments = ["rev-parse", "--quiet", "--verify", "--end-of-options", f"{ref}^{{commit}}"]
-        done = await self._git(arguments, self._environment(""), git_dir=mirror, on_stdout=output.extend)
+        done = await self._program.run(arguments, self._program.environment(""), git_dir=mirror, on_stdout=output.extend)
         return bytes(output).decode().strip() if done.ok else None
 
     async def has(self, mirror: Path, commit: str) -> bool:
@@ -286,9 +220,9 @@ class Git:
 
         `index` is the path of git's index during the call.
         """
-        environment = {**self._environment(""), "GIT_INDEX_FILE": str(index), "GIT_WORK_TREE": str(target)}
+        environment = {**self._program.environment(""), "GIT_INDEX_FILE": str(index), "GIT_WORK_TREE": str(target)}
         arguments = ["read-tree", "--reset", "-u", commit]
-        done = await self._git(arguments, environment, git_dir=mirror, config={"core.bare": "false"}, cwd=target)
+        done = await self._program.run(arguments, environment, git_dir=mirror, config={"core.bare": "false"}, cwd=target)
         if not done.ok:
             raise explain(done, mirror=mirror)
 
@@ -300,106 +234,8 @@ class Git:
         return [(key, value) for key, _, value in entries]
 
     async def _local(self, mirror: Path | None, *arguments: str, on_stdout: OnOutput | None = None) -> None:
-        done = await self._git(
-            arguments, self._environment(""), git_dir=mirror, on_stdout=on_stdout, limits=Limits(output=1 << 40)
+        done = await self._program.run(
+            arguments, self._program.environment(""), git_dir=mirror, on_stdout=on_stdout, limits=Limits(output=1 << 40)
         )
         if not done.ok:
             raise explain(done, mirror=mirror)
-
-    # Both
-
-    async def _git(
-        self,
-        arguments: Sequence[str],
-        environment: Mapping[str, str],
-        *,
-        seconds: float = _LOCAL_SECONDS,
-        git_dir: Path | None = None,
-        config: Mapping[str, str] = _NOTHING,
-        on_stdout: OnOutput | None = None,
-        on_output: OnOutput | None = None,
-        limits: Limits | None = None,
-        cwd: Path | None = None,
-    ) -> Finished:
-        settings = [argument for key, value in {**_CONFIG, **config}.items() for argument in ("-c", f"{key}={value}")]
-        argv = [await self._found(), *settings, *arguments]
-        if arguments[0] != "init":
-            environment = {**environment, "GIT_DIR": str(git_dir) if git_dir is not None else ABSENT}
-        return await run(
-            argv,
-            cwd=cwd or git_dir or _NOWHERE,
-            env=environment,
-            timeout=seconds,
-            on_stdout=on_stdout,
-            on_output=on_output,
-            limits=limits or (Limits() if git_dir is not None else _WRITES_NOTHING),
-            grace=1.0,
-        )
-
-    def _environment(self, protocol: str) -> dict[str, str]:
-        return {
-            "PATH": self.settings.search_path,
-            "HOME": ABSENT,
-            "XDG_CONFIG_HOME": ABSENT,
-            "LC_ALL": "C",
-            "GCM_INTERACTIVE": "never",
-            "GIT_ALLOW_PROTOCOL": protocol,
-            "GIT_ATTR_NOSYSTEM": "1",
-            "GIT_CONFIG_GLOBAL": ABSENT,
-            "GIT_CONFIG_NOSYSTEM": "1",
-            "GIT_LFS_SKIP_SMUDGE": "1",
-            "GIT_NO_REPLACE_OBJECTS": "1",
-            "GIT_PROTOCOL_FROM_USER": "0",
-            "GIT_TERMINAL_PROMPT": "0",
-        }
-
-    async def _found(self) -> str:
-        if self._program is None:
-            program = shutil.which(self.settings.program, path=self.settings.search_path)
-            if program is None:
-                raise GitError("git is not installed on the tracker's machine")
-            done = await run([program, "--version"], cwd=_NOWHERE, env=self._environment(""), timeout=30, limits=_WRITES_NOTHING)
-            version = re.search(r"version (\d+)\.(\d+)", done.output_tail)
-            if version is None or (int(version[1]), int(version[2])) < OLDEST:
-                oldest = ".".join(map(str, OLDEST))
-                raise GitError(f"git {oldest} or newer is needed on the tracker's machine; found: {done.output_tail.strip()}")
-            self._program = program
-        return self._program
-
-
-def _candidates(ref: str | None) -> list[str]:
-    if ref is None or ref == "HEAD":
-        return ["HEAD"]
-    return [ref] if ref.startswith("refs/") else [f"refs/heads/{ref}", f"refs/tags/{ref}", f"refs/{ref}"]
-
-
-def _leads_to(ref: str | None, candidates: Sequence[str], found: Mapping[str, str], head: str | None) -> RemoteRef | GitError:
-    """Select the existing one of the names that a ref may mean.
-
-    `found` has the existing full names with their commits, `head` is the target of HEAD.
-    """
-    if ref is not None and not candidates:
-        return RemoteRef(name=ref, full=None, commit_sha=ref)
-    for name in candidates:
-        commit = found.get(f"{name}^{{}}") or found.get(name)
-        if commit is not None:
-            full = head if head and name == "HEAD" else name
-            short = full.removeprefix("refs/heads/") if ref is None or ref == "HEAD" else ref
-            return RemoteRef(name=short, full=full, commit_sha=commit)
-    if ref is None or ref == "HEAD":
-        return GitError("the repository is empty: it has no default branch with a commit", permanent=True)
-    hint = " (a commit id must be given in full)" if re.fullmatch(r"[0-9a-f]{7,63}", ref) else ""
-    return GitError(f"no branch or tag {ref!r} in the repository{hint}", permanent=True)
-
-
-def _parse_refs(output: bytes) -> tuple[dict[str, str], str | None]:
-    """Parse the output of `git ls-remote`. Return object ids by full name, and the target of HEAD."""
-    found: dict[str, str] = {}
-    head = None
-    for line in output.decode(errors="replace").splitlines():
-        value, _, name = line.partition("\t")
-        if value.startswith("ref: ") and name == "HEAD":
-            head = value.removeprefix("ref: ")
-        elif is_commit_id(value):
-            found[name] = value
-    return found, head

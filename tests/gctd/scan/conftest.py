@@ -11,7 +11,8 @@ import pytest_asyncio
 from gctd.domain.remote.addresses import AddressPolicy
 from gctd.domain.remote.urls import RepoUrl, parse_repo_url
 from gctd.scan.git.checkout import Checkouts
-from gctd.scan.git.commands import Git, GitSettings
+from gctd.scan.git.commands import Git
+from gctd.scan.git.program import GitSettings
 from gctd.scan.go.toolchain import Toolchain, find_toolchain
 
 LOOPBACK = AddressPolicy.of(["127.0.0.0/8"])

@@ -19,7 +19,8 @@ import pytest
 from gctd.scan.cache.directory import Cache, CacheLimits
 from gctd.scan.errors import GitError, LimitExceeded
 from gctd.scan.git.checkout import CheckoutLimits, Checkouts
-from gctd.scan.git.commands import Git, GitSettings
+from gctd.scan.git.commands import Git
+from gctd.scan.git.program import GitSettings
 from gctd.scan.isolation.locks import FileLock
 from gctd.scan.isolation.process import MIB
 from tests.gctd.scan.conftest import LOOPBACK, local, url_of, web
@@ -270,7 +271,8 @@ OTHER_WORKER = """
 import asyncio, sys
 from pathlib import Path
 from gctd.scan.git.checkout import Checkouts
-from gctd.scan.git.commands import Git, GitSettings
+from gctd.scan.git.commands import Git
+from gctd.scan.git.program import GitSettings
 from tests.gctd.scan.conftest import LOOPBACK, local, web
 
 async def main(cache, program, *repos):

@@ -13,8 +13,10 @@ import pytest
 from gctd.domain.remote.addresses import AddressPolicy
 from gctd.domain.remote.urls import Kind, RepoUrl
 from gctd.scan.errors import GitError, ScanError
-from gctd.scan.git.commands import Git, GitSettings, RemoteRef
+from gctd.scan.git.commands import Git
 from gctd.scan.git.messages import redact
+from gctd.scan.git.program import GitSettings
+from gctd.scan.git.refs import RemoteRef
 from tests.gctd.scan.conftest import LOOPBACK, url_of, web
 from tests.support.pace import within
 from tests.support.tracker import go_repo as gorepo
