@@ -26,8 +26,9 @@ from gctd.engines.report import Report
 from gctd.exports.coverage import statements_covered
 from gctd.readmodel.views import AnalysisView
 from gctd.scan.errors import NeedsNewerGo
+from gctd.scan.go.coverage_run.plan import GoTestRun, Plan
+from gctd.scan.go.coverage_run.run_tests import run_tests
 from gctd.scan.go.discovery import nested_modules
-from gctd.scan.go.run_tests import GoTestRun, Plan, run_tests
 from gctd.scan.go.toolchain import GoCaches
 from gctd.scan.go.toolchains import Toolchains
 from gctd.scan.go.versions import parse_version

@@ -13,8 +13,8 @@ from gctd.domain.repo.project import Project
 from gctd.engines.measurement import PackageFacts, TestFacts, decode_facts
 from gctd.engines.report import Report
 from gctd.engines.state import State
-from gctd.scan.go.events import PackageResult
-from gctd.scan.go.run_tests import GoTestRun
+from gctd.scan.go.coverage_run.events import PackageResult
+from gctd.scan.go.coverage_run.plan import GoTestRun
 from gctd.worker.work import WorkFailed
 
 

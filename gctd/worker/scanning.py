@@ -29,9 +29,10 @@ from gctd.scan.cache.directory import CacheLimits
 from gctd.scan.errors import NeedsNewerGo, NoGo, ScanError
 from gctd.scan.git.checkout import Checkout, Checkouts
 from gctd.scan.git.commands import Git
+from gctd.scan.go.coverage_run.plan import GoTestRun, Plan
+from gctd.scan.go.coverage_run.run_tests import run_tests
 from gctd.scan.go.discovery import discover, nested_modules
 from gctd.scan.go.pinned import PinnedGo
-from gctd.scan.go.run_tests import GoTestRun, Plan, run_tests
 from gctd.scan.go.staging import staged
 from gctd.scan.go.toolchain import GoCaches, Toolchain, find_toolchain
 from gctd.scan.go.toolchains import ToolchainBounds, Toolchains

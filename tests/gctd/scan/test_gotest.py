@@ -16,8 +16,9 @@ import pytest
 from gctd.domain.repo.options import parse_duration
 from gctd.domain.task import Progress
 from gctd.scan.errors import GoError, NoToolchain
-from gctd.scan.go.events import PackageResult
-from gctd.scan.go.run_tests import GoTestRun, Plan, run_tests
+from gctd.scan.go.coverage_run.events import PackageResult
+from gctd.scan.go.coverage_run.plan import GoTestRun, Plan
+from gctd.scan.go.coverage_run.run_tests import run_tests
 from gctd.scan.go.staging import STAGED, staged
 from gctd.scan.go.toolchain import GoCaches, Toolchain, find_toolchain
 from gctd.scan.isolation.files import Directory

@@ -16,7 +16,8 @@ import attrs
 import pytest
 
 from gctd.scan.errors import GoError
-from gctd.scan.go.run_tests import Plan, run_tests
+from gctd.scan.go.coverage_run.plan import Plan
+from gctd.scan.go.coverage_run.run_tests import run_tests
 from gctd.scan.go.toolchain import Downloads, GoCaches, Toolchain
 from gctd.scan.isolation.sandbox import find_sandbox
 from gctd.wiring.credentials import read_credentials

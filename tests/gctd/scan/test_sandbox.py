@@ -15,7 +15,8 @@ import pytest
 from gctd.engines.engine import EngineInput
 from gctd.engines.native import NativeEngine
 from gctd.scan.errors import NoSandbox
-from gctd.scan.go.run_tests import GoTestRun, Plan, run_tests
+from gctd.scan.go.coverage_run.plan import GoTestRun, Plan
+from gctd.scan.go.coverage_run.run_tests import run_tests
 from gctd.scan.go.toolchain import Downloads, GoCaches, Toolchain
 from gctd.scan.isolation.process import Finished, Limits, run
 from gctd.scan.isolation.sandbox import Sandbox, View, candidates, find_sandbox

@@ -11,7 +11,8 @@ from gctd.domain.repo.options import CrapOptions
 from gctd.engines.engine import EngineInput
 from gctd.engines.native import NativeEngine
 from gctd.engines.report import FunctionEntry, Report
-from gctd.scan.go.run_tests import Plan, run_tests
+from gctd.scan.go.coverage_run.plan import Plan
+from gctd.scan.go.coverage_run.run_tests import run_tests
 from gctd.scan.go.staging import staged
 from gctd.scan.go.toolchain import GoCaches, Toolchain
 from gctd.scan.isolation.files import Directory

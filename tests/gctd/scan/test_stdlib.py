@@ -15,7 +15,8 @@ import pytest_asyncio
 from gctd.scan.cache.lru import LruDirectory
 from gctd.scan.cache.stdlib import StdlibBuildCache
 from gctd.scan.git.checkout import Checkouts
-from gctd.scan.go.run_tests import GoTestRun, Plan, run_tests
+from gctd.scan.go.coverage_run.plan import GoTestRun, Plan
+from gctd.scan.go.coverage_run.run_tests import run_tests
 from gctd.scan.go.toolchain import GoCaches, Toolchain
 from tests.gctd.scan.conftest import url_of
 from tests.support.tracker import go_repo as gorepo

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 
 from gctd.domain.repo.project import Project
 from gctd.scan.errors import GoError, NeedsNewerGo
-from gctd.scan.go.run_tests import Plan, run_tests
+from gctd.scan.go.coverage_run.plan import Plan
+from gctd.scan.go.coverage_run.run_tests import run_tests
 from gctd.scan.go.toolchain import Downloads, GoCaches, Toolchain, target
 from gctd.scan.go.toolchains import NoSuchToolchain, ToolchainBounds, Toolchains
 from gctd.scan.go.versions import GoVersion, parse_version, wanted_version

@@ -8,7 +8,7 @@ import attrs
 import msgspec
 
 from gctd.engines.measurement import Outcome
-from gctd.scan.go.progress import PackageCount
+from gctd.scan.go.coverage_run.progress import PackageCount
 from gctd.scan.isolation.output import OnLog
 
 REASON = 400

@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from gctd.scan.go.events import REASON, PackageResult
+from gctd.scan.go.coverage_run.events import REASON, PackageResult
 
 ARGUMENTS = ("list", "-e", "-export", "-json=ImportPath,Export,GoFiles,CgoFiles,Error,DepsErrors,TestImports,XTestImports")
 """The command of go that compiles packages and prints what `broken_packages` reads; flags of the build and patterns follow."""

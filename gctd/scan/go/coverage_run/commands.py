@@ -1,0 +1,74 @@
+"""Commands of go in the sandbox, and the log of a run."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Sequence
+
+import attrs
+
+from gctd.scan.git.messages import redact
+from gctd.scan.go.coverage_run.plan import Plan
+from gctd.scan.go.coverage_run.steps import Step
+from gctd.scan.go.toolchain import Toolchain
+from gctd.scan.isolation.output import Lines, OnLog
+from gctd.scan.isolation.process import MIB, Finished, run
+
+_LOG = 64 * 1024
+_OUTPUT = 4096 * MIB
+
+
+class GoCommands:
+    """Commands of go in the sandbox, with the rights of a step. Their lines go to `on_log`, without the operator's secrets."""
+
+    def __init__(self, toolchain: Toolchain, plan: Plan, on_log: OnLog) -> None:
+        self._toolchain = toolchain
+        self._plan = plan
+        self._on_log = on_log
+        self._tail: deque[str] = deque()
+        self._tail_size = 0
+
+    @property
+    def tail(self) -> str:
+        """The end of the log."""
+        return "\n".join(self._tail)
+
+    async def run(
+        self,
+        arguments: Sequence[str],
+        seconds: float,
+        step: Step,
+        *,
+        on_stdout: Callable[[bytes], None],
+        logged: bool = True,
+    ) -> Finished:
+        """Run go as a step."""
+        plan = self._plan
+        lines = Lines(self.log if not step.credentials else lambda line: self.log(self.redacted(line)))
+        finished = await run(
+            plan.sandbox.around([str(self._toolchain.go), *arguments], step.view),
+            cwd=plan.module_dir,
+            env=step.environment,
+            timeout=max(seconds, 1.0),
+            on_stdout=on_stdout,
+            on_output=lines.feed if logged else None,
+            limits=attrs.evolve(plan.limits, output=_OUTPUT),
+            inputs=plan.sandbox.inputs,
+            files=plan.sandbox.files(step.view),
+            groups=plan.sandbox.groups,
+        )
+        lines.end()
+        return finished
+
+    def redacted(self, text: str) -> str:
+        """The text without the operator's secrets."""
+        secrets = self._plan.downloads.secrets()
+        return redact(text, secrets) if secrets else text
+
+    def log(self, line: str) -> None:
+        """Write a line."""
+        self._tail.append(line[:_LOG])
+        self._tail_size += len(self._tail[-1]) + 1
+        while self._tail_size > _LOG:
+            self._tail_size -= len(self._tail.popleft()) + 1
+        self._on_log(line)

@@ -1,0 +1,113 @@
+"""Loading the packages of a module with `go list`, and the platform of its builds."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+import attrs
+
+from gctd.engines.golang.constraints import Platform
+from gctd.scan.errors import GoError, NeedsNewerGo
+from gctd.scan.go.coverage_run.commands import GoCommands
+from gctd.scan.go.coverage_run.events import REASON
+from gctd.scan.go.coverage_run.steps import Rights
+from gctd.scan.isolation.process import Finished
+
+_BRIEF = 60.0
+_LIST = '{{if not .ForTest}}{{.ImportPath}}\t{{.DepOnly}}\t{{.Standard}}\t{{with .Error}}{{printf "%q" .Err}}{{end}}{{end}}'
+_CONTEXT = (
+    '{{with context}}{{.GOOS}}\t{{.GOARCH}}\t{{.CgoEnabled}}\t{{join .BuildTags " "}}\t{{join .ToolTags " "}}'
+    '\t{{join .ReleaseTags " "}}{{end}}'
+)
+_DOWNLOAD = re.compile(
+    r'(Get|Post) "?https?://|dial (tcp|udp)|no such host|i/o timeout|reading (https?|file)://|module lookup disabled'
+    r"|unrecognized import path|git ls-remote|git fetch|terminal prompts disabled|verifying (module|go\.mod)|x509:|checksum"
+)
+_NEWER_GO = re.compile(r"requires go >= ?(?P<version>[0-9][0-9a-z.]*)\S* \(running|note: module requires Go|invalid go version")
+
+
+@attrs.frozen
+class Loaded:
+    """Result of `go list`: the module's packages, and the modules that could not be downloaded."""
+
+    finished: Finished
+    packages: tuple[str, ...]
+    standard: tuple[str, ...]
+    not_downloaded: tuple[str, ...]
+
+    @property
+    def usable(self) -> bool:
+        """Whether go lists packages."""
+        return self.finished.ok and bool(self.packages)
+
+    @property
+    def nothing_to_build(self) -> bool:
+        """Whether build constraints leave no package over here, as in a module that only pins tools."""
+        return self.finished.ok and not self.packages and not self.not_downloaded
+
+
+async def load(commands: GoCommands, rights: Rights, seconds: float, *, workspace: bool) -> Loaded:
+    """Load the packages and the dependencies of their tests. Loading downloads them.
+
+    A broken package is not an error at this stage.
+    """
+    output = bytearray()
+    finished = await commands.run(
+        ["list", "-e", "-deps", "-test", "-f", _LIST, "./..."],
+        seconds,
+        rights.modules(workspace=workspace),
+        on_stdout=output.extend,
+    )
+    finished = attrs.evolve(finished, output_tail=commands.redacted(finished.output_tail))
+    rows = [row.split("\t", 3) for row in bytes(output).decode(errors="replace").splitlines() if row.count("\t") == 3]
+    listed = {path for path, only_needed, *_ in rows if only_needed == "false" and path != "./..."}
+    errors = dict.fromkeys(commands.redacted(error[1:-1].replace('\\"', '"')) for *_, error in rows if error)  # written with %q
+    failures = [error for error in errors if _DOWNLOAD.search(error)]
+    for failure in failures:
+        commands.log(failure)
+    packages = tuple(sorted(path for path in listed if path.removesuffix(".test") not in listed or not path.endswith(".test")))
+    standard = tuple(path for path, _, is_standard, _ in rows if is_standard == "true")
+    return Loaded(finished, packages, standard, tuple(failures))
+
+
+async def platform_of(commands: GoCommands, rights: Rights, test_args: Sequence[str], *, workspace: bool) -> Platform | None:
+    """Return the platform of go's builds, with the tags that the tests have."""
+    output = bytearray()
+    tags = [flag for flag in test_args if flag.startswith("-tags=")]
+    arguments = ["list", *tags, "-f", _CONTEXT, "unsafe"]
+    finished = await commands.run(arguments, _BRIEF, rights.build(workspace=workspace), on_stdout=output.extend)
+    found = bytes(output).decode(errors="replace").rstrip("\n").split("\t")
+    if not finished.ok or len(found) != 6:
+        commands.log(f"go does not report its platform: it {finished.how()}")
+        return None
+    goos, goarch, cgo, *tagged = found
+    return Platform(goos=goos, goarch=goarch, cgo=cgo == "true", tags=tuple(" ".join(tagged).split()))
+
+
+def require_go(loaded: Loaded) -> None:
+    """Raise NeedsNewerGo if go names the version that the module, a dependency or the workspace needs."""
+    found = _NEWER_GO.search(loaded.finished.output_tail) if not loaded.finished.ok else None
+    if found is not None and found["version"]:
+        reason = f"the module needs a newer Go than the worker has: {last_words(loaded.finished)}"
+        raise NeedsNewerGo(reason, found["version"])
+
+
+def not_loaded(loaded: Loaded) -> GoError:
+    """Return the error of a module that cannot be loaded."""
+    said = last_words(loaded.finished)
+    if loaded.finished.ended_by != "exit":
+        return GoError(f"the modules could not be loaded: go list {loaded.finished.how()}")
+    if loaded.not_downloaded:
+        return GoError(f"module download failed: {loaded.not_downloaded[0][:REASON]}")
+    if _DOWNLOAD.search(loaded.finished.output_tail):
+        return GoError(f"module download failed: {said}")
+    if _NEWER_GO.search(loaded.finished.output_tail):
+        return GoError(f"the module needs a newer Go than the worker has: {said}", permanent=True)
+    return GoError(f"the module cannot be loaded: {said}", permanent=True)
+
+
+def last_words(finished: Finished, count: int = 3) -> str:
+    """Return the last lines that go wrote, without those about downloads."""
+    lines = [line.strip() for line in finished.output_tail.splitlines() if line.strip() and "go: downloading " not in line]
+    return "; ".join(lines[-count:])[-REASON:] or f"go {finished.how()}"

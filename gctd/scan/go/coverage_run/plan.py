@@ -1,0 +1,77 @@
+"""Input and result of a test run."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
+
+import attrs
+
+from gctd.domain.repo.options import covers_others
+from gctd.engines.golang.constraints import Platform
+from gctd.engines.measurement import Scope
+from gctd.scan.go.coverage_run.events import PackageResult
+from gctd.scan.go.toolchain import Downloads, GoCaches
+from gctd.scan.isolation.process import MIB, Limits
+from gctd.scan.isolation.sandbox import NONE, Sandbox
+
+Restore = Callable[[Sequence[str], float], Awaitable[None]]
+"""Called before anything is built, with the packages of the standard library that are needed and the seconds that are left."""
+
+
+@attrs.frozen(kw_only=True)
+class GoTestRun:
+    """A run of `go test`.
+
+    `profile` is the text of the coverage profile, None if there is none. The numbers depend on `flags`. `workspace`: with the
+    go.work of the repository. `ended_early` is the reason if the run was ended. `log_tail` is the end of its log. `platform` is
+    the target of the build, None if go did not report it.
+    """
+
+    profile: bytes | None
+    packages: tuple[PackageResult, ...]
+    go_version: str
+    flags: tuple[str, ...]
+    exit_code: int | None
+    log_tail: str
+    workspace: bool
+    ended_early: str = ""
+    platform: Platform | None = None
+
+    @property
+    def scope(self) -> Scope:
+        """The tests that count for a package."""
+        return "module" if covers_others(self.flags) else "own"
+
+
+@attrs.frozen(kw_only=True)
+class Plan:
+    """Input of a test run: a module of a checkout, flags (already checked), and `timeout` in seconds for the whole run.
+
+    `source` is the checkout, `project` the module's directory in it; a sandbox never writes it. `commit` is the commit of the
+    checkout: a commit is built once, unless it is empty. `job` is the job's folder. `workspace`: the go.work above the module is
+    active. `cgo`: None leaves the choice to Go. `downloads`: the download of modules. `sandbox`: the sandbox of all steps.
+    Without a sandbox, or with `test_network`, the tests have the network of the host. `restore` may fill the build cache
+    beforehand.
+    """
+
+    source: Path
+    project: str
+    job: Path
+    caches: GoCaches
+    timeout: float
+    test_args: tuple[str, ...] = ()
+    go_flags: tuple[str, ...] = ()
+    workspace: bool = False
+    cgo: bool | None = None
+    downloads: Downloads = attrs.field(factory=Downloads)
+    sandbox: Sandbox = NONE
+    test_network: bool = False
+    restore: Restore | None = None
+    commit: str = ""
+    limits: Limits = attrs.field(factory=lambda: Limits(memory=8192 * MIB, processes=8192))
+
+    @property
+    def module_dir(self) -> Path:
+        """The directory of the module."""
+        return self.source / self.project

@@ -1,0 +1,244 @@
+"""Running a project's tests with coverage, and the outcome of each package.
+
+The run has three steps with fewer and fewer rights. A step never reads files that a step with fewer rights can write.
+
+- modules: the network and the operator's credentials; runs no code of the repository. Writes the module cache.
+- build: no network; compiles, and runs no compiled program. Writes the build cache.
+- test: no network; runs the repository's code. Writes a copy of the checkout, its own HOME and TMPDIR, and the profile, which is
+  read from a descriptor that was opened before. All of that is thrown away afterwards.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import tempfile
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from hashlib import sha256
+from pathlib import Path
+
+import attrs
+
+from gctd.domain.errors import BadInput
+from gctd.domain.repo.options import covers_others, format_duration, parse_duration
+from gctd.scan.errors import GoError, UnsafeFile
+from gctd.scan.go.coverage_run import building
+from gctd.scan.go.coverage_run.built import is_recent, mark
+from gctd.scan.go.coverage_run.commands import GoCommands
+from gctd.scan.go.coverage_run.events import REASON, GoTestEvents, PackageResult
+from gctd.scan.go.coverage_run.loading import Loaded, last_words, load, not_loaded, platform_of, require_go
+from gctd.scan.go.coverage_run.plan import GoTestRun, Plan
+from gctd.scan.go.coverage_run.progress import Following, OnProgress, PackageCount, during, no_progress
+from gctd.scan.go.coverage_run.steps import Rights
+from gctd.scan.go.toolchain import Toolchain
+from gctd.scan.isolation.files import OwnFile, new_file
+from gctd.scan.isolation.output import Lines, OnLog, no_log
+from gctd.scan.isolation.process import MIB, Finished
+
+OnStage = Callable[[str], Awaitable[None]]
+_OF_THE_RUN = frozenset({"-count", "-failfast", "-parallel", "-run", "-short", "-shuffle", "-skip", "-timeout", "-v"})
+"""Flags of go test that have no effect on the build."""
+_SPARE = 30.0
+_MARGIN = 15.0
+_PROFILE = 512 * MIB
+
+
+async def run_tests(
+    toolchain: Toolchain,
+    plan: Plan,
+    on_stage: OnStage,
+    on_log: OnLog = no_log,
+    on_progress: OnProgress = no_progress,
+) -> GoTestRun:
+    """Fetch the modules (stage `modules`), then run all tests of a module with coverage (stage `test`).
+
+    Packages that do not build, fail, panic or time out are reported in the result, not raised. If a workspace cannot be loaded,
+    the run continues without it. A little of `plan.timeout` is left for the engine. Raises NeedsNewerGo. Raises GoError if no
+    package could be tested.
+    """
+    return await _Running(toolchain, plan, on_stage, on_log, on_progress).run()
+
+
+class _Running:
+    def __init__(self, toolchain: Toolchain, plan: Plan, on_stage: OnStage, on_log: OnLog, on_progress: OnProgress) -> None:
+        self._on_progress = on_progress
+        self._toolchain = toolchain
+        self._plan = plan
+        self._on_stage = on_stage
+        self._commands = GoCommands(toolchain, plan, on_log)
+        self._rights = Rights(
+            toolchain=toolchain,
+            source=plan.source,
+            module_dir=plan.module_dir,
+            place=Path(tempfile.mkdtemp(prefix="run-", dir=plan.job)),
+            caches=plan.caches,
+            flags=plan.go_flags,
+            cgo=plan.cgo,
+            downloads=plan.downloads,
+            confined=plan.sandbox.kind != "none",
+            mounts=plan.sandbox.has_mounts,
+            test_network=plan.test_network,
+        )
+
+    async def run(self) -> GoTestRun:
+        plan = self._plan
+        await self._on_stage("modules")
+        await self._rights.prepare()
+        workspace = plan.workspace
+        loaded = await load(self._commands, self._rights, plan.timeout, workspace=workspace)
+        spent = loaded.finished.duration
+        require_go(loaded)
+        if workspace and not loaded.usable and not loaded.finished.timed_out:
+            self._commands.log(f"the workspace cannot be loaded ({last_words(loaded.finished)}); without it:")
+            workspace = False
+            loaded = await load(self._commands, self._rights, plan.timeout - spent, workspace=workspace)
+            spent += loaded.finished.duration
+            require_go(loaded)
+        if loaded.nothing_to_build:
+            return attrs.evolve(
+                self._untested(workspace=workspace),
+                platform=await platform_of(self._commands, self._rights, plan.test_args, workspace=workspace),
+            )
+        if not loaded.usable:
+            raise not_loaded(loaded)
+        await self._on_stage("test")
+        if plan.restore is not None:
+            began = time.monotonic()
+            async with during(
+                Following(PackageCount(()), "preparing the standard library", self._commands.log, no_progress).run()
+            ):
+                await plan.restore(loaded.standard, plan.timeout - spent)
+            spent += time.monotonic() - began
+        platform = await platform_of(self._commands, self._rights, plan.test_args, workspace=workspace)
+        return attrs.evolve(await self._test(loaded, plan.timeout - spent, workspace=workspace), platform=platform)
+
+    def _untested(self, *, workspace: bool) -> GoTestRun:
+        """Return a run without coverage: the functions can be scored, but no test of this platform reaches them."""
+        self._commands.log("no package is built on this platform: there is nothing to test")
+        return GoTestRun(
+            profile=None,
+            packages=(),
+            go_version=self._toolchain.version,
+            flags=self._plan.go_flags,
+            exit_code=0,
+            log_tail=self._commands.tail,
+            workspace=workspace,
+            ended_early="",
+        )
+
+    async def _test(self, loaded: Loaded, seconds: float, *, workspace: bool) -> GoTestRun:
+        plan = self._plan
+        seconds -= min(_SPARE, seconds / 10)
+        began, broken, patterns = time.monotonic(), tuple[PackageResult, ...](), ["./..."]
+        listed = loaded.packages
+        if covers_others((*plan.go_flags, *plan.test_args)):
+            broken = await self._not_built(seconds, workspace=workspace)
+            listed = tuple(path for path in listed if path not in {one.path for one in broken})
+            patterns = list(listed) if broken else patterns
+        if not listed:
+            raise _not_built(loaded, broken, loaded.finished)
+        await self._build(listed, patterns, seconds - (time.monotonic() - began), workspace=workspace)
+        seconds -= time.monotonic() - began
+        flags, limit = _split_timeout(plan.test_args, seconds - min(_MARGIN, seconds / 10))
+        count = PackageCount(listed)
+        following = Following(count, "tested", self._commands.log, self._on_progress)
+        events = GoTestEvents(listed, following.spoke, count)
+        with new_file(self._rights.profile) as profile:
+            step = self._rights.test(workspace=workspace)
+            arguments = ["-json", "-vet=off", *flags, f"-timeout={limit}", f"-coverprofile={self._rights.profile}", *patterns]
+            async with during(following.run()):
+                finished = await self._commands.run(["test", *arguments], seconds, step, on_stdout=events.feed)
+            written = await asyncio.to_thread(_checked, profile)
+        ended_early = "" if finished.ended_by == "exit" else f"go test {finished.how()}"
+        packages = tuple(sorted((*events.results(ended_early=ended_early), *broken), key=lambda one: one.path))
+        if all(package.outcome == "build failed" for package in packages):
+            raise _not_built(loaded, packages, finished)
+        if ended_early and not any(package.tested for package in packages):
+            raise GoError(f"{ended_early}, before a package was tested to its end")
+        return GoTestRun(
+            profile=written,
+            packages=packages,
+            go_version=self._toolchain.version,
+            flags=(*plan.go_flags, "-vet=off", *flags),
+            exit_code=finished.exit_code,
+            log_tail=self._commands.tail,
+            workspace=workspace,
+            ended_early=ended_early,
+        )
+
+    async def _not_built(self, seconds: float, *, workspace: bool) -> tuple[PackageResult, ...]:
+        """The packages whose tests do not build; none if go cannot list them."""
+        output = bytearray()
+        arguments = [*building.ARGUMENTS, *building.flags_of_build(self._plan.test_args), "./..."]
+        finished = await self._commands.run(arguments, seconds, self._rights.build(workspace=workspace), on_stdout=output.extend)
+        if finished.ended_by != "exit":
+            raise GoError(f"the packages could not be built: go list {finished.how()}")
+        if not finished.ok:
+            self._commands.log(f"the packages that do not build are not known: go list {finished.how()}")
+            return ()
+        found = building.broken_packages(bytes(output).decode(errors="replace"))
+        for one in found:
+            self._commands.log(f"{one.path} does not build and is not tested: {one.reason}")
+        return found
+
+    async def _build(self, packages: Sequence[str], patterns: Sequence[str], seconds: float, *, workspace: bool) -> None:
+        """Compile all that the tests need into the build cache, which the tests cannot write.
+
+        A package that does not build is an error of the test run, which says more about it.
+        """
+        if self._plan.sandbox.kind == "none":  # the caches can be written by tests in any case
+            return
+        flags = [flag for flag in self._plan.test_args if flag.partition("=")[0] not in _OF_THE_RUN]
+        arguments = ["test", "-exec=true", "-vet=off", *flags, "-coverprofile=/dev/null", *patterns]
+        built = self._built(arguments, workspace=workspace)
+        if built is not None and is_recent(built):
+            return
+        count = PackageCount(packages)
+        lines = Lines(count.line)
+        self._commands.log(f"building the tests of {len(packages)} packages")
+        async with during(Following(count, "built", self._commands.log, no_progress).run()):
+            step = self._rights.build(workspace=workspace)
+            finished = await self._commands.run(arguments, seconds, step, on_stdout=lines.feed, logged=False)
+        if finished.ended_by != "exit":
+            raise GoError(f"the tests could not be built: go test {finished.how()}")
+        if built is not None and finished.ok:
+            mark(built)
+
+    def _built(self, arguments: Sequence[str], *, workspace: bool) -> Path | None:
+        """Return the file that marks this as built; None if the commit is unknown."""
+        plan = self._plan
+        if not plan.commit:
+            return None
+        toolchain = (self._toolchain.go, self._toolchain.version)
+        key = "\0".join(map(str, (plan.commit, plan.project, *toolchain, workspace, plan.cgo, *plan.go_flags, "", *arguments)))
+        return plan.caches.built / sha256(key.encode()).hexdigest()
+
+
+def _split_timeout(arguments: Sequence[str], longest: float) -> tuple[tuple[str, ...], str]:
+    """Return the other flags, and the value for -timeout: the given one, but at most `longest` seconds."""
+    rest = tuple(argument for argument in arguments if not argument.startswith("-timeout="))
+    asked = [longest]
+    for argument in arguments:
+        if argument.startswith("-timeout="):
+            try:
+                asked.append(parse_duration(argument.removeprefix("-timeout=")))
+            except BadInput as error:
+                raise GoError(str(error), permanent=True) from error
+    return rest, format_duration(max(1.0, min(asked)))
+
+
+def _checked(profile: OwnFile) -> bytes | None:
+    """The profile, if one was written that has a block in it. A test can write anything."""
+    try:
+        text = profile.read(_PROFILE)
+    except UnsafeFile as error:
+        raise GoError(f"the coverage profile cannot be read: {error}", permanent=True) from error
+    first, _, blocks = text.partition(b"\n")
+    return text if first.startswith(b"mode:") and blocks else None
+
+
+def _not_built(loaded: Loaded, packages: Sequence[PackageResult], finished: Finished) -> GoError:
+    if loaded.not_downloaded:
+        return GoError(f"module download failed: {loaded.not_downloaded[0][:REASON]}")
+    why = next((f"{package.path}: {package.reason}" for package in packages if package.reason), last_words(finished))
+    return GoError(f"no package could be built: {why}", permanent=True)
