@@ -1,35 +1,30 @@
-"""The read side of a process that serves: projector, event stream, commands that read their own writes, readiness, figures."""
+"""The parts of a read side put together, its run, and waiting until the tables have a commit."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from functools import cached_property, partial
-from math import inf
+from functools import partial
 
 import structlog
-from prometheus_client.core import GaugeMetricFamily, HistogramMetricFamily, Metric
+from prometheus_client.core import Metric
 from prometheus_client.registry import Collector
 
 from eventlog import Commit, Unavailable
 from eventlog.admin.scrub import LogScrubber
 from eventlog.broker.requests import RequestServer
-from eventlog.broker.write_health import Room, WriteState
 from eventlog.commands import Commands
 from eventlog.jetstream.log import JetStreamLog
 from eventlog.jetstream.message_reader import MessageReader
 from eventlog.jetstream.transport.connection import Connection
-from httpkit.ops.health import Check, Concern, Health, Unknown
-from httpkit.ops.metrics import gauge, total
+from httpkit.ops.health import Check, Concern, Health
 from httpkit.sse.hub import Hub
 from projections.errors import AggregateParked, Behind, ProjectionError, ProjectorStopped, StoreDamaged
 from projections.keys import CommandKeys, LogKeys
-from projections.migrations import Migrations
 from projections.model import ReadModel
 from projections.projector.projector import OnApplied, Projector
 from projections.projector.report import ReadModelReport, standing
-from projections.projector.status import State
 from projections.projector.writer import pauses
 from projections.rebuild.operations import AdminHandler, subject_of
 from projections.rebuild.recovery import damaged, make_again, open_sound
@@ -38,15 +33,14 @@ from projections.scrubs import KeptScrubs
 from projections.store import KEYS, Store
 from projections.stores.databases import copies_of, store_at
 from servicekit.background import BackgroundWork, Start
-from servicekit.broker_watch import BrokerWatch, raise_if_failing
+from servicekit.broker_watch import BrokerWatch
 from servicekit.errors import NotWritten
 from servicekit.feed import CommitFrames, Feed
 from servicekit.monitoring import addresses
+from servicekit.readside.figures import figures
+from servicekit.readside.readiness import Readiness
 
 _log = structlog.get_logger(__name__)
-
-_HEARTBEATS_MISSED = 2.5
-"""Seconds without a heartbeat of the process that applies events after which what is behind is not put down to load."""
 _LOOK_AT_FINDINGS = 10.0
 """Seconds between two looks at the passes over the log that another process makes."""
 READ_YOUR_WRITES = 5.0
@@ -90,9 +84,6 @@ class ReadSide(Collector):
         self._log = log
         self._store = store
         self._model = model
-        self._max_lag = max_lag
-        self._until = 0
-        """The last sequence of the log at the start: the process is not ready before the tables have it."""
         self.broker = BrokerWatch(connection, model.stream, log.writes, addresses(monitoring_url))
         """Looks at the broker, for the health of writes."""
         self.scrubber = LogScrubber(
@@ -116,6 +107,19 @@ class ReadSide(Collector):
         self.commands = Commands(
             log, keys=CommandKeys(self.projector, store, in_log=self.keys), check_writable=self.projector.check_running
         )
+        self._readiness = Readiness(
+            connection=connection,
+            log=log,
+            store=store,
+            model=model,
+            projector=self.projector,
+            keys=self.keys,
+            broker=self.broker,
+            handover=self._handover,
+            scrubber=self.scrubber,
+            background=self._background,
+            max_lag=max_lag,
+        )
 
     def on_applied(self, listener: OnApplied) -> None:
         """Call `listener` with the commits of each transaction, once they are visible. Before `running`."""
@@ -133,7 +137,7 @@ class ReadSide(Collector):
         head = await self._log.head()
         self.hub.start(head.last)
         self.projector.show_after(head.last)
-        self._until = head.last
+        self._readiness.until = head.last
         await self._know_position()
         rest = {"orders": self._desk.run, "scrubbing": self.scrubber.run, **(beside or {})}
         work: dict[str, Start] = {
@@ -257,50 +261,7 @@ class ReadSide(Collector):
 
     def checks(self) -> Mapping[str, Check]:
         """Return the checks that have to pass before the process is ready."""
-        return {
-            "broker": self._check_broker,
-            "database": self._check_database,
-            "read model": self._check_read_model,
-            "writes": self._check_writes,
-        }
-
-    @cached_property
-    def _migrations(self) -> Migrations:
-        return Migrations(self._store, self._model)
-
-    async def _check_broker(self) -> None:
-        if not self._connection.connected:
-            raise Unavailable("the broker is not connected")
-        await self._log.head()
-
-    async def _check_writes(self) -> Unknown | None:
-        status = self.projector.status()
-        if status.state is State.STOPPED:
-            raise ProjectorStopped(f"the projector has stopped: {status.error}")
-        if self.keys.reading is not None:
-            raise Unavailable(self.keys.reading)
-        writes = await self.broker.writes()
-        raise_if_failing(writes)
-        return Unknown(writes.reason) if writes.state is WriteState.UNKNOWN else None
-
-    async def _check_database(self) -> None:
-        await self._migrations.pending()  # a newer program may have changed the tables
-
-    async def _check_read_model(self) -> None:
-        if (reason := self._handover.reason()) is not None:
-            raise ProjectorStopped(reason)
-        status = self.projector.status()
-        if status.state in {State.STOPPED, State.WAITING, State.STARTING}:
-            raise ProjectorStopped(status.error or f"the projector is {status.state}")
-        if status.position < self._until:
-            raise ProjectorStopped(f"the tables have sequence {status.position} of {self._until} that the log had at the start")
-        if status.lag_seconds is not None and status.lag_seconds > self._max_lag:
-            raise ProjectorStopped(f"{status.lag_events} events behind the log, {status.lag_seconds:.0f} s")
-        silent = None if self._store.turns is None else self._store.turns.silent
-        if status.lag_events and silent is not None and silent > _HEARTBEATS_MISSED:
-            raise ProjectorStopped(
-                f"{status.lag_events} events behind the log: the process that applies them was not heard of for {silent:.0f} s"
-            )
+        return self._readiness.checks()
 
     def health(self) -> Health:
         """Return the probes: ready if all checks hold, with reads and writes apart, and a note of parked aggregates."""
@@ -313,94 +274,15 @@ class ReadSide(Collector):
 
     def note(self) -> str | None:
         """Return the problems that do not stop the service, or None without one."""
-        aside = getattr(self._store, "set_aside_as", None)
-        made = None if aside is None else f"database: it was damaged and is rebuilt from the log; the damaged one is {aside}"
-        broker = [f"broker: {note}" for note in self.broker.notes()]
-        lost = (
-            f"read model: {self.keys.missing} idempotency keys were found in the log and not in the tables: `projections rebuild`"
-        )
-        notes = (made, self._damaged(), self._parked(), lost if self.keys.missing else None, self._background.note(), *broker)
-        return "; ".join(note for note in notes if note is not None) or None
-
-    def _damaged(self) -> str | None:
-        found = self.scrubber.found
-        if found is None or not found.count:
-            return None
-        return (
-            f"log: {found.count} records of {self._model.stream} are damaged, the first: {found.found[0]}. Do not delete the "
-            "tables, and do not restart nats-server, which may cut the log there: see docs/guides/operation.md, A damaged log"
-        )
-
-    def _parked(self) -> str | None:
-        parked = self.projector.parked.values()
-        if not parked:
-            return None
-        first = min(parked, key=lambda one: one.sequence)
-        return (
-            f"read model: {len(parked)} parked, {sum(one.waiting for one in parked)} commits wait; the first: {first.subject} of "
-            f"projection {first.projection!r} at sequence {first.sequence}: {first.error}"
-        )
+        return self._readiness.note()
 
     def collect(self) -> Iterator[Metric]:
         """The figures now."""
-        status = self.projector.status()
-        yield gauge("projection_position", "Sequence of the log that the read model has reached.", status.position)
-        yield gauge("projection_lag_events", "Events of the log that the read model has not applied.", status.lag_events)
-        yield gauge("projection_lag_seconds", "Age of the oldest event that is not applied.", status.lag_seconds)
-        yield gauge("projection_rate", "Events applied per second, over the last five seconds.", status.rate)
-        yield gauge("projection_leading", "1 if this process applies the events.", self.projector.lead.held)
-        yield gauge("projection_stopped", "1 if the projector has stopped.", status.state is State.STOPPED)
-        parked = self.projector.parked.values()
-        yield gauge("projection_parked", "Aggregates that are parked.", len(parked))
-        text = "Commits that wait behind one that cannot be applied."
-        yield gauge("projection_parked_commits", text, sum(one.waiting for one in parked))
-        yield total("projection_commits_applied", "Commits applied to the read model.", status.applied)
-        connection, log = self._connection, self._log
-        writes = log.writes.now()
-        known = None if writes.state is WriteState.UNKNOWN else not writes.fail
-        yield gauge("writes_ready", "1 if appends are taken, 0 if they fail, NaN if it is not known.", known)
-        yield _states(writes.state)
-        yield _used(log.writes.rooms())
-        yield from _scrubbed(self.scrubber)
-        yield from self._background.collect()
-        yield gauge("broker_connected", "1 where the broker answers.", connection.connected)
-        yield total(
-            "broker_reconnects", "Connections that were replaced.", connection.counters.reconnects + connection.counters.replaced
+        return figures(
+            projector=self.projector,
+            commands=self.commands,
+            connection=self._connection,
+            log=self._log,
+            scrubber=self.scrubber,
+            background=self._background,
         )
-        yield HistogramMetricFamily(
-            "append_duration_seconds",
-            "Time until the broker had stored what was appended.",
-            buckets=[("+Inf" if bound == inf else str(bound), float(count)) for bound, count in log.timings.cumulative()],
-            sum_value=log.timings.total,
-        )
-        yield total("appends_failed", "Appends that were refused, or whose outcome was not known in time.", log.failed)
-        yield total("appends_shared", "Appends that were stored in a batch shared with others.", log.group.shared)
-        text = "Appends that lost against another writer and were decided again."
-        yield total("command_conflicts", text, self.commands.conflicts)
-
-
-def _scrubbed(scrubber: LogScrubber) -> Iterator[Metric]:
-    current, complete, found = scrubber.current, scrubber.complete, scrubber.found
-    text = "Sequence that the pass over the log has reached which runs, or ran last."
-    yield gauge("log_scrub_position", text, None if current is None else current.position)
-    text = "When the last complete pass over the log ended, in seconds since 1970."
-    ended = None if complete is None or complete.ended is None else complete.ended.timestamp()
-    yield gauge("log_scrub_completed_timestamp_seconds", text, ended)
-    text = "Records of the log that are damaged, as far as a pass of this process has found."
-    yield gauge("log_damaged_records", text, None if found is None else found.count)
-
-
-def _states(now: WriteState) -> Metric:
-    text = "1 for the state of appends now, 0 for the others."
-    states = GaugeMetricFamily("writes_state", text, labels=["state"])
-    for state in WriteState:
-        states.add_metric([state.value], float(state is now))
-    return states
-
-
-def _used(rooms: Sequence[Room]) -> Metric:
-    text = "Share of each limit of the broker that is used, from 0 to 1; appends fail at 1."
-    used = GaugeMetricFamily("broker_limit_used_ratio", text, labels=["limit"])
-    for room in rooms:
-        used.add_metric([room.kind], room.share)
-    return used
