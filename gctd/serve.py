@@ -7,19 +7,19 @@ from importlib.metadata import version
 
 import attrs
 
-from gctd.control.baselines import Baselines
+from gctd.control.comparing.baselines import Baselines
+from gctd.control.comparing.judging import Judging
 from gctd.control.dispatcher import Dispatcher
 from gctd.control.functions import Functions
-from gctd.control.judging import Judging
 from gctd.control.lanes.lanes import Lanes
-from gctd.control.reaper import Reaper, Timeouts
-from gctd.control.removals import Removals
-from gctd.control.rescoring import Rescoring
-from gctd.control.scheduled_updates import ScheduledUpdates
-from gctd.control.tracker import Policy, Tracker
-from gctd.control.unused_blobs import UnusedBlobs
-from gctd.control.updates import Updates
-from gctd.control.uploads import Uploads
+from gctd.control.requests.rescoring import Rescoring
+from gctd.control.requests.tracker import Policy, Tracker
+from gctd.control.requests.uploads import Uploads
+from gctd.control.updates.scheduled import ScheduledUpdates
+from gctd.control.updates.update_check import Updates
+from gctd.control.upkeep.reaper import Reaper, Timeouts
+from gctd.control.upkeep.removals import Removals
+from gctd.control.upkeep.unused_blobs import UnusedBlobs
 from gctd.domain.repo.config import ProjectConfig
 from gctd.domain.repo.options import format_duration
 from gctd.engines.registry import NAMES, known

@@ -12,9 +12,9 @@ import msgspec
 
 from gctd.check.measure import Scored
 from gctd.check.working_copy import NotAWorkingCopy
-from gctd.control.baselines import different
-from gctd.control.judging import facts_of
-from gctd.control.pairs import Pair
+from gctd.control.comparing.baselines import different
+from gctd.control.comparing.judging import facts_of
+from gctd.control.comparing.pairs import Pair
 from gctd.domain.verdict import Result, Rules
 from gctd.engines.changes.comparison import Comparison, compare
 from gctd.engines.changes.gate import Verdict, judge

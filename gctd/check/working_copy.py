@@ -8,7 +8,7 @@ from pathlib import Path
 
 import attrs
 
-from gctd.control.baselines import Kind
+from gctd.control.comparing.baselines import Kind
 from gctd.domain.errors import GctdError
 
 _SECONDS = 120.0

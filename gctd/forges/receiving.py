@@ -11,7 +11,7 @@ import structlog
 
 from eventlog import Context
 from eventlog.commands import Commands
-from gctd.control.tracker import Tracker
+from gctd.control.requests.tracker import Tracker
 from gctd.domain.delivery import DELIVERY, DeliveryReceived, ReceiveDelivery, delivery_id
 from gctd.domain.errors import BadInput, NotFound
 from gctd.domain.remote.refs import parse_ref

@@ -16,9 +16,9 @@ import structlog
 from eventlog import EventLog, EventLogError
 from eventlog.broker.blobs import Blobs
 from eventlog.commands import Commands, CommandStep
-from gctd.control.judging import Judged, Judging
-from gctd.control.pairs import Pair, compared
-from gctd.control.tracker import Tracker
+from gctd.control.comparing.judging import Judged, Judging
+from gctd.control.comparing.pairs import Pair, compared
+from gctd.control.requests.tracker import Tracker
 from gctd.domain.delivery import (
     CLAIM,
     DELIVERY,

@@ -6,14 +6,14 @@ import attrs
 
 from eventlog.broker.blobs import Blobs
 from eventlog.broker.presence import Presence
-from gctd.control.baselines import Baselines
+from gctd.control.comparing.baselines import Baselines
+from gctd.control.comparing.judging import Judging
 from gctd.control.functions import Functions
-from gctd.control.judging import Judging
-from gctd.control.removals import Removals
-from gctd.control.rescoring import Rescoring
-from gctd.control.tracker import Tracker
-from gctd.control.updates import Updates
-from gctd.control.uploads import Uploads
+from gctd.control.requests.rescoring import Rescoring
+from gctd.control.requests.tracker import Tracker
+from gctd.control.requests.uploads import Uploads
+from gctd.control.updates.update_check import Updates
+from gctd.control.upkeep.removals import Removals
 from gctd.domain.repo.config import ProjectConfig
 from gctd.exports.coverage import Coverages
 from gctd.exports.dashboard import Dashboard

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Self
 
-from gctd.control.pairs import Pair
+from gctd.control.comparing.pairs import Pair
 from gctd.domain.analysis import Summary
 from gctd.domain.repo.options import threshold_of
 from gctd.engines.changes.comparison import Change, Kept, Status, kept_as

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gctd.control.uploads import LARGEST
+from gctd.control.requests.uploads import LARGEST
 from gctd.domain.analysis import Blob
 from gctd.domain.upload import FLAG, UploadedProfile
 from gctd.http import formats

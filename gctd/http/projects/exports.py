@@ -9,8 +9,8 @@ from importlib.metadata import version
 import msgspec
 from aiohttp import web
 
-from gctd.control.judging import Judged
-from gctd.control.pairs import Pair
+from gctd.control.comparing.judging import Judged
+from gctd.control.comparing.pairs import Pair
 from gctd.domain.errors import NotFound
 from gctd.domain.repo.options import threshold_of
 from gctd.engines import report as report_format

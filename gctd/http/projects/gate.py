@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from aiohttp import web
 
-from gctd.control.judging import Judged
-from gctd.control.pairs import Pair
+from gctd.control.comparing.judging import Judged
+from gctd.control.comparing.pairs import Pair
 from gctd.domain.errors import BadInput
 from gctd.domain.repo.options import threshold_of
 from gctd.domain.verdict import Result, Rules

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import TypeVar
 
-from gctd.control.pairs import Pair, compared
+from gctd.control.comparing.pairs import Pair, compared
 from gctd.domain.errors import BadInput, NotFound
 from gctd.http.services import Services
 from gctd.readmodel.views import AnalysisView

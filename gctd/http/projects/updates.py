@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from gctd.control.updates import PROBES, RefUpdate
+from gctd.control.updates.update_check import PROBES, RefUpdate
 from gctd.http import formats
 from gctd.http.services import Services
 from httpkit.messages.fields import member, message, query

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from gctd.check.working_copy import Base, NotAWorkingCopy, WorkingCopy
-from gctd.control.baselines import Kind
+from gctd.control.comparing.baselines import Kind
 
 
 def git(directory: Path, *arguments: str) -> str:

@@ -10,8 +10,8 @@ import attrs
 from eventlog.broker.blobs import MemoryBlobs
 from eventlog.commands import Commands
 from eventlog.testing.memory import MemoryLog
-from gctd.control.baselines import Baselines
-from gctd.control.judging import Judged, Judging
+from gctd.control.comparing.baselines import Baselines
+from gctd.control.comparing.judging import Judged, Judging
 from gctd.domain import delivery as d
 from gctd.domain.registry import REGISTRY
 from gctd.domain.task import TASK, TaskEvent

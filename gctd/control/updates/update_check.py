@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 import attrs
 
 from eventlog import Context, EventLog
-from gctd.control.tracker import MOST_PROJECTS, ObservedRef, Tracker
+from gctd.control.requests.tracker import MOST_PROJECTS, ObservedRef, Tracker
 from gctd.domain.errors import BadInput, NotFound, Overtaken
 from gctd.domain.repo import REPO, Repo, RepoStatus
 from gctd.domain.repo.config import effective

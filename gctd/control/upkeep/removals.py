@@ -15,7 +15,7 @@ import structlog
 
 from eventlog import Context, Decider, EventLog, EventLogError
 from eventlog.commands import Commands
-from gctd.control.tracker import Tracker
+from gctd.control.requests.tracker import Tracker
 from gctd.domain.errors import GctdError, NotFound
 from gctd.domain.remote.urls import repo_id
 from gctd.domain.repo import REPO, RepoStatus

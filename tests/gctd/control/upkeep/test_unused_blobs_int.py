@@ -16,7 +16,7 @@ from eventlog.broker.blobs import BlobRef, BlobStore, Removed
 from eventlog.commands import Commands
 from eventlog.jetstream.log import JetStreamLog
 from eventlog.jetstream.transport.connection import Connection
-from gctd.control.unused_blobs import UnusedBlobs
+from gctd.control.upkeep.unused_blobs import UnusedBlobs
 from gctd.domain import task as t
 from gctd.domain.analysis import Blob, analysis_id
 from gctd.domain.registry import REGISTRY

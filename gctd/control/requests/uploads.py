@@ -14,7 +14,7 @@ import attrs
 
 from eventlog import Context, EventLog
 from eventlog.broker.blobs import Blobs
-from gctd.control.tracker import Tracker
+from gctd.control.requests.tracker import Tracker
 from gctd.domain.analysis import Blob, analysis_id
 from gctd.domain.errors import BadInput, NotFound, Overtaken, Refused
 from gctd.domain.remote.refs import is_commit_id, parse_ref

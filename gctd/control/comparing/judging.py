@@ -12,9 +12,9 @@ import structlog
 from eventlog import Context, EventLog, EventLogError
 from eventlog.broker.blobs import Blobs
 from eventlog.commands import Commands
-from gctd.control.baselines import Baseline, Baselines, different
-from gctd.control.pairs import Pair, compared
-from gctd.control.tracker import Tracker
+from gctd.control.comparing.baselines import Baseline, Baselines, different
+from gctd.control.comparing.pairs import Pair, compared
+from gctd.control.requests.tracker import Tracker
 from gctd.domain.errors import GctdError, NotFound, Overtaken
 from gctd.domain.repo import REPO, Repo
 from gctd.domain.repo.options import threshold_of

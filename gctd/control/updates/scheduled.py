@@ -11,7 +11,7 @@ import structlog
 
 from eventlog import EventLog, EventLogError
 from eventlog.commands import Commands
-from gctd.control.updates import PROBES, RefUpdate, Updates
+from gctd.control.updates.update_check import PROBES, RefUpdate, Updates
 from gctd.domain.errors import GctdError
 from gctd.domain.schedule import SCHEDULE, UPDATES, BeginUpdateCheck, EndUpdateCheck, due_at
 from projections.errors import ProjectionError

@@ -1,0 +1,1 @@
+"""Requests of users: registration, tasks, settings, uploads and rescoring, as commands on aggregates."""

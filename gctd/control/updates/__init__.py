@@ -1,0 +1,1 @@
+"""Updates: projects whose tracked ref has moved are analysed again."""
