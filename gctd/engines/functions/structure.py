@@ -22,8 +22,10 @@ _TOKEN = re.compile(
 _BRANCHES = frozenset({b"if", b"for", b"case", b"&&", b"||"})
 _SCOPES = frozenset({b"{", b"}", b"else", b"case", b"default"})
 _Place = tuple[int, int]
+_FUNCTION = 0
+"""Outside of all scopes, which have numbers from 1."""
 MOST_BLOCKS = 2_000
-"""Blocks of a function whose places are compared with each other."""
+"""Blocks of a function whose scopes are looked at: blocks that lie deep inside of each other take quadratic time."""
 
 
 @attrs.frozen
@@ -72,7 +74,8 @@ def parents_of(blocks: Sequence[CountedBlock], lines: Sequence[bytes], first: in
         lines = ()
     ends = {(block.end_line, block.end_col): index for index, block in enumerate(blocks)}
     scopes = _Scopes(_tokens(lines, first))
-    paths: list[tuple[int, ...]] = []
+    latest: dict[int, int] = {}
+    """The last block with each innermost scope. A scope lies in the same scopes at all of its places, so its number is enough."""
     parents: list[int | None] = []
     for index, block in enumerate(blocks):
         start = block.start_line, block.start_col
@@ -81,9 +84,9 @@ def parents_of(blocks: Sequence[CountedBlock], lines: Sequence[bytes], first: in
         if before is None and scopes.else_of is not None:
             before = ends.get(scopes.else_of)
         if before is None or before >= index:
-            inside = (at for at in range(index - 1, -1, -1) if path[: len(paths[at])] == paths[at]) if lines else iter(())
-            before = next(inside, 0 if index else None)
-        paths.append(path)
+            around = [latest[scope] for scope in (_FUNCTION, *path) if scope in latest] if lines else []
+            before = max(around, default=0 if index else None)
+        latest[path[-1] if path else _FUNCTION] = index
         parents.append(before)
     return parents
 
