@@ -46,13 +46,31 @@ PLACES |= {"12.2,12.11": 1, "13.11,14.15": 0, "15.11,16.13": 0, "18.2,18.34": 1}
 
 def profile(covered: int) -> str:
     """Return the profile with this many further blocks covered."""
-    lines, left = [], covered
+    lines, left = ["example.com/./long/long.go:3.22,4999.2 4995 1"], covered
     for place, count in PLACES.items():
         runs, left = (count, left) if count else (int(left > 0), left - 1)
         lines.append(f"example.com/./order/order.go:{place} 1 {runs}")
     return "\n".join(["mode: count", *lines, ""])
 
 
+NEVER_IDLE = "globalThis.requestIdleCallback = () => 0;"
+FIRST_PICTURE = (
+    NEVER_IDLE
+    + """
+const look = () => {
+  const lines = [...document.querySelectorAll(".code-line")];
+  if (lines.length === 0) return requestAnimationFrame(look);
+  const isText = ({ className }) => className !== "code-word";
+  const text = (line) => [...line.childNodes].filter(isText).map((one) => one.textContent).join("");
+  globalThis.firstPicture = {
+    texts: lines.map((line) => text(line).replace(/^\\n$/, "")),
+    marks: document.querySelectorAll(".code-line.is-covered").length,
+    parts: document.querySelectorAll(".code-line [class^=t-]").length,
+  };
+};
+requestAnimationFrame(look);
+"""
+)
 NAME = "order/order.go:*Order.Check"
 FIRST = MadeUp(
     commit_sha="1" * 40,
@@ -189,6 +207,54 @@ async def test_a_long_file_opens_whole_and_scrolls_to_its_function(looked: Looke
     await expect(page.locator(".code-line")).to_have_count(5000)
     await page.goto(user.url + await looked.address("long:Long", "#L4000"))
     await expect(page.locator("#L4000")).to_be_in_viewport()
+
+
+async def test_a_long_file_is_there_at_once_and_gets_its_colours_where_they_are_seen(looked: Looked, user: Visitor) -> None:
+    """Each line has its text and its mark in the first picture, so that search, links and copies have it. Few have colours."""
+    await user.context.add_init_script(FIRST_PICTURE)
+    page = await user.open(await looked.address("long:Long"))
+    coloured = page.locator(".code-line:has(.t-comment)")
+    await expect(page.locator("#L20 .t-comment")).to_have_text("// count")
+    first = await page.evaluate("firstPicture")
+    assert first["texts"] == LONG.splitlines()
+    assert first["marks"] == 4995
+    assert first["parts"] < 200
+    assert await coloured.count() < 500, "without spare time, the others stay as they are"
+    await page.locator("#main").evaluate("(main) => (main.scrollTop = main.scrollHeight / 2)")
+    await expect(page.locator("#L2500 .t-comment")).to_have_text("// count")
+    await page.goto(user.url + await looked.address("long:Long", "#L4000"))
+    await expect(page.locator("#L4000 .t-comment")).to_be_in_viewport()
+    assert await coloured.count() < 1_000
+
+
+async def test_a_long_file_gets_all_colours_in_spare_time(looked: Looked, user: Visitor) -> None:
+    page = await user.open(await looked.address("long:Long"))
+    await expect(page.locator(".code-line .t-comment")).to_have_count(4994)
+
+
+async def test_a_long_file_prints_whole_with_all_colours(looked: Looked, user: Visitor) -> None:
+    await user.context.add_init_script(NEVER_IDLE)
+    page = await user.open(await looked.address("long:Long"))
+    await expect(page.locator("#L20 .t-comment")).to_be_visible()
+    assert await page.locator(".code-line .t-comment").count() < 500
+    paper = await page.pdf(format="A4", print_background=True)
+    await expect(page.locator(".code-line .t-comment")).to_have_count(4994)
+    pages = len(re.findall(rb"/Type\s*/Page\b(?!s)", paper))
+    assert pages > 5000 * 20 / 1123, "of a height of 1,123 pixels"
+
+
+async def test_nothing_in_a_line_has_a_layer_until_the_code_is_moved_aside(looked: Looked, user: Visitor) -> None:
+    """A layer for each line makes scrolling slow. The numbers are in sight wherever the code is."""
+    page = await user.open(await looked.address())
+    await page.set_viewport_size({"width": 390, "height": 800})
+    number = page.locator("#L6")
+    position = "(line) => getComputedStyle(line, '::before').position"
+    assert await number.evaluate(position) == "static"
+    await page.locator(".code").evaluate("(code) => (code.scrollLeft = 60)")
+    await expect(page.locator(".code.is-aside")).to_be_visible()
+    assert await number.evaluate(position) == "sticky"
+    await page.locator(".code").evaluate("(code) => (code.scrollLeft = 0)")
+    await expect(page.locator(".code.is-aside")).to_have_count(0)
 
 
 async def test_each_part_that_cannot_be_shown_has_its_reason(looked: Looked, user: Visitor) -> None:

@@ -12,8 +12,7 @@ import type { Diff } from "../analysis/types";
 import { score, shortCommit } from "../data/names";
 import { functionAt, keyOf } from "../data/places";
 import { isMeasured, stateText } from "../data/risky";
-import { codeOf } from "../function/code";
-import { layersOf } from "../function/layers";
+import { linesOf } from "../function/code";
 import type { Shown } from "../function/types";
 import type { At, Row } from "./rows";
 import { pairsOf } from "./lines";
@@ -98,14 +97,11 @@ function Head({ diff, side, shown }: { diff: Diff; side: "from" | "to"; shown: S
 }
 
 /** The lines of one side, each an element. */
-function linesOf(shown: Shown | null): HTMLElement[] {
-  if (!shown?.source) return [];
-  return [...codeOf(shown, shown.source, layersOf(shown)).querySelectorAll<HTMLElement>("[data-line]")];
-}
+const sideLines = (shown: Shown | null): HTMLElement[] => (shown?.source ? linesOf(shown, shown.source) : []);
 
 const word = (text: string): HTMLElement => {
   const made = document.createElement("span");
-  made.className = "hidden-text code-word";
+  made.className = "code-word";
   made.textContent = text;
   return made;
 };
@@ -128,7 +124,7 @@ function Code({ before, after }: Sides) {
   useLayoutEffect(() => {
     const element = box.current;
     if (!element) return;
-    const [old, now] = [linesOf(before), linesOf(after)];
+    const [old, now] = [sideLines(before), sideLines(after)];
     const rows = isPair ? pairsOf(before?.source?.lines ?? [], after?.source?.lines ?? []) : (old.length ? old : now).map((_, index) => (old.length ? ([index, null] as const) : ([null, index] as const)));
     element.replaceChildren(
       ...rows.map(([one, other]) => {

@@ -1,10 +1,7 @@
-// Source as elements, made without a virtual document: thousands of lines open in a fraction of a second. Blocks of lines that
-// are not in sight cost no layout (`content-visibility`).
+// The lines of a source as elements, made without a virtual document.
 
-import { type Layers, segmentsOf } from "./layers";
+import { type Layers, layersOf, segmentsOf } from "./layers";
 import type { Block, Shown, Source } from "./types";
-
-const LINES = 50;
 
 const WORDS: Readonly<Record<string, string>> = { "+": "covered", "-": "not covered", "~": "covered in part" };
 const CLASSES: Readonly<Record<string, string>> = { "+": "is-covered", "-": "is-uncovered", "~": "is-partly" };
@@ -36,7 +33,8 @@ function element(name: string, classes: string, text = ""): HTMLElement {
   return made;
 }
 
-function lineOf(shown: Shown, source: Source, index: number, pieces: Layers[number]): HTMLElement {
+/** A line with its text in one piece. */
+function lineOf(shown: Shown, source: Source, index: number): HTMLElement {
   const number = source.first + index;
   const mark = source.marks[index] ?? " ";
   const isOutside = number < shown.line || number > shown.end_line;
@@ -44,23 +42,35 @@ function lineOf(shown: Shown, source: Source, index: number, pieces: Layers[numb
   line.id = lineId(number);
   line.dataset["line"] = String(number); // the number and the sign are drawn by the style sheet, so that they are not copied
   // a screen reader hears the state once for each run of lines
-  if (mark !== " " && source.marks[index - 1] !== mark) line.append(element("span", "hidden-text code-word", `${WORDS[mark]}: `));
-  const text = source.lines[index] ?? "";
-  if (pieces.length === 0) {
-    line.append(text || "\n"); // so that an empty line is copied as well
-    return line;
-  }
-  for (const { text: part, classes, hidden } of segmentsOf(text, pieces)) {
-    if (!classes && !hidden) {
-      line.append(part);
-      continue;
-    }
+  if (mark !== " " && source.marks[index - 1] !== mark) line.append(element("span", "code-word", `${WORDS[mark]}: `));
+  line.append(source.lines[index] || "\n"); // so that an empty line is copied as well
+  return line;
+}
+
+/** Divide the text of a line into its parts, each with its classes. */
+export function colourLine(line: HTMLElement, text: string, pieces: Layers[number]): void {
+  if (pieces.length === 0) return;
+  const parts = segmentsOf(text, pieces).map(({ text: part, classes, hidden }) => {
+    if (!classes && !hidden) return part;
     const made = element("span", hidden ? "t-hidden" : classes, part);
     if (hidden) made.title = "a character that is not visible, or that changes the direction of text";
     else if (classes.includes("t-branch")) made.title = "adds 1 to the complexity";
-    line.append(made);
-  }
-  return line;
+    return made;
+  });
+  line.lastChild?.replaceWith(...parts);
+}
+
+/** The lines of a source, each an element; their texts are in one piece. */
+export function plainLines(shown: Shown, source: Source): HTMLElement[] {
+  return source.lines.map((_, index) => lineOf(shown, source, index));
+}
+
+/** The lines of a source, each an element with colours. */
+export function linesOf(shown: Shown, source: Source): HTMLElement[] {
+  const layers = layersOf(shown);
+  const lines = plainLines(shown, source);
+  for (const [index, line] of lines.entries()) colourLine(line, source.lines[index] ?? "", layers[index] ?? []);
+  return lines;
 }
 
 /** The text for the pointer next to each line: its state, and how often it ran. */
@@ -70,19 +80,6 @@ export function signsOf({ blocks }: Shown, source: Source): (line: number) => st
     const mark = source.marks[line - source.first] ?? " ";
     return mark === " " ? "" : signOf(mark, runs[line - source.first] ?? null);
   };
-}
-
-/** The lines of a source in blocks. */
-export function codeOf(shown: Shown, source: Source, layers: Layers): DocumentFragment {
-  const made = document.createDocumentFragment();
-  for (let start = 0; start < source.lines.length; start += LINES) {
-    const block = element("div", "code-block");
-    const end = Math.min(start + LINES, source.lines.length);
-    for (let index = start; index < end; index++) block.append(lineOf(shown, source, index, layers[index] ?? []));
-    if (end - start < LINES) block.classList.add("is-short");
-    made.append(block);
-  }
-  return made;
 }
 
 /** The first lines of the runs of uncovered lines in the function. */

@@ -4,7 +4,7 @@ import { partsOf, type Piece } from "./lexer";
 import type { Block, Shown } from "./types";
 
 /** Control characters, and characters that change the direction of text: they could hide what the code does. */
-const HIDDEN = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/g;
+export const HIDDEN = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/g;
 
 /** A part of a line, by its columns from 0, with its classes. */
 export interface Segment {

@@ -5,10 +5,15 @@ import { useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState } fr
 import { useKeys } from "../../kit/page/keys";
 import { Link, withQuery } from "../../kit/page/router";
 import { count, plural } from "../data/names";
-import { codeOf, gapsOf, lineId, signsOf } from "./code";
-import { layersOf } from "./layers";
+import { CodeBlocks } from "./blocks";
+import { gapsOf, lineId, signsOf } from "./code";
 import type { Shown, Source } from "./types";
 
+const BANDS = new Map([
+  ["is-covered", /\++/g],
+  ["is-uncovered", /-+/g],
+  ["is-partly", /~+/g],
+]);
 /** Pixels of the numbers and signs. */
 const GUTTER = 80;
 
@@ -87,31 +92,52 @@ function Legend({ shown }: { shown: Shown }) {
   );
 }
 
+/** The line to begin at: the address names it, or the function of a whole file begins there. */
+function startOf(shown: Shown, source: Source): { line: number; isNamed: boolean } | undefined {
+  const named = /^#L(\d+)$/.exec(location.hash)?.[1];
+  if (named) return { line: Number(named), isNamed: true };
+  return source.lines.length === source.total && shown.line > 20 ? { line: shown.line, isNamed: false } : undefined;
+}
+
 function Code({ shown, source }: { shown: Shown; source: Source }) {
   const box = useRef<HTMLDivElement>(null);
   const [at, setAt] = useState(-1);
   const gaps = useMemo(() => gapsOf(shown), [shown]);
-  const whole = source.lines.length === source.total;
+  const blocks = useRef<CodeBlocks | undefined>(undefined);
+  const start = startOf(shown, source);
   useLayoutEffect(() => {
-    box.current?.replaceChildren(codeOf(shown, source, layersOf(shown)));
+    if (!box.current) return;
+    const made = new CodeBlocks(box.current, shown, source, start?.line ?? source.first);
+    blocks.current = made;
+    const all = () => made.showAll();
+    addEventListener("beforeprint", all);
+    return () => {
+      removeEventListener("beforeprint", all);
+      made.stop();
+    };
   }, [shown]);
   const goTo = useCallback((line: number) => {
     const element = document.getElementById(lineId(line));
     if (!element) return;
+    blocks.current?.show(line);
     element.tabIndex = -1;
     element.scrollIntoView({ block: "center" });
     element.focus({ preventScroll: true });
   }, []);
   useEffect(() => {
-    const named = /^#L(\d+)$/.exec(location.hash)?.[1];
-    if (named) goTo(Number(named));
-    else if (whole && shown.line > 20) document.getElementById(lineId(shown.line))?.scrollIntoView({ block: "start" });
+    if (start?.isNamed) goTo(start.line);
+    else if (start) document.getElementById(lineId(start.line))?.scrollIntoView({ block: "start" });
   }, [shown]);
   const signs = useMemo(() => signsOf(shown, source), [shown]);
   /** The state of a line is shown at its number, not at its code. */
   const point = ({ target, clientX }: MouseEvent) => {
     if (!(target instanceof HTMLElement) || !target.dataset["line"]) return;
     target.title = clientX < (box.current?.getBoundingClientRect().left ?? 0) + GUTTER ? signs(Number(target.dataset["line"])) : "";
+  };
+  /** The numbers stay in place while the code moves aside. */
+  const scrolled = ({ currentTarget }: Event) => {
+    const { classList, scrollLeft } = currentTarget as Element;
+    classList.toggle("is-aside", scrollLeft > 0);
   };
   const move = (by: number) => {
     if (gaps.length === 0) return false;
@@ -140,7 +166,7 @@ function Code({ shown, source }: { shown: Shown; source: Source }) {
         </p>
       )}
       <div class="code-frame">
-        <div class="code" ref={box} onMouseMove={point} role="region" aria-label={`Source of ${shown.file}, lines ${source.first} to ${source.first + source.lines.length - 1}`} tabIndex={0} />
+        <div class="code" ref={box} onMouseMove={point} onScroll={scrolled} role="region" aria-label={`Source of ${shown.file}, lines ${source.first} to ${source.first + source.lines.length - 1}`} tabIndex={0} />
         <Minimap source={source} onPick={goTo} />
       </div>
     </>
@@ -150,20 +176,21 @@ function Code({ shown, source }: { shown: Shown; source: Source }) {
 /** The covered and uncovered runs of lines as bands. */
 function Minimap({ source, onPick }: { source: Source; onPick: (line: number) => void }) {
   const { marks, first, lines } = source;
-  const runs = useMemo(() => runsOf(marks), [marks]);
+  const bands = useMemo(() => bandsOf(marks), [marks]);
   const pick = (event: MouseEvent) => {
     const { top, height } = (event.currentTarget as Element).getBoundingClientRect();
     onPick(first + Math.min(lines.length - 1, Math.floor(((event.clientY - top) / height) * lines.length)));
   };
   return (
     <svg class="minimap" viewBox={`0 0 8 ${lines.length}`} preserveAspectRatio="none" aria-hidden="true" onClick={pick}>
-      {runs.map(({ mark, from, length }) => (
-        <rect key={from} class={mark === "+" ? "is-covered" : mark === "-" ? "is-uncovered" : "is-partly"} x={0} y={from} width={8} height={length} />
+      {bands.map(({ kind, path }) => (
+        <path key={kind} class={kind} d={path} />
       ))}
     </svg>
   );
 }
 
-function runsOf(marks: string): readonly { mark: string; from: number; length: number }[] {
-  return [...marks.matchAll(/\++|-+|~+/g)].map((match) => ({ mark: match[0][0] ?? "", from: match.index, length: match[0].length }));
+/** One path for all runs of a kind: a file has thousands of them. */
+function bandsOf(marks: string): readonly { kind: string; path: string }[] {
+  return [...BANDS].map(([kind, runs]) => ({ kind, path: Array.from(marks.matchAll(runs), ({ index, 0: run }) => `M0 ${index}h8v${run.length}h-8z`).join("") }));
 }
