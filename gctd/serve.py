@@ -12,8 +12,9 @@ from gctd.control.comparing.judging import Judging
 from gctd.control.dispatcher import Dispatcher
 from gctd.control.functions import Functions
 from gctd.control.lanes.lanes import Lanes
+from gctd.control.requests.policy import Policy
 from gctd.control.requests.rescoring import Rescoring
-from gctd.control.requests.tracker import Policy, Tracker
+from gctd.control.requests.tracker import Tracker
 from gctd.control.requests.uploads import Uploads
 from gctd.control.updates.scheduled import ScheduledUpdates
 from gctd.control.updates.update_check import Updates

@@ -8,7 +8,9 @@ import attrs
 
 from eventlog import Context, EventLog
 from eventlog.commands import Outcome
-from gctd.control.requests.tracker import MOST_PROJECTS, Measured, Tracker
+from gctd.control.requests.new_tasks import Measured
+from gctd.control.requests.policy import MOST_PROJECTS
+from gctd.control.requests.tracker import Tracker
 from gctd.domain.errors import Refused
 from gctd.domain.remote.refs import parse_subdir
 from gctd.domain.task import TASK, Task, TaskEvent

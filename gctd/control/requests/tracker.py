@@ -5,77 +5,23 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
-from random import SystemRandom
 from typing import Any
 
 import attrs
 
 from eventlog import Context, EventLog
 from eventlog.commands import Commands, CommandStep, Outcome
+from gctd.control.requests.new_tasks import Measured, NewTasks, ObservedRef, projects_of
+from gctd.control.requests.policy import Policy
 from gctd.domain import repo, task, worker
-from gctd.domain.analysis import Analysis, Measurement
-from gctd.domain.errors import BadInput, NotFound, Refused
+from gctd.domain.errors import NotFound, Refused
 from gctd.domain.remote.refs import parse_ref, parse_subdir
 from gctd.domain.remote.urls import RepoUrl, repo_id
 from gctd.domain.repo import REPO, Repo, RepoStatus
-from gctd.domain.repo.config import ROOT, ProjectConfig, checked, config_key, effective
-from gctd.domain.repo.options import parse_crap_args
+from gctd.domain.repo.config import ROOT, ProjectConfig, checked, config_key
 from gctd.domain.task import TASK, Task
 from gctd.domain.upload import UploadedProfile
 from gctd.domain.worker import WORKER
-from gctd.wiring.policy import RepoPolicy
-
-MOST_PROJECTS = 999
-"""Limit of the tasks of one request: with the repository's own commit they fill an atomic batch."""
-
-
-@attrs.frozen(kw_only=True)
-class Policy:
-    """Rules for the allowed repositories, and the defaults for new work."""
-
-    repos: RepoPolicy = attrs.field(factory=RepoPolicy)
-    engine: str = "native"
-    engines: frozenset[str] = frozenset({"native"})
-    max_attempts: int = 3
-
-
-@attrs.frozen(kw_only=True)
-class ObservedRef:
-    """The commit of a project's ref at the remote."""
-
-    project: str
-    ref: str
-    commit_sha: str
-
-
-@attrs.frozen(kw_only=True)
-class Measured:
-    """A task that has run tests, its analysis, and the position of the analysis in the log."""
-
-    task: Task
-    analysis: Analysis
-    sequence: int
-
-    @property
-    def measurement(self) -> Measurement:
-        """The test run with its own flags, without the scoring flags at the end of the list."""
-        flags, scoring = self.analysis.flags, parse_crap_args(self.task.config.crap_args or ()).argv()
-        if scoring and flags[-len(scoring) :] == scoring:
-            flags = flags[: -len(scoring)]
-        return Measurement(
-            task=self.task.id,
-            sequence=self.sequence,
-            go_version=self.analysis.go_version,
-            flags=flags,
-            profile=self.analysis.profile,
-            profile_path=self.analysis.profile_path,
-            metadata=self.analysis.metadata,
-            uncovered=self.analysis.uncovered,
-            sandbox=self.analysis.sandbox,
-            tests=self.analysis.tests,
-            platform=self.analysis.platform,
-            source=self.analysis.source,
-        )
 
 
 def _now() -> datetime:
@@ -90,7 +36,7 @@ class Tracker:
         self._commands = commands
         self._policy = policy
         self._now = now
-        self._random = SystemRandom()
+        self._tasks = NewTasks(policy)
 
     def parse_url(self, text: str, field: str = "repo_url") -> RepoUrl:
         """The repository that a text names. Raises BadInput with that field named."""
@@ -135,17 +81,17 @@ class Tracker:
         `ref` becomes the root's setting; with `once` it is for these tasks only, and no setting changes. `again`: the tests run
         also if the commit was analysed before.
         """
-        engine = self._engine(engine)
+        engine = self._tasks.engine(engine)
         ref = None if ref is None else parse_ref(ref)
         project = None if project is None else parse_subdir(project)
         known = await self._ready(repo_url)
-        names = self._projects(known, project)
+        names = projects_of(known, project)
         at = self._now()
         if ref is not None and not once:
             root = known.configs.get(ROOT, ProjectConfig())
             known = attrs.evolve(known, configs={**known.configs, ROOT: attrs.evolve(root, ref=ref)})
-        ids = self._task_ids(at, len(names))
-        queue = [self._queue(known, name, id_, engine, at) for name, id_ in zip(names, ids, strict=True)]
+        ids = self._tasks.ids(at, len(names))
+        queue = [self._tasks.of_project(known, name, id_, engine, at) for name, id_ in zip(names, ids, strict=True)]
         if ref is not None and once:
             queue = [attrs.evolve(one, ref=ref, config=attrs.evolve(one.config, ref=ref)) for one in queue]
         if again:
@@ -161,8 +107,10 @@ class Tracker:
         """
         at = self._now()
         queue = [
-            attrs.evolve(self._queue(known, one.project, id_, self._policy.engine, at), ref=one.ref, commit_sha=one.commit_sha)
-            for one, id_ in zip(seen, self._task_ids(at, len(seen)), strict=True)
+            attrs.evolve(
+                self._tasks.of_project(known, one.project, id_, self._policy.engine, at), ref=one.ref, commit_sha=one.commit_sha
+            )
+            for one, id_ in zip(seen, self._tasks.ids(at, len(seen)), strict=True)
         ]
         commits = {one.project: one.commit_sha for one in seen}
         return await self._request(known, queue, context, commits=commits, requests=known.requests)
@@ -175,21 +123,8 @@ class Tracker:
         Raises Overtaken if another analysis was requested after the state `known`.
         """
         at = self._now()
-        (id_,) = self._task_ids(at, 1)
-        queue = task.QueueTask(
-            id=id_,
-            repo_id=known.id,
-            repo_url=known.url,
-            project=head.project,
-            ref=head.ref,
-            engine=head.engine,
-            max_attempts=self._policy.max_attempts,
-            config=head.config,
-            at=at,
-            commit_sha=commit_sha,
-            baseline=True,
-            go_version=head.go_version,
-        )
+        (id_,) = self._tasks.ids(at, 1)
+        queue = self._tasks.of_base(known, head, commit_sha, id_, at)
         (outcome,) = await self._request(known, [queue], context, requests=known.requests)
         return outcome
 
@@ -208,8 +143,8 @@ class Tracker:
         Raises Overtaken if another analysis was requested since the repository was as `known` has it.
         """
         at = self._now()
-        (id_,) = self._task_ids(at, 1)
-        queue = self._queue(known, project, id_, self._policy.engine, at)
+        (id_,) = self._tasks.ids(at, 1)
+        queue = self._tasks.of_project(known, project, id_, self._policy.engine, at)
         queue = attrs.evolve(queue, ref=ref or queue.ref, commit_sha=commit_sha, uploads=uploads, reuse_since=None)
         (outcome,) = await self._request(known, [queue], context, requests=known.requests)
         return outcome
@@ -230,8 +165,8 @@ class Tracker:
         Raises Overtaken if another analysis was requested after the state `known`.
         """
         at, queue = self._now(), []
-        for name, id_ in zip(names, self._task_ids(at, len(names)), strict=True):
-            made = self._queue(known, name, id_, self._policy.engine, at)
+        for name, id_ in zip(names, self._tasks.ids(at, len(names)), strict=True):
+            made = self._tasks.of_project(known, name, id_, self._policy.engine, at)
             queue.append(attrs.evolve(made, ref=ref, commit_sha=commit_sha, baseline=pull or ref != made.ref))
         also = beside([one.id for one in queue])
         return await self._request(known, queue, None, also=[also], requests=known.requests)
@@ -243,31 +178,13 @@ class Tracker:
 
         What the tests ran with stays; how functions are scored is the project's present setting.
         """
-        engine = self._engine(engine)
+        engine = self._tasks.engine(engine)
         at = self._now()
         queue = [
-            task.QueueTask(
-                id=id_,
-                repo_id=known.id,
-                repo_url=known.url,
-                project=run.task.project,
-                ref=run.analysis.ref,
-                engine=engine,
-                max_attempts=self._policy.max_attempts,
-                config=attrs.evolve(run.task.config, crap_args=effective(known.configs, run.task.project).crap_args),
-                at=at,
-                commit_sha=run.analysis.commit_sha,
-                rescores=run.measurement,
-            )
-            for run, id_ in zip(measured, self._task_ids(at, len(measured)), strict=True)
+            self._tasks.of_profile(known, run, id_, engine, at)
+            for run, id_ in zip(measured, self._tasks.ids(at, len(measured)), strict=True)
         ]
         return await self._request(known, queue, context)
-
-    def _engine(self, name: str | None) -> str:
-        """Return the engine of that name; without a name, the default engine."""
-        if name is not None and name not in self._policy.engines:
-            raise BadInput("engine", f"no engine is called {name!r}; there are {', '.join(sorted(self._policy.engines))}")
-        return name or self._policy.engine
 
     async def _request(
         self,
@@ -332,43 +249,6 @@ class Tracker:
             raise Refused(f"{known.url} could not be registered: {known.reason}")
         return known
 
-    @staticmethod
-    def _projects(known: Repo, project: str | None) -> Sequence[str]:
-        problems = {found.name: found.problem for found in known.projects}
-        if project is None:
-            names = [name for name, problem in problems.items() if problem is None]
-            if not names:
-                raise Refused(f"{known.url} has no project that can be analysed")
-            if len(names) > MOST_PROJECTS:
-                raise Refused(f"{known.url} has {len(names)} projects; name one at a time")
-            return names
-        if project not in problems:
-            raise NotFound(f"{known.url} has no project {project!r}; it has: {', '.join(sorted(problems)[:20])}")
-        if problems[project] is not None:
-            raise Refused(f"{project} cannot be analysed: {problems[project]}")
-        return [project]
-
-    def _task_ids(self, at: datetime, count: int) -> Sequence[str]:
-        """New ids `task-<digits>` in a row: milliseconds since 1970, then six digits that begin anywhere."""
-        first = int(at.timestamp() * 1000) * 10**6 + self._random.randrange(10**6 - count)
-        return [f"task-{first + index}" for index in range(count)]
-
-    def _queue(self, known: Repo, project: str, id_: str, engine: str, at: datetime) -> task.QueueTask:
-        config = effective(known.configs, project)
-        return task.QueueTask(
-            id=id_,
-            repo_id=known.id,
-            repo_url=known.url,
-            project=project,
-            ref=config.ref or known.default_ref,
-            engine=engine,
-            max_attempts=self._policy.max_attempts,
-            config=config,
-            at=at,
-            reuse_since=known.created_at,
-            go_version=_go_version(known, project),
-        )
-
     async def cancel_task(self, task_id: str, context: Context | None = None) -> Outcome[Task, task.TaskEvent]:
         """End a waiting or running task. It stays in the lists. Raises Refused if it has ended."""
         return await self._on_task(task_id, task.CancelTask(at=self._now()), context)
@@ -408,8 +288,3 @@ class Tracker:
         """Let a worker take no more jobs, or take them again."""
         command = worker.PauseWorker(paused=paused, at=self._now())
         return await self._commands.execute(WORKER, worker_id, command, context)
-
-
-def _go_version(known: Repo, project: str) -> str:
-    """The least version of Go that a project asks for, as its discovery found it."""
-    return next((found.go_version for found in known.projects if found.name == project), "")

@@ -13,7 +13,9 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 import attrs
 
 from eventlog import Context, EventLog
-from gctd.control.requests.tracker import MOST_PROJECTS, ObservedRef, Tracker
+from gctd.control.requests.new_tasks import ObservedRef
+from gctd.control.requests.policy import MOST_PROJECTS
+from gctd.control.requests.tracker import Tracker
 from gctd.domain.errors import BadInput, NotFound, Overtaken
 from gctd.domain.repo import REPO, Repo, RepoStatus
 from gctd.domain.repo.config import effective
