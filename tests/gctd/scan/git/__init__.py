@@ -1,0 +1,1 @@
+"""Tests of git: commands, checkouts, mirrors, submodules."""

@@ -1,0 +1,1 @@
+"""Tests of Go: projects of a checkout, toolchains, runs of tests."""

@@ -1,0 +1,1 @@
+"""Tests of runs of go test with coverage."""

@@ -1,0 +1,1 @@
+"""Tests of processes with few rights."""
