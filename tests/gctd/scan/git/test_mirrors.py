@@ -18,8 +18,6 @@ from tests.gctd.scan.git.checking_out import Counted, folders, listing, start_wo
 from tests.support.tracker import go_repo as gorepo
 from tests.support.tracker.git_http import GitServer, counting_git, serve
 
-# The cache
-
 
 async def test_the_second_scan_of_a_repository_transfers_nothing(tmp_path: Path, counted: Counted) -> None:
     repo = gorepo.make(tmp_path / "repo")

@@ -81,9 +81,6 @@ async def test_a_project_whose_tests_all_panic_has_no_profile_and_says_so(make: 
     assert run.profile is None
 
 
-# Flags and environment
-
-
 async def test_flags_reach_go(make: Any) -> None:
     files = {**gorepo.KINDS["single"], **gorepo.under("tagged", {"t.go": "//go:build extra\n\npackage tagged\n\nvar X = 1\n"})}
     run = await make(files).run(go_flags=("-tags=extra", "-short"), test_args=("-covermode=atomic", "-run=None", "-timeout=20s"))

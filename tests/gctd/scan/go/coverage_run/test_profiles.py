@@ -12,8 +12,6 @@ from gctd.scan.go.staging import STAGED, staged
 from gctd.scan.isolation.files import Directory
 from tests.gctd.scan.go.coverage_run.go_projects import module
 
-# Staging
-
 
 async def test_the_profile_is_staged_in_the_module_and_removed(make: Any) -> None:
     project = make("single")

@@ -1,0 +1,33 @@
+"""Queues in tests: their names, and their jobs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from eventlog.admin.declarations import Declarations, load
+from eventlog.admin.reconcile import apply
+from eventlog.broker.queue import Job, WorkQueue
+from eventlog.jetstream.api import call
+from eventlog.jetstream.transport.connection import Connection
+
+STREAM, CONSUMER = "crap_jobs_scan", "crap-workers"
+
+
+def declared(ack_wait: str, **options: Any) -> Declarations:
+    return load(overrides={CONSUMER: {"ack_wait": ack_wait, **options}}).only(STREAM)
+
+
+async def queue_on(connection: Connection, ack_wait: str = "10m", **options: Any) -> WorkQueue:
+    await apply(connection, declared(ack_wait))
+    return WorkQueue(connection, STREAM, CONSUMER, **options)
+
+
+async def fetched(queue: WorkQueue, within: float = 20.0) -> Job:
+    job = await queue.fetch(within)
+    assert job is not None
+    return job
+
+
+async def pulls_waiting(connection: Connection, count: int) -> bool:
+    info = await call(connection, f"CONSUMER.INFO.{STREAM}.{CONSUMER}")
+    return bool(info["num_waiting"] == count)
