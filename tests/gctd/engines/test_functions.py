@@ -177,6 +177,24 @@ def test_no_block_ran_without_the_block_before_it(tmp_path: Path, calls: str, na
     assert parents_of(blocks, (), 3)[1:].count(None) == 0
 
 
+@given(st.text("{} \n", max_size=200))
+def test_a_block_in_braces_runs_after_the_block_around_it(text: str) -> None:
+    """A block for each pair of braces, at any depth: the one around it is its parent, else the first block."""
+    blocks: list[CountedBlock] = []
+    around: list[int | None] = []
+    opened: list[int] = []
+    line, column = 1, 1
+    for sign in text:
+        if sign == "{":
+            around.append(opened[-1] if opened else 0 if blocks else None)
+            opened.append(len(blocks))
+            blocks.append(CountedBlock(line, column, 999, 999, 1, 0))
+        elif sign == "}" and opened:
+            opened.pop()
+        line, column = (line + 1, 1) if sign == "\n" else (line, column + 1)
+    assert parents_of(blocks, text.encode().split(b"\n"), 1) == around
+
+
 @st.composite
 def functions(draw: st.DrawFn) -> tuple[int, list[CountedBlock], list[int | None]]:
     """Complexity, blocks and parents; a covered block has covered parents."""
