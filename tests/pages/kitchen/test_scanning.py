@@ -1,0 +1,254 @@
+"""Scans on the kitchen's page: of a scanner that types, of the camera, of packs, and of codes that are not known."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+from playwright.async_api import Page, expect
+
+from pantry.domain import gtin
+from tests.pages.kitchen.cooking import DILL, EGGS, OATS, SALT, code, product, scan, stocked
+from tests.support.pantry.system import FLOUR, MILK, PantrySystem
+from tests.support.web.barcodes import ean_13
+from tests.support.web.browser import Visitor, found_by_axe
+
+pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.network]
+
+
+async def test_a_scanned_code_is_shown_wherever_one_is_and_a_wrong_one_refused(kitchen: PantrySystem, cook: Visitor) -> None:
+    page = await cook.open()
+    await expect(page.get_by_text("Milk")).to_be_visible()
+    await scan(page, FLOUR)
+    await expect(product(page, "Flour")).to_be_visible()
+    assert await page.get_by_role("searchbox").input_value() == ""
+    await page.get_by_role("button", name="Out", exact=True).focus()
+    await scan(page, code(998))
+    await expect(product(page, "New product")).to_be_visible()
+    await page.get_by_label("Unit").focus()
+    await scan(page, MILK)
+    await expect(product(page, "Milk")).to_be_visible()
+    await page.get_by_label("Quantity").focus()
+    await scan(page, FLOUR)
+    await expect(product(page, "Flour")).to_be_visible()
+    await scan(page, f"{FLOUR[:-1]}0")
+    await expect(page.get_by_role("alert").get_by_text("its last digit does not fit")).to_be_visible()
+    await scan(page, f"{MILK[:-1]}0")
+    problems = page.get_by_role("region", name="Problems").get_by_role("listitem")
+    await expect(problems).to_have_count(2)
+    await expect(problems.nth(0)).to_contain_text(MILK[:-1])
+    await expect(problems.nth(1)).to_contain_text(FLOUR[:-1])
+    await page.get_by_role("button", name=f"Dismiss {MILK[:-1]}").click()
+    await expect(problems).to_have_count(1)
+    assert (await kitchen.one.stock(FLOUR), await kitchen.one.stock(MILK)) == (10.3, 1), "no scan has pressed a button"
+
+
+async def test_scans_go_out_and_come_in_at_once_one_after_the_other(kitchen: PantrySystem, cook: Visitor) -> None:
+    await stocked(kitchen.one, SALT, "Salt", 5)
+    page = await cook.open("/?scan=out")
+    await expect(page.get_by_text("Salt")).to_be_visible()
+    for _ in range(3):
+        await scan(page, SALT)
+    await expect(product(page, "Salt").get_by_text("2 piece", exact=True)).to_be_visible()
+    await page.get_by_label("comes in").check()
+    await scan(page, SALT)
+    await expect(product(page, "Salt").get_by_text("3 piece", exact=True)).to_be_visible()
+    assert await kitchen.one.stock(SALT) == 3
+    await scan(page, f"{SALT[:-1]}{(int(SALT[-1]) + 1) % 10}")
+    await expect(page.get_by_role("region", name="Problems")).to_be_visible()
+    undo = page.get_by_role("button", name="Undo", exact=True)
+    await expect(undo).to_have_attribute("title", "Undo Salt: 1 piece in (u)")
+    await undo.click()
+    await expect(page.get_by_text("Salt: 1 piece out again, undone")).to_be_visible()
+    assert await kitchen.one.stock(SALT) == 2
+    await expect(undo).to_have_attribute("title", "Undo Salt: 1 piece out (u)")
+
+
+async def test_a_code_that_is_not_known_becomes_a_product(kitchen: PantrySystem, cook: Visitor) -> None:
+    page = await cook.open()
+    await scan(page, OATS)
+    panel = product(page, "New product")
+    await panel.get_by_label("Name").fill("Oats")
+    await panel.get_by_label("Unit").fill("kg")
+    await panel.get_by_label("Low from this stock down").fill("0.5")
+    await page.keyboard.press("Enter")
+    await expect(product(page, "Oats")).to_contain_text("low at 0.5 kg")
+    await expect(page.locator(f'tr[data-key="{OATS}"]')).to_contain_text("0 kg")
+    assert (await kitchen.one.get(f"/products/{OATS}"))["name"] == "Oats"
+    await kitchen.one.ask("DELETE", f"/api/v1/products/{OATS}")
+    await expect(page.locator(f'tr[data-key="{OATS}"]')).to_have_count(0)
+    await product(page, "Oats").get_by_role("button", name="Keep it again").click()
+    await expect(page.locator(f'tr[data-key="{OATS}"]')).to_be_visible()
+
+
+FILMED = """if (navigator.mediaDevices) navigator.mediaDevices.getUserMedia = () => {
+  const canvas = document.createElement("canvas");
+  canvas.width = 640;
+  canvas.height = 480;
+  const context = canvas.getContext("2d");
+  const draw = () => {
+    context.fillStyle = "#fff";
+    context.fillRect(0, 0, 640, 480);
+    context.fillStyle = "#000";
+    [...MODULES].forEach((module, place) => module === "1" && context.fillRect(120 + 4 * place, 160, 4, 160));
+  };
+  setInterval(draw, 20);
+  return Promise.resolve(canvas.captureStream(20));
+};"""
+"""A camera that sees a barcode."""
+DETECTOR = """globalThis.BarcodeDetector = class {
+  static getSupportedFormats() { return Promise.resolve(["ean_13", "ean_8", "upc_a", "upc_e", "itf"]); }
+  detect() { return Promise.resolve([{ rawValue: "CODE" }]); }
+};"""
+
+
+@pytest.mark.parametrize("has_own", [False, True], ids=["our decoder", "the browser's"])
+async def test_the_camera_reads_codes_by_our_decoder_or_the_browsers(cook: Visitor, has_own: bool) -> None:
+    await cook.context.add_init_script(FILMED.replace("MODULES", f'"{ean_13(MILK)}"'))
+    if has_own:
+        await cook.context.add_init_script(DETECTOR.replace("CODE", MILK))
+    page = await cook.open()
+    await page.get_by_role("button", name="Camera").click()
+    await expect(product(page, "Milk")).to_be_visible()
+    await expect(page.get_by_label("Camera picture")).to_have_count(0)
+
+
+@pytest.mark.parametrize(
+    ("typed", "stands_for"),
+    [
+        ("96385074", "0000096385074"),
+        ("]E496385074", "0000096385074"),
+        ("04252614", "0042100005264"),
+        ("]E04006381333931", "4006381333931"),
+        ("04006381333931", "4006381333931"),
+        ("036000291452", "0036000291452"),
+    ],
+    ids=["EAN-8", "EAN-8 with an AIM identifier", "UPC-E", "EAN-13 with an AIM identifier", "GTIN-14", "UPC-A"],
+)
+async def test_short_codes_and_identifiers_of_scanners_are_understood(cook: Visitor, typed: str, stands_for: str) -> None:
+    page = await cook.open()
+    await expect(page.get_by_text("Milk")).to_be_visible()
+    await press(page, keys(typed, 8), "Enter")
+    await expect(page).to_have_url(re.compile(f"product={stands_for}"))
+    await expect(page.get_by_role("alert").get_by_text("is not a barcode")).to_have_count(0)
+
+
+def keys(code: str, gap: float, *, french: bool = False) -> list[dict[str, Any]]:
+    """The keys of a scanner that types a code, with the times between them in milliseconds."""
+    row = {digit: (character if french else digit) for digit, character in zip("1234567890", "&é\"'(-è_çà", strict=True)}
+    places = {"]": "BracketRight"}
+    return [
+        {
+            "key": row.get(character, "$" if french and character == "]" else character),
+            "code": places.get(character, f"Digit{character}" if character.isdigit() else f"Key{character.upper()}"),
+            "at": number * gap,
+        }
+        for number, character in enumerate(code)
+    ]
+
+
+async def press(page: Page, pressed: list[dict[str, Any]], end: str) -> None:
+    """Press keys with their recorded times, then the last key 5 ms after them."""
+    last = {"key": end, "code": end, "at": pressed[-1]["at"] + 5}
+    await page.evaluate(
+        """(pressed) => {
+          document.activeElement.blur();
+          const begin = performance.now() + 10_000 * Math.random();
+          for (const { key, code, at } of pressed) {
+            const event = new KeyboardEvent("keydown", { key, code, bubbles: true, cancelable: true });
+            Object.defineProperty(event, "timeStamp", { value: begin + at });
+            document.body.dispatchEvent(event);
+          }
+        }""",
+        [*pressed, last],
+    )
+
+
+@pytest.mark.parametrize(
+    ("pressed", "end", "stands_for"),
+    [
+        (keys("96385074", 8), "Enter", "0000096385074"),
+        (keys("96385074", 8), "Tab", "0000096385074"),
+        (keys(FLOUR, 12, french=True), "Enter", FLOUR),
+        (keys(f"]E0{FLOUR}", 12, french=True), "Enter", FLOUR),
+        (keys(f"]d2010{FLOUR}1726013110LOT7", 6), "Enter", FLOUR),
+        (keys(FLOUR, 220), "Enter", FLOUR),
+        (keys("96385074", 150), "Enter", None),
+        (keys(FLOUR, 220), "Tab", None),
+    ],
+    ids=[
+        "EAN-8",
+        "ends with Tab",
+        "French keyboard",
+        "French with AIM",
+        "DataMatrix",
+        "slow radio",
+        "a person",
+        "a person's Tab",
+    ],
+)
+async def test_traces_of_scanners_are_scans_and_typing_is_not(
+    cook: Visitor, pressed: list[dict[str, Any]], end: str, stands_for: str | None
+) -> None:
+    page = await cook.open()
+    await expect(page.get_by_text("Milk")).to_be_visible()
+    await press(page, pressed, end)
+    if stands_for is None:
+        await press(page, keys(MILK, 8), "Enter")
+        stands_for = MILK
+    await expect(page).to_have_url(re.compile(f"product={stands_for}"))
+    await expect(page.get_by_role("region", name="Problems")).to_have_count(0)
+
+
+async def test_a_pack_is_asked_for_once_and_books_its_factor_and_another_code_names_the_product(
+    kitchen: PantrySystem, cook: Visitor
+) -> None:
+    await stocked(kitchen.one, EGGS, "Eggs", 4)
+    first = f"1{EGGS[:12]}"
+    case = f"{first}{gtin.check_digit(first)}"
+    page = await cook.open("/?scan=in")
+    await expect(page.get_by_text("Milk")).to_be_visible()
+    await scan(page, case)
+    panel = product(page, "Eggs")
+    await expect(panel.get_by_text("is a pack of it. How much is in it?")).to_be_visible()
+    await panel.get_by_label("It stands for (piece)").fill("6")
+    await panel.get_by_role("button", name="Add the code").click()
+    await expect(panel.get_by_role("button", name=f"Remove code {case}")).to_be_visible()
+    assert await kitchen.one.stock(EGGS) == 4
+    await scan(page, case)
+    await expect(panel.get_by_text("10 piece", exact=True)).to_be_visible()
+    assert await found_by_axe(page) == []
+    await scan(page, code(990))
+    await page.get_by_text("It is another code of a product").click()
+    await page.get_by_label("Product", exact=True).select_option(label="Eggs")
+    await page.get_by_role("button", name="Assign the code").click()
+    await expect(panel).to_be_visible()
+    await scan(page, code(990))
+    await expect(panel.get_by_text("11 piece", exact=True)).to_be_visible()
+    assert (await kitchen.one.ask("DELETE", f"/api/v1/codes/{case}")).status == 204
+    await panel.get_by_text("Codes").click()
+    await expect(panel.get_by_text(code(990))).to_be_visible()
+    await expect(panel.get_by_role("button", name=f"Remove code {case}")).to_have_count(0)
+    await page.get_by_role("button", name="New", exact=True).click()
+    await expect(product(page, "New product").locator("code")).to_contain_text(re.compile("^29"))
+
+
+async def test_a_new_code_that_comes_in_is_created_and_booked_and_a_half_filled_form_is_kept(
+    kitchen: PantrySystem, cook: Visitor
+) -> None:
+    page = await cook.open("/?scan=in")
+    await expect(page.get_by_text("Milk")).to_be_visible()
+    await scan(page, DILL)
+    panel = product(page, "New product")
+    await panel.get_by_label("Name").fill("Dill")
+    await scan(page, FLOUR)
+    await expect(product(page, "Flour")).to_be_visible()
+    await scan(page, DILL)
+    await expect(panel.get_by_label("Name")).to_have_value("Dill")
+    await panel.get_by_label("Unit").fill("pot")
+    await panel.get_by_role("button", name="Create").click()
+    await expect(product(page, "Dill").get_by_text("1 pot", exact=True)).to_be_visible()
+    assert await kitchen.one.stock(DILL) == 1
+    await page.get_by_role("button", name="Undo", exact=True).click()
+    await expect(product(page, "Dill").get_by_text("0 pot", exact=True)).to_be_visible()
