@@ -16,7 +16,7 @@ from eventlog.testing.scenario import given
 from pantry.domain import ean13, gtin
 from pantry.domain.barcode import BARCODE, AssignBarcode, BarcodeAssigned, BarcodeRemoved, RemoveBarcode
 from pantry.domain.errors import BadInput, NotFound, Taken
-from tests.pantry.test_domain import AT, EAN
+from tests.pantry.domain.test_domain import AT, EAN
 from tests.support.pantry.system import API, FLOUR, MILK, PantrySystem, Server, pantry_system
 
 CASE = "14006381333938"

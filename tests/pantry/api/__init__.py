@@ -1,0 +1,1 @@
+"""Tests of the API on a running server."""

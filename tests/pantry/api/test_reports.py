@@ -1,0 +1,102 @@
+"""Lists and reports: CSV, consumption, shopping, their periods and their cursors."""
+
+from __future__ import annotations
+
+import base64
+import csv
+import io
+import json
+from typing import Any
+
+import pytest
+
+from tests.pantry.api.answers import problem
+from tests.support.pantry.system import API, Server
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+
+async def test_lists_and_reports_come_as_csv_too(server: Server, code: str) -> None:
+    await server.create(code, name='say "hi", you', min_stock=1)
+    await server.moved("in", 0.5, code)
+    for path in ("/categories", "/products", "/movements", f"/products/{code}/movements"):
+        document = await server.get(path)
+        answer = await server.ask("GET", API + path, headers={"Accept": "text/csv"})
+        assert answer.headers["Content-Type"] == "text/csv; charset=utf-8"
+        assert len(list(csv.DictReader(io.StringIO(answer.body)))) == len(document)
+    for path in ("stock", "low-stock", "consumption", "shopping-list"):
+        answer = await server.ask("GET", f"{API}/reports/{path}", headers={"Accept": "text/csv;q=1, application/json;q=0.5"})
+        rows = list(csv.DictReader(io.StringIO(answer.body)))
+        own = next(row for row in rows if code in row.values())
+        assert 'say "hi", you' in own.values()
+    assert (await server.ask("GET", f"{API}/products", headers={"Accept": "*/*"})).headers["Content-Type"] == "application/json"
+
+
+async def test_what_was_used_and_what_to_buy(server: Server, code: str) -> None:
+    await server.create(code, min_stock=2)
+    wrong = await server.moved("in", 100, code)
+    await server.post(f"/movements/{wrong['id']}/undo")
+    await server.moved("in", 10, code)
+    await server.moved("out", 9, code)
+    [item] = await server.get(f"/reports/consumption?ean13={code}")
+    assert (item["in"], item["out"], item["net"], item["current_stock"]) == (10, 9, 1, 1)
+    assert item["days_left"] == pytest.approx(28 / 9, abs=0.1)
+    buy = next(item for item in await server.get("/reports/shopping-list") if item["ean13"] == code)
+    assert buy["suggested"] == 8
+    low = {product["ean13"] for product in await server.get("/reports/low-stock")}
+    assert code in low
+    report = await server.get("/reports/stock")
+    assert report["low_stock_products"] == sum(item["is_low_stock"] for item in report["items"])
+    assert report["total_products"] == len(report["items"])
+
+
+async def test_undoing_an_undo_restores_the_movement_in_every_report(server: Server, code: str) -> None:
+    await server.create(code, min_stock=7)
+    await server.moved("in", 10, code)
+    last = await server.moved("out", 4, code)
+    for effective in (False, True, False, True):
+        last = (await server.post(f"/movements/{last['id']}/undo")).body
+        [item] = await server.get(f"/reports/consumption?ean13={code}")
+        assert (item["in"], item["out"], item["current_stock"]) == ((10, 4, 6) if effective else (10, 0, 10))
+        assert (item["days_left"] is not None) == effective
+
+
+async def test_a_shopping_list_has_only_what_is_needed(server: Server, code: str) -> None:
+    await server.create(code, min_stock=0)
+    assert code not in {item["ean13"] for item in await server.get("/reports/shopping-list")}
+    await server.moved("in", 3, code)
+    await server.moved("out", 3, code)
+    assert [item["suggested"] for item in await server.get("/reports/shopping-list") if item["ean13"] == code] == [3]
+
+
+@pytest.mark.parametrize("parameter", ["as_of", "from", "to"])
+@pytest.mark.parametrize("time", ["0001-01-01T00:00:00%2B14:00", "9999-12-31T23:59:59-12:00"])
+async def test_a_time_beyond_the_calendar_is_refused(server: Server, code: str, parameter: str, time: str) -> None:
+    paths = ("/products", "/reports/stock") if parameter == "as_of" else ("/movements", "/reports/consumption")
+    for path in paths:
+        problem(await server.ask("GET", f"{API}{path}?{parameter}={time}"), 400, parameter)
+
+
+async def test_a_period_may_begin_at_the_first_day_of_the_calendar_and_must_not_end_before_it_begins(server: Server) -> None:
+    for path in ("/movements", "/reports/consumption"):
+        assert (await server.ask("GET", f"{API}{path}?to=0001-01-02T00:00:00Z")).status == 200
+        turned = f"{API}{path}?from=2026-02-01T00:00:00Z&to=2026-01-01T00:00:00Z"
+        problem(await server.ask("GET", turned), 400, "must not be after")
+
+
+@pytest.mark.parametrize("key", [["x", 1, 1], ["2026-01-01T00:00:00Z", 2**63, 1], ["0001-01-01T00:00:00+14:00", 1, 1]])
+async def test_a_made_up_cursor_is_refused(server: Server, key: list[Any]) -> None:
+    cursor = base64.urlsafe_b64encode(json.dumps(key).encode()).rstrip(b"=").decode()
+    problem(await server.ask("GET", f"{API}/movements?cursor={cursor}"), 400, "cursor")
+
+
+async def test_what_nobody_serves(server: Server) -> None:
+    patched = await server.ask("PATCH", "/ping")
+    problem(patched, 405)
+    assert "GET" in patched.headers["Allow"]
+    problem(await server.ask("GET", f"{API}/nothing"), 404)
+    problem(await server.ask("DELETE", f"{API}/categories/none"), 405)
+    alive = await server.ask("GET", "/ping")
+    assert (alive.status, alive.body) == (200, {"status": "healthy", "service": "pantry"})
+    metrics = (await server.ask("GET", "/metrics")).body
+    assert "projection_position" in metrics

@@ -1,0 +1,1 @@
+"""Tests of the pantry while its parts are killed."""

@@ -1,0 +1,1 @@
+"""Tests of the tables: new versions, and databases of the first program."""
