@@ -1,0 +1,89 @@
+"""Counters on a log in memory: commands, other writers, keys, and a log that can be held up."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+import attrs
+
+from eventlog import (
+    DEADLINE,
+    AggregateId,
+    Appended,
+    Commit,
+    Context,
+    NewCommit,
+    NewEvent,
+    Proposal,
+)
+from eventlog.commands import Commands, Outcome
+from eventlog.testing.memory import MemoryLog
+from tests.support.log.counter import COUNTER, REGISTRY, Add, Added, Counter
+
+AT = datetime(2026, 11, 20, 12, tzinfo=UTC)
+ONE = AggregateId("test.counter", "one")
+
+
+@attrs.frozen
+class Use:
+    fingerprint: str | None
+    subject: str
+    sequence: int
+
+
+class KeysInTheLog:
+    """Finds keys by reading the log, like a read model that is never behind."""
+
+    def __init__(self, log: MemoryLog) -> None:
+        self._log = log
+
+    async def find(self, key: str, subject: str, reached: int) -> Use | None:
+        head = await self._log.head()
+        assert reached <= head.last
+        async for commits in self._log.follow(after=0, until=head.last):
+            for commit in commits:
+                for event in commit.events:
+                    if event.context.key == key:
+                        return Use(event.context.fingerprint, commit.subject, commit.sequence)
+        return None
+
+
+class Slow(MemoryLog):
+    """Appends only when it is let to, and counts."""
+
+    def __init__(self) -> None:
+        super().__init__(REGISTRY)
+        self.gate = asyncio.Event()
+        self.gate.set()
+        self.appends = 0
+
+    async def append(self, proposal: Proposal, *, deadline: float = DEADLINE) -> Appended:
+        self.appends += 1
+        await self.gate.wait()
+        return await super().append(proposal, deadline=deadline)
+
+    async def append_in_row(self, proposals: Sequence[Proposal], *, deadline: float = DEADLINE) -> Sequence[Appended]:
+        self.appends += 1
+        await self.gate.wait()
+        return await super().append_in_row(proposals, deadline=deadline)
+
+
+async def add(commands: Commands, amount: int, id_: str = "one", **context: Any) -> Outcome[Counter, Added]:
+    return await commands.execute(COUNTER, id_, Add(amount=amount), Context(**context))
+
+
+async def history(log: MemoryLog, aggregate: AggregateId = ONE) -> Sequence[Commit]:
+    return [commit async for commit in log.history(aggregate)]
+
+
+async def other_writer(log: MemoryLog, amount: int, id_: str = "one") -> None:
+    """Another process changes the counter."""
+    aggregate = AggregateId("test.counter", id_)
+    last = await log.last(aggregate)
+    state = last.state if last else Counter()
+    event = Added(amount=amount, total=state.total + amount, by="other")
+    commit = NewCommit(id=f"other-{amount}-{id(event)}", at=AT, events=(NewEvent(event),), state=COUNTER.evolve(state, event))
+    await MemoryLog.append(log, Proposal(aggregate=aggregate, expected=last.sequence if last else 0, commit=commit))

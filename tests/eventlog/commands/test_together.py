@@ -1,0 +1,75 @@
+"""Commands on several aggregates that are stored together."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from eventlog import (
+    AggregateId,
+    Conflict,
+    Context,
+)
+from eventlog.commands import Commands, CommandStep
+from tests.eventlog.commands.counters import ONE, Slow, add, history
+from tests.support.log.counter import COUNTER, Add, Short
+
+
+class TestTogether:
+    @staticmethod
+    def move(amount: int) -> list[CommandStep[Any, Any, Any]]:
+        return [CommandStep(COUNTER, "one", Add(amount=-amount)), CommandStep(COUNTER, "two", Add(amount=amount))]
+
+    async def test_all_or_none(self, commands: Commands, log: Slow) -> None:
+        await add(commands, 5)
+        outcomes = await commands.execute_together(self.move(3))
+        assert [outcome.state.total for outcome in outcomes] == [2, 3]
+        with pytest.raises(Short):
+            await commands.execute_together(self.move(3))
+        assert [len(await history(log, AggregateId("test.counter", id_))) for id_ in ("one", "two")] == [2, 1]
+
+    async def test_the_sum_is_the_same_after_every_commit_under_contention(self, log: Slow) -> None:
+        processes = [Commands(log) for _ in range(3)]
+        await add(processes[0], 50)
+        moves = [one.execute_together(self.move(amount)) for one in processes for amount in (1, 2, 3, 4)]
+        answers = await asyncio.gather(*moves, return_exceptions=True)
+        assert all(isinstance(answer, (list, Conflict)) for answer in answers)
+        moved = sum(answer[1].events[0].amount for answer in answers if isinstance(answer, list))
+        one, two = await log.last(ONE), await log.last(AggregateId("test.counter", "two"))
+        assert one is not None
+        assert two is not None
+        assert (one.state.total, two.state.total) == (50 - moved, moved)
+
+    async def test_batches_of_one_process_do_not_lose_races(self, commands: Commands) -> None:
+        await add(commands, 100)
+        await asyncio.gather(*(commands.execute_together(self.move(1)) for _ in range(20)))
+        assert commands.conflicts == 0
+
+    async def test_single_commands_and_batches_of_one_process_do_not_lose_races(self, commands: Commands) -> None:
+        await add(commands, 100)
+        await asyncio.gather(
+            *(commands.execute_together(self.move(1)) for _ in range(10)), *(add(commands, -1) for _ in range(10))
+        )
+        assert commands.conflicts == 0
+
+    async def test_a_repetition_is_answered_with_the_whole_batch(self, commands: Commands) -> None:
+        await add(commands, 5)
+        context = Context(key="k", fingerprint="f")
+        first = await commands.execute_together(self.move(3), context)
+        await add(commands, 1, id_="three")
+        again = await commands.execute_together([*self.move(3), CommandStep(COUNTER, "four", Add(amount=1))], context)
+        assert [outcome.replayed for outcome in again] == [True, True]
+        assert [outcome.state for outcome in again] == [outcome.state for outcome in first]
+
+    async def test_a_new_aggregate_that_exists_is_loaded_and_judged(self, commands: Commands) -> None:
+        await add(commands, 5)
+        (outcome,) = await commands.execute_together([CommandStep(COUNTER, "one", Add(amount=1))])
+        assert outcome.state.total == 6
+
+
+async def test_two_steps_on_one_aggregate_are_refused_at_once(commands: Commands, log: Slow) -> None:
+    with pytest.raises(ValueError, match="two steps are on one aggregate"):
+        await commands.execute_together([CommandStep(COUNTER, "one", Add(amount=1)), CommandStep(COUNTER, "one", Add(amount=2))])
+    assert log.appends == 0

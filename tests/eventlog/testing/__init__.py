@@ -1,0 +1,1 @@
+"""Tests of the kits for the tests of services."""
