@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from array import array
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import aclosing
 from typing import Any
 
@@ -147,22 +147,33 @@ class CommandKeys:
         self._timeout = timeout
         self._in_log = in_log
 
-    async def find(self, key: str, subject: str, reached: int) -> KeyUse | None:
-        """Return the key's use, looked up when everything up to sequence `reached` is in the read model.
+    async def find(self, keys: Sequence[str], subject: str, reached: int) -> Mapping[str, KeyUse | Unavailable]:
+        """Return the uses of keys, looked up when everything up to sequence `reached` is in the read model.
 
         That sequence has to include the end of the log as it was about a second ago. The broker compares newer keys, see
-        `Proposal.key`. Raises Unavailable, also if a commit of that aggregate cannot be read: the key might be in it.
+        `Proposal.key`. Unavailable is in the place of a use that cannot be known, also if a commit of that aggregate cannot be
+        read: the key might be in it. Raises Unavailable if none can be known.
         """
         try:
             await self._projector.wait_for(max(reached, self._projector.end_seen), self._timeout)
-            found: KeyUse | None = await self._store.find_key(key)
-            if found is None and self._in_log is not None:
-                found = await self._in_log.find(key, self._timeout)
+            found: dict[str, KeyUse | Unavailable] = dict(await self._store.find_keys(keys))
         except (Behind, ProjectorStopped, StoreUnavailable, Unavailable) as error:
-            raise Unavailable(f"whether the command has taken effect before cannot be known now: {error}") from error
-        if found is None and (parked := self._projector.parked.get((KEYS.name, subject))) is not None:
-            raise Unavailable(
-                f"whether the command has taken effect before cannot be known: sequence {parked.sequence} cannot be read: "
-                f"{parked.error}"
-            )
+            raise _unknown(error) from error
+        for key in keys:
+            if key not in found and (use := await self._find_in_log(key, subject)) is not None:
+                found[key] = use
         return found
+
+    async def _find_in_log(self, key: str, subject: str) -> KeyUse | Unavailable | None:
+        """The use of a key that the tables do not have."""
+        try:
+            if self._in_log is not None and (use := await self._in_log.find(key, self._timeout)) is not None:
+                return use
+        except Unavailable as error:
+            return _unknown(error)
+        parked = self._projector.parked.get((KEYS.name, subject))
+        return None if parked is None else _unknown(f"sequence {parked.sequence} cannot be read: {parked.error}")
+
+
+def _unknown(reason: object) -> Unavailable:
+    return Unavailable(f"whether the command has taken effect before cannot be known now: {reason}")

@@ -215,8 +215,8 @@ class Reader(Queryable, Protocol):
     async def marks(self, stream: str, *, above: int = 0) -> Sequence[Mark]:
         """The marks of a stream above a sequence, in order; none in a database that an older program has made."""
 
-    async def find_key(self, key: str) -> KeyRecord | None:
-        """Return the use of an idempotency key, up to the position of this read model."""
+    async def find_keys(self, keys: Sequence[str]) -> Mapping[str, KeyRecord]:
+        """Return the uses of idempotency keys up to the position of this read model. A key without one is left out."""
 
     async def scrubs(self, stream: str) -> str | None:
         """The last state of the passes over a log that `keep_scrubs` was given, or None."""

@@ -10,14 +10,14 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from datetime import UTC, datetime
 from typing import Any, Generic, TypeVar
 
 import attrs
 
-from eventlog.commands.keys import Keys, check_request, use_in
+from eventlog.commands.keys import Keys, KeyUse, check_request, use_in
 from eventlog.commands.loading import Loaded, Loader
 from eventlog.commands.rounds import Answer, Decided, Draft, Outcome, Pending, Round, settle, settle_all, unsettled
 from eventlog.commit import AggregateId, Commit, Context, NewCommit, NewEvent, Proposal
@@ -254,7 +254,7 @@ class Commands:
         self,
         decider: Decider[Any, Any, Any],
         aggregate: AggregateId,
-        taken: Iterable[Pending],
+        taken: Sequence[Pending],
         loaded: Loaded,
         spent: int | None,
     ) -> Round:
@@ -263,6 +263,7 @@ class Commands:
         `spent` is the sequence of a commit that bears the key of one of them.
         """
         round_ = Round(decider.fold((), loaded.state))
+        uses = await self._uses((waiting.context for waiting in taken), aggregate, loaded.sequence)
         by_key: dict[str, tuple[Pending, Answer, list[tuple[Pending, Answer]]]] = {}
         for waiting in taken:
             key = waiting.context.key
@@ -275,7 +276,7 @@ class Commands:
                     _, answer, place = earlier
                     answer = _again(answer)
                 else:
-                    replayed = await self._replay(decider, aggregate, waiting.context, loaded.sequence, spent)
+                    replayed = await self._replay(decider, aggregate, waiting.context, uses, spent)
                     answer = replayed or self._judge(decider, waiting, round_)
             except (KeyReused, Unavailable) as error:
                 answer = error
@@ -321,7 +322,8 @@ class Commands:
             self._check_writable()
             loaded = await asyncio.gather(*(self._loader.load(step.aggregate, fresh=True) for step in steps))
             first = steps[0]
-            if earlier := await self._replay(first.decider, first.aggregate, context, loaded[0].sequence):
+            uses = await self._uses((context,), first.aggregate, loaded[0].sequence)
+            if earlier := await self._replay(first.decider, first.aggregate, context, uses):
                 return await self._replay_together(earlier)
             outcomes, proposals = self._propose(steps, loaded, context)
             if not proposals:
@@ -378,12 +380,22 @@ class Commands:
 
     # Both
 
+    async def _uses(self, contexts: Iterable[Context], aggregate: AggregateId, reached: int) -> Mapping[str, KeyUse | Exception]:
+        """The uses of the keys of commands on an aggregate, looked up together; an error in place of one that is not known."""
+        keys = list(dict.fromkeys(context.key for context in contexts if context.key is not None))
+        if not keys or self._keys is None:
+            return {}
+        try:
+            return await self._keys.find(keys, aggregate.subject, reached)
+        except Exception as error:  # noqa: BLE001 - the answer of each command with a key
+            return dict.fromkeys(keys, error)
+
     async def _replay(
         self,
         decider: Decider[Any, Any, Any],
         aggregate: AggregateId,
         context: Context,
-        reached: int,
+        uses: Mapping[str, KeyUse | Exception],
         spent: int | None = None,
     ) -> Outcome[Any, Any] | None:
         """Return the earlier outcome if the command's key has taken effect before, or None.
@@ -395,16 +407,17 @@ class Commands:
         if self._keys is None:
             raise ValueError("this executor was given no read model to find idempotency keys in")
         use = None if spent is None else use_in(await self._read(spent), context.key)
-        if use is None:
-            use = await self._keys.find(context.key, aggregate.subject, reached)
-        if use is None:
+        found = use or uses.get(context.key)
+        if isinstance(found, Exception):
+            raise found
+        if found is None:
             return None
-        check_request(context, use.fingerprint)
-        if use.subject != aggregate.subject:
-            raise KeyReused(f"the idempotency key {context.key!r} was used for {use.subject}")
-        commit = await self._read(use.sequence)
+        check_request(context, found.fingerprint)
+        if found.subject != aggregate.subject:
+            raise KeyReused(f"the idempotency key {context.key!r} was used for {found.subject}")
+        commit = await self._read(found.sequence)
         if use_in(commit, context.key) is None:
-            raise LogDiverged(use.sequence)  # the tables saw the key in a commit that is not there any more
+            raise LogDiverged(found.sequence)  # the tables saw the key in a commit that is not there any more
         outcome = await self._outcome(commit, context.key)
         if len(outcome.events) == len(commit.events):
             return outcome

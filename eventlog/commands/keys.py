@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 import attrs
 
 from eventlog.commit import Commit, Context
-from eventlog.errors import KeyReused
+from eventlog.errors import KeyReused, Unavailable
 
 
 class KeyUse(Protocol):
@@ -27,12 +28,13 @@ class KeyUse(Protocol):
 
 
 class Keys(Protocol):
-    """Finds the use of an idempotency key: a read model of the same log (`projections.keys.CommandKeys`)."""
+    """Finds the uses of idempotency keys: a read model of the same log (`projections.keys.CommandKeys`)."""
 
-    async def find(self, key: str, subject: str, reached: int) -> KeyUse | None:
-        """The key's use, looked up when everything up to sequence `reached` is in the read model.
+    async def find(self, keys: Sequence[str], subject: str, reached: int) -> Mapping[str, KeyUse | Unavailable]:
+        """The uses of keys, looked up when everything up to sequence `reached` is in the read model. A new key is left out.
 
-        `subject` is the aggregate that it is asked for.
+        An error is in the place of a use that cannot be known. `subject` is the aggregate that they are asked for. Raises
+        Unavailable if none can be known.
         """
 
 

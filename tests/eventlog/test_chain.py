@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -24,8 +24,8 @@ ONE = AggregateId("test.counter", "one")
 class NoKeys:
     """Has no key."""
 
-    async def find(self, key: str, subject: str, reached: int) -> KeyUse | None:
-        return None
+    async def find(self, keys: Sequence[str], subject: str, reached: int) -> Mapping[str, KeyUse]:
+        return {}
 
 
 @pytest.fixture

@@ -181,6 +181,7 @@ class Database:
             known[writing._upsert(table)] = self._upsert(table)
             known[writing._delete(table)] = self._delete(table)
             known[f"SELECT * FROM {table.name} WHERE {table.key[0]} = $1"] = self._select(table)
+        known[f"SELECT * FROM {KEYS.name} WHERE key = ANY($1)"] = self._select_keys
         return known
 
     def _try_lock(self, session: Session, _: str) -> Any:
@@ -293,6 +294,10 @@ class Database:
             return [] if row is None else [dict(zip(table.names, row, strict=True))]
 
         return select
+
+    def _select_keys(self, session: Session, keys: Sequence[str]) -> Any:
+        select = self._select(KEYS)
+        return [row for key in keys for row in select(session, key)]
 
 
 def _select_checkpoints(*, locked: bool) -> str:

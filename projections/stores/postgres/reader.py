@@ -110,10 +110,14 @@ class PostgresReader:
         with translated(self.address):
             return await writing.read_scrubs(self._opened(), stream)
 
-    async def find_key(self, key: str) -> KeyRecord | None:
-        """Return the use of an idempotency key, up to the position of this read model."""
-        row = await self.fetch_one(f"SELECT * FROM {KEYS.name} WHERE key = $1", key)  # noqa: S608 - a constant
-        return KeyRecord(**row) if row else None
+    async def find_keys(self, keys: Sequence[str]) -> Mapping[str, KeyRecord]:
+        """Return the uses of idempotency keys up to the position of this read model. A key without one is left out."""
+        held = {key: without_nul(key) for key in keys}
+        with translated(self.address, asked=True):
+            sql = f"SELECT * FROM {KEYS.name} WHERE key = ANY($1)"  # noqa: S608 - a constant
+            rows = await self._asked().fetch(sql, list(held.values()))
+        found = {row["key"]: KeyRecord(**row) for row in rows}
+        return {key: found[text] for key, text in held.items() if text in found}
 
     async def fetch(self, sql: str, *arguments: Argument) -> Sequence[Row]:
         """The rows of a query."""

@@ -32,7 +32,7 @@ class CheckpointPromises(OnTables):
         """No checkpoint, no migration, no key, no table."""
         assert await store.checkpoints() == {}
         assert await store.schema() == SchemaVersion(0)
-        assert await store.find_key("k") is None
+        assert await store.find_keys(["k"]) == {}
         assert await store.columns("people") == []
         assert await store.parked() == []
 
@@ -104,7 +104,7 @@ class CheckpointPromises(OnTables):
         assert await store.checkpoints() == {"visitors": checkpoint(5), "map": checkpoint(5, MAP)}
         assert [row["id"] for row in await self.rows(store, PEOPLE)] == ["ann"]
         assert await self.rows(store, PLACES) == []
-        assert await store.find_key("k") is None
+        assert await store.find_keys(["k"]) == {}
 
     async def test_version_and_incarnation_are_compared_too(self, store: Store) -> None:
         """A checkpoint of another stream at the same sequence is another checkpoint."""
@@ -138,8 +138,8 @@ class CheckpointPromises(OnTables):
         first = KeyRecord("key-ü", "print", "a.b.c", 1)
         await store.advance([step(0, 2)], [first, KeyRecord("key-ü", None, "a.b.d", 2), KeyRecord("other", None, "a.b.d", 2)])
         await store.advance([step(2, 3)], [KeyRecord("key-ü", "x", "a.b.e", 3)])
-        assert await store.find_key("key-ü") == first
-        assert await store.find_key("other") == KeyRecord("other", None, "a.b.d", 2)
+        assert await store.find_keys(["key-ü"]) == {"key-ü": first}
+        assert await store.find_keys(["other"]) == {"other": KeyRecord("other", None, "a.b.d", 2)}
 
     async def test_what_is_parked_is_kept_with_the_checkpoint(self, store: Store) -> None:
         """By projection and sequence; put again over what was there, taken away, and nothing where the checkpoint moved."""
@@ -185,5 +185,5 @@ class CheckpointPromises(OnTables):
         await store.open()
         assert await store.checkpoints() == {"visitors": checkpoint(5)}
         assert [row["id"] for row in await self.rows(store, PEOPLE)] == ["ann"]
-        assert await store.find_key("k") == KeyRecord("k", None, "s", 5)
+        assert await store.find_keys(["k"]) == {"k": KeyRecord("k", None, "s", 5)}
         assert await store.schema() == SchemaVersion(1)

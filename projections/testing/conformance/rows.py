@@ -116,7 +116,7 @@ class RowPromises(OnTables):
         keys = [KeyRecord(f"k{n % 600}", None, "s", n) for n in several]
         visits = [visit(f"p{n}", 1, None if n % 2 else "lake") for n in several]
         assert await store.advance([step(0, 1, *visits, *people)], keys) is CheckpointOutcome.STORED
-        assert await store.find_key("k5") == KeyRecord("k5", None, "s", 5)
+        assert await store.find_keys(["k5"]) == {"k5": KeyRecord("k5", None, "s", 5)}
         later = [person(f"p{n}", 2 * n) for n in several[:400]]
         gone = [Delete(VISITS, (f"p{n}", 1)) for n in several[400:]] + [Delete(PEOPLE, (f"p{n}",)) for n in several[400:]]
         assert (
@@ -125,10 +125,12 @@ class RowPromises(OnTables):
         )
         assert {row["id"]: row["age"] for row in await self.rows(store, PEOPLE)} == {f"p{n}": 2 * n for n in several[:400]}
         assert len(await self.rows(store, VISITS)) == 400
-        assert [await store.find_key(key) for key in ("k5", "k650")] == [
-            KeyRecord("k5", None, "s", 5),
-            KeyRecord("k650", "x", "t", 650),
-        ]
+        assert await store.find_keys(["k5", "k650", "absent"]) == {
+            "k5": KeyRecord("k5", None, "s", 5),
+            "k650": KeyRecord("k650", "x", "t", 650),
+        }
+        assert len(await store.find_keys([f"k{n}" for n in several])) == 700
+        assert await store.find_keys([]) == {}
 
     async def test_the_character_nul_stops_nothing(self, store: Store) -> None:
         """It is held, or U+FFFD in its place; a row is found by it, and replaced, and removed."""
@@ -137,7 +139,7 @@ class RowPromises(OnTables):
         row = await store.fetch_one("SELECT id, age FROM people WHERE id = $1", "a\0b")
         assert row is not None
         assert (row["id"].replace("\ufffd", "\0"), row["age"]) == ("a\0b", 1)
-        found = await store.find_key("k\0")
+        found = (await store.find_keys(["k\0", "k"])).get("k\0")
         assert found is not None
         assert found.sequence == 1
         await store.advance([step(1, 2, person("a\0b", 2), Delete(VISITS, ("a\0b", 1)))])
@@ -174,7 +176,7 @@ class RowPromises(OnTables):
                 await store.advance([step(0, 1, person("ann", 1), bad)], [KeyRecord("k", None, "s", 1)])
         assert await self.rows(store, PEOPLE) == []
         assert await store.checkpoints() == {}
-        assert await store.find_key("k") is None
+        assert await store.find_keys(["k"]) == {}
         assert await store.advance([step(0, 1, person("ann", 1))]) is CheckpointOutcome.STORED
 
     async def test_columns_tell_what_they_can_hold(self, store: Store) -> None:

@@ -13,6 +13,7 @@ import itertools
 import tempfile
 import time
 from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from statistics import median
 
@@ -48,9 +49,9 @@ async def publishes(url: str, seconds: float) -> float:
 class NoKeys:
     """Finds no key. So the cost of a table is not measured."""
 
-    async def find(self, key: str, subject: str, reached: int) -> KeyUse | None:  # noqa: ARG002 - part of the protocol
+    async def find(self, keys: Sequence[str], subject: str, reached: int) -> Mapping[str, KeyUse]:  # noqa: ARG002 - as Keys
         """Find nothing."""
-        return None
+        return {}
 
 
 async def commands(log: JetStreamLog, aggregate: str, writers: int, seconds: float, *, keyed: bool) -> tuple[float, int]:

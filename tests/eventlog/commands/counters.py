@@ -18,6 +18,7 @@ from eventlog import (
     NewCommit,
     NewEvent,
     Proposal,
+    Unavailable,
 )
 from eventlog.commands import Commands, Outcome
 from eventlog.testing.memory import MemoryLog
@@ -40,15 +41,16 @@ class KeysInTheLog:
     def __init__(self, log: MemoryLog) -> None:
         self._log = log
 
-    async def find(self, key: str, subject: str, reached: int) -> Use | None:
+    async def find(self, keys: Sequence[str], subject: str, reached: int) -> dict[str, Use | Unavailable]:
         head = await self._log.head()
         assert reached <= head.last
+        found: dict[str, Use | Unavailable] = {}
         async for commits in self._log.follow(after=0, until=head.last):
             for commit in commits:
                 for event in commit.events:
-                    if event.context.key == key:
-                        return Use(event.context.fingerprint, commit.subject, commit.sequence)
-        return None
+                    if (key := event.context.key) in keys and key is not None:
+                        found.setdefault(key, Use(event.context.fingerprint, commit.subject, commit.sequence))
+        return found
 
 
 class Slow(MemoryLog):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import pytest
 
@@ -15,6 +15,7 @@ from eventlog import (
     OutcomeUnknown,
     Proposal,
     TooLarge,
+    Unavailable,
 )
 from eventlog.commands import Commands, Outcome
 from tests.eventlog.commands.counters import KeysInTheLog, Slow, Use, add, history, other_writer
@@ -85,6 +86,36 @@ class TestKeys:
         again = await commands.execute_in_order(COUNTER, "one", orders[3:5])
         assert [answer.replayed and answer.state.total for answer in again if isinstance(answer, Outcome)] == [4, 5]
 
+    async def test_the_keys_of_a_round_are_looked_up_together(self, log: Slow) -> None:
+        """The error of one key is the answer of its command alone. If all fail, each command with a key gets the error."""
+
+        class Table(KeysInTheLog):
+            asked: list[Sequence[str]] = []  # noqa: RUF012 - of this test alone
+            damaged = False
+
+            async def find(self, keys: Sequence[str], subject: str, reached: int) -> dict[str, Use | Unavailable]:
+                self.asked.append(keys)
+                if self.damaged:
+                    raise RuntimeError("the table is damaged")
+                return await super().find(keys, subject, reached) | {"key-2": Unavailable("key-2 cannot be known")}
+
+        table = Table(log)
+        commands = Commands(log, keys=table)
+        names = ["key-1", "key-2", None, "key-3", "key-1"]
+        orders = [(Add(amount=1), Context(key=name, fingerprint="f" if name else None)) for name in names]
+        answers = await commands.execute_in_order(COUNTER, "one", orders)
+        assert [a.state.total if isinstance(a, Outcome) else type(a) for a in answers] == [1, Unavailable, 2, 3, 1]
+        assert table.asked == [["key-1", "key-2", "key-3"]]
+        table.damaged = True
+        answers = await commands.execute_in_order(COUNTER, "one", orders)
+        assert [a.state.total if isinstance(a, Outcome) else type(a) for a in answers] == [
+            RuntimeError,
+            RuntimeError,
+            4,
+            RuntimeError,
+            RuntimeError,
+        ]
+
     async def test_another_writer_between_two_of_several_keys_does_no_harm(self, log: Slow) -> None:
         class Interrupted(Slow):
             async def append(self, proposal: Proposal, *, deadline: float = DEADLINE) -> Appended:
@@ -109,8 +140,8 @@ class TestKeys:
         """Of several keys that wait, one takes effect on another server for another aggregate."""
 
         class Forgetful:
-            async def find(self, key: str, subject: str, reached: int) -> Use | None:
-                return None
+            async def find(self, keys: Sequence[str], subject: str, reached: int) -> Mapping[str, Use]:
+                return {}
 
         one, other = Commands(log, keys=Forgetful()), Commands(log, keys=Forgetful())
         await add(other, 1, "two", key="key-2", fingerprint="f")

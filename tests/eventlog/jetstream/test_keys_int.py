@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping, Sequence
 
 import pytest
 import pytest_asyncio
@@ -25,8 +25,8 @@ FIELDS = {"subjects": ["test.counter.*"], "allow_atomic": True, "allow_direct": 
 class Forgetful:
     """A table of keys that has lost its rows, or that has not come so far."""
 
-    async def find(self, key: str, subject: str, reached: int) -> KeyUse | None:
-        return None
+    async def find(self, keys: Sequence[str], subject: str, reached: int) -> Mapping[str, KeyUse]:
+        return {}
 
 
 @pytest_asyncio.fixture

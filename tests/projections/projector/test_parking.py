@@ -89,7 +89,7 @@ async def test_the_aggregate_is_parked_and_the_others_go_on(log: MemoryLog, book
     assert list(projector.parked.values()) == [parked]
     assert (await balance(store, "bad"), await balance(store, "good")) == (5, 13)
     assert await store.fetch("SELECT owner FROM owners WHERE account = 'bad'") == [{"owner": "eve"}]
-    assert await store.find_key("key-2") == KeyRecord("key-2", None, "ledger.account.bad", 37)
+    assert await store.find_keys(["key-2"]) == {"key-2": KeyRecord("key-2", None, "ledger.account.bad", 37)}
     assert {name: c.applied for name, c in (await store.checkpoints()).items()} == {"accounts": 66, "owners": 70}
 
 
@@ -216,17 +216,18 @@ async def test_a_commit_that_cannot_be_read_is_parked_with_its_keys(
     unreadable = body != BODIES[2]
     assert parked == {"accounts": (2, 2, 3), "owners": (2, 2, 3)} | ({"command_keys": (2, 1, 2)} if unreadable else {})
     keys = CommandKeys(projector, store)
-    assert await keys.find("third", "ledger.account.a", 0) is not None
-    assert await keys.find("other", "ledger.account.b", 0) is None
+    third = KeyRecord("third", None, "ledger.account.a", 3)
+    assert await keys.find(["other"], "ledger.account.b", 0) == {}
     if unreadable:
-        with pytest.raises(Unavailable, match="sequence 2 cannot be read"):
-            await keys.find("second", "ledger.account.a", 0)
+        found = await keys.find(["second", "third"], "ledger.account.a", 0)
+        assert found["third"] == third
+        assert isinstance(found["second"], Unavailable)
+        assert "sequence 2 cannot be read" in str(found["second"])
         assert len((await projector.unpark()).parked) == 3
     put(log, whole)
     assert (await projector.unpark()).parked == []
-    assert await keys.find("second", "ledger.account.a", 0) == (
-        KeyRecord("second", None, "ledger.account.a", 2) if unreadable else None
-    )
+    second = {"second": KeyRecord("second", None, "ledger.account.a", 2)} if unreadable else {}
+    assert await keys.find(["second", "third"], "ledger.account.a", 0) == second | {"third": third}
     assert await balance(store, "a") == 7
 
 
@@ -345,7 +346,7 @@ async def test_a_commit_that_follows_a_lost_one_is_not_applied(
     reasons = {one.error for one in projector.parked.values()}
     assert all("was decided on another commit of its aggregate than the one at sequence 2" in reason for reason in reasons)
     assert (await balance(store, "a"), await balance(store, "b")) == (7, 9)
-    key = await store.find_key("late")
+    key = (await store.find_keys(["late"])).get("late")
     assert key is not None
     assert key.sequence == 3
     assert len((await projector.unpark()).parked) == 2
@@ -378,6 +379,6 @@ async def test_a_message_that_was_published_past_the_log_is_not_applied(
     }
     assert all("without a guard, past the event log" in one.error for one in await store.parked())
     assert (await balance(store, "a"), await balance(store, "b")) == (5, 7)
-    assert await store.find_key("evil") is None
+    assert await store.find_keys(["evil"]) == {}
     assert len((await projector.unpark()).parked) == 2
     assert await balance(store, "a") == 5

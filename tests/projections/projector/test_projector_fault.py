@@ -77,7 +77,7 @@ async def test_killed_in_the_middle_of_batches_it_ends_where_a_clean_fold_ends(n
         async with store_at(database_url) as store:
             await Projector(log, store, MODEL).run(until=(await log.head()).last)
             await assert_equals_a_fold(log, store)
-            record = await store.find_key("key-7")
+            record = (await store.find_keys(["key-7"])).get("key-7")
             assert record is not None
             assert record.subject == "ledger.account.keyed"
 

@@ -98,7 +98,7 @@ async def test_one_applies_and_both_show_all_of_it_in_order(two: tuple[Replica, 
     await wait_until(lambda: two[1].shown == list(range(1, 31)))
     assert two[0].shown == list(range(1, 31))
     keys = CommandKeys(two[1].projector, two[1].store)
-    assert await keys.find("k7", "ledger.account.a7", 30) == KeyRecord("k7", None, "ledger.account.a7", 8)
+    assert await keys.find(["k7"], "ledger.account.a7", 30) == {"k7": KeyRecord("k7", None, "ledger.account.a7", 8)}
     with pytest.raises(NotLeading):
         await two[1].store.forget(MODEL.projections)
     await equals_a_fold(log, two[1].store)

@@ -69,7 +69,7 @@ async def test_a_full_disk_writes_nothing_and_is_over_when_it_is_over(store: SQL
             await store.advance(more, [KeyRecord("k", None, "s", 2)])
         assert await count(store) == 2000
         assert await store.checkpoints() == {"visitors": checkpoint(1)}
-        assert await store.find_key("k") is None
+        assert await store.find_keys(["k"]) == {}
     writer.execute("PRAGMA max_page_count = 1000000")
     assert await store.advance(more, [KeyRecord("k", None, "s", 2)]) is CheckpointOutcome.STORED
     assert await count(store) == 4000

@@ -92,14 +92,12 @@ async def test_idempotency_keys_are_found_when_their_commit_is_applied(log: Faul
     keys = CommandKeys(projector, store, timeout=0.05)
     await book.append("a", Opened("ann"), key="k1", fingerprint="f1")
     with pytest.raises(Unavailable, match="not reached within"):
-        await keys.find("k1", "ledger.account.a", 1)
+        await keys.find(["k1"], "ledger.account.a", 1)
     async with running(projector):
-        assert await CommandKeys(projector, store).find("k1", "ledger.account.a", 1) == KeyRecord(
-            "k1", "f1", "ledger.account.a", 1
-        )
-        assert await keys.find("k2", "ledger.account.a", 0) is None
+        found = await CommandKeys(projector, store).find(["k1", "k2"], "ledger.account.a", 1)
+        assert found == {"k1": KeyRecord("k1", "f1", "ledger.account.a", 1)}
     with pytest.raises(Unavailable, match="ended"):
-        await keys.find("k1", "ledger.account.a", 2)
+        await keys.find(["k1"], "ledger.account.a", 2)
 
 
 # Waiting
