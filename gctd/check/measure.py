@@ -37,9 +37,9 @@ from gctd.scan.isolation.sandbox import Sandbox, find_sandbox
 from gctd.settings import Settings
 from gctd.wiring.policy import module_downloads
 from gctd.worker.identity import host_platform
-from gctd.worker.measuring import Measured, measured_now, uncovered_of
-from gctd.worker.scanning import open_toolchains
-from gctd.worker.uploaded import measured_by
+from gctd.worker.scans.measuring import Measured, measured_now, uncovered_of
+from gctd.worker.scans.opening import open_toolchains
+from gctd.worker.scans.uploaded import measured_by
 
 SOURCE = "gctd check"
 """The name in place of a task in the results."""

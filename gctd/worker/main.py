@@ -8,11 +8,11 @@ from contextlib import asynccontextmanager
 from eventlog.commands import Commands
 from gctd.settings import Settings
 from gctd.wiring.broker import Broker, open_broker
-from gctd.worker.attempt_log import AttemptLogs
-from gctd.worker.handlers import Handlers, Retry
+from gctd.worker.attempts.attempt_log import AttemptLogs
+from gctd.worker.attempts.handlers import Handlers, Retry
 from gctd.worker.identity import Identity, claim
 from gctd.worker.process import Pace, WorkerProcess
-from gctd.worker.scanning import open_work
+from gctd.worker.scans.opening import open_work
 from gctd.worker.work import Work
 from httpkit.server.serving import termination
 

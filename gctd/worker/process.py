@@ -18,9 +18,9 @@ from eventlog.commands import Commands
 from gctd.control.heartbeat import Heartbeat, WorkerStatus
 from gctd.control.lanes.queues import JobQueues
 from gctd.domain.worker import WORKER, StartWorker, StopWorker, Worker
-from gctd.worker.handlers import Handlers
+from gctd.worker.attempts.handlers import Handlers
+from gctd.worker.attempts.reports import now, report
 from gctd.worker.identity import Identity
-from gctd.worker.reports import now, report
 from gctd.worker.usage import UsageMeter
 from gctd.worker.work import Equipment
 

@@ -20,7 +20,8 @@ from gctd.domain.task import Task, TaskStatus
 from gctd.scan.cache.directory import Cache
 from gctd.scan.isolation.sandbox import Sandbox, Wanted, candidates
 from gctd.settings import Settings
-from gctd.worker.scanning import Scanning, open_work
+from gctd.worker.scans.opening import open_work
+from gctd.worker.scans.scanning import Scanning
 from tests.support.tracker import go_library
 from tests.support.tracker import go_repo as gorepo
 

@@ -13,7 +13,7 @@ import pytest
 from gctd.scan.isolation import landlock, seccomp
 from gctd.scan.isolation.process import MIB, Finished, Limits, run
 from gctd.scan.isolation.sandbox import NONE, Sandbox, View
-from gctd.worker.attempt_log import Recording
+from gctd.worker.attempts.attempt_log import Recording
 
 PYTHON = ["/usr/bin/env", "python3", "-I", "-S", "-c"]
 

@@ -35,7 +35,8 @@ from gctd.domain.repo.config import ProjectConfig
 from gctd.domain.task import Progress, Task, TaskStatus
 from gctd.scan.cache.directory import Cache
 from gctd.settings import Settings
-from gctd.worker.scanning import Scanning, open_work
+from gctd.worker.scans.opening import open_work
+from gctd.worker.scans.scanning import Scanning
 
 STAGES = ("clone", "modules", "test", "analyse", "store")
 

@@ -24,7 +24,7 @@ from gctd.scan.hosts.answers import Answers
 from gctd.scan.hosts.apis import parse_apis
 from gctd.scan.hosts.asking import LARGEST, Hosts
 from gctd.scan.hosts.facts import NOTHING, Facts
-from gctd.worker.metadata import metadata_of
+from gctd.worker.scans.metadata import metadata_of
 from tests.support.pace import within
 
 LOOPBACK = AddressPolicy.of(["127.0.0.1", "localhost"])

@@ -21,8 +21,8 @@ from gctd.domain.repo import Repo
 from gctd.domain.repo.config import ProjectConfig
 from gctd.domain.task import Task, TaskStatus
 from gctd.scan.isolation.output import OnLog
-from gctd.worker.attempt_log import AttemptLogs
-from gctd.worker.handlers import Handlers, Retry
+from gctd.worker.attempts.attempt_log import AttemptLogs
+from gctd.worker.attempts.handlers import Handlers, Retry
 from gctd.worker.work import Discovered, Equipment, OnStage
 
 AT = datetime(2026, 1, 1, tzinfo=UTC)

@@ -10,7 +10,7 @@ from eventlog.broker.text_streams import TextChunk
 from gctd.domain.task import AttemptLog
 from gctd.http.tasks.attempt_logs import live_pieces, stored_pieces
 from gctd.wiring.attempt_logs import left_out
-from gctd.worker.log_text import LONGEST_LINE, BoundedText, readable
+from gctd.worker.attempts.log_text import LONGEST_LINE, BoundedText, readable
 
 
 @pytest.mark.parametrize(

@@ -11,8 +11,8 @@ from gctd.domain.analysis import CommitFacts
 from gctd.engines.engine import EngineInput, EngineLimits
 from gctd.engines.functions.sources import LARGEST, decode_sources, inflated
 from gctd.scan.git.commit import commit_facts
-from gctd.worker import sources
-from gctd.worker.sources import ReadSources, read_sources, read_unless_never, stored_sources
+from gctd.worker.scans import sources
+from gctd.worker.scans.sources import ReadSources, read_sources, read_unless_never, stored_sources
 
 FACTS = CommitFacts(author="A", at="2026-11-20T12:00:00Z", subject="s", parents=())
 

@@ -18,7 +18,7 @@ from gctd.engines.functions.sources import deflated
 from gctd.engines.report import Counts, FunctionEntry, Identity, Report
 from gctd.engines.score import crap, measured_summary, states_of, summarize, worst_first
 from gctd.engines.state import State
-from gctd.worker.sources import ReadFile, ReadSources, stored_sources
+from gctd.worker.scans.sources import ReadFile, ReadSources, stored_sources
 
 
 @attrs.frozen(kw_only=True)

@@ -16,7 +16,7 @@ from gctd.scan.go.pinned import PinnedGo
 from gctd.scan.go.toolchain import Downloads, Toolchain, find_toolchain, target
 from gctd.scan.go.toolchains import ToolchainBounds, Toolchains
 from gctd.settings import Settings
-from gctd.worker.scanning import open_toolchains
+from gctd.worker.scans.opening import open_toolchains
 from tests.support import ROOT
 from tests.support.tracker.toolchain_proxy import ToolchainProxy, known_digest, toolchain_proxy
 

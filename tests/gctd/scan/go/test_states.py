@@ -16,7 +16,7 @@ from gctd.scan.go.coverage_run.run_tests import run_tests
 from gctd.scan.go.staging import staged
 from gctd.scan.go.toolchain import GoCaches, Toolchain
 from gctd.scan.isolation.files import Directory
-from gctd.worker.measuring import measured_now
+from gctd.worker.scans.measuring import measured_now
 
 LOOP = "for i := 0; i < x; i++ {\n\t\tif i > 3 && x > 5 || i == 2 {\n\t\t\treturn i\n\t\t}\n\t}\n\treturn x\n"
 

@@ -20,7 +20,7 @@ from gctd.scan.go.coverage_run.run_tests import run_tests
 from gctd.scan.go.toolchain import Downloads, GoCaches, Toolchain
 from gctd.scan.isolation.process import Finished, Limits, run
 from gctd.scan.isolation.sandbox import Sandbox, View, candidates, find_sandbox
-from gctd.worker.scoring import score
+from gctd.worker.scans.scoring import score
 from tests.support.pace import within
 from tests.support.programs.processes import sleeping, unused_sleep
 from tests.support.tracker import go_repo as gorepo

@@ -19,7 +19,7 @@ from gctd.engines.golang.constraints import Platform
 from gctd.engines.golang.profile import Profile, parse_profile
 from gctd.engines.measurement import PackageFacts, Scope, TestFacts
 from gctd.scan.go.discovery import SKIPPED
-from gctd.worker.measuring import Measured
+from gctd.worker.scans.measuring import Measured
 from gctd.worker.work import WorkFailed
 
 _MINOR = re.compile(r"go1\.([0-9]+)")

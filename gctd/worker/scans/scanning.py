@@ -4,88 +4,45 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
-from datetime import UTC, datetime
+from collections.abc import Callable, Sequence
 from functools import partial
 
 import attrs
-import msgspec
 
 from eventlog.broker.blobs import Blobs
-from gctd.domain.analysis import Analysis, Blob, Metadata, Summary, analysis_id, profile_path
+from gctd.domain.analysis import Analysis
 from gctd.domain.errors import BadInput
 from gctd.domain.repo import Repo
 from gctd.domain.repo.config import ROOT, effective, go_test_flags
 from gctd.domain.repo.options import parse_crap_args, parse_duration, parse_go_flags
 from gctd.domain.repo.project import Project
 from gctd.domain.task import Progress, Task
-from gctd.engines import report as report_format
 from gctd.engines.engine import Engine, EngineInput
-from gctd.engines.measurement import encode_facts
 from gctd.engines.registry import engine_named, engines
-from gctd.engines.report import Report
-from gctd.scan.cache.directory import CacheLimits
-from gctd.scan.errors import NeedsNewerGo, NoGo, ScanError
+from gctd.scan.errors import NeedsNewerGo, ScanError
 from gctd.scan.git.checkout import Checkout, Checkouts
-from gctd.scan.git.commands import Git
 from gctd.scan.go.coverage_run.plan import GoTestRun, Plan
 from gctd.scan.go.coverage_run.run_tests import run_tests
 from gctd.scan.go.discovery import discover, nested_modules
-from gctd.scan.go.pinned import PinnedGo
 from gctd.scan.go.staging import staged
-from gctd.scan.go.toolchain import GoCaches, Toolchain, find_toolchain
-from gctd.scan.go.toolchains import ToolchainBounds, Toolchains
+from gctd.scan.go.toolchain import GoCaches, Toolchain
+from gctd.scan.go.toolchains import Toolchains
 from gctd.scan.go.versions import GoVersion, parse_version
 from gctd.scan.hosts.asking import Hosts
 from gctd.scan.isolation.files import Directory
 from gctd.scan.isolation.output import OnLog
-from gctd.scan.isolation.sandbox import Sandbox, find_sandbox
-from gctd.settings import Settings, size
-from gctd.wiring.policy import git_settings, module_downloads, repo_policy
-from gctd.worker.earlier import Circumstances, Earlier
+from gctd.scan.isolation.sandbox import Sandbox
+from gctd.settings import Settings
+from gctd.wiring.policy import module_downloads, repo_policy
 from gctd.worker.identity import host_platform
-from gctd.worker.measuring import Measured, measured_before, measured_now, uncovered_of
-from gctd.worker.metadata import metadata_of, open_hosts
-from gctd.worker.scoring import parse_cache, score
-from gctd.worker.sources import read_unless_never, stored_sources
-from gctd.worker.uploaded import measured_elsewhere
+from gctd.worker.scans.earlier import Circumstances, Earlier
+from gctd.worker.scans.measuring import Measured, measured_before, measured_now
+from gctd.worker.scans.metadata import metadata_of
+from gctd.worker.scans.scoring import parse_cache, score
+from gctd.worker.scans.sources import read_unless_never, stored_sources
+from gctd.worker.scans.storing import store_analysis
+from gctd.worker.scans.uploaded import measured_elsewhere
 from gctd.worker.work import Discovered, Equipment, OnStage, WorkFailed
-
-
-@asynccontextmanager
-async def open_work(settings: Settings, blobs: Blobs) -> AsyncIterator[Scanning]:
-    """Open the work of a worker with these settings. Remains of an earlier process in the cache are removed first.
-
-    Raises NoToolchain, NoSandbox.
-    """
-    policy = repo_policy(settings)
-    git = Git(git_settings(settings))
-    hosts = open_hosts(settings, git.settings)
-    limits = CacheLimits(
-        clones=size(settings.clones_max_bytes),
-        builds=size(settings.builds_max_bytes),
-        keep_free=size(settings.keep_free_bytes),
-    )
-    checkouts = Checkouts(settings.cache_directory, git, cache_limits=limits, parse_url=policy.parse_url)
-    await checkouts.upkeep()
-    sandbox = await find_sandbox(settings.sandbox, settings.cache_directory, takes_group=True)
-    toolchains = await open_toolchains(settings)
-    yield Scanning(settings, checkouts, toolchains, blobs, hosts, sandbox)
-
-
-async def open_toolchains(settings: Settings) -> Toolchains:
-    """Return the toolchains of this host. If it has no Go, the first job that needs one downloads it. Raises NoToolchain."""
-    directory, downloads, pinned = settings.cache_directory / "toolchains", module_downloads(settings), None
-    try:
-        host = await find_toolchain(settings.cache_directory)
-    except NoGo:
-        if settings.go_toolchains == "local" or not PinnedGo.available():
-            raise
-        pinned = PinnedGo(directory, downloads)
-        host = pinned.toolchain
-    bounds = ToolchainBounds(max_bytes=size(settings.toolchains_max_bytes), fetch=settings.go_toolchains == "auto")
-    return Toolchains(host, directory, downloads, bounds, pinned=pinned)
 
 
 class Scanning:
@@ -212,7 +169,7 @@ class Scanning:
                 await on_stage("store")
                 files = {entry.file for entry in report.entries}
                 kept = await stored_sources(sources, files, checkout.facts, self._blobs)
-                analysis = await self._store(task, checkout, project, run, report, metadata, started)
+                analysis = await store_analysis(self._blobs, task, checkout, project, run, report, metadata, started)
                 analysis = attrs.evolve(analysis, sources=kept, store_source=store_source)
                 if before is None and not task.uploads:
                     await self._earlier.keep(task, circumstances, analysis)
@@ -301,69 +258,6 @@ class Scanning:
             test_network=self._settings.test_network,
             restore=restore,
         )
-
-    async def _store(
-        self,
-        task: Task,
-        checkout: Checkout,
-        project: Project,
-        run: Measured,
-        report: Report,
-        metadata: Metadata,
-        started: float,
-    ) -> Analysis:
-        """Store the bodies first: an event only ever names existing blobs."""
-        stored = await self._blobs.put(report_format.encode(report))
-        profile, path = await self._kept(task, checkout, run)
-        return Analysis(
-            id=analysis_id(task.repo_id, task.project),
-            ref=checkout.ref,
-            commit_sha=checkout.commit_sha,
-            summary=Summary(
-                average=report.summary.average,
-                combined=report.summary.combined,
-                exceeded=report.summary.exceeded,
-                total_funcs=report.summary.total_funcs,
-            ),
-            engine=report.engine,
-            engine_version=report.engine_version,
-            crap_version=report.crap_version,
-            go_version=run.go_version,
-            flags=(*run.flags, *parse_crap_args(task.config.crap_args or ()).argv()),
-            report=Blob(digest=stored.digest, size=stored.size),
-            analyzed_at=datetime.now(UTC),
-            duration_ms=round((time.monotonic() - started) * 1000),
-            profile=profile,
-            profile_path=path,
-            metadata=metadata,
-            uncovered=uncovered_of(run, report, project),
-            sandbox=run.sandbox,
-            measured=None if report.measured is None else Summary(**msgspec.structs.asdict(report.measured)),
-            states=None if report.states is None else dict(report.states),
-            tests=await self._facts(task, run),
-            platform="" if run.tests is None else run.tests.platforms,
-            source=task.rescores.source if task.rescores else "upload" if task.uploads else "tests",
-        )
-
-    async def _facts(self, task: Task, run: Measured) -> Blob | None:
-        """Store the outcome of the tests. Return its blob."""
-        if task.rescores is not None:
-            return task.rescores.tests
-        if run.tests is None:
-            return None
-        stored = await self._blobs.put(encode_facts(run.tests))
-        return Blob(digest=stored.digest, size=stored.size)
-
-    async def _kept(self, task: Task, checkout: Checkout, run: Measured) -> tuple[Blob | None, str | None]:
-        """Store the coverage profile. Return its blob and its name in the blob store; None if no profile exists."""
-        if task.rescores is not None:
-            return task.rescores.profile, task.rescores.profile_path
-        if run.profile is None:
-            return None, None
-        path = profile_path(task.repo_id, task.project, checkout.commit_sha)
-        stored = await self._blobs.put(run.profile)
-        await self._blobs.link(path, stored)
-        return Blob(digest=stored.digest, size=stored.size), path
 
     @staticmethod
     def _seconds(text: str | None, default: float) -> float:

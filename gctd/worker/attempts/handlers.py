@@ -1,82 +1,46 @@
 """The course of a job from the queue: start an attempt, do the work under its lease, report its end.
 
-Discoveries and scans have the same course. `_JobFlow` holds their differences.
+Discoveries and scans have the same course. `JobFlow` holds their differences.
 """
 
 from __future__ import annotations
 
 import asyncio
-import time
-from collections.abc import Awaitable, Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, suppress
-from datetime import datetime, timedelta
-from typing import Any, Generic, Protocol, TypeVar
+from collections.abc import Callable
+from contextlib import suppress
+from datetime import timedelta
+from typing import Any, Generic, TypeVar
 
 import attrs
 import structlog
 
-from eventlog import Context, Decider, EventLog, EventLogError
+from eventlog import Context, EventLog, EventLogError
 from eventlog.broker.job import Job, acknowledge
 from eventlog.commands import Commands
 from eventlog.support import spans
 from eventlog.support.trace import Trace
 from gctd.control.jobs import JobKind, asked_by
-from gctd.control.lanes.queues import SCAN_STREAM
-from gctd.domain import repo, task
-from gctd.domain.analysis import Analysis
+from gctd.domain import task
 from gctd.domain.errors import NotFound, Refused
-from gctd.domain.lease import Lease
-from gctd.domain.repo import Repo
-from gctd.domain.task import AttemptLog, Progress, Task
-from gctd.scan.isolation.output import OnLog
-from gctd.worker.attempt import AttemptOver, attempt
-from gctd.worker.attempt_log import AttemptLogs, Recording
-from gctd.worker.reports import now, report
-from gctd.worker.work import Discovered, OnStage, Work, WorkFailed
+from gctd.domain.task import Progress
+from gctd.worker.attempts.attempt import AttemptOver, attempt
+from gctd.worker.attempts.attempt_log import AttemptLogs, Recording
+from gctd.worker.attempts.job_flow import Attempted, JobFlow, discovery, scan
+from gctd.worker.attempts.reports import now, report
+from gctd.worker.attempts.tracing import logged, traced
+from gctd.worker.work import OnStage, Work, WorkFailed
 
 _log = structlog.get_logger(__name__)
 _Logger = structlog.stdlib.BoundLogger
-
-
-class _Attempted(Protocol):
-    """Common properties of repositories and tasks."""
-
-    @property
-    def id(self) -> str: ...
-    @property
-    def attempt(self) -> int: ...
-    @property
-    def lease(self) -> Lease | None: ...
-    @property
-    def retry_at(self) -> datetime | None: ...
-    @property
-    def reason(self) -> str: ...
-
-
-S = TypeVar("S", bound=_Attempted)
+S = TypeVar("S", bound=Attempted)
 R = TypeVar("R")
-
-
-@attrs.frozen(kw_only=True)
-class _JobFlow(Generic[S, R]):
-    """The course of one kind of job: its aggregate, the work, and the commands that report on it."""
-
-    decider: Decider[S, Any, Any]
-    work: Callable[[S, OnStage, OnLog], Awaitable[R]]
-    start: Callable[[], Any]
-    stage: Callable[[S, str], Any] | None
-    progress: Callable[[S, Progress], Any] | None
-    finish: Callable[[S, R, AttemptLog | None], Any]
-    fail: Callable[[S, str, bool, datetime, AttemptLog | None], Any]
-    store_log: Callable[[S, AttemptLog], Any] | None
-    """None: its attempts have no log."""
 
 
 @attrs.frozen(kw_only=True)
 class _RunningAttempt(Generic[S, R]):
     """An attempt under way: `state` as it began, at that sequence of the log."""
 
-    flow: _JobFlow[S, R]
+    flow: JobFlow[S, R]
     job: Job
     state: S
     sequence: int
@@ -122,8 +86,8 @@ class Handlers:
         self._commands = commands
         self._retry = retry
         self._actor = f"worker:{worker}"
-        self._discover = _discovery(work, worker, session)
-        self._scan = _scan(work, worker, session)
+        self._discover = discovery(work, worker, session)
+        self._scan = scan(work, worker, session)
         self._reporting: set[asyncio.Task[None]] = set()
         self._done: list[Job] = []
         self._acknowledging: asyncio.Task[None] | None = None
@@ -139,7 +103,7 @@ class Handlers:
         if asked.commit is not None:
             self._commands.learn(asked.commit)
         context = attrs.evolve(asked.context.in_new_span(), actor=self._actor)
-        with _logged(context), _traced(job, asked.context, context):
+        with logged(context), traced(job, asked.context, context):
             if lacks := self._capabilities.missing(asked.needs):
                 await self._decline(job, lacks, context)
             elif job.kind == JobKind.SCAN:
@@ -189,7 +153,7 @@ class Handlers:
         finally:
             self._acknowledging = None
 
-    async def _run(self, flow: _JobFlow[S, R], job: Job, context: Context) -> None:
+    async def _run(self, flow: JobFlow[S, R], job: Job, context: Context) -> None:
         log = _log.bind(aggregate=flow.decider.aggregate(job.id).subject)
         try:
             started = await report(self._commands, flow.decider, job.id, flow.start, context)
@@ -309,7 +273,7 @@ class Handlers:
             return
         await self._release(running.job, outcome.state)
 
-    async def _hand_back(self, flow: _JobFlow[S, R], job: Job) -> None:
+    async def _hand_back(self, flow: JobFlow[S, R], job: Job) -> None:
         """Return a job that cannot be started: drop it, or delay it if its aggregate has an attempt due later."""
         last = await self._log.last(flow.decider.aggregate(job.id), consistent=True)
         if last is None:
@@ -317,84 +281,8 @@ class Handlers:
         else:
             await self._release(job, last.state)
 
-    async def _release(self, job: Job, state: _Attempted) -> None:
+    async def _release(self, job: Job, state: Attempted) -> None:
         if state.lease is None and state.retry_at is not None:
             await job.nak(max(0.0, (state.retry_at - now()).total_seconds()))
         else:
             self._acknowledge(job)
-
-
-@contextmanager
-def _traced(job: Job, cause: Context, context: Context) -> Iterator[None]:
-    """Export a span for the block, which works on a job: it is in the trace of the request that asked for the job."""
-    began = time.time_ns()
-    try:
-        yield
-    finally:
-        parent, span = Trace.parse(cause.traceparent), Trace.parse(context.traceparent)
-        if spans.recording() and parent is not None and span is not None:
-            name = f"{spans.PROCESS} {SCAN_STREAM}"
-            about = spans.message(spans.PROCESS, SCAN_STREAM, message_id=job.id)
-            spans.record(name, span, spans.SpanKind.CONSUMER, began, parent=parent, links=[parent], attributes=about)
-
-
-def _logged(context: Context) -> AbstractContextManager[object]:
-    """Add the ids of the trace and of the request to the log lines of the block."""
-    trace = Trace.parse(context.traceparent)
-    ids = {"trace_id": trace and trace.trace_id, "request_id": context.correlation}
-    return structlog.contextvars.bound_contextvars(**{name: id_ for name, id_ in ids.items() if id_ is not None})
-
-
-def _discovery(work: Work, worker: str, session: str) -> _JobFlow[Repo, Discovered]:
-    async def discover(known: Repo, _: OnStage, __: OnLog) -> Discovered:
-        return await work.discover(known)
-
-    return _JobFlow(
-        decider=repo.REPO,
-        work=discover,
-        start=lambda: repo.StartDiscovery(worker=worker, session=session, at=now()),
-        stage=None,
-        progress=None,
-        finish=lambda known, found, _: repo.FinishDiscovery(
-            attempt=known.attempt,
-            session=session,
-            commit_sha=found.commit_sha,
-            default_ref=found.default_ref,
-            projects=found.projects,
-            at=now(),
-        ),
-        fail=lambda known, reason, permanent, retry_at, _: repo.FailDiscovery(
-            attempt=known.attempt,
-            session=session,
-            reason=reason,
-            permanent=permanent,
-            retry_at=retry_at,
-            at=now(),
-        ),
-        store_log=None,
-    )
-
-
-def _scan(work: Work, worker: str, session: str) -> _JobFlow[Task, Analysis]:
-    return _JobFlow(
-        decider=task.TASK,
-        work=work.scan,
-        start=lambda: task.StartTask(worker=worker, session=session, at=now()),
-        stage=lambda queued, stage: task.ReachStage(attempt=queued.attempt, session=session, stage=stage, at=now()),
-        progress=lambda queued, progress: task.ReportProgress(
-            attempt=queued.attempt, session=session, progress=progress, at=now()
-        ),
-        finish=lambda queued, analysis, log: task.CompleteTask(
-            attempt=queued.attempt, session=session, analysis=analysis, at=now(), log=log
-        ),
-        fail=lambda queued, reason, permanent, retry_at, log: task.FailTask(
-            attempt=queued.attempt,
-            session=session,
-            reason=reason,
-            permanent=permanent,
-            retry_at=retry_at,
-            at=now(),
-            log=log,
-        ),
-        store_log=lambda queued, log: task.StoreLog(attempt=queued.attempt, log=log, at=now()),
-    )

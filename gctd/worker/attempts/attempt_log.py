@@ -19,8 +19,8 @@ from eventlog.broker.text_streams import TextStreams
 from eventlog.jetstream.api import Full
 from gctd.domain.task import AttemptLog
 from gctd.wiring.attempt_logs import name_of
-from gctd.worker.log_text import BoundedText, readable
-from gctd.worker.reports import now
+from gctd.worker.attempts.log_text import BoundedText, readable
+from gctd.worker.attempts.reports import now
 
 _log = structlog.get_logger(__name__)
 

@@ -1,0 +1,1 @@
+"""Attempts: the course of a job, its reports, its log."""

@@ -1,0 +1,108 @@
+"""The course of each kind of job: its aggregate, the work, and the commands that report on it."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from datetime import datetime
+from typing import Any, Generic, Protocol, TypeVar
+
+import attrs
+
+from eventlog import Decider
+from gctd.domain import repo, task
+from gctd.domain.analysis import Analysis
+from gctd.domain.lease import Lease
+from gctd.domain.repo import Repo
+from gctd.domain.task import AttemptLog, Progress, Task
+from gctd.scan.isolation.output import OnLog
+from gctd.worker.attempts.reports import now
+from gctd.worker.work import Discovered, OnStage, Work
+
+
+class Attempted(Protocol):
+    """Common properties of repositories and tasks."""
+
+    @property
+    def id(self) -> str: ...
+    @property
+    def attempt(self) -> int: ...
+    @property
+    def lease(self) -> Lease | None: ...
+    @property
+    def retry_at(self) -> datetime | None: ...
+    @property
+    def reason(self) -> str: ...
+
+
+S = TypeVar("S", bound=Attempted)
+R = TypeVar("R")
+
+
+@attrs.frozen(kw_only=True)
+class JobFlow(Generic[S, R]):
+    """The course of one kind of job: its aggregate, the work, and the commands that report on it."""
+
+    decider: Decider[S, Any, Any]
+    work: Callable[[S, OnStage, OnLog], Awaitable[R]]
+    start: Callable[[], Any]
+    stage: Callable[[S, str], Any] | None
+    progress: Callable[[S, Progress], Any] | None
+    finish: Callable[[S, R, AttemptLog | None], Any]
+    fail: Callable[[S, str, bool, datetime, AttemptLog | None], Any]
+    store_log: Callable[[S, AttemptLog], Any] | None
+    """None: its attempts have no log."""
+
+
+def discovery(work: Work, worker: str, session: str) -> JobFlow[Repo, Discovered]:
+    async def discover(known: Repo, _: OnStage, __: OnLog) -> Discovered:
+        return await work.discover(known)
+
+    return JobFlow(
+        decider=repo.REPO,
+        work=discover,
+        start=lambda: repo.StartDiscovery(worker=worker, session=session, at=now()),
+        stage=None,
+        progress=None,
+        finish=lambda known, found, _: repo.FinishDiscovery(
+            attempt=known.attempt,
+            session=session,
+            commit_sha=found.commit_sha,
+            default_ref=found.default_ref,
+            projects=found.projects,
+            at=now(),
+        ),
+        fail=lambda known, reason, permanent, retry_at, _: repo.FailDiscovery(
+            attempt=known.attempt,
+            session=session,
+            reason=reason,
+            permanent=permanent,
+            retry_at=retry_at,
+            at=now(),
+        ),
+        store_log=None,
+    )
+
+
+def scan(work: Work, worker: str, session: str) -> JobFlow[Task, Analysis]:
+    return JobFlow(
+        decider=task.TASK,
+        work=work.scan,
+        start=lambda: task.StartTask(worker=worker, session=session, at=now()),
+        stage=lambda queued, stage: task.ReachStage(attempt=queued.attempt, session=session, stage=stage, at=now()),
+        progress=lambda queued, progress: task.ReportProgress(
+            attempt=queued.attempt, session=session, progress=progress, at=now()
+        ),
+        finish=lambda queued, analysis, log: task.CompleteTask(
+            attempt=queued.attempt, session=session, analysis=analysis, at=now(), log=log
+        ),
+        fail=lambda queued, reason, permanent, retry_at, log: task.FailTask(
+            attempt=queued.attempt,
+            session=session,
+            reason=reason,
+            permanent=permanent,
+            retry_at=retry_at,
+            at=now(),
+            log=log,
+        ),
+        store_log=lambda queued, log: task.StoreLog(attempt=queued.attempt, log=log, at=now()),
+    )

@@ -1,0 +1,1 @@
+"""The work on a repository: discovery, tests, scores, and the storage of the result."""
