@@ -7,9 +7,9 @@ from click.core import ParameterSource
 
 from gctd.cli.completion import worker_ids
 from gctd.cli.options import Sources, setting_options
-from gctd.cli.report import show_workers
 from gctd.cli.service import SHARED_SETTINGS
 from gctd.cli.session import Session, client_command
+from gctd.cli.tables.workers import show_workers
 from terminalkit.config.flags import setting_for
 from terminalkit.exits import ExitCode
 from terminalkit.failure import name_of

@@ -9,12 +9,13 @@ import click
 
 from gctd.cli.completion import repo_urls
 from gctd.cli.exporting import export_repo
-from gctd.cli.report import show_analyses, show_projects, show_repo
 from gctd.cli.repos.config import config
 from gctd.cli.repos.history import diff, history
 from gctd.cli.repos.rescoring import rescore
 from gctd.cli.repos.updates import check_updates
 from gctd.cli.session import REPOSITORIES, Session, client_command
+from gctd.cli.tables.analyses import show_analyses
+from gctd.cli.tables.repos import show_projects, show_repo
 from gctd.cli.tasks.follow import follow_repo
 from gctd.cli.tasks.progress import progress, repo_item
 from gctd.cli.tasks.scheduled import no_wait_option, see_through, top_option

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import click
 
 from gctd.cli.completion import repo_urls
-from gctd.cli.report import SUMMARY, figures
 from gctd.cli.session import Session, client_command
+from gctd.cli.tables.analyses import SUMMARY, figures
 from gctd.cli.text import commit, score
 from gctd.client.projects import Break, Change, Diff, Kept, Point
 from gctd.domain.analysis import analysis_id

@@ -9,8 +9,8 @@ import click
 import msgspec
 
 from gctd.cli.completion import task_ids
-from gctd.cli.report import show_attempts
 from gctd.cli.session import Session, client_command
+from gctd.cli.tables.tasks import show_attempts
 from gctd.cli.tasks.follow import PATIENCE, follow_tasks
 from terminalkit.client.errors import ClientError, NotFound
 from terminalkit.client.feed import ReceivedFrame, StreamLost

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import attrs
 
-from gctd.cli.report import PHASE_COLOURS
+from gctd.cli.tables.states import PHASE_COLOURS
 from gctd.client.resources import Repo, Task
 from terminalkit.output import Output
 from terminalkit.text import duration, printable

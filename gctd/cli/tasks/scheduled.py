@@ -7,8 +7,9 @@ from typing import Any
 
 import click
 
-from gctd.cli.report import show_results, show_tasks
 from gctd.cli.session import Session
+from gctd.cli.tables.analyses import show_results
+from gctd.cli.tables.tasks import show_tasks
 from gctd.cli.tasks.watching import require_completed, watch
 from gctd.cli.text import commit
 from gctd.client.resources import Analysis, Task

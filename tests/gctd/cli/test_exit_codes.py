@@ -270,7 +270,9 @@ def test_output_that_cannot_be_written_is_an_error(tmp_path: Path) -> None:
 
 
 async def test_a_defect_is_reported_as_one_and_shown_on_demand(api: FakeApi, tmp_path: Path) -> None:
-    (tmp_path / "gctd_break.py").write_text("import gctd.cli.report as r\nr.show_workers = lambda *_: 1 / 0\n", encoding="utf-8")
+    (tmp_path / "gctd_break.py").write_text(
+        "import gctd.cli.tables.workers as r\nr.show_workers = lambda *_: 1 / 0\n", encoding="utf-8"
+    )
     (tmp_path / "sitecustomize.py").write_text("import gctd_break\n", encoding="utf-8")
     env = environment(api.url, tmp_path, {"PYTHONPATH": f"{tmp_path}:{environment(None, tmp_path)['PYTHONPATH']}"})
     command = [sys.executable, "-m", "gctd", "worker", "list"]

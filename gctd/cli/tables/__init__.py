@@ -1,0 +1,1 @@
+"""Tables of repositories, tasks, workers and analyses."""

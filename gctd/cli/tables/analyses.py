@@ -1,0 +1,129 @@
+"""Analyses and their worst functions as tables."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from gctd.cli.text import commit, score
+from gctd.client.resources import Analysis, Entry, LeftOut, PackageProblem, Summary
+from terminalkit.output import Output
+from terminalkit.table import Cell, Column, Painted
+from terminalkit.text import NOT_MEASURED, duration, moment, percent
+
+THRESHOLD = 30.0
+"""The CRAP value above which a function is shown as risky."""
+SUMMARY = (
+    Column("FUNCTIONS", "number"),
+    Column("AVERAGE", "number"),
+    Column("TOTAL", "number", drop=1),
+    Column("RISKY", "number"),
+)
+
+
+def show_analyses(output: Output, analyses: Sequence[Analysis]) -> None:
+    """The latest analyses, one on a line."""
+    columns = [
+        Column("REPOSITORY", "id"),
+        Column("PROJECT", "id", drop=2 if len({one.project for one in analyses}) > 1 else 5),
+        Column("COMMIT", "number", drop=4),
+        *SUMMARY,
+        Column("ANALYZED", "number", drop=3),
+        Column("ANALYSIS", "id", drop=6),
+    ]
+    rows = [
+        [
+            analysis.repo_info.url,
+            analysis.project,
+            commit(analysis.repo_info.commit_sha),
+            *figures(analysis.summary),
+            moment(analysis.analyzed_at),
+            analysis.id,
+        ]
+        for analysis in analyses
+    ]
+    output.table(columns, rows)
+
+
+def show_results(output: Output, analyses: Sequence[Analysis], top: int) -> None:
+    """The `top` worst functions of all these analyses together, then the figures of each project."""
+    worst = sorted(
+        ((analysis, entry) for analysis in analyses for entry in analysis.entries if entry.known or analysis.measured is None),
+        key=lambda pair: (-pair[1].crap, pair[0].project, pair[1].file, pair[1].line),
+    )[:top]
+    several = len(analyses) > 1
+    if worst:
+        columns = [
+            Column("CRAP", "number"),
+            Column("COMPLEXITY", "number"),
+            Column("COVERAGE", "number"),
+            Column("FUNCTION"),
+            *([Column("PROJECT", "id", drop=1)] if several else []),
+            Column("LOCATION", "id"),
+        ]
+        output.table(columns, [_function(entry, analysis.project if several else None) for analysis, entry in worst])
+        output.line("")
+    output.table(
+        [
+            Column("PROJECT", "id"),
+            *SUMMARY,
+            Column("NOT MEASURED", "number"),
+            Column("COMMIT", "number", drop=3),
+            Column("ENGINE", drop=1),
+            Column("TOOK", "number", drop=2),
+        ],
+        [
+            [
+                analysis.project,
+                *figures(analysis.measured or analysis.summary),
+                NOT_MEASURED if analysis.unmeasured is None else str(analysis.unmeasured),
+                commit(analysis.repo_info.commit_sha),
+                analysis.engine,
+                duration(analysis.duration_ms / 1000),
+            ]
+            for analysis in analyses
+        ],
+    )
+    unmeasured = [
+        (analysis.project, LeftOut(path=f"{entry.file}:{entry.line} {entry.function}", reason=f"{entry.state}: {entry.reason}"))
+        for analysis in analyses
+        for entry in analysis.entries
+        if not entry.known and entry.crap > THRESHOLD and analysis.measured is not None
+    ]
+    _show_gaps(output, ("FUNCTION", "NOT MEASURED"), unmeasured[:top], several=several)
+    uncovered = [(analysis.project, package) for analysis in analyses for package in analysis.uncovered]
+    _show_gaps(output, ("PACKAGE", "WITHOUT COVERAGE"), uncovered, several=several)
+    left_out = [(analysis.project, warning) for analysis in analyses for warning in analysis.warnings]
+    _show_gaps(output, ("PATH", "NOT IN THE NUMBERS"), left_out, several=several)
+
+
+def _show_gaps(
+    output: Output, titles: tuple[str, str], gaps: Sequence[tuple[str, PackageProblem | LeftOut]], *, several: bool
+) -> None:
+    """Print the gaps of the figures, so that no reader takes the figures for complete."""
+    if gaps:
+        columns = [*([Column("PROJECT")] if several else []), *map(Column, titles)]
+        output.line("")
+        output.table(columns, [[*([project] if several else []), gap.path, gap.reason] for project, gap in gaps])
+
+
+def figures(summary: Summary) -> list[Cell]:
+    """The figures of an analysis, in the columns of SUMMARY."""
+    exceeded = str(summary.exceeded)
+    return [
+        str(summary.total_funcs),
+        score(summary.average),
+        score(summary.combined),
+        Painted(exceeded, "red") if summary.exceeded else exceeded,
+    ]
+
+
+def _function(entry: Entry, project: str | None) -> list[Cell]:
+    crap = score(entry.crap)
+    return [
+        Painted(crap, "red") if entry.crap > THRESHOLD else crap,
+        str(entry.cyclomatic),
+        percent(entry.coverage),
+        entry.function,
+        *([] if project is None else [project]),
+        f"{entry.file}:{entry.line}",
+    ]

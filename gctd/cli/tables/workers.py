@@ -1,0 +1,47 @@
+"""Workers as a table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from gctd.cli.tables.states import state_cell
+from gctd.client.resources import Worker
+from terminalkit.output import Output
+from terminalkit.table import Column
+from terminalkit.text import NOT_MEASURED, percent, size
+
+
+def show_workers(output: Output, workers: Sequence[Worker]) -> None:
+    """Workers, one on a line."""
+    columns = [
+        Column("WORKER", "id"),
+        Column("STATUS"),
+        Column("HOST", drop=2),
+        Column("PID", "number", drop=5),
+        Column("CPU", "number", drop=4),
+        Column("MEMORY", "number", drop=3),
+        Column("JOBS", "number"),
+        Column("VERSION", drop=6),
+        Column("GO", drop=7),
+        Column("SANDBOX", drop=8),
+        Column("TASKS", drop=1),
+    ]
+    output.table(
+        columns,
+        [
+            [
+                worker.id,
+                state_cell(worker.status),
+                worker.host,
+                str(worker.pid),
+                percent(None if worker.cpu is None else worker.cpu * 100),
+                size(worker.memory),
+                NOT_MEASURED if worker.concurrency is None else f"{len(worker.tasks)}/{worker.concurrency}",
+                worker.version,
+                worker.go_version,
+                worker.sandbox,
+                " ".join(worker.tasks),
+            ]
+            for worker in workers
+        ],
+    )
