@@ -15,9 +15,10 @@ from eventlog.admin import reconcile
 from eventlog.embedded.access import CredentialsDamaged, write_private
 from eventlog.embedded.nats import DataDirectoryInUse, ServerFailed
 from eventlog.jetstream.transport.connection import Connection
-from gctd.up.children import ChildProcess, NatsServer, Postgres, StartFailed, Supervised, describe
+from gctd.up.children import ChildProcess, StartFailed, Supervised, describe
 from gctd.up.console import Console
 from gctd.up.demo import DemoFailed
+from gctd.up.servers import NatsServer, Postgres
 from gctd.up.system import DATABASES, System
 from projections.stores.postgres.server import PostgresFailed
 from servicekit.monitoring import NotSeen

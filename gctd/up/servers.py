@@ -1,0 +1,112 @@
+"""The embedded nats-server and Postgres, among the supervised processes."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import shutil
+import signal
+from collections.abc import Sequence
+
+from eventlog.embedded.nats import EmbeddedServer, ServerFailed
+from projections.stores.postgres.server import PostgresFailed, PostgresServer
+from servicekit.monitoring import look_at
+
+_POLL = 0.2
+_ROOM_TO_RESTART, _PART_TO_RESTART = 64 * 1024**2, 20
+"""Bytes, or the part of a small disk, that have to be free for nats-server to be restarted after a write error."""
+
+
+class NatsServer:
+    """An embedded nats-server, among the services."""
+
+    def __init__(self, server: EmbeddedServer) -> None:
+        self._server = server
+
+    @property
+    def name(self) -> str:
+        """The server's name."""
+        return self._server.name
+
+    @property
+    def pid(self) -> int | None:
+        """Its process id, None if it does not run."""
+        with contextlib.suppress(ServerFailed):
+            return self._server.pid
+        return None
+
+    async def start(self) -> None:
+        """Start it, or start it again on the same port. Raises DataDirectoryInUse, ServerFailed."""
+        await self._server.start()
+
+    async def wait(self) -> int:
+        """Wait until it has ended."""
+        with contextlib.suppress(ServerFailed):
+            while self._server.pid:  # noqa: ASYNC110 - there is no event for the end of a process, and the server's own wait looks more often
+                await asyncio.sleep(_POLL)
+        return await self._server.wait()
+
+    async def stop(self) -> None:
+        """End it in good order and release its data directory."""
+        await self._server.stop()
+
+    def kill(self) -> None:
+        """End it at once."""
+        with contextlib.suppress(ServerFailed):
+            os.kill(self._server.pid, signal.SIGKILL)
+
+    async def see(self) -> str | None:
+        """Why only a restart lets it store again, if that is so and there is room again; else None. Raises NotSeen."""
+        seen = await look_at(self._server.monitoring_url)
+        free = shutil.disk_usage(self._server.data_dir)
+        if free.free < min(_ROOM_TO_RESTART, free.total // _PART_TO_RESTART):
+            return None
+        if seen.closed:
+            return "has closed a stream after a write error, and there is room on its disk again"
+        if seen.used >= seen.limit and self._server.storage_limit() > seen.limit + _ROOM_TO_RESTART:
+            return "had little room on its disk when it was started, and has more now"
+        return None
+
+    def end(self) -> None:
+        """Tell it to end (SIGTERM): the supervisor starts it again."""
+        with contextlib.suppress(ServerFailed):
+            os.kill(self._server.pid, signal.SIGTERM)
+
+
+class Postgres:
+    """The embedded Postgres, among the services, with the databases that the others use."""
+
+    name = "postgres"
+
+    def __init__(self, server: PostgresServer, databases: Sequence[str]) -> None:
+        self._server = server
+        self._databases = databases
+
+    @property
+    def pid(self) -> int | None:
+        """Its process id, None if it does not run."""
+        with contextlib.suppress(PostgresFailed):
+            return self._server.pid
+        return None
+
+    async def start(self) -> None:
+        """Start it, and make the databases that are missing. Raises PostgresFailed."""
+        await self._server.start()
+        await self._server.create(*self._databases)
+
+    async def wait(self) -> int:
+        """Wait until it has ended."""
+        with contextlib.suppress(PostgresFailed):
+            while self._server.pid:  # noqa: ASYNC110 - as of nats-server
+                await asyncio.sleep(_POLL)
+        return await self._server.wait()
+
+    async def stop(self) -> None:
+        """End it in good order."""
+        await self._server.stop()
+
+    def kill(self) -> None:
+        """End it at once."""
+        with contextlib.suppress(PostgresFailed):
+            os.kill(self._server.pid, signal.SIGKILL)
