@@ -40,6 +40,8 @@ class NatsClient(TapClient):
     expressions, which costs more than the server needs to store it in a batch.
     """
 
+    _wrote_this_turn = False
+
     @property
     def server_id(self) -> str:
         """The id of the server it is connected to: another one after each start of the server."""
@@ -54,19 +56,26 @@ class NatsClient(TapClient):
         """Hand frames to the connection, in one piece: nothing else goes between them, and the caller does not wait.
 
         The first frames of a turn of the event loop go to the transport at once, and do not wait for the task of nats-py.
+        All others of the turn go together in the next one, since each write to the transport is a call of the system.
         Raises ConnectionResetError if the transport is closed: no byte of them is sent, also not later.
         """
         transport = self._tcp()
         if _closes(transport):
             raise ConnectionResetError("the connection to NATS is lost")
-        if transport is not None and self.is_connected and not (self._pending_data_size or transport.get_write_buffer_size()):
+        waits = self._wrote_this_turn or self._pending_data_size or (transport and transport.get_write_buffer_size())
+        if transport is not None and self.is_connected and not waits:
             # All earlier bytes have gone to the server. Otherwise nats-py limits the bytes that wait.
+            self._wrote_this_turn = True
+            asyncio.get_running_loop().call_soon(self._end_turn)
             transport.write(b"".join(frames))
             return
         self._pending.extend(frames)
         self._pending_data_size += sum(map(len, frames))
         if self._flush_queue is not None and self._flush_queue.empty():
             await self._flush_pending()
+
+    def _end_turn(self) -> None:
+        self._wrote_this_turn = False
 
     async def _flush_pending(self, force_flush: bool = False) -> Any:  # noqa: FBT001, FBT002 - as in nats-py
         """As in nats-py; but a closed transport is a lost connection, and no RuntimeError of the event loop."""
