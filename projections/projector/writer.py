@@ -19,7 +19,7 @@ from projections.errors import ChainBroken, CheckpointMoved, RowRefused, StoreUn
 from projections.model import ReadModel
 from projections.projector.continuity import Tip, check_known
 from projections.projector.derive import Batch, Broken, ChangeSet, apply, batch_of
-from projections.projector.links import AggregateLinks, follows
+from projections.projector.links import AggregateLinks, Looked, follows
 from projections.projector.parking import Parking, by_place
 from projections.projector.status import ProjectorProgress
 from projections.store import KEYS, Checkpoint, CheckpointOutcome, Mark, Parked, Place, Store
@@ -29,8 +29,9 @@ log = structlog.get_logger(__name__)
 T = TypeVar("T")
 P = ParamSpec("P")
 
-INLINE = 32
-"""Up to this number, commits are applied in the event loop itself: a thread would take longer to wake."""
+INLINE = 100
+"""Up to this number, commits are applied in the event loop itself, in about 2 ms. A thread would keep the interpreter's lock all
+that time, and takes time to wake."""
 _TOGETHER = 64
 """Commits whose predecessor is read from the log at the same time."""
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 1.0
@@ -100,8 +101,8 @@ class CheckpointWriter:
         from the ones that some projection has applied before.
         """
         began = time.time_ns()
-        made = await _aside(commits, fingerprints, commits)
-        broken = await self._broken(self._links, commits, made)
+        made, looked = await _aside(commits, _looked_at, self._links, commits)
+        broken = await self._broken(looked)
         await self._advance(commits, made, show, broken, derived=None if broken else derived)
         if spans.recording():
             _export(self.model, commits, began)
@@ -116,13 +117,10 @@ class CheckpointWriter:
         derived: ChangeSet | None,
     ) -> None:
         """Apply and store commits; if the database refuses a row, in smaller and smaller parts."""
-        tip = await _aside(commits, self._tip.after, commits, made)
+        tip, batch = await _aside(commits, self._batch_after, commits, made, broken, derived)
         check_known(commits, tip, self.checkpoints.values(), self._marks)
         try:
-            if derived is None:
-                await self.write(await self._apply(commits, tip, broken))
-            else:
-                await self.write(batch_of(self.model.projections, self.checkpoints, self.incarnation, tip, derived))
+            await self.write(batch)
         except RowRefused as error:
             if len(commits) > 1:
                 half = len(commits) // 2
@@ -135,10 +133,9 @@ class CheckpointWriter:
 
     async def broken_of(self, commits: Sequence[Commit]) -> Broken:
         """The commits of one aggregate that do not follow the commit before."""
-        return await self._broken(AggregateLinks(), commits, fingerprints(commits))
+        return await self._broken(_looked_at(AggregateLinks(), commits)[1])
 
-    async def _broken(self, links: AggregateLinks, commits: Sequence[Commit], made: Sequence[bytes]) -> Broken:
-        looked = await _aside(commits, links.look, commits, made)
+    async def _broken(self, looked: Looked) -> Broken:
         found = looked.broken
         for begin in range(0, len(looked.unknown), _TOGETHER):
             some = looked.unknown[begin : begin + _TOGETHER]
@@ -158,7 +155,7 @@ class CheckpointWriter:
     async def _advance_apart(self, commit: Commit, tip: Tip, refused: RowRefused, broken: Broken) -> None:
         """Apply and store one commit of which a row is refused, each projection for itself; who cannot parks the aggregate."""
         log.info("a row is refused", read_model=self.model.name, sequence=commit.sequence, reason=str(refused))
-        batch = await self._apply([commit], tip, broken)
+        batch = self._apply([commit], tip, broken)
         try:
             await self.write(Batch((), batch.keys, _of(KEYS.name, batch.parked), batch.marks))
         except RowRefused as error:
@@ -177,11 +174,18 @@ class CheckpointWriter:
         parking.park(projection, commit, error)
         return parking.changed
 
-    async def _apply(self, commits: Sequence[Commit], tip: Tip, broken: Broken) -> Batch:
+    def _batch_after(
+        self, commits: Sequence[Commit], made: Sequence[bytes], broken: Broken, derived: ChangeSet | None
+    ) -> tuple[Tip, Batch]:
+        """The end of the log after some more commits, and the batch of them. Runs in any thread."""
+        tip = self._tip.after(commits, made)
+        if derived is None:
+            return tip, self._apply(commits, tip, broken)
+        return tip, batch_of(self.model.projections, self.checkpoints, self.incarnation, tip, derived)
+
+    def _apply(self, commits: Sequence[Commit], tip: Tip, broken: Broken) -> Batch:
         parking = Parking(self.parked, self.now())
-        return await _aside(
-            commits, apply, self.model.projections, self.checkpoints, self.incarnation, commits, parking, tip, broken
-        )
+        return apply(self.model.projections, self.checkpoints, self.incarnation, commits, parking, tip, broken)
 
     async def write(self, batch: Batch) -> None:
         """Store a batch. Raises RowRefused, CheckpointMoved."""
@@ -238,6 +242,12 @@ def _export(model: ReadModel, commits: Sequence[Commit], began: int) -> None:
         name = f"{spans.PROCESS} {model.stream}"
         about = spans.message(spans.PROCESS, model.stream, count=len(commits), group=model.name)
         spans.record(name, span, spans.SpanKind.CONSUMER, began, parent=parent, links=links, attributes=about)
+
+
+def _looked_at(links: AggregateLinks, commits: Sequence[Commit]) -> tuple[Sequence[bytes], Looked]:
+    """The fingerprints of commits, and whether the commits follow the ones before. Runs in any thread."""
+    made = fingerprints(commits)
+    return made, links.look(commits, made)
 
 
 async def _aside(commits: Sequence[Commit], function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
