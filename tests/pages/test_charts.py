@@ -238,6 +238,15 @@ async def test_each_chart_has_a_table_of_the_same_values(measured: Measured, rea
     await expect(page).to_have_url(re.compile("in=pricing"))
 
 
+async def test_the_package_at_the_root_of_a_module_has_a_name(measured: Measured, reader: Visitor) -> None:
+    places = {"main.go:main": (40, 0.0), "p/f.go:F": (3, 0.0)}
+    await measured.single.analyze(attrs.evolve(FIRST, commit_sha="5" * 40, measured=places))
+    page = await reader.open(f"/analyses/{await measured.single.id}")
+    await page.get_by_role("link", name=re.compile("^root")).click()
+    await expect(page.get_by_role("heading", name="Files of root")).to_be_visible()
+    await expect(page.get_by_role("link", name=re.compile(r"^main\.go"))).to_be_visible()
+
+
 async def test_the_use_of_a_worker_says_its_values(measured: Measured, reader: Visitor) -> None:
     page = await reader.open("/workers")
     spark = page.get_by_role("group", name=re.compile("^Cores used in the last ten minutes"))

@@ -21,6 +21,9 @@ export function directoryOf(entry: FunctionEntry): string {
   return slash < 0 ? "." : entry.file.slice(0, slash);
 }
 
+/** The name of a directory for readers: `root` for the module's own, as for the project of the root. */
+export const directoryName = (directory: string): string => (directory === "." ? "root" : directory);
+
 /** The address of a line at the commit, on the repository's host. */
 export function sourceOf(source: string | null, file: string, line: number): string | null {
   if (!source) return null;

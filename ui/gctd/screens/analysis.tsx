@@ -14,7 +14,7 @@ import { rescore } from "../data/actions";
 import { Functions } from "../analysis/functions";
 import { Verdict } from "../analysis/gate";
 import { Distribution, Exports, Gaps } from "../analysis/parts";
-import { EVERY, directoryOf, isChosen, isMissing, parseRange, type Range, rangeText, thresholdOf } from "../analysis/risk";
+import { EVERY, directoryName, directoryOf, isChosen, isMissing, parseRange, type Range, rangeText, thresholdOf } from "../analysis/risk";
 import { Scatter } from "../analysis/scatter";
 import type { Whole } from "../analysis/types";
 import { count, plural, projectName, repoName, score, shortCommit } from "../data/names";
@@ -156,9 +156,9 @@ function Risk({ analysis, threshold, isLatest }: { analysis: Whole; threshold: n
   return (
     <>
       <div class="panels">
-        <Panel title={directory ? `Files of ${directory === "." ? "the module's directory" : directory}` : "Risk by package"} note="area: complexity; colour: share of risky functions">
+        <Panel title={directory ? `Files of ${directoryName(directory)}` : "Risk by package"} note="area: complexity; colour: share of risky functions">
           <Treemap
-            label={directory ? `Files of ${directory} by risk` : "Packages by risk"}
+            label={directory ? `Files of ${directoryName(directory)} by risk` : "Packages by risk"}
             tileName={directory ? "File" : "Package"}
             sizeName="Complexity"
             tiles={tiles}
@@ -300,8 +300,8 @@ function tilesOf(entries: readonly FunctionEntry[], threshold: number, placeOf: 
     .slice(0, TILES)
     .map(([key, { size, worst, functions, risky }]) => ({
       key,
-      name: key,
-      label: key.split("/").slice(-2).join("/"),
+      name: directoryName(key),
+      label: directoryName(key).split("/").slice(-2).join("/"),
       size,
       functions,
       risky,
