@@ -116,6 +116,26 @@ async def test_it_names_what_was_not_measured_and_the_verdict(compared: Compared
     await expect(page).to_have_url(re.compile(f"task={compared.project.tasks[1]}$"))
 
 
+async def test_every_page_counts_the_functions_that_were_measured(compared: Compared, user: Visitor) -> None:
+    """Four of the five functions of the newer analysis: 11.12, 17.06, 40 and 90."""
+    project = compared.project
+    whole = f"/analyses/{await project.id}"
+    page = await user.open(await compared.address())
+    for address, texts in {
+        await compared.address(): ("→ 39.55", "→ 4"),
+        whole: ("39.55 average CRAP", "4 functions", "1 not measured", "No figure counts them"),
+        f"{whole}/history": ("39.55",),
+        "/": ("39.55", "2 of 4"),
+        "/analyses": ("39.55", "158"),
+        "/repos": ("39.55",),
+        f"/repos/{(await project.system.get(await project.path))['repo_id']}": ("average CRAP 39.55", "2 of 4 functions risky"),
+        f"/tasks/{project.tasks[1]}": ("Average CRAP 39.55, 2 of 4 functions risky",),
+    }.items():
+        await page.goto(project.system.url + address)
+        for text in texts:
+            await expect(page.locator("body")).to_contain_text(re.compile(re.escape(text).replace("\\ ", r"\s*")))
+
+
 async def test_it_is_copied_as_markdown(compared: Compared, user: Visitor) -> None:
     page = await user.open(await compared.address())
     await page.get_by_role("button", name="Copy as Markdown").click()

@@ -35,7 +35,7 @@ def show_analyses(output: Output, analyses: Sequence[Analysis]) -> None:
             analysis.repo_info.url,
             analysis.project,
             commit(analysis.repo_info.commit_sha),
-            *figures(analysis.summary),
+            *figures(analysis.measured or analysis.summary),
             moment(analysis.analyzed_at),
             analysis.id,
         ]

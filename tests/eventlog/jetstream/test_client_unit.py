@@ -48,7 +48,7 @@ class Client(NatsClient):
     def __init__(self, wire: Wire) -> None:
         super().__init__()
         self._status = self.CONNECTED
-        self._transport = TcpTransport()
+        self._transport = TcpTransport()  # type: ignore[no-untyped-call]  # nats-py has no types for it
         self._transport._io_writer = self._transport._io_reader = cast("Any", wire)
         self._flush_queue = asyncio.Queue()
         self._flusher_task = asyncio.create_task(self._flusher())

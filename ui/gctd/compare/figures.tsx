@@ -1,14 +1,12 @@
 // The figures of two analyses side by side, each with a link to the functions behind it.
 
 import { Link } from "../../kit/page/router";
-import type { Diff, Side } from "../analysis/types";
+import type { Diff } from "../analysis/types";
 import { count, score } from "../data/names";
 import { analysisAt } from "../data/places";
+import { figuresOf } from "../data/risky";
 
 const whole = (value: number): string => count(Math.round(value));
-
-/** Figures of the functions whose coverage is known, if the engine recorded it. */
-const figuresOf = ({ measured, summary }: Side) => measured ?? summary;
 
 export function Figures({ diff }: { diff: Diff }) {
   const [before, after] = [figuresOf(diff.from), figuresOf(diff.to)];

@@ -1,7 +1,7 @@
 // Which projects got worse within a week, by their histories.
 
 import { read } from "../../kit/data/http";
-import { riskyOf } from "./risky";
+import { figuresOf, riskyOf } from "./risky";
 import type { Analysis, HistoryEntry } from "./types";
 
 const WEEK = 7 * 86_400_000;
@@ -45,8 +45,8 @@ function changeOf(analysis: Analysis, history: readonly HistoryEntry[], since: n
   if (!base || from === 0) return null;
   return {
     analysis,
-    before: base.summary.average,
-    by: analysis.summary.average - base.summary.average,
+    before: figuresOf(base).average,
+    by: figuresOf(analysis).average - figuresOf(base).average,
     exceeded: riskyOf(analysis) - riskyOf(base),
     measured: history.slice(0, from).some((entry) => entry.break.length > 0),
   };

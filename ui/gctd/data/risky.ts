@@ -18,8 +18,11 @@ interface Figures {
   states?: Record<string, number> | null;
 }
 
+/** The figures of an analysis: of the functions that were measured, if the engine recorded which ones. */
+export const figuresOf = ({ summary, measured }: Figures): Summary => measured ?? summary;
+
 /** How many functions are risky. */
-export const riskyOf = ({ summary, measured }: Figures): number => (measured ?? summary).exceeded;
+export const riskyOf = (analysis: Figures): number => figuresOf(analysis).exceeded;
 
 /** How many functions could not be measured; null if the engine did not say. */
 export function unmeasuredOf({ states }: Figures): number | null {

@@ -2,6 +2,7 @@
 
 import { Cell } from "../../kit/data/cell";
 import { read } from "../../kit/data/http";
+import { figuresOf } from "./risky";
 import type { HistoryEntry, Summary, Task } from "./types";
 
 const summaries = new Map<string, Summary>();
@@ -25,7 +26,7 @@ async function ask(analysis: string, task: string): Promise<void> {
   await Promise.resolve(); // what else is drawn now is answered by the same reading
   if (summaries.has(task) || [...before][0] !== task) return;
   try {
-    for (const entry of await read<HistoryEntry[]>(`/api/repos/${analysis}/history?limit=1000`)) summaries.set(entry.task_id, entry.summary);
+    for (const entry of await read<HistoryEntry[]>(`/api/repos/${analysis}/history?limit=1000`)) summaries.set(entry.task_id, figuresOf(entry));
     scores.tell();
   } catch {
     return; // the list is worth showing without scores; the task itself shows the error

@@ -11,7 +11,7 @@ import { analyse } from "../data/actions";
 import type { Whole } from "../analysis/types";
 import { count, plural, score, shortCommit, stageOf } from "../data/names";
 import { analysisAt, functionAt, historyAt, keyOf, taskAt } from "../data/places";
-import { riskyOf } from "../data/risky";
+import { figuresOf, riskyOf } from "../data/risky";
 import { tasks } from "../data/tasks";
 import type { Analysis, Project, Repo, Task } from "../data/types";
 import { Settings } from "./settings";
@@ -92,15 +92,16 @@ export function ProjectNode({ repo, project, analysis, update, isDetailed, isOpe
 const nameOf = (project: Project): string => (project.name === "." ? "root" : project.name);
 
 function Score({ analysis }: { analysis: Analysis }) {
-  const { id, summary } = analysis;
+  const { id } = analysis;
+  const figures = figuresOf(analysis);
   return (
     <>
       <Link to={analysisAt(id)} title="the latest analysis">
-        average CRAP {score(summary.average)}
+        average CRAP {score(figures.average)}
       </Link>
       <br />
       <Link to={`${analysisAt(id)}?only=risky`} class="muted">
-        {count(riskyOf(analysis))} of {plural(summary.total_funcs, "function")} risky
+        {count(riskyOf(analysis))} of {plural(figures.total_funcs, "function")} risky
       </Link>
     </>
   );

@@ -9,7 +9,7 @@ import { type Column, parseSort, sorted, sortText, Table } from "../../kit/parts
 import { Ago } from "../../kit/parts/time";
 import { count, projectName, score, shortCommit } from "../data/names";
 import { analysisAt } from "../data/places";
-import { riskyOf } from "../data/risky";
+import { figuresOf, riskyOf } from "../data/risky";
 import type { Analysis } from "../data/types";
 
 const COLUMNS: readonly Column<Analysis>[] = [
@@ -24,10 +24,10 @@ const COLUMNS: readonly Column<Analysis>[] = [
     ),
     phone: "first",
   },
-  { id: "average", title: "Average", width: "92px", align: "right", by: (one) => one.summary.average, cell: (one) => score(one.summary.average), phone: "first" },
+  { id: "average", title: "Average", width: "92px", align: "right", by: (one) => figuresOf(one).average, cell: (one) => score(figuresOf(one).average), phone: "first" },
   { id: "exceeded", title: "Risky", width: "84px", align: "right", by: riskyOf, cell: (one) => <Link to={`${analysisAt(one.id)}?only=risky`}>{count(riskyOf(one))}</Link>, phone: "hidden" },
-  { id: "functions", title: "Functions", width: "104px", align: "right", by: (one) => one.summary.total_funcs, cell: (one) => count(one.summary.total_funcs), phone: "hidden" },
-  { id: "total", title: "Total", width: "96px", align: "right", by: (one) => one.summary.combined, cell: (one) => count(Math.round(one.summary.combined)), phone: "hidden" },
+  { id: "functions", title: "Functions", width: "104px", align: "right", by: (one) => figuresOf(one).total_funcs, cell: (one) => count(figuresOf(one).total_funcs), phone: "hidden" },
+  { id: "total", title: "Total", width: "96px", align: "right", by: (one) => figuresOf(one).combined, cell: (one) => count(Math.round(figuresOf(one).combined)), phone: "hidden" },
   {
     id: "uncovered",
     title: "Without coverage",

@@ -18,7 +18,7 @@ import { EVERY, directoryName, directoryOf, isChosen, isMissing, parseRange, typ
 import { Scatter } from "../analysis/scatter";
 import type { Whole } from "../analysis/types";
 import { count, plural, projectName, repoName, score, shortCommit } from "../data/names";
-import { isMeasured, isRisky, riskyOf, unmeasuredOf } from "../data/risky";
+import { figuresOf, isMeasured, isRisky, riskyOf, unmeasuredOf } from "../data/risky";
 import { analysisAt, functionAt, historyAt, keyOf, repoAt, taskAt } from "../data/places";
 import type { ScreenProps } from "../screen";
 import type { FunctionEntry } from "../data/types";
@@ -53,10 +53,11 @@ function above({ repo_id: repo, repo_info: { url } }: Whole): readonly Crumb[] {
 }
 
 function Shown({ analysis, isLatest }: { analysis: Whole; isLatest: boolean }) {
-  const { summary, repo_info: info, entries } = analysis;
+  const { repo_info: info, entries } = analysis;
+  const figures = figuresOf(analysis);
   const threshold = thresholdOf(analysis.flags);
   const [risky, unmeasured] = [riskyOf(analysis), unmeasuredOf(analysis)];
-  const left = summary.total_funcs - entries.length;
+  const left = analysis.summary.total_funcs - entries.length;
   const name = projectName(info.url, analysis.project);
   const commit = shortCommit(info.commit_sha);
   const [packageName] = useQuery("in");
@@ -91,11 +92,11 @@ function Shown({ analysis, isLatest }: { analysis: Whole; isLatest: boolean }) {
         </p>
       </header>
       <ul class="figures" aria-label="Figures">
-        <Figure name="average CRAP" value={score(summary.average)} to={history} />
+        <Figure name="average CRAP" value={score(figures.average)} to={history} />
         <Figure name={risky === 1 ? "risky function" : "risky functions"} value={count(risky)} bad={risky > 0} to={withQuery({ ...NO_CHOICE, only: "risky" })} />
         {unmeasured !== null && unmeasured > 0 && <Figure name="not measured" value={count(unmeasured)} bad to={withQuery({ ...NO_CHOICE, only: "unmeasured" })} />}
-        <Figure name={summary.total_funcs === 1 ? "function" : "functions"} value={count(summary.total_funcs)} to={withQuery(NO_CHOICE)} />
-        <Figure name="total CRAP" value={count(Math.round(summary.combined))} to={`${history}?metric=combined`} />
+        <Figure name={figures.total_funcs === 1 ? "function" : "functions"} value={count(figures.total_funcs)} to={withQuery(NO_CHOICE)} />
+        <Figure name="total CRAP" value={count(Math.round(figures.combined))} to={`${history}?metric=combined`} />
         <Figure
           name={`${analysis.uncovered.length === 1 ? "package" : "packages"} without coverage`}
           value={count(analysis.uncovered.length)}
@@ -104,7 +105,7 @@ function Shown({ analysis, isLatest }: { analysis: Whole; isLatest: boolean }) {
         />
       </ul>
       {unmeasured !== null && unmeasured > 0 && (
-        <p class="muted">{plural(unmeasured, "function")} could not be measured. They are not risky; average and total count them with the coverage that is known of them, if any.</p>
+        <p class="muted">{plural(unmeasured, "function")} could not be measured. No figure counts them, and they are not risky.</p>
       )}
       {left > 0 && <p class="muted">{plural(left, "function")} not shown: flags of the project shorten its report (--min, --top).</p>}
       {entries.length === 0 ? <Empty title="No function was found" /> : <Risk analysis={analysis} threshold={threshold} isLatest={isLatest} />}

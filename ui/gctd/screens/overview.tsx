@@ -15,7 +15,7 @@ import { analysisAt, repoAt, taskAt } from "../data/places";
 import { regressions, type Change } from "../data/regressions";
 import { Register } from "../repo/register";
 import { outdated, useRepos } from "../data/repos";
-import { riskyOf } from "../data/risky";
+import { figuresOf, riskyOf } from "../data/risky";
 import { tasks } from "../data/tasks";
 import type { Analysis, Repo, Task } from "../data/types";
 import { workers } from "../data/workers";
@@ -89,8 +89,8 @@ function Tiles({ analyses, read }: { analyses: readonly Analysis[]; read: boolea
   const { counts, byId } = useCell(tasks);
   const { list } = useCell(workers);
   const present = useNow();
-  const functions = analyses.reduce((sum, { summary }) => sum + summary.total_funcs, 0);
-  const combined = analyses.reduce((sum, { summary }) => sum + summary.combined, 0);
+  const functions = analyses.reduce((sum, one) => sum + figuresOf(one).total_funcs, 0);
+  const combined = analyses.reduce((sum, one) => sum + figuresOf(one).combined, 0);
   const exceeded = analyses.reduce((sum, analysis) => sum + riskyOf(analysis), 0);
   let failed = 0;
   for (const { task } of byId.values()) if (isFailed(task) && present - Date.parse(task.updated_at) < DAY) failed += 1;
@@ -129,10 +129,10 @@ function RiskMap({ analyses }: { analyses: readonly Analysis[] }) {
     name: projectName(analysis.repo_info.url, analysis.project),
     label: projectName(analysis.repo_info.url, analysis.project),
     group: analysis.repo_id,
-    size: analysis.summary.total_funcs,
-    functions: analysis.summary.total_funcs,
+    size: figuresOf(analysis).total_funcs,
+    functions: figuresOf(analysis).total_funcs,
     risky: riskyOf(analysis),
-    about: [`average CRAP ${score(analysis.summary.average)}`],
+    about: [`average CRAP ${score(figuresOf(analysis).average)}`],
   }));
   return <Treemap label="Projects by size and risk" tileName="Project" sizeName="Area" tiles={tiles} height={220} onOpen={(id) => go(analysisAt(id))} />;
 }
@@ -266,7 +266,7 @@ function Regressions({ analyses }: { analyses: readonly Analysis[] }) {
           <span class="what">
             <Link to={analysisAt(change.analysis.id)}>{projectName(change.analysis.repo_info.url, change.analysis.project)}</Link>{" "}
             <span class="muted">
-              average {score(change.before)} to {score(change.analysis.summary.average)}
+              average {score(change.before)} to {score(figuresOf(change.analysis).average)}
               {change.exceeded > 0 && `, ${change.exceeded} more risky`}
               {change.measured && "; measured differently since"}
             </span>

@@ -13,7 +13,7 @@ import { count, repoName, score, shortCommit } from "../data/names";
 import { repoAt, scoreAt } from "../data/places";
 import { Register } from "../repo/register";
 import { outdated, useRepos } from "../data/repos";
-import { riskyOf } from "../data/risky";
+import { figuresOf, riskyOf } from "../data/risky";
 import type { Analysis, Repo } from "../data/types";
 
 interface Row {
@@ -25,8 +25,8 @@ const latestOf = ({ analyses }: Row): string => analyses.reduce((latest, { analy
 const sumOf = ({ analyses }: Row, of: (analysis: Analysis) => number): number => analyses.reduce((sum, analysis) => sum + of(analysis), 0);
 
 function averageOf(row: Row): number | null {
-  const functions = sumOf(row, ({ summary }) => summary.total_funcs);
-  return functions ? sumOf(row, ({ summary }) => summary.combined) / functions : null;
+  const functions = sumOf(row, (one) => figuresOf(one).total_funcs);
+  return functions ? sumOf(row, (one) => figuresOf(one).combined) / functions : null;
 }
 
 const COLUMNS: readonly Column<Row>[] = [
@@ -62,8 +62,8 @@ const COLUMNS: readonly Column<Row>[] = [
     title: "Functions",
     width: "92px",
     align: "right",
-    by: (row) => sumOf(row, ({ summary }) => summary.total_funcs),
-    cell: (row) => (row.analyses.length ? count(sumOf(row, ({ summary }) => summary.total_funcs)) : ""),
+    by: (row) => sumOf(row, (one) => figuresOf(one).total_funcs),
+    cell: (row) => (row.analyses.length ? count(sumOf(row, (one) => figuresOf(one).total_funcs)) : ""),
     phone: "hidden",
   },
   {

@@ -14,7 +14,7 @@ import { analyse, cancel, canCancel, canRetry, retry, seen } from "../data/actio
 import { plural, projectName, score, shortCommit, stageOf } from "../data/names";
 import { functionAt, keyOf, repoAt, resultOf, taskAt } from "../data/places";
 import { useRepos } from "../data/repos";
-import { riskyOf } from "../data/risky";
+import { figuresOf, riskyOf } from "../data/risky";
 import { tasks } from "../data/tasks";
 import type { Analysis, Attempt, Task } from "../data/types";
 
@@ -260,12 +260,12 @@ function Result({ task }: { task: Task }) {
   const { value, error, reload } = useLoad((signal) => read<Analysis>(`/api/tasks/${task.id}/result?entries=${WORST}`, signal), [task.id]);
   if (error) return error instanceof Problem && error.status === 404 ? null : <ErrorPanel error={error} retry={reload} />;
   if (!value) return <Skeleton />;
-  const { summary } = value;
+  const figures = figuresOf(value);
   return (
     <section aria-labelledby="result-title">
       <h3 id="result-title">Analysis</h3>
       <p>
-        Average CRAP <strong>{score(summary.average)}</strong>, {riskyOf(value)} of {plural(summary.total_funcs, "function")} risky
+        Average CRAP <strong>{score(figures.average)}</strong>, {riskyOf(value)} of {plural(figures.total_funcs, "function")} risky
       </p>
       <p class="muted">
         {shortCommit(value.repo_info.commit_sha)}, {value.go_version}, {value.engine} {value.engine_version}, sandbox {value.sandbox || "not known"}
