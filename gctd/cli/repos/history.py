@@ -8,7 +8,7 @@ import click
 
 from gctd.cli.completion import repo_urls
 from gctd.cli.session import Session, client_command
-from gctd.cli.tables.analyses import SUMMARY, figures
+from gctd.cli.tables.analyses import SUMMARY, figures, known_of
 from gctd.cli.text import commit, score
 from gctd.client.projects import Break, Change, Diff, Kept, Point
 from gctd.domain.analysis import analysis_id
@@ -121,7 +121,7 @@ def _show_history(output: Output, points: Sequence[Point]) -> None:
     ]
     rows = [
         [
-            *(moment(point.analyzed_at), commit(point.commit_sha), point.ref, *figures(point.measured or point.summary)),
+            *(moment(point.analyzed_at), commit(point.commit_sha), point.ref, *figures(point)),
             *(f"{point.engine} {point.engine_version}", point.go_version, breaks_text(point.breaks), point.task_id),
         ]
         for point in points
@@ -130,7 +130,7 @@ def _show_history(output: Output, points: Sequence[Point]) -> None:
 
 
 def _show_diff(output: Output, found: Diff) -> None:
-    old, new = found.before.measured or found.before.summary, found.after.measured or found.after.summary
+    old, new = known_of(found.before), known_of(found.after)
     output.fields(
         [
             ("project", found.project),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from gctd.cli.text import commit, score
+from gctd.client.projects import Point
 from gctd.client.resources import Analysis, Entry, LeftOut, PackageProblem, Summary
 from terminalkit.output import Output
 from terminalkit.table import Cell, Column, Painted
@@ -35,7 +36,7 @@ def show_analyses(output: Output, analyses: Sequence[Analysis]) -> None:
             analysis.repo_info.url,
             analysis.project,
             commit(analysis.repo_info.commit_sha),
-            *figures(analysis.measured or analysis.summary),
+            *figures(analysis),
             moment(analysis.analyzed_at),
             analysis.id,
         ]
@@ -74,7 +75,7 @@ def show_results(output: Output, analyses: Sequence[Analysis], top: int) -> None
         [
             [
                 analysis.project,
-                *figures(analysis.measured or analysis.summary),
+                *figures(analysis),
                 NOT_MEASURED if analysis.unmeasured is None else str(analysis.unmeasured),
                 commit(analysis.repo_info.commit_sha),
                 analysis.engine,
@@ -106,8 +107,14 @@ def _show_gaps(
         output.table(columns, [[*([project] if several else []), gap.path, gap.reason] for project, gap in gaps])
 
 
-def figures(summary: Summary) -> list[Cell]:
-    """The figures of an analysis, in the columns of SUMMARY."""
+def known_of(analysis: Analysis | Point) -> Summary:
+    """The figures of the functions that were measured; of all functions if the server does not report which ones were."""
+    return analysis.measured or analysis.summary
+
+
+def figures(analysis: Analysis | Point) -> list[Cell]:
+    """The figures of `known_of`, in the columns of SUMMARY."""
+    summary = known_of(analysis)
     exceeded = str(summary.exceeded)
     return [
         str(summary.total_funcs),
