@@ -125,7 +125,7 @@ async def test_a_query_that_asks_for_too_much_is_refused_whatever_the_client_tak
 
 
 async def test_other_requests_are_answered_in_time_while_some_ask_for_too_much(served: Gateway) -> None:
-    """The bounds are for a machine with little other work; `scripts/bench/hello.py` has the figures of an idle one."""
+    """The bounds are for a machine with little other work; `scripts/bench/graphql/hello.py` has the figures of an idle one."""
     refused: list[tuple[int, float]] = []
     stop = asyncio.Event()
 

@@ -1,6 +1,7 @@
 """kill -9 of the parts of a cluster under load, repeatedly: the waits of clients, with no loss and no repetition.
 
-    PYTHONPATH=. python scripts/bench/cluster/cluster.py [--kills 60] [--seed N] [--writers 6] [--readers 2] [--repositories 60]
+    PYTHONPATH=.:scripts python scripts/bench/cluster/cluster.py [--kills 60] [--seed N] [--writers 6] [--readers 2]
+        [--repositories 60]
 
 `gctd up --cluster` with its three nats-servers, Postgres, two of each service. Clients book movements, read them, and register
 repositories, for which workers are needed; they ask the other server of a kind if one does not answer. After each kill the

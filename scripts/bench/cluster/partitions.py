@@ -1,6 +1,6 @@
 """A stream split by the hash of the aggregate, on three nats-servers: appends, and a replay with a projector for each part.
 
-    PYTHONPATH=. .venv/bin/python scripts/bench/cluster/partitions.py [--parts 1,2,4] [--writers 64] [--seconds 5]
+    PYTHONPATH=.:scripts .venv/bin/python scripts/bench/cluster/partitions.py [--parts 1,2,4] [--writers 64] [--seconds 5]
 
 Each part is a stream with three replicas, and its leader is another server if there is one left. The writers append to distinct
 aggregates, each to the part that its hash names. Then each part is replayed by a process with its own SQLite tables, all at the

@@ -1,6 +1,6 @@
 """Two `pantry serve` on one Postgres: a write through one, then a read of it through the other. Milliseconds.
 
-    PYTHONPATH=. python scripts/bench/cluster/replicas.py [--rates 0 500] [--seconds 10] [--runs 3]
+    PYTHONPATH=.:scripts python scripts/bench/cluster/replicas.py [--rates 0 500] [--seconds 10] [--runs 3]
 
 Each probe books a movement through one server, and reads the stock through the other with the sequence of the answer
 (`min_seq`). The read is measured, in the same run as the same read without `min_seq`, which waits for nothing: the

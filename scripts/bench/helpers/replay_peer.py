@@ -15,10 +15,10 @@ from urllib.parse import parse_qs, urlsplit
 import attrs
 import msgspec
 
+from bench.helpers.peer_python import installed
 from eventlog import Commit
 from eventlog.jetstream.log import JetStreamLog
 from gctd.readmodel import MODEL
-from helpers.peer_python import installed
 from projections.migrations import migrations_of
 from projections.model import Put, Table
 

@@ -1,6 +1,6 @@
 """Writers that race for one aggregate on three nats-servers, each stream on all of them: of each round exactly one is accepted.
 
-PYTHONPATH=. python scripts/bench/log/race.py [--rounds 1000] [--writers 8]
+PYTHONPATH=.:scripts python scripts/bench/log/race.py [--rounds 1000] [--writers 8]
 
 The writers are on connections to different servers, and all propose the same place in the aggregate at the same moment. In the
 end the aggregate's history is read back: the accepted commits, in that order, and nothing else.

@@ -6,7 +6,7 @@
 - live: the list of 10,000 tasks is open while tasks are cancelled and retried, 100 events a second. Time between frames as
   requestAnimationFrame tells it, and the same processor time
 
-PYTHONPATH=. python scripts/bench/tracker/dashboard.py --runs 7 --seconds 60
+PYTHONPATH=.:scripts python scripts/bench/tracker/dashboard.py --runs 7 --seconds 60
 
 It needs Chromium on the PATH and built pages. The machine's load is also printed: frames are late if other programs use the
 processors.

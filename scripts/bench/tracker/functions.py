@@ -4,7 +4,7 @@
   processor time of the page's main thread from the start of the navigation
 - scrolls: 240 steps over the whole file, one a frame. Time between frames as requestAnimationFrame tells it
 
-PYTHONPATH=. python scripts/bench/tracker/functions.py --runs 7
+PYTHONPATH=.:scripts python scripts/bench/tracker/functions.py --runs 7
 
 It needs Chromium on the PATH and built pages. The machine's load is also printed: frames are late if other programs use the
 processors.

@@ -1,6 +1,6 @@
 """The savings of the cache: a repository scanned by git, go and the engine as a worker does it, repeatedly on one cache.
 
-PYTHONPATH=. python scripts/bench/tracker/rescan.py [--runs 3] [--repository URL] [--project .]
+PYTHONPATH=.:scripts python scripts/bench/tracker/rescan.py [--runs 3] [--repository URL] [--project .]
 
 Each run begins with an empty cache:
 
@@ -19,7 +19,6 @@ import argparse
 import asyncio
 import platform
 import resource
-import sys
 import tempfile
 import time
 from collections import defaultdict
@@ -122,7 +121,6 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         url, project = arguments.repository, arguments.project
         if url is None:
-            sys.path.append(str(Path(__file__).parents[2]))
             from gctd.up.demo import make_repository  # noqa: PLC0415 - only if no repository is given
 
             make_repository(Path(folder) / "shop")

@@ -1,6 +1,6 @@
 """Real modules through a whole tracker: states and reasons, the same numbers as `go tool cover`, one gate for one commit.
 
-PYTHONPATH=. python scripts/bench/tracker/trees.py [--runs 5] [--differences 10] [--base HEAD~1] [FLAGS] REPO…
+PYTHONPATH=.:scripts python scripts/bench/tracker/trees.py [--runs 5] [--differences 10] [--base HEAD~1] [FLAGS] REPO…
 
 Each REPO is a local git repository. Its dependencies come from the module proxy in GOPROXY. The root module at HEAD is analysed
 `--runs` times, and the gate is asked after each run. The profile of the last run is then scored by `native-compat`, and by

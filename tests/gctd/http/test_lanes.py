@@ -48,7 +48,7 @@ async def until_reason(system: TrackerSystem, id_: str, reason: str) -> Any:
 
 
 async def test_jobs_go_where_they_can_run_and_discovery_does_not_wait_for_scans(system: TrackerSystem) -> None:
-    """The small form of scripts/bench/lanes.py."""
+    """The small form of scripts/bench/tracker/lanes.py."""
     await system.start_worker(1, FAKE_SLOW="6", **OLD_GO)
     await system.start_worker(2, FAKE_SLOW="6", **NEW_GO)
     for url in (PLAIN, NEWER, SLOW):

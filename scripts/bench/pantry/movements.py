@@ -1,6 +1,7 @@
 """The pantry over HTTP: movements, reads, the stock report, an import, each durable and checked in the same run.
 
-    PYTHONPATH=. .venv/bin/python scripts/bench/movements.py [--runs 3] [--seconds 4] [--products 10000] [--servers 2]
+    PYTHONPATH=.:scripts .venv/bin/python scripts/bench/pantry/movements.py [--runs 3] [--seconds 4] [--products 10000]
+        [--servers 2]
 
 The clients are in this process, the server is a second process, on one embedded nats-server that syncs every write. Then
 several servers, each with its own tables, share the connections. Bare aiohttp with one durable publish per request is measured

@@ -1,6 +1,7 @@
 """One event that cannot be applied, among 100,000: how long the others take to be seen, before it and behind it.
 
-PYTHONPATH=. python scripts/bench/poison.py [--events 100000] [--rate 1000] [--together 20] [--store sqlite|postgres]
+PYTHONPATH=.:scripts python scripts/bench/readside/poison.py [--events 100000] [--rate 1000] [--together 20]
+    [--store sqlite|postgres]
 
 Events come in at a steady rate, on a real stream, while a projector brings the tables up to date; the one in the middle fails
 in its handler (`handler`), or is refused by the database (`row`). Printed is the time from the acknowledgement of a batch of
@@ -23,8 +24,8 @@ from statistics import median
 
 import structlog
 import uvloop
-from rebuild import postgres
 
+from bench.readside.rebuild import postgres
 from eventlog.embedded.nats import EmbeddedServer
 from eventlog.jetstream.log import JetStreamLog
 from projections.migrations import Migrations

@@ -1,6 +1,7 @@
 """Flame graphs of the servers under load, and the share of each part: bookings, reads, a replay, events for a dashboard.
 
-    PYTHONPATH=. .venv/bin/python scripts/bench/flame_graph.py [--only booking] [--connections 64] [--images docs/images]
+    PYTHONPATH=.:scripts .venv/bin/python scripts/bench/servers/flame_graph.py [--only booking] [--connections 64]
+        [--images docs/images]
 
 py-spy samples the server from outside, 500 times a second, with the packages of the extra `bench_profile` in a temporary
 environment. It needs the right to read the memory of other processes: root, or `kernel.yama.ptrace_scope` 0. The share of a part
@@ -24,12 +25,12 @@ from typing import Any
 import attrs
 import psutil
 import uvloop
-from helpers import flames, large
-from helpers.peer_python import installed
-from helpers.tracker import queued
-from movements import Load, Server, code, get, load, movements, pantry, prepare
-from scale import STORE, service
 
+from bench.helpers import flames, large
+from bench.helpers.peer_python import installed
+from bench.helpers.tracker import queued
+from bench.pantry.movements import Load, Server, code, get, load, movements, pantry, prepare
+from bench.servers.scale import STORE, service
 from eventlog.admin import reconcile
 from eventlog.admin.declarations import load as declared
 from eventlog.embedded.nats import EmbeddedServer

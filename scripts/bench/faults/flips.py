@@ -1,6 +1,6 @@
 """Random single-bit flips and truncations of small stores: how each was noticed. It ends with an error if one was not.
 
-python scripts/bench/flips.py [--trials 1000] [--seed 15] [--kinds blocks,sqlite,postgres]
+python scripts/bench/faults/flips.py [--trials 1000] [--seed 15] [--kinds blocks,sqlite,postgres]
 
 Each trial changes one file of a stopped nats-server, of SQLite tables, or of Postgres tables: a bit is flipped, or in one of five
 trials the file is cut. A trial passes if the change is refused or named, or if all records or rows are as they were. The same
@@ -19,7 +19,7 @@ from pathlib import Path
 
 import structlog
 
-sys.path.insert(0, str(Path(__file__).parents[2]))
+sys.path.insert(0, str(Path(__file__).parents[3]))
 
 from tests.support.flips.streams import flips
 from tests.support.flips.tables import postgres_flips, sqlite_flips

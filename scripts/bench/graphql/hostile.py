@@ -1,6 +1,6 @@
 """`{ hello }` while a gateway is asked hostile queries of 20 kinds: the waits, the answers by kind, and the memory.
 
-    PYTHONPATH=. python scripts/bench/hostile.py [--seconds 30] [--attackers 1]
+    PYTHONPATH=.:scripts python scripts/bench/graphql/hostile.py [--seconds 30] [--attackers 1]
 
 The gateway is one process on a pantry with 1,000 products in SQLite. Each attacker sends the kinds one after the other, time
 after time, while one client asks for `{ hello }` every 5 ms. The waits of this client are measured in the same way without
@@ -25,8 +25,8 @@ from statistics import median, quantiles
 
 import structlog
 import uvloop
-from hello import HELLO, Server, connect, request, running
 
+from bench.graphql.hello import HELLO, Server, connect, request, running
 from eventlog.embedded.ports import free_port
 from tests.support.pantry.stocked import stocked
 from tests.support.web.hostile_queries import KINDS, PATH, Hostile

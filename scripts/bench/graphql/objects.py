@@ -1,6 +1,6 @@
 """100 objects with 10 objects each, and `{ hello }`, in process: processor time by plan, by the engine, and by GraphQL Yoga.
 
-    PYTHONPATH=. python scripts/bench/objects.py [--runs 5] [--requests 100]
+    PYTHONPATH=.:scripts python scripts/bench/graphql/objects.py [--runs 5] [--requests 100]
 
 A request is the body of a POST, and its answer is the bytes of the result. The variants take turns. Yoga runs in the Node of the
 test requirements, from its npm package in a temporary folder, and is warm before it is measured.
@@ -23,8 +23,8 @@ from unittest.mock import patch
 
 import attrs
 from graphql import GraphQLObjectType, build_schema
-from helpers.peer_node import NODE, installed
 
+from bench.helpers.peer_node import NODE, installed
 from graphql_fn.core.evaluator import Evaluator
 from graphql_fn.core.function import Function
 from graphql_fn.core.hello import HELLO
@@ -33,7 +33,7 @@ from graphql_fn.core.running.nested import SourceResolver
 
 SDL = "type Query { items: [Thing!]! } type Thing { id: ID! name: String! number: Int! children: [Thing!]! }"
 QUERY = "{ items { id name number children { id name number } } }"
-SCRIPT = Path(__file__).parent / "peers" / "yoga_objects.mjs"
+SCRIPT = Path(__file__).parents[1] / "peers" / "yoga_objects.mjs"
 
 
 @attrs.frozen

@@ -1,6 +1,6 @@
 """kill -9 of the projector at random moments: afterwards the tables equal a clean fold, none missing, none twice.
 
-PYTHONPATH=. python scripts/bench/kills.py [--kills 200] [--events 100000] [--seed N] [--database URL]
+PYTHONPATH=.:scripts python scripts/bench/faults/kills.py [--kills 200] [--events 100000] [--seed N] [--database URL]
 
 The events come in while a separate process brings the tables up to date and is killed, repeatedly. Compared in the
 end: every row, every idempotency key, and the number of applied commits of each projection.

@@ -1,6 +1,6 @@
 """Lanes under load: two workers with different engines and versions of Go, mixed tasks, slow ones among them.
 
-PYTHONPATH=. python scripts/bench/lanes.py [--tasks 200] [--slow 30] [--seconds 5] [--discoveries 40]
+PYTHONPATH=.:scripts python scripts/bench/tracker/lanes.py [--tasks 200] [--slow 30] [--seconds 5] [--discoveries 40]
 
 All parts are real but the work (`tests/support/tracker/fake_work.py`). A task fails if its worker lacks its engine or its version
 of Go. While the tasks run, repositories are registered one after the other. The time of a discovery is from the request until

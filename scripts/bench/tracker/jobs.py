@@ -1,6 +1,6 @@
 """No-op tasks through the whole tracker: scheduled over HTTP, queued, taken by one worker, done, and shown by the API.
 
-PYTHONPATH=. python scripts/bench/jobs.py [--tasks 1000] [--runs 3] [--concurrency 10] [--stages 0]
+PYTHONPATH=.:scripts python scripts/bench/tracker/jobs.py [--tasks 1000] [--runs 3] [--concurrency 10] [--stages 0]
     [--peer PYTHON] [--celery PYTHON]
 
 The parts are as in a running system: nats-server (every message is synced before it is acknowledged), `gctd serve`, one
@@ -33,9 +33,9 @@ from statistics import median
 import aiohttp
 import attrs
 import psutil
-from helpers.listening import until_open
-from helpers.peer_python import installed
 
+from bench.helpers.listening import until_open
+from bench.helpers.peer_python import installed
 from eventlog.embedded.die_with_parent import attached
 from eventlog.embedded.nats import EmbeddedServer
 from eventlog.embedded.ports import free_port
@@ -49,8 +49,8 @@ from gctd.worker.main import work
 from gctd.worker.work import Discovered, Equipment, OnStage
 from terminalkit.runtime.serving import run_program
 
-ROOT = Path(__file__).parents[2]
-PEERS = Path(__file__).parent / "peers"
+ROOT = Path(__file__).parents[3]
+PEERS = Path(__file__).parents[1] / "peers"
 REPO = "https://example.com/bench/jobs"
 PROJECTS = 100
 POLL = 0.05
@@ -167,7 +167,7 @@ async def running(directory: Path, concurrency: int, stages: int) -> AsyncIterat
             "GCTD_CONCURRENCY": str(concurrency),
             "GCTD_LOG_LEVEL": "warning",
             "BENCH_STAGES": str(stages),
-            "PYTHONPATH": str(ROOT),
+            "PYTHONPATH": f"{ROOT}:{ROOT / 'scripts'}",
         }
         programs = {"serve": ("-m", "gctd", "serve"), "worker": (__file__, "--as-worker")}
         started = {

@@ -1,6 +1,6 @@
 """From an append to its rows in the tracker's read model: milliseconds, at a steady rate, in one process as in `gctd serve`.
 
-python scripts/bench/visible.py [--rate 200] [--seconds 10] [--runs 5]
+PYTHONPATH=.:scripts python scripts/bench/readside/visible.py [--rate 200] [--seconds 10] [--runs 5]
 
 Each event is due at its own moment, whatever the fate of those before it, and its time counts from then on: a stall shows in
 all events that it holds up. Measured in the same run: the time to the acknowledgement alone.
@@ -19,8 +19,8 @@ from pathlib import Path
 from statistics import median, quantiles
 
 import uvloop
-from helpers.tracker import queued
 
+from bench.helpers.tracker import queued
 from eventlog.admin import reconcile as streams
 from eventlog.admin.declarations import load
 from eventlog.embedded.nats import EmbeddedServer

@@ -1,6 +1,6 @@
 """The decoder of the kitchen page: the time for each of 30 pictures of codes, turned and blurred, in Chromium.
 
-    PYTHONPATH=. .venv/bin/python scripts/bench/decoding.py [--runs 3]
+    PYTHONPATH=.:scripts .venv/bin/python scripts/bench/pantry/decoding.py [--runs 3]
 
 A picture has 1280 x 720 pixels, as a photo of a code does after it was made smaller. The time of a picture is the time that a
 worker of the page takes from the pixels to the digits. The first picture, which loads the decoder, is left out.

@@ -1,6 +1,7 @@
 """Run the simulator: thousands of seeds, each with its own faults, until one breaks a promise or the time is over.
 
-PYTHONPATH=. python scripts/bench/simulate.py [--runs 1000] [--seconds 60] [--seed 1] [--jobs 1] [--mutant NAME] [--trace]
+PYTHONPATH=.:scripts python scripts/bench/faults/simulate.py [--runs 1000] [--seconds 60] [--seed 1] [--jobs 1] [--mutant NAME]
+    [--trace]
 
 Seeds count up from `--seed`. A seed that breaks a promise is printed with the command that replays it, and the exit code is 1.
 `--trace` prints everything that happened. `--mutant` puts a bug in on purpose, which has to be found.
@@ -108,7 +109,7 @@ def main(given: argparse.Namespace) -> int:
     for report in failing:
         print(f"\nseed {report.seed} breaks a promise:", *report.violations, sep="\n  ")
         mutant = f" --mutant {given.mutant}" if given.mutant else ""
-        print(f"replay: PYTHONPATH=. python scripts/bench/simulate.py --seed {report.seed} --trace{mutant}")
+        print(f"replay: PYTHONPATH=.:scripts python scripts/bench/faults/simulate.py --seed {report.seed} --trace{mutant}")
     return bool(failing)
 
 

@@ -1,6 +1,6 @@
 """Results under writes: each is compared with the fold of the log at the sequence that it names, and with itself.
 
-    PYTHONPATH=. python scripts/bench/moments.py [--seconds 60] [--writes 200] [--queries 50] [--postgres]
+    PYTHONPATH=.:scripts python scripts/bench/graphql/moments.py [--seconds 60] [--writes 200] [--queries 50] [--postgres]
 
 A pantry on an embedded nats-server takes movements of 20 products at a steady rate. A gateway in another process answers
 queries at a steady rate, each of which shows the same stocks in several places: of products alone, in a list, after the newest
@@ -27,11 +27,11 @@ from typing import Any
 import aiohttp
 import attrs
 import uvloop
-from hello import running
-from movements import code, prepare
-from movements import pantry as pantry_server
-from rebuild import postgres
 
+from bench.graphql.hello import running
+from bench.pantry.movements import code, prepare
+from bench.pantry.movements import pantry as pantry_server
+from bench.readside.rebuild import postgres
 from eventlog.embedded.nats import EmbeddedServer
 from eventlog.embedded.ports import free_port
 

@@ -1,6 +1,6 @@
 """`{ hello }` over HTTP: requests per second, with bare aiohttp and the same bytes, Strawberry, Ariadne and Yoga in the same run.
 
-PYTHONPATH=. python scripts/bench/hello.py [--seconds 3] [--runs 5] [--connections 32] [--peer PYTHON]
+PYTHONPATH=.:scripts python scripts/bench/graphql/hello.py [--seconds 3] [--runs 5] [--connections 32] [--peer PYTHON]
 
 Each server is one process, in Python on uvloop, measured in turns by keep-alive connections that send the next request
 when the last is answered; requests are JSON bodies, logs are off. Strawberry has its own caches of documents on; Ariadne offers
@@ -31,16 +31,16 @@ import attrs
 import psutil
 import uvloop
 from aiohttp import web
-from helpers.listening import until_open
-from helpers.peer_node import NODE
-from helpers.peer_node import installed as yoga_installed
-from helpers.peer_python import ROOT, installed
 
+from bench.helpers.listening import until_open
+from bench.helpers.peer_node import NODE
+from bench.helpers.peer_node import installed as yoga_installed
+from bench.helpers.peer_python import ROOT, installed
 from eventlog.embedded.die_with_parent import attached
 from eventlog.embedded.ports import free_port
 from graphql_fn.core.hello import GREETING
 
-PEERS = Path(__file__).parent / "peers"
+PEERS = Path(__file__).parents[1] / "peers"
 HELLO = json.dumps({"query": "{ hello }"}).encode()
 ANSWER = json.dumps({"data": {"hello": GREETING}}, separators=(",", ":")).encode()
 
@@ -74,7 +74,7 @@ def running(command: Sequence[str], port: int, **added: str) -> Iterator[Server]
         **{name: value for name, value in os.environ.items() if not name.startswith("GRAPHQL_")},
         "GRAPHQL_PORT": str(port),
         "GRAPHQL_LOG_LEVEL": "warning",
-        "PYTHONPATH": str(ROOT),
+        "PYTHONPATH": f"{ROOT}:{ROOT / 'scripts'}",
         **added,
     }
     with subprocess.Popen(attached(command), env=environment, stdout=subprocess.DEVNULL) as process:

@@ -1,6 +1,7 @@
 """Latency of booked movements at low and high load, next to the bare parts in the same run.
 
-    PYTHONPATH=. .venv/bin/python scripts/bench/latency.py [--runs 3] [--seconds 3] [--products 2000] [--connections 1,16]
+    PYTHONPATH=.:scripts .venv/bin/python scripts/bench/pantry/latency.py [--runs 3] [--seconds 3] [--products 2000]
+        [--connections 1,16]
 
 The system is one `pantry serve` in a second process, on an embedded nats-server that syncs every write. Each answer comes when
 the movement is in the tables. The bare parts are nats-py alone, on the same nats-server: a durable publish, and the message back
@@ -21,11 +22,11 @@ from pathlib import Path
 
 import psutil
 import uvloop
-from movements import Load, movements, pantry, prepare
 from nats import connect
 from nats.aio.msg import Msg
 from nats.js.api import StreamConfig
 
+from bench.pantry.movements import Load, movements, pantry, prepare
 from eventlog.embedded.nats import EmbeddedServer
 
 STREAM, SUBJECT = "PARTS", "parts"

@@ -1,7 +1,7 @@
 """Replay of a stream into the tracker's read model: events per second and memory, and only reading the stream.
 
-python scripts/bench/replay.py [--store sqlite|postgres] [--events 1000000] [--under-way 500] [--runs 3] [--workers 1,2,8]
-    [--peer-events 0] [--data-dir DIR]
+PYTHONPATH=.:scripts python scripts/bench/readside/replay.py [--store sqlite|postgres] [--events 1000000] [--under-way 500]
+    [--runs 3] [--workers 1,2,8] [--peer-events 0] [--data-dir DIR]
 
 Each measurement is a separate process, which begins with an empty database and fills it as `projections rebuild` fills a copy:
 indexes that only queries need are made at the end, which counts. `--under-way` is how many tasks have begun and not
@@ -33,9 +33,9 @@ from typing import Any
 
 import psutil
 import uvloop
-from helpers import replay_peer
-from helpers.tracker import TrackerLog
 
+from bench.helpers import replay_peer
+from bench.helpers.tracker import TrackerLog
 from eventlog import Commit
 from eventlog.admin import reconcile as streams
 from eventlog.admin.declarations import load

@@ -1,6 +1,7 @@
 """A nested query over 1,000 products through the gateway and three peers, and smaller ones of the same shape.
 
-    PYTHONPATH=. .venv/bin/python scripts/bench/nested.py [--runs 5] [--products 1000] [--movements 5] [--peer PYTHON]
+    PYTHONPATH=.:scripts .venv/bin/python scripts/bench/graphql/nested.py [--runs 5] [--products 1000] [--movements 5]
+        [--peer PYTHON]
 
 A pantry on an embedded nats-server is filled with products and movements. The gateway reads its database, as a separate
 process. The query asks for each product's category, its stock at a time, its last two movements and the product of each of these.
@@ -30,13 +31,13 @@ from statistics import median
 import aiohttp
 import attrs
 import uvloop
-from hello import PEERS, running
-from hello import Server as Gateway
-from helpers.peer_node import NODE
-from helpers.peer_node import installed as yoga_installed
-from helpers.peer_python import installed
-from movements import Server, code, pantry, post, prepare
 
+from bench.graphql.hello import PEERS, running
+from bench.graphql.hello import Server as Gateway
+from bench.helpers.peer_node import NODE
+from bench.helpers.peer_node import installed as yoga_installed
+from bench.helpers.peer_python import installed
+from bench.pantry.movements import Server, code, pantry, post, prepare
 from eventlog.embedded.nats import EmbeddedServer
 from eventlog.embedded.ports import free_port
 

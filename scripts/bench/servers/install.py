@@ -1,6 +1,7 @@
 """Times from nothing to the first page: set-ups of a checkout with uv and with pip, and the installed wheel.
 
-python scripts/bench/install.py --wheel dist/gctd-0.2.0-py3-none-any.whl [--revision REV] [--runs 3] [--python /usr/bin/python3]
+python scripts/bench/servers/install.py --wheel dist/gctd-0.2.0-py3-none-any.whl [--revision REV] [--runs 3]
+    [--python /usr/bin/python3]
 
 Each way begins with an empty home, empty caches and a bare environment, and ends when the dashboard answers. The ways take turns.
 A checkout is a clone of the last commit. For pip it has no `requirements/uv.lock`, so the set-up does not find uv. The set-up of
@@ -22,7 +23,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from urllib.request import urlopen
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 PATIENCE = 1200.0
 """Seconds for a way from its begin to the page."""
 _KEPT = ("PIP_", "SSL_", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "NPM_CONFIG_REGISTRY", "NODE_EXTRA_CA_CERTS")

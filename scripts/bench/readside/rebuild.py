@@ -1,6 +1,6 @@
 """A rebuild under reads and writes: its effect on readers, the time of the switch, the precision of the time left.
 
-PYTHONPATH=. python scripts/bench/rebuild.py [--events 1000000] [--rate 200] [--data-dir DIR] [--postgres]
+PYTHONPATH=.:scripts python scripts/bench/readside/rebuild.py [--events 1000000] [--rate 200] [--data-dir DIR] [--postgres]
 
 A service's read side serves a stream of the tracker, while `projections rebuild` rebuilds the read model in a separate process,
 is killed at half, and resumed. In this time events are written and rows read, `--rate` of each a second. Printed are failed
@@ -25,8 +25,8 @@ from pathlib import Path
 from typing import Any
 
 import uvloop
-from replay import generate
 
+from bench.readside.replay import generate
 from eventlog import AggregateId, NewCommit, NewEvent, Proposal
 from eventlog.admin import reconcile as streams
 from eventlog.admin.declarations import load

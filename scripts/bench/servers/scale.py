@@ -1,7 +1,7 @@
 """A large system: how long it takes to start and to replay, its memory, its sizes on disk, and the latency of reads.
 
-    PYTHONPATH=. .venv/bin/python scripts/bench/scale.py --part 100
-    PYTHONPATH=. .venv/bin/python scripts/bench/scale.py --data-dir DIR
+    PYTHONPATH=.:scripts .venv/bin/python scripts/bench/servers/scale.py --part 100
+    PYTHONPATH=.:scripts .venv/bin/python scripts/bench/servers/scale.py --data-dir DIR
 
 The whole system has 10,000,000 commits with one event each, 1,000,000 aggregates, 100,000 tasks, 5,000 repositories, and
 reports with 2,000,000 functions. `--part` divides all of these. The log is written in batches of 1,000 by the log itself. Then
@@ -28,10 +28,10 @@ from pathlib import Path
 import attrs
 import psutil
 import uvloop
-from helpers import large
-from helpers.large import Repositories, Size, Stock
-from movements import get, post
 
+from bench.helpers import large
+from bench.helpers.large import Repositories, Size, Stock
+from bench.pantry.movements import get, post
 from eventlog.admin import reconcile
 from eventlog.admin.declarations import load
 from eventlog.broker.blobs import BlobStore

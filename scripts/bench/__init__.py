@@ -1,0 +1,1 @@
+"""Benchmarks, and long checks that no test has the time for."""

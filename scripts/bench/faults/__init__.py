@@ -1,0 +1,1 @@
+"""Killed processes, flipped bits, and simulated runs with faults."""

@@ -1,0 +1,1 @@
+"""The function over HTTP and in process, with its peers."""

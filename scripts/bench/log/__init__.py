@@ -1,0 +1,1 @@
+"""The event log: appends, commands, reading."""

@@ -1,0 +1,1 @@
+"""The pantry: movements, and the page of the kitchen."""

@@ -1,0 +1,1 @@
+"""From an append to its rows: replays, rebuilds, delays."""

@@ -1,0 +1,1 @@
+"""Whole servers: set-up, size, parts of the time, event streams."""

@@ -1,0 +1,1 @@
+"""The tracker: jobs, the engine, the pages."""
