@@ -50,9 +50,9 @@ from gctd.wiring.policy import git_settings, repo_policy
 from httpkit.edge import Edge
 from httpkit.server.serving import ListenAddress
 from httpkit.sse.single import Streams
-from projections.moments import Moments
-from servicekit.running import Parts, Running
+from projections.queries.moments import Moments
 from servicekit.service import Service
+from servicekit.serving.running import Parts, Running
 
 
 def _parts(running: Running, settings: Settings) -> Parts:

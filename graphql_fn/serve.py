@@ -22,10 +22,10 @@ from httpkit.edge import Edge
 from httpkit.ops.health import Health
 from httpkit.server.serving import ListenAddress
 from httpkit.sse.single import Streams
-from servicekit import process
 from servicekit.access.model import TokenModel
-from servicekit.background import BackgroundWork
-from servicekit.replica import ReadReplica, connected
+from servicekit.readside.replica import ReadReplica, connected
+from servicekit.serving import process
+from servicekit.serving.background import BackgroundWork
 from servicekit.settings import check_reachable, guard_of, shared_token
 
 _PROBES = {"/livez": "live", "/health": "live", "/readyz": "ready", "/_/health": "live", "/_/ready": "ready"}

@@ -24,8 +24,8 @@ from pantry.readmodel.model import ACCESS
 from pantry.readmodel.queries import PantryQueries
 from pantry.settings import Settings
 from servicekit.access.devices import Devices
-from servicekit.running import Parts, Running
 from servicekit.service import Service
+from servicekit.serving.running import Parts, Running
 
 KEYS, KEY_SUBJECTS = "PANTRY_KEYS", "pantry.key"
 """The stream with the keys of persons, and the beginning of its subjects."""

@@ -9,7 +9,7 @@ from httpkit.facade import facade
 if TYPE_CHECKING:
     from projections.errors import Behind, MigrationError, ProjectionError, ProjectorStopped, StoreDamaged, StoreUnavailable
     from projections.model import Change, Column, Delete, Projection, Put, ReadModel, SettingNames, Table, timestamp_text
-    from projections.sql import FoundPart, JoinedList, ListPart, SortOrder, Sql
+    from projections.queries.sql import FoundPart, JoinedList, ListPart, SortOrder, Sql
     from projections.store import Queryable, Row, Store
 
 __all__ = [
@@ -44,6 +44,6 @@ __getattr__ = facade(
         "projections.model": "Change Column Delete Projection Put ReadModel SettingNames Table timestamp_text",
         "projections.errors": "Behind MigrationError ProjectionError ProjectorStopped StoreDamaged StoreUnavailable",
         "projections.store": "Queryable Row Store",
-        "projections.sql": "FoundPart JoinedList ListPart SortOrder Sql",
+        "projections.queries.sql": "FoundPart JoinedList ListPart SortOrder Sql",
     },
 )

@@ -10,9 +10,9 @@ if TYPE_CHECKING:
     from servicekit.command_context import context, replayed
     from servicekit.feed import EventChange
     from servicekit.readside import ReadSide
-    from servicekit.replica import ReadReplica
-    from servicekit.running import Parts, Running, answer
+    from servicekit.readside.replica import ReadReplica
     from servicekit.service import Service
+    from servicekit.serving.running import Parts, Running, answer
     from servicekit.settings import ServiceSettings
     from servicekit.status_route import projections_route
 
@@ -35,11 +35,11 @@ __getattr__ = facade(
     {
         "servicekit.service": "Service",
         "servicekit.settings": "ServiceSettings",
-        "servicekit.running": "Parts Running answer",
+        "servicekit.serving.running": "Parts Running answer",
         "servicekit.feed": "EventChange",
         "servicekit.command_context": "context replayed",
         "servicekit.readside": "ReadSide",
-        "servicekit.replica": "ReadReplica",
+        "servicekit.readside.replica": "ReadReplica",
         "servicekit.status_route": "projections_route",
     },
 )

@@ -39,14 +39,14 @@ from httpkit.sse.frames import Frame
 from httpkit.static.pages import Pages
 from projections.model import ReadModel
 from projections.store import Queryable, Store
-from servicekit import process
 from servicekit.access.directory import ConnectedLog, TokenDirectory
 from servicekit.access.issuing import has_tokens
 from servicekit.access.model import TokenModel
 from servicekit.access.service_access import ServiceAccess
 from servicekit.feed import CommitFrames, EventChange
 from servicekit.readside import ReadSide, migrated
-from servicekit.running import Parts, Running
+from servicekit.serving import process
+from servicekit.serving.running import Parts, Running
 from servicekit.settings import ServiceSettings, Serving, check_reachable, guard_of, limits_of, shared_token
 from servicekit.status_route import projections_route, show_projections
 from terminalkit.config.loading import SettingsSource

@@ -19,16 +19,16 @@ TYPE_CHECKING = False  # without `typing`, which takes time to import: see `term
 if TYPE_CHECKING:
     from typing import Any
 
+    from terminalkit.commands.options import examples
+    from terminalkit.commands.program import Command, Program
+    from terminalkit.commands.service_commands import config_command, serve_command
     from terminalkit.config.flags import SettingFlags, SettingSources
     from terminalkit.config.loading import LoadedSettings, SettingsError, SettingsSource, setting, settings
+    from terminalkit.display.output import Output
+    from terminalkit.display.table import Column
     from terminalkit.exits import ExitCode
     from terminalkit.failure import Failure
-    from terminalkit.options import examples
-    from terminalkit.output import Output
-    from terminalkit.program import Command, Program
     from terminalkit.runtime.invocation import Invocation
-    from terminalkit.service_commands import config_command, serve_command
-    from terminalkit.table import Column
 
 __all__ = [
     "Column",
@@ -51,16 +51,16 @@ __all__ = [
 ]
 
 _PLACES = {
-    "terminalkit.program": "Command Program",
+    "terminalkit.commands.program": "Command Program",
     "terminalkit.runtime.invocation": "Invocation",
     "terminalkit.exits": "ExitCode",
-    "terminalkit.output": "Output",
-    "terminalkit.table": "Column",
-    "terminalkit.options": "examples",
+    "terminalkit.display.output": "Output",
+    "terminalkit.display.table": "Column",
+    "terminalkit.commands.options": "examples",
     "terminalkit.failure": "Failure",
     "terminalkit.config.loading": "LoadedSettings SettingsError SettingsSource setting settings",
     "terminalkit.config.flags": "SettingFlags SettingSources",
-    "terminalkit.service_commands": "config_command serve_command",
+    "terminalkit.commands.service_commands": "config_command serve_command",
 }
 """The modules of the names: imported at the first use, so that a program starts fast."""
 

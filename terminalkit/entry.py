@@ -10,7 +10,7 @@ def enter(module: str) -> int:
     """Import a program's module, run its `main`, and return the exit code.
 
     While modules are imported, and at the end, SIGINT has the default effect of the system: the process ends, and a shell shows
-    the exit code 130. In between `terminalkit.program.Program` reports an interrupt. If SIGINT is ignored, it stays ignored.
+    the exit code 130. In between `Program` of `terminalkit` reports an interrupt. If SIGINT is ignored, it stays ignored.
     """
     interruptible = signal.getsignal(signal.SIGINT) is signal.default_int_handler
     if interruptible:

@@ -13,13 +13,13 @@ import click
 from gctd.cli.limits import limit_options
 from gctd.cli.options import Sources, setting_options
 from gctd.cli.text import score
-from terminalkit.command import command
+from terminalkit.commands.command import command
+from terminalkit.commands.options import Choice, examples
+from terminalkit.display.output import Output
+from terminalkit.display.table import Cell, Column, Painted
 from terminalkit.exits import ExitCode
 from terminalkit.failure import Failure
-from terminalkit.options import Choice, examples
-from terminalkit.output import Output
 from terminalkit.runtime.invocation import Invocation
-from terminalkit.table import Cell, Column, Painted
 
 if TYPE_CHECKING:
     from gctd.check.judge import Judged

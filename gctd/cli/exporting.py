@@ -12,9 +12,9 @@ import click
 from gctd.cli.completion import repo_urls, task_ids
 from gctd.cli.repos.history import analyses_of, project_option
 from gctd.cli.session import Session, client_command
+from terminalkit.commands.options import Choice, examples
 from terminalkit.exits import ExitCode
 from terminalkit.failure import Failure
-from terminalkit.options import Choice, examples
 
 FORMATS = ("json", "go-crap", "csv", "sarif", "markdown", "profile")
 

@@ -15,11 +15,11 @@ from gctd.cli.repos.history import analyses_of, breaks_text, point_text, project
 from gctd.cli.session import Session, client_command
 from gctd.cli.text import commit, score
 from gctd.client.projects import Check, Gate, Unmeasured
+from terminalkit.commands.options import DURATION, examples
+from terminalkit.display.output import Output
+from terminalkit.display.table import Cell, Column, Painted
 from terminalkit.exits import ExitCode
 from terminalkit.failure import Failure
-from terminalkit.options import DURATION, examples
-from terminalkit.output import Output
-from terminalkit.table import Cell, Column, Painted
 
 LISTED = 20
 """Default limit of the shown functions."""

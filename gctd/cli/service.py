@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gctd.cli.options import FLAGS
-from terminalkit.service_commands import Serve, config_command, serve_command
+from terminalkit.commands.service_commands import Serve, config_command, serve_command
 
 SHARED_SETTINGS = ("nats_url", "replicas", "ack_wait", "presence_ttl", "log_level", "log_format")
 """Settings that are the same for every program of one system, or that each of them has."""

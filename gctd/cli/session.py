@@ -14,8 +14,8 @@ import attrs
 
 from gctd.cli.options import Sources, setting_options
 from terminalkit.client.errors import ClientError, NotFound
-from terminalkit.command import command
-from terminalkit.output import Output
+from terminalkit.commands.command import command
+from terminalkit.display.output import Output
 from terminalkit.runtime.invocation import Invocation
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ def client_command(
     """Make the function of a command out of `async def f(session, ...) -> exit code`, with the options common to all.
 
     `not_found`: the remedy if the server does not have the named resource; `{name}` in it is replaced by the argument of that
-    name. `time_limit` as in `terminalkit.command.command`.
+    name. `time_limit` as in `terminalkit.commands.command.command`.
     """
 
     def decorate(work: Callable[..., Coroutine[Any, Any, int]]) -> Callable[..., int]:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from terminalkit.options import examples
+from terminalkit.commands.options import examples
 from terminalkit.runtime.invocation import begin
 
 _HIGHEST = 65_000

@@ -10,10 +10,10 @@ from gctd.cli.options import Sources, setting_options
 from gctd.cli.service import SHARED_SETTINGS
 from gctd.cli.session import Session, client_command
 from gctd.cli.tables.workers import show_workers
+from terminalkit.commands.options import examples
 from terminalkit.config.flags import setting_for
 from terminalkit.exits import ExitCode
 from terminalkit.failure import name_of
-from terminalkit.options import examples
 from terminalkit.runtime.default_broker import check_default_broker
 from terminalkit.runtime.invocation import begin
 from terminalkit.runtime.serving import run_program

@@ -23,7 +23,7 @@ from gctd.http.tasks.log_reader import LogReader
 from gctd.readmodel.queries import TrackerQueries
 from gctd.scan.hosts.links import Links
 from httpkit.sse.single import Streams
-from projections.moments import Moments
+from projections.queries.moments import Moments
 from servicekit.readside import ReadSide
 
 

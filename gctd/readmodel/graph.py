@@ -8,7 +8,7 @@ from typing import Any
 from gctd.readmodel.queries import LATEST
 from gctd.readmodel.tables import TASKS as TASK_TABLE
 from gctd.readmodel.views import AnalysisView, RepoView, TaskView, VerdictView, WorkerView
-from projections.sql import (
+from projections.queries.sql import (
     FoundPart,
     JoinedList,
     ListPart,

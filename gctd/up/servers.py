@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from eventlog.embedded.nats import EmbeddedServer, ServerFailed
 from projections.stores.postgres.server import PostgresFailed, PostgresServer
-from servicekit.monitoring import look_at
+from servicekit.broker.monitoring import look_at
 
 _POLL = 0.2
 _ROOM_TO_RESTART, _PART_TO_RESTART = 64 * 1024**2, 20

@@ -21,7 +21,7 @@ from gctd.up.demo import DemoFailed
 from gctd.up.servers import NatsServer, Postgres
 from gctd.up.system import DATABASES, System
 from projections.stores.postgres.server import PostgresFailed
-from servicekit.monitoring import NotSeen
+from servicekit.broker.monitoring import NotSeen
 from terminalkit.config.running import announced
 from terminalkit.exits import ExitCode
 

@@ -10,9 +10,9 @@ from urllib.parse import parse_qsl
 import click
 
 from graphql_fn.cli.options import Sources, setting_options
-from terminalkit.command import command
+from terminalkit.commands.command import command
+from terminalkit.commands.options import examples
 from terminalkit.exits import ExitCode
-from terminalkit.options import examples
 from terminalkit.runtime.invocation import Invocation
 
 if TYPE_CHECKING:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from graphql_fn.cli.options import FLAGS
-from terminalkit.service_commands import Serve, config_command, serve_command
+from terminalkit.commands.service_commands import Serve, config_command, serve_command
 
 
 def _serve() -> Serve:

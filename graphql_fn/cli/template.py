@@ -6,9 +6,9 @@ from pathlib import Path
 
 import click
 
-from terminalkit.command import command
+from terminalkit.commands.command import command
+from terminalkit.commands.options import examples
 from terminalkit.exits import ExitCode
-from terminalkit.options import examples
 from terminalkit.runtime.invocation import Invocation
 
 

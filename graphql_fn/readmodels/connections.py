@@ -9,7 +9,7 @@ import attrs
 
 from graphql_fn.readmodels.paging import PLACE, ListOrder
 from httpkit.messages.paging import encode_cursor
-from projections.sql import FoundPart, ListPart
+from projections.queries.sql import FoundPart, ListPart
 
 T = TypeVar("T")
 

@@ -14,7 +14,7 @@ from graphql_fn.core.errors import PublicError
 from graphql_fn.core.limits import LARGEST_PAGE, PAGE
 from httpkit.errors import HttpkitError
 from httpkit.messages.paging import decode_cursor, encode_cursor
-from projections.sql import ListPart, SortOrder
+from projections.queries.sql import ListPart, SortOrder
 
 Time = Annotated[datetime, msgspec.Meta(tz=True)]
 """A time in a cursor: any other text is refused, on every database."""

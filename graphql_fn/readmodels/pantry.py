@@ -23,7 +23,7 @@ from pantry.readmodel.changes import DECIDERS, crosses_minimum, edits
 from pantry.readmodel.graph import PantryGraph
 from pantry.readmodel.views import CategoryView, MovementView, ProductView
 from servicekit.feed import CommitFrames, EventChange
-from servicekit.replica import Broker, ReadReplica
+from servicekit.readside.replica import Broker, ReadReplica
 
 Info: TypeAlias = "GraphQLResolveInfo[Asking[PantryGraph]]"
 

@@ -22,7 +22,7 @@ from graphql_fn.readmodels.tracker_fields import LISTS, NODES, RESOLVERS, SCANS,
 from graphql_fn.readmodels.tracker_queries import Info, TrackerAsking
 from httpkit.sse.frames import Frame
 from servicekit.feed import CommitFrames, EventChange
-from servicekit.replica import Broker, ReadReplica
+from servicekit.readside.replica import Broker, ReadReplica
 
 _log = structlog.get_logger(__name__)
 

@@ -20,8 +20,8 @@ from graphql_fn.readmodels.connections import Connection, connection, of_list
 from graphql_fn.readmodels.nodes import node_id
 from graphql_fn.readmodels.tracker_queries import QUERIES, TASK_ORDERS, Info, ProjectOf, history, public
 from projections.model import timestamp_text
-from projections.sql import ListPart
-from servicekit.replica import ReadReplica
+from projections.queries.sql import ListPart
+from servicekit.readside.replica import ReadReplica
 
 LONGEST_PROFILE = 1024 * 1024
 """Bytes of a profile in a result."""

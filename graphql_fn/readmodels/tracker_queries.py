@@ -24,7 +24,7 @@ from graphql_fn.readmodels.differences import diff
 from graphql_fn.readmodels.nodes import projections, split_id
 from graphql_fn.readmodels.paging import ListOrder, Time, chosen
 from projections.errors import ArgumentRefused, ProjectionError
-from servicekit.replica import ReadReplica
+from servicekit.readside.replica import ReadReplica
 
 REPO_ORDERS = {
     "URL": ListOrder(graph.REPOS, ("url", "id"), (str, str)),

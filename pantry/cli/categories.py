@@ -8,8 +8,8 @@ from pantry.cli.completion import category_names
 from pantry.cli.session import Session, client_command
 from pantry.cli.tables import show_categories
 from pantry.client.resources import Category
+from terminalkit.commands.options import examples
 from terminalkit.exits import ExitCode
-from terminalkit.options import examples
 
 
 @click.group()

@@ -9,8 +9,8 @@ from pantry.cli.movements.quantities import QUANTITY
 from pantry.cli.session import Session, client_command
 from pantry.cli.tables import show_barcodes
 from pantry.client.resources import Barcode
+from terminalkit.commands.options import examples
 from terminalkit.exits import ExitCode
-from terminalkit.options import examples
 
 
 @click.group()

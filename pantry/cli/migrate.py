@@ -11,9 +11,9 @@ import click
 
 from pantry.cli.options import Sources, setting_options
 from pantry.domain.errors import PantryError
-from terminalkit.command import command
+from terminalkit.commands.command import command
+from terminalkit.commands.options import examples
 from terminalkit.exits import ExitCode
-from terminalkit.options import examples
 from terminalkit.runtime.invocation import Invocation
 
 if TYPE_CHECKING:

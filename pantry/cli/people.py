@@ -5,8 +5,8 @@ from __future__ import annotations
 import click
 
 from pantry.cli.session import Session, client_command
+from terminalkit.commands.options import examples
 from terminalkit.exits import ExitCode
-from terminalkit.options import examples
 
 
 @click.group()

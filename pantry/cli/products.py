@@ -12,8 +12,8 @@ from pantry.cli.movements.quantities import AMOUNT, remark_options, shown
 from pantry.cli.session import Session, client_command
 from pantry.cli.tables import show_product, show_products
 from pantry.client.resources import Product
+from terminalkit.commands.options import examples
 from terminalkit.exits import ExitCode
-from terminalkit.options import examples
 
 NO_SUCH_PRODUCT = "pantry product add {ean13} --name NAME --unit UNIT"
 LISTED = 100

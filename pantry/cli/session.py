@@ -10,8 +10,8 @@ import attrs
 
 from pantry.cli.options import Sources, setting_options
 from terminalkit.client.errors import NotFound
-from terminalkit.command import command
-from terminalkit.output import Output
+from terminalkit.commands.command import command
+from terminalkit.display.output import Output
 from terminalkit.runtime.invocation import Invocation
 
 if TYPE_CHECKING:

@@ -8,13 +8,13 @@ import click
 
 from pantry.cli.options import Sources, setting_options
 from pantry.domain.quantity import number, text
-from terminalkit.command import command
+from terminalkit.commands.command import command
+from terminalkit.commands.options import examples
+from terminalkit.display.output import Output
+from terminalkit.display.table import Column
+from terminalkit.display.text import count
 from terminalkit.exits import ExitCode
-from terminalkit.options import examples
-from terminalkit.output import Output
 from terminalkit.runtime.invocation import Invocation
-from terminalkit.table import Column
-from terminalkit.text import count
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

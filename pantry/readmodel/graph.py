@@ -10,7 +10,7 @@ import attrs
 
 from pantry.readmodel.statements import COLUMNS, MOVEMENTS, PAST, movements_sql, products_sql
 from pantry.readmodel.views import CategoryView, MovementView, ProductView
-from projections.sql import (
+from projections.queries.sql import (
     FoundPart,
     JoinedList,
     ListPart,

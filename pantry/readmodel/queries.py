@@ -20,7 +20,7 @@ from pantry.readmodel.views import (
     ProductView,
     StocktakeView,
 )
-from projections.sql import Sql, listed
+from projections.queries.sql import Sql, listed
 from projections.store import Queryable, Row
 
 _MOVEMENT_TYPE = "MovementRecorded"

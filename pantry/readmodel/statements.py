@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from projections.sql import Sql
+from projections.queries.sql import Sql
 
 PAST = """
     SELECT v.ean13, v.name, v.description, v.unit, v.min_stock, coalesce(m.stock_after, 0) AS current_stock, v.category_id,

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from terminalkit.completion import completion_command
+from terminalkit.commands.completion import completion_command
 
 completion = completion_command("projections", "commands and options")

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 import click
 
 from projections.cli.options import database_option, model_option
-from terminalkit.command import command
+from terminalkit.commands.command import command
+from terminalkit.commands.options import examples
 from terminalkit.exits import ExitCode
-from terminalkit.options import examples
 from terminalkit.runtime.invocation import Invocation
 
 if TYPE_CHECKING:

@@ -9,11 +9,11 @@ import click
 
 from projections.cli.options import database_option, model_option, nats_option, opened_log
 from projections.cli.working import ordered
-from terminalkit.command import command
+from terminalkit.commands.command import command
+from terminalkit.commands.options import examples
+from terminalkit.display.table import Column
 from terminalkit.exits import ExitCode
-from terminalkit.options import examples
 from terminalkit.runtime.invocation import Invocation
-from terminalkit.table import Column
 
 if TYPE_CHECKING:
     from projections.model import ReadModel

@@ -8,9 +8,9 @@ import click
 
 from projections.cli.options import database_option, model_named, nats_option, opened_log, workers_option
 from projections.cli.working import ordered, parked_line, shown
-from terminalkit.command import command
+from terminalkit.commands.command import command
+from terminalkit.commands.options import examples
 from terminalkit.exits import ExitCode
-from terminalkit.options import examples
 from terminalkit.runtime.invocation import Invocation
 
 if TYPE_CHECKING:

@@ -8,9 +8,9 @@ import attrs
 import click
 
 from projections.cli.options import model_option, nats_option, opened_log
-from terminalkit.command import command
+from terminalkit.commands.command import command
+from terminalkit.commands.options import examples
 from terminalkit.exits import ExitCode
-from terminalkit.options import examples
 from terminalkit.runtime.invocation import Invocation
 
 if TYPE_CHECKING:

@@ -8,11 +8,11 @@ import attrs
 import click
 
 from projections.cli.options import database_option, model_option, nats_option, opened_log
-from terminalkit.command import command
+from terminalkit.commands.command import command
+from terminalkit.commands.options import examples
+from terminalkit.display.table import Column
 from terminalkit.exits import ExitCode
-from terminalkit.options import examples
 from terminalkit.runtime.invocation import Invocation
-from terminalkit.table import Column
 
 if TYPE_CHECKING:
     from projections.model import ReadModel

@@ -10,12 +10,12 @@ import attrs
 import click
 
 from projections.cli.options import connected, nats_option, replicas_of
-from terminalkit.command import command
+from terminalkit.commands.command import command
+from terminalkit.commands.options import examples
+from terminalkit.display.output import Output
+from terminalkit.display.table import Column
 from terminalkit.exits import ExitCode
-from terminalkit.options import examples
-from terminalkit.output import Output
 from terminalkit.runtime.invocation import Invocation
-from terminalkit.table import Column
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

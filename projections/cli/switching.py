@@ -6,9 +6,9 @@ import click
 
 from projections.cli.options import database_option, model_named, nats_option, opened_log
 from projections.cli.working import ordered
-from terminalkit.command import command
+from terminalkit.commands.command import command
+from terminalkit.commands.options import examples
 from terminalkit.exits import ExitCode
-from terminalkit.options import examples
 from terminalkit.runtime.invocation import Invocation
 
 _name = click.argument("name", required=False)

@@ -9,9 +9,9 @@ import click
 
 from projections.cli.options import database_option, model_option, nats_option, opened_log, workers_option
 from projections.cli.working import parked_line, shown
-from terminalkit.command import command
+from terminalkit.commands.command import command
+from terminalkit.commands.options import Choice, examples
 from terminalkit.exits import ExitCode
-from terminalkit.options import Choice, examples
 from terminalkit.runtime.invocation import Invocation
 
 if TYPE_CHECKING:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from terminalkit.output import Output
-from terminalkit.progress_bar import bar
+from terminalkit.display.output import Output
+from terminalkit.display.progress_bar import bar
 
 if TYPE_CHECKING:
     from eventlog.jetstream.log import JetStreamLog

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from terminalkit.command import command
+from terminalkit.commands.command import command
+from terminalkit.commands.options import Choice, examples
 from terminalkit.config.flags import SettingFlags, SettingSources
+from terminalkit.display.output import Output
+from terminalkit.display.table import Column
 from terminalkit.exits import ExitCode
-from terminalkit.options import Choice, examples
-from terminalkit.output import Output
 from terminalkit.runtime.invocation import Invocation
-from terminalkit.table import Column
 
 if TYPE_CHECKING:
     from servicekit.access.issuing import TokenOffice

@@ -15,7 +15,7 @@ from eventlog.jetstream.transport.connection import Connection
 from httpkit.ops.metrics import gauge, total
 from projections.projector.projector import Projector
 from projections.projector.status import State
-from servicekit.background import BackgroundWork
+from servicekit.serving.background import BackgroundWork
 
 
 def figures(

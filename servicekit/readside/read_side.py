@@ -26,19 +26,19 @@ from projections.model import ReadModel
 from projections.projector.projector import OnApplied, Projector
 from projections.projector.report import ReadModelReport, standing
 from projections.projector.writer import pauses
+from projections.queries.scrubs import KeptScrubs
 from projections.rebuild.operations import AdminHandler, subject_of
 from projections.rebuild.recovery import damaged, make_again, open_sound
 from projections.rebuild.upgrade import SchemaUpgrade
-from projections.scrubs import KeptScrubs
 from projections.store import KEYS, Store
 from projections.stores.databases import copies_of, store_at
-from servicekit.background import BackgroundWork, Start
-from servicekit.broker_watch import BrokerWatch
+from servicekit.broker.broker_watch import BrokerWatch
+from servicekit.broker.monitoring import addresses
 from servicekit.errors import NotWritten
 from servicekit.feed import CommitFrames, Feed
-from servicekit.monitoring import addresses
 from servicekit.readside.figures import figures
 from servicekit.readside.readiness import Readiness
+from servicekit.serving.background import BackgroundWork, Start
 
 _log = structlog.get_logger(__name__)
 _LOOK_AT_FINDINGS = 10.0

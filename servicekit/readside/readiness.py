@@ -21,8 +21,8 @@ from projections.projector.projector import Projector
 from projections.projector.status import State
 from projections.rebuild.upgrade import SchemaUpgrade
 from projections.store import Store
-from servicekit.background import BackgroundWork
-from servicekit.broker_watch import BrokerWatch, raise_if_failing
+from servicekit.broker.broker_watch import BrokerWatch, raise_if_failing
+from servicekit.serving.background import BackgroundWork
 
 _HEARTBEATS_MISSED = 2.5
 """Seconds without a heartbeat of the process that applies events after which what is behind is not put down to load."""

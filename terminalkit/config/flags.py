@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar, get_args, get_origin
 import attrs
 import click
 
+from terminalkit.commands.options import Function
+from terminalkit.display.output import Output
+from terminalkit.display.table import Column
 from terminalkit.exits import ExitCode
 from terminalkit.failure import Failure, name_of
-from terminalkit.options import Function
-from terminalkit.output import Output
 from terminalkit.runtime.invocation import Invocation
-from terminalkit.table import Column
 
 if TYPE_CHECKING:
     from terminalkit.config.loading import LoadedSettings, SettingInfo, SettingsSource, SettingValue

@@ -8,8 +8,8 @@ import signal
 from collections.abc import Coroutine
 from typing import Any
 
+from terminalkit.display.text import duration
 from terminalkit.failure import OutOfTime, Stopped
-from terminalkit.text import duration
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 

@@ -10,9 +10,9 @@ from collections.abc import Callable, Sequence
 import attrs
 import click
 
+from terminalkit.display.output import Output, OutputClosed
 from terminalkit.exits import ExitCode
 from terminalkit.failure import Explainer, Failure, name_of
-from terminalkit.output import Output, OutputClosed
 
 
 @attrs.define

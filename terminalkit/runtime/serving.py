@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import click
 
+from terminalkit.display.output import Output
 from terminalkit.exits import ExitCode
-from terminalkit.output import Output
 
 if TYPE_CHECKING:
     from httpkit.server.serving import ListenAddress

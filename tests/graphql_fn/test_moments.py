@@ -39,9 +39,9 @@ from pantry.readmodel.graph import PantryGraph
 from projections.migrations import Migrations
 from projections.projector.projector import Projector
 from projections.stores.databases import store_at
-from servicekit import process
-from servicekit.background import BackgroundWork
-from servicekit.replica import ReadReplica
+from servicekit.readside.replica import ReadReplica
+from servicekit.serving import process
+from servicekit.serving.background import BackgroundWork
 from tests.support.pace import within
 from tests.support.pantry.stocked import EPOCH, code_of
 

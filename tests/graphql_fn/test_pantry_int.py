@@ -17,8 +17,8 @@ from graphql_fn.core.request import GraphQLRequest
 from graphql_fn.core.result import QueryOutcome
 from graphql_fn.core.running import turns
 from graphql_fn.readmodels import pantry
-from servicekit.background import BackgroundWork
-from servicekit.replica import ReadReplica
+from servicekit.readside.replica import ReadReplica
+from servicekit.serving.background import BackgroundWork
 from tests.support.pantry.stocked import code_of, moved_at, stocked
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")

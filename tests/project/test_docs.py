@@ -42,8 +42,8 @@ from pantry.http.api import TABLE as PANTRY_TABLE
 from pantry.settings import SETTINGS as PANTRY_SETTINGS
 from pantry.settings import Settings as PantrySettings
 from projections.cli.root import PROGRAM as PROJECTIONS
-from servicekit.background import BackgroundWork
 from servicekit.readside import ReadSide
+from servicekit.serving.background import BackgroundWork
 from terminalkit.exits import ExitCode
 from tests.support import ROOT
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from projections.model import Put
-from projections.moments import Moments
+from projections.queries.moments import Moments
 from projections.store import SchemaVersion, Store
 from projections.testing.conformance import MAP, PLACES, step
 

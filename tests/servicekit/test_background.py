@@ -9,10 +9,10 @@ import pytest
 
 from eventlog import Position
 from httpkit.sse.frames import Frame
-from servicekit import background
-from servicekit.background import BackgroundWork
 from servicekit.feed import CommitFrames, EventChange
 from servicekit.readside import ReadSide, migrated
+from servicekit.serving import background
+from servicekit.serving.background import BackgroundWork
 from tests.support.readside.ledger import ACCOUNT, MODEL, Opened
 from tests.support.readside.projecting import ledger_log
 from tests.support.waiting import wait_until

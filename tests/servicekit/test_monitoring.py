@@ -10,7 +10,7 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 
-from servicekit.monitoring import look_at
+from servicekit.broker.monitoring import look_at
 
 BUSY = (HTTPStatus.INTERNAL_SERVER_ERROR, "failed to be ready for connections after 1ms: ")
 REMOVED = (HTTPStatus.SERVICE_UNAVAILABLE, "JetStream stream '$G > jobs' could not be recovered")

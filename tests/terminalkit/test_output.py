@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gctd.cli.text import commit, score
-from terminalkit.output import Output, wants_colour
-from terminalkit.table import Column, Painted
-from terminalkit.text import duration, percent, printable, size, width
+from terminalkit.display.output import Output, wants_colour
+from terminalkit.display.table import Column, Painted
+from terminalkit.display.text import duration, percent, printable, size, width
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(),

@@ -13,14 +13,14 @@ import click
 import pytest
 
 from terminalkit.client.errors import Unavailable
-from terminalkit.command import command
-from terminalkit.completion import completes, completion_command
+from terminalkit.commands.command import command
+from terminalkit.commands.completion import completes, completion_command
+from terminalkit.commands.program import Command, Program
 from terminalkit.config.flags import SettingFlags, SettingSources
 from terminalkit.config.loading import SettingsSource, setting, settings
+from terminalkit.display.table import Column
 from terminalkit.exits import MEANINGS, ExitCode, code_of
-from terminalkit.program import Command, Program
 from terminalkit.runtime.invocation import Invocation
-from terminalkit.table import Column
 from tests.support.programs.cli import Result
 
 DEFECT = "internal error, a defect of the program"

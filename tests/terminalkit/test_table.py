@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from terminalkit.output import Output
-from terminalkit.table import Cell, Column, Painted, fold, lay_out
-from terminalkit.text import width
+from terminalkit.display.output import Output
+from terminalkit.display.table import Cell, Column, Painted, fold, lay_out
+from terminalkit.display.text import width
 from tests.terminalkit.test_output import Terminal
 
 TASKS = [

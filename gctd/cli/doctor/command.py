@@ -5,10 +5,10 @@ from __future__ import annotations
 import click
 
 from gctd.cli.options import Sources, setting_options
-from terminalkit.command import command
-from terminalkit.options import examples
+from terminalkit.commands.command import command
+from terminalkit.commands.options import examples
+from terminalkit.display.table import Cell, Column, Painted
 from terminalkit.runtime.invocation import Invocation
-from terminalkit.table import Cell, Column, Painted
 
 COLOURS = {"ok": "green", "warn": "yellow", "fail": "red", "unknown": "magenta"}
 

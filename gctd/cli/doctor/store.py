@@ -15,7 +15,7 @@ from gctd.settings import Settings
 from gctd.wiring.broker import all_declarations
 from projections.errors import ProjectionError
 from projections.stores.leaders import leader_at
-from servicekit.monitoring import NotSeen, Seen, addresses, look_at_all
+from servicekit.broker.monitoring import NotSeen, Seen, addresses, look_at_all
 
 _ASKED = 0.5
 _LEAST = 1024

@@ -21,10 +21,10 @@ from gctd.cli.tasks.progress import progress, repo_item
 from gctd.cli.tasks.scheduled import no_wait_option, see_through, top_option
 from gctd.cli.text import commit
 from gctd.client.resources import Repo
+from terminalkit.commands.options import examples
+from terminalkit.display.text import count
 from terminalkit.exits import ExitCode
 from terminalkit.failure import Failure
-from terminalkit.options import examples
-from terminalkit.text import count
 
 
 @click.group()

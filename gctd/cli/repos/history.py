@@ -12,11 +12,11 @@ from gctd.cli.tables.analyses import SUMMARY, figures, known_of
 from gctd.cli.text import commit, score
 from gctd.client.projects import Break, Change, Diff, Kept, Point
 from gctd.domain.analysis import analysis_id
+from terminalkit.commands.options import examples
+from terminalkit.display.output import Output
+from terminalkit.display.table import Cell, Column, Painted
+from terminalkit.display.text import moment
 from terminalkit.exits import ExitCode
-from terminalkit.options import examples
-from terminalkit.output import Output
-from terminalkit.table import Cell, Column, Painted
-from terminalkit.text import moment
 
 LISTED = 50
 """Default limit of the shown analyses or functions."""

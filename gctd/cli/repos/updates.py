@@ -11,11 +11,11 @@ from gctd.cli.completion import repo_urls
 from gctd.cli.session import Session, client_command
 from gctd.cli.text import commit
 from gctd.client.resources import Update
+from terminalkit.commands.options import examples
+from terminalkit.display.output import Output
+from terminalkit.display.table import Cell, Column, Painted
+from terminalkit.display.text import count
 from terminalkit.exits import ExitCode
-from terminalkit.options import examples
-from terminalkit.output import Output
-from terminalkit.table import Cell, Column, Painted
-from terminalkit.text import count
 
 
 @click.command(

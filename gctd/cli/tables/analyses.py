@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from gctd.cli.text import commit, score
 from gctd.client.projects import Point
 from gctd.client.resources import Analysis, Entry, LeftOut, PackageProblem, Summary
-from terminalkit.output import Output
-from terminalkit.table import Cell, Column, Painted
-from terminalkit.text import NOT_MEASURED, duration, moment, percent
+from terminalkit.display.output import Output
+from terminalkit.display.table import Cell, Column, Painted
+from terminalkit.display.text import NOT_MEASURED, duration, moment, percent
 
 THRESHOLD = 30.0
 """The CRAP value above which a function is shown as risky."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from gctd.cli.tables.states import state_cell
 from gctd.client.resources import Repo
-from terminalkit.output import Output
-from terminalkit.table import Column, Painted
-from terminalkit.text import moment
+from terminalkit.display.output import Output
+from terminalkit.display.table import Column, Painted
+from terminalkit.display.text import moment
 
 
 def show_repo(output: Output, repo: Repo) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from terminalkit.table import Cell, Painted
+from terminalkit.display.table import Cell, Painted
 
 PHASE_COLOURS = {
     "completed": "green",

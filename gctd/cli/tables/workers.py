@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from gctd.cli.tables.states import state_cell
 from gctd.client.resources import Worker
-from terminalkit.output import Output
-from terminalkit.table import Column
-from terminalkit.text import NOT_MEASURED, percent, size
+from terminalkit.display.output import Output
+from terminalkit.display.table import Column
+from terminalkit.display.text import NOT_MEASURED, percent, size
 
 
 def show_workers(output: Output, workers: Sequence[Worker]) -> None:

@@ -14,8 +14,8 @@ from gctd.cli.tables.tasks import show_attempts
 from gctd.cli.tasks.follow import PATIENCE, follow_tasks
 from terminalkit.client.errors import ClientError, NotFound
 from terminalkit.client.feed import ReceivedFrame, StreamLost
+from terminalkit.commands.options import examples
 from terminalkit.exits import ExitCode
-from terminalkit.options import examples
 
 _NO_SUCH_TASK = "gctd task list --show-seen"
 

@@ -17,9 +17,9 @@ from gctd.cli.tasks.follow import follow_all_tasks, under_way
 from gctd.cli.tasks.progress import task_item
 from gctd.cli.tasks.scheduled import top_option
 from gctd.cli.tasks.watching import require_completed, watch
+from terminalkit.commands.options import Choice, examples
+from terminalkit.display.text import moment
 from terminalkit.exits import ExitCode
-from terminalkit.options import Choice, examples
-from terminalkit.text import moment
 
 STATUSES = ("pending", "queued", "running", "completed", "failed", "expired")
 LISTED = 100

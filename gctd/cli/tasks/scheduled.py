@@ -13,8 +13,8 @@ from gctd.cli.tables.tasks import show_tasks
 from gctd.cli.tasks.watching import require_completed, watch
 from gctd.cli.text import commit
 from gctd.client.resources import Analysis, Task
+from terminalkit.display.text import count
 from terminalkit.exits import ExitCode
-from terminalkit.text import count
 
 TOP = 20
 """Default limit of the worst functions that are shown."""

@@ -11,8 +11,8 @@ from pantry.cli.products import NO_SUCH_PRODUCT, limit_option
 from pantry.cli.session import Session, client_command
 from pantry.cli.tables import show_movements
 from pantry.client.resources import Movement
+from terminalkit.commands.options import Choice, examples
 from terminalkit.exits import ExitCode
-from terminalkit.options import Choice, examples
 
 NO_SUCH_MOVEMENT = "pantry movement list"
 

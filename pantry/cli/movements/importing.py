@@ -10,10 +10,10 @@ import click
 from pantry.cli.movements.quantities import shown
 from pantry.cli.session import Session, client_command
 from pantry.client.resources import Imported, MovementRow, ProductRow
+from terminalkit.commands.options import examples
+from terminalkit.display.table import Cell, Column
+from terminalkit.display.text import count
 from terminalkit.exits import ExitCode
-from terminalkit.options import examples
-from terminalkit.table import Cell, Column
-from terminalkit.text import count
 
 _OBJECT, _LIST = b"{", b"["
 _MOVEMENT = [Column("EAN13", "id"), Column("TYPE"), Column("QUANTITY", "number"), Column("STOCK", "number")]

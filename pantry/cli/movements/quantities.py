@@ -9,8 +9,8 @@ from typing import Any
 import click
 
 from pantry.domain.quantity import number, text, thousandths
-from terminalkit.options import Function
-from terminalkit.table import Cell, Painted
+from terminalkit.commands.options import Function
+from terminalkit.display.table import Cell, Painted
 
 
 class _Quantity(click.ParamType[float]):

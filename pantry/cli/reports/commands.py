@@ -12,9 +12,9 @@ from pantry.cli.products import as_of_option, category_option, limit_option
 from pantry.cli.session import Session, client_command
 from pantry.cli.tables import show_products, show_stocktakes
 from terminalkit.client.resources import Resource
+from terminalkit.commands.options import examples
+from terminalkit.display.table import Cell, Column
 from terminalkit.exits import ExitCode
-from terminalkit.options import examples
-from terminalkit.table import Cell, Column
 
 csv_option = click.option("--csv", "as_csv", is_flag=True, help="Write CSV, with a first line of names.")
 

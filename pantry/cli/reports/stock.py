@@ -7,8 +7,8 @@ import click
 from pantry.cli.movements.quantities import low_cell, shown, stock_cell
 from pantry.cli.products import NO_SUCH_PRODUCT, as_of_option, ean13_argument
 from pantry.cli.session import Session, client_command
+from terminalkit.commands.options import examples
 from terminalkit.exits import ExitCode
-from terminalkit.options import examples
 
 
 @click.command(

@@ -18,9 +18,9 @@ from pantry.cli.scan.scanner import Code, Direction, Quantity, Undo, understood
 from pantry.cli.session import Session, client_command
 from pantry.client.resources import Movement, Product
 from terminalkit.client.errors import ClientError, Conflicting, TimedOut, Unavailable
+from terminalkit.commands.options import examples
+from terminalkit.display.text import count
 from terminalkit.exits import ExitCode
-from terminalkit.options import examples
-from terminalkit.text import count
 
 REQUEST_TIMEOUT = 5.0
 """Seconds that a booking may take before it is tried again, while a person waits."""

@@ -13,7 +13,7 @@ from gctd.cli.session import Session
 from gctd.cli.tasks import progress as module
 from gctd.cli.tasks.progress import ProgressItem, progress
 from gctd.client.api import Client
-from terminalkit.output import Output
+from terminalkit.display.output import Output
 from terminalkit.runtime.invocation import Invocation
 from tests.support.tracker.fake_api import FakeApi, problem, worker_document
 from tests.support.waiting import wait_until

@@ -10,8 +10,8 @@ from typing import Any
 
 import click
 
-from terminalkit.options import DURATION, output_options
-from terminalkit.output import Output
+from terminalkit.commands.options import DURATION, output_options
+from terminalkit.display.output import Output
 from terminalkit.runtime.coroutine import run
 from terminalkit.runtime.invocation import begin
 

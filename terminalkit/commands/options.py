@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from terminalkit.output import Output
+from terminalkit.display.output import Output
 
 Function = Callable[..., Any]
 

@@ -19,9 +19,9 @@ from httpkit.server.guard import Guard
 from projections.projector.projector import OnApplied
 from projections.store import Argument, Row, Store
 from servicekit.access.service_access import ServiceAccess
-from servicekit.background import Start
 from servicekit.command_context import context, replayed
 from servicekit.readside import ReadSide
+from servicekit.serving.background import Start
 
 S = TypeVar("S")
 C = TypeVar("C")

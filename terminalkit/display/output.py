@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, Literal, TextIO
 
 import attrs
 
-from terminalkit.table import Cell, Column, Layout, Painted, lay_out
-from terminalkit.text import printable
+from terminalkit.display.table import Cell, Column, Layout, Painted, lay_out
+from terminalkit.display.text import printable
 
 if TYPE_CHECKING:
     from rich.console import Console

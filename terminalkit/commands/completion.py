@@ -9,9 +9,9 @@ from collections.abc import Awaitable, Callable, Iterable
 
 import click
 
+from terminalkit.commands.options import Choice, examples
+from terminalkit.commands.program import ASKING, variable
 from terminalkit.exits import ExitCode
-from terminalkit.options import Choice, examples
-from terminalkit.program import ASKING, variable
 from terminalkit.runtime.invocation import begin
 
 PATIENCE = 0.3

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from terminalkit.commands.options import examples, output_options
 from terminalkit.config.flags import SettingFlags, SettingSources, show_settings
+from terminalkit.display.output import Output
 from terminalkit.exits import ExitCode
 from terminalkit.failure import name_of
-from terminalkit.options import examples, output_options
-from terminalkit.output import Output
 from terminalkit.runtime.default_broker import check_default_broker
 from terminalkit.runtime.invocation import begin
 from terminalkit.runtime.serving import announce, ready_option, run_program

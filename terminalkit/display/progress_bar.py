@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from terminalkit.output import Output
-from terminalkit.text import duration
+from terminalkit.display.output import Output
+from terminalkit.display.text import duration
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -27,9 +27,9 @@ from projections.store import Argument, Checkpoint, Reader, ReadTransaction, Row
 from projections.stores.databases import reader_at
 from servicekit.access.directory import ConnectedLog, TokenDirectory
 from servicekit.access.model import TokenModel
-from servicekit.background import BackgroundWork, Start
 from servicekit.errors import NotWritten
 from servicekit.feed import CommitFrames, Feed
+from servicekit.serving.background import BackgroundWork, Start
 
 Broker: TypeAlias = Connection
 """The connection to the broker of a process that only reads."""

@@ -11,7 +11,7 @@ from typing import Literal
 
 import attrs
 
-from terminalkit.text import printable, width
+from terminalkit.display.text import printable, width
 
 _GAP = 2
 _NARROWEST = 16

@@ -14,7 +14,7 @@ from eventlog.broker.write_health import STREAM_FULL, Look, Room, WriteHealth, W
 from eventlog.errors import EventLogError
 from eventlog.jetstream.api import call
 from eventlog.jetstream.transport.connection import Connection
-from servicekit.monitoring import NotSeen, Seen, look_at_all
+from servicekit.broker.monitoring import NotSeen, Seen, look_at_all
 
 EVERY = 2.0
 """Seconds between two looks."""

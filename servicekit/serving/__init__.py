@@ -1,0 +1,1 @@
+"""A process that serves: its parts, its background work, and its end."""

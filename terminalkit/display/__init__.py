@@ -1,0 +1,1 @@
+"""Output of a command: texts, tables, bars of progress."""
