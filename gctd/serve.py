@@ -10,6 +10,9 @@ import attrs
 from gctd.control.comparing.baselines import Baselines
 from gctd.control.comparing.judging import Judging
 from gctd.control.dispatcher import Dispatcher
+from gctd.control.forges.configured import read_forges
+from gctd.control.forges.receiving import Hooks
+from gctd.control.forges.reporting import Reporting
 from gctd.control.functions import Functions
 from gctd.control.lanes.lanes import Lanes
 from gctd.control.requests.policy import Policy
@@ -26,9 +29,6 @@ from gctd.domain.repo.options import format_duration
 from gctd.engines.registry import NAMES, known
 from gctd.exports.coverage import Coverages
 from gctd.exports.dashboard import Dashboard
-from gctd.forges.configured import read_forges
-from gctd.forges.receiving import Hooks
-from gctd.forges.reporting import Reporting
 from gctd.http.api import pages, table
 from gctd.http.examples import EXAMPLES
 from gctd.http.figures import Figures

@@ -1,7 +1,7 @@
 """Common parts of the command lines of all services: output, options, failures, exit codes, signals, completion.
 
 PROGRAM = Program(name="pantry", distribution="gctd", summary="...", examples="...", commands={
-    "serve": Command("pantry.cli.service", "Run the ledger."),
+    "serve": Command("pantry.cli.processes.service", "Run the ledger."),
 })
 
 @click.command(epilog=examples("pantry list", ...))

@@ -22,19 +22,21 @@ Examples:
 \b
 Settings come from flags, then GCTD_* in the environment, then .gctd.yaml: see `gctd config show`.""",
     commands={
-        "up": Command("gctd.cli.up", "Run the whole system on this machine: NATS, the tracker, a worker, the pantry, GraphQL."),
-        "serve": Command("gctd.cli.service", "Run the control plane: API, event stream and web page."),
-        "worker": Command("gctd.cli.workers", "Run a worker; or list, pause and unpause the workers that run."),
+        "up": Command(
+            "gctd.cli.up.command", "Run the whole system on this machine: NATS, the tracker, a worker, the pantry, GraphQL."
+        ),
+        "serve": Command("gctd.cli.processes.service", "Run the control plane: API, event stream and web page."),
+        "worker": Command("gctd.cli.processes.workers", "Run a worker; or list, pause and unpause the workers that run."),
         "repo": Command("gctd.cli.repos.commands", "Register repositories, show them, have them analysed."),
         "task": Command("gctd.cli.tasks.commands", "List, show, watch, cancel, retry and delete tasks, and show their results."),
-        "check": Command("gctd.cli.check", "Judge the Go modules of a working copy by the gate, without a server."),
+        "check": Command("gctd.cli.builds.check", "Judge the Go modules of a working copy by the gate, without a server."),
         "gate": Command(
-            "gctd.cli.gate",
+            "gctd.cli.builds.gate",
             "Judge the latest analyses of the repository at URL by limits, and by the changes since a base.",
         ),
-        "coverage": Command("gctd.cli.coverage", "Send coverage profiles of tests that ran elsewhere."),
+        "coverage": Command("gctd.cli.builds.coverage", "Send coverage profiles of tests that ran elsewhere."),
         "token": Command("gctd.cli.tokens", "Create, list and revoke the tokens of the API."),
-        "config": Command("gctd.cli.service", "Show the settings and where each comes from."),
+        "config": Command("gctd.cli.processes.service", "Show the settings and where each comes from."),
         "doctor": Command(
             "gctd.cli.doctor.command",
             "Check server, broker, tables, disks and the programs that workers run, and suggest remedies.",

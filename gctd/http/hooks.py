@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from eventlog import Context
-from gctd.forges.receiving import NotSigned, Posted, Taken
+from gctd.control.forges.receiving import NotSigned, Posted, Taken
 from gctd.http.services import Services
 from httpkit.messages.fields import header, member, message, payload
 from httpkit.problems import Forbidden

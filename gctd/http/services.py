@@ -8,6 +8,7 @@ from eventlog.broker.blobs import Blobs
 from eventlog.broker.presence import Presence
 from gctd.control.comparing.baselines import Baselines
 from gctd.control.comparing.judging import Judging
+from gctd.control.forges.receiving import Hooks
 from gctd.control.functions import Functions
 from gctd.control.requests.rescoring import Rescoring
 from gctd.control.requests.tracker import Tracker
@@ -17,7 +18,6 @@ from gctd.control.upkeep.removals import Removals
 from gctd.domain.repo.config import ProjectConfig
 from gctd.exports.coverage import Coverages
 from gctd.exports.dashboard import Dashboard
-from gctd.forges.receiving import Hooks
 from gctd.http.tasks.attempt_logs import AttemptLogs
 from gctd.http.tasks.log_reader import LogReader
 from gctd.readmodel.queries import TrackerQueries

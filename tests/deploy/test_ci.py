@@ -16,8 +16,8 @@ import pytest
 import pytest_asyncio
 import yaml
 
-from gctd.cli.check import check
-from gctd.cli.gate import gate
+from gctd.cli.builds.check import check
+from gctd.cli.builds.gate import gate
 from gctd.cli.repos.commands import repo
 from tests.support import ROOT
 from tests.support.tracker.made_project import Project

@@ -62,7 +62,7 @@ RESERVED = {
     "nats": ("eventlog.*",),
     "aiohttp": (
         *("httpkit.*", "servicekit.*", "terminalkit.client.*", "*.http.*", "*.client.*", "*.cli.*"),
-        *("gctd.scan.hosts.*", "gctd.forges.api", "gctd.up.children", "gctd.scan.go.pinned"),
+        *("gctd.scan.hosts.*", "gctd.control.forges.api", "gctd.scan.go.pinned"),
     ),
     "aiohttp_sse": ("httpkit.*", "*.http.*"),
     "click": ("terminalkit.*", "*.cli.*", "servicekit.program"),

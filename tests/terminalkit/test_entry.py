@@ -41,7 +41,7 @@ def test_an_interrupt_during_imports_ends_the_program_without_a_word(package: st
 
 
 def test_an_interrupt_of_a_command_is_reported() -> None:
-    code, err = run("gctd", "gctd.cli.service", "config", "show")
+    code, err = run("gctd", "gctd.cli.processes.service", "config", "show")
     assert (code, err) == (130, "error: gctd: interrupted\n")
 
 

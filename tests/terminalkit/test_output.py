@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gctd.cli.text import commit, score
+from gctd.cli.tables.text import commit, score
 from terminalkit.display.output import Output, wants_colour
 from terminalkit.display.table import Column, Painted
 from terminalkit.display.text import duration, percent, printable, size, width

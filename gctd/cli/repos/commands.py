@@ -8,7 +8,6 @@ from datetime import UTC, datetime
 import click
 
 from gctd.cli.completion import repo_urls
-from gctd.cli.exporting import export_repo
 from gctd.cli.repos.config import config
 from gctd.cli.repos.history import diff, history
 from gctd.cli.repos.rescoring import rescore
@@ -16,10 +15,11 @@ from gctd.cli.repos.updates import check_updates
 from gctd.cli.session import REPOSITORIES, Session, client_command
 from gctd.cli.tables.analyses import show_analyses
 from gctd.cli.tables.repos import show_projects, show_repo
+from gctd.cli.tables.text import commit
+from gctd.cli.tasks.exporting import export_repo
 from gctd.cli.tasks.follow import follow_repo
 from gctd.cli.tasks.progress import progress, repo_item
 from gctd.cli.tasks.scheduled import no_wait_option, see_through, top_option
-from gctd.cli.text import commit
 from gctd.client.resources import Repo
 from terminalkit.commands.options import examples
 from terminalkit.display.text import count

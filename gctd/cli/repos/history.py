@@ -9,7 +9,7 @@ import click
 from gctd.cli.completion import repo_urls
 from gctd.cli.session import Session, client_command
 from gctd.cli.tables.analyses import SUMMARY, figures, known_of
-from gctd.cli.text import commit, score
+from gctd.cli.tables.text import commit, score
 from gctd.client.projects import Break, Change, Diff, Kept, Point
 from gctd.domain.analysis import analysis_id
 from terminalkit.commands.options import examples

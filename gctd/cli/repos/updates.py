@@ -9,7 +9,7 @@ import click
 
 from gctd.cli.completion import repo_urls
 from gctd.cli.session import Session, client_command
-from gctd.cli.text import commit
+from gctd.cli.tables.text import commit
 from gctd.client.resources import Update
 from terminalkit.commands.options import examples
 from terminalkit.display.output import Output

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from gctd.cli.text import commit, score
+from gctd.cli.tables.text import commit, score
 from gctd.client.projects import Point
 from gctd.client.resources import Analysis, Entry, LeftOut, PackageProblem, Summary
 from terminalkit.display.output import Output

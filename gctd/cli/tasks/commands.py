@@ -8,11 +8,11 @@ from contextlib import aclosing
 import click
 
 from gctd.cli.completion import task_ids
-from gctd.cli.exporting import export_task
 from gctd.cli.session import Session, client_command
 from gctd.cli.tables.analyses import show_results
 from gctd.cli.tables.tasks import show_task, show_tasks
 from gctd.cli.tasks.attempts import attempts, log
+from gctd.cli.tasks.exporting import export_task
 from gctd.cli.tasks.follow import follow_all_tasks, under_way
 from gctd.cli.tasks.progress import task_item
 from gctd.cli.tasks.scheduled import top_option

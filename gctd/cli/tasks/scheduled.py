@@ -10,8 +10,8 @@ import click
 from gctd.cli.session import Session
 from gctd.cli.tables.analyses import show_results
 from gctd.cli.tables.tasks import show_tasks
+from gctd.cli.tables.text import commit
 from gctd.cli.tasks.watching import require_completed, watch
-from gctd.cli.text import commit
 from gctd.client.resources import Analysis, Task
 from terminalkit.display.text import count
 from terminalkit.exits import ExitCode

@@ -7,7 +7,7 @@ import click
 from pantry.cli.completion import product_codes
 from pantry.cli.movements.importing import import_movements
 from pantry.cli.movements.quantities import QUANTITY, remark_options
-from pantry.cli.products import NO_SUCH_PRODUCT, limit_option
+from pantry.cli.products.products import NO_SUCH_PRODUCT, limit_option
 from pantry.cli.session import Session, client_command
 from pantry.cli.tables import show_movements
 from pantry.client.resources import Movement

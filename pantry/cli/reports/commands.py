@@ -8,7 +8,7 @@ import click
 
 from pantry.cli.completion import product_codes
 from pantry.cli.movements.quantities import shown, stock_cell
-from pantry.cli.products import as_of_option, category_option, limit_option
+from pantry.cli.products.products import as_of_option, category_option, limit_option
 from pantry.cli.session import Session, client_command
 from pantry.cli.tables import show_products, show_stocktakes
 from terminalkit.client.resources import Resource

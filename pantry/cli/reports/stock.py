@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from pantry.cli.movements.quantities import low_cell, shown, stock_cell
-from pantry.cli.products import NO_SUCH_PRODUCT, as_of_option, ean13_argument
+from pantry.cli.products.products import NO_SUCH_PRODUCT, as_of_option, ean13_argument
 from pantry.cli.session import Session, client_command
 from terminalkit.commands.options import examples
 from terminalkit.exits import ExitCode

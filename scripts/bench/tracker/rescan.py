@@ -121,7 +121,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         url, project = arguments.repository, arguments.project
         if url is None:
-            from gctd.up.demo import make_repository  # noqa: PLC0415 - only if no repository is given
+            from gctd.cli.up.demo import make_repository  # noqa: PLC0415 - only if no repository is given
 
             make_repository(Path(folder) / "shop")
             url, project = (Path(folder) / "shop").as_uri(), "orders"

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from gctd.check.judge import SCHEMA
-from gctd.check.measure import Scored
+from gctd.cli.builds.checking.judge import SCHEMA
+from gctd.cli.builds.checking.measure import Scored
 from gctd.http.api import TABLE
 from gctd.http.tasks.attempts import LogEnd, LogLines
 from reference.json_documents.parts import CONFIG, NUMBER, TEXT, TOKENS, WHOLE, Schema, Types, list_of, object_of, or_null

@@ -12,13 +12,13 @@ from eventlog.commands import Commands
 from eventlog.testing.memory import MemoryLog
 from gctd.control.comparing.baselines import Baselines
 from gctd.control.comparing.judging import Judged, Judging
+from gctd.control.forges.reporting import Reporting
 from gctd.domain import delivery as d
 from gctd.domain.registry import REGISTRY
 from gctd.domain.task import TASK, TaskEvent
 from gctd.domain.verdict import Result, Rules
 from gctd.engines import report as report_format
 from gctd.exports.dashboard import Dashboard
-from gctd.forges.reporting import Reporting
 from gctd.readmodel.queries import TrackerQueries
 from gctd.readmodel.views import AnalysisView, TaskView
 from gctd.scan.hosts.links import Links

@@ -1,0 +1,233 @@
+"""`gctd check`: the gate in a working copy, without a server."""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from gctd.cli.builds.limits import limit_options
+from gctd.cli.options import Sources, setting_options
+from gctd.cli.tables.text import score
+from terminalkit.commands.command import command
+from terminalkit.commands.options import Choice, examples
+from terminalkit.display.output import Output
+from terminalkit.display.table import Cell, Column, Painted
+from terminalkit.exits import ExitCode
+from terminalkit.failure import Failure
+from terminalkit.runtime.invocation import Invocation
+
+if TYPE_CHECKING:
+    from gctd.cli.builds.checking.judge import Judged
+    from gctd.domain.repo.config import ProjectConfig
+
+FORMATS = ("text", "json", "markdown", "sarif")
+LISTED = 20
+"""Limit of the listed functions in a text."""
+
+_RESULTS: dict[str, Cell] = {
+    "passed": Painted("passed", "green"),
+    "failed": Painted("not passed", "red"),
+    "unknown": Painted("not known", "yellow"),
+}
+_WORDS: dict[bool | None, Cell] = {True: Painted("ok", "green"), False: Painted("failed", "red"), None: Painted("-", "yellow")}
+
+
+@click.command(
+    "check",
+    epilog=examples(
+        "gctd check                                     # this tree against its last commit",
+        "gctd check --base main                         # a branch against main",
+        "gctd check --format json --output main.json    # on main: a report for later",
+        "gctd check --baseline main.json --profile cover.out",
+        "gctd check --absolute --max-crap 30 --format sarif --output crap.sarif",
+    ),
+)
+@click.argument("directory", type=click.Path(exists=True, file_okay=False, path_type=Path), default=Path())
+@click.option("--project", "projects", multiple=True, metavar="DIR", help="Module to check; repeatable.  [default: all]")
+@click.option("--base", help="Branch, tag or commit to compare with.  [default: HEAD; of an unchanged tree its parent]")
+@click.option(
+    "--baseline",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="Report of `gctd check --format json` to compare with, instead of a commit.",
+)
+@click.option(
+    "--profile",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="Coverage profile of this tree by `go test -coverprofile`; no test is run then.",
+)
+@limit_options
+@click.option("--test-args", help="Flags of go test, as in '-short -race'.")
+@click.option("--go-flags", help="Flags of every go command, as in '-tags=integration'.")
+@click.option("--coverpkg", is_flag=True, help="Tests of each package count for all packages of the module.")
+@click.option("--format", "format_", type=Choice(FORMATS), help="Form of the result.  [default: text]")
+@click.option("--output", "file", type=click.Path(dir_okay=False, path_type=Path), help="File for the result.")
+@setting_options("cache_directory", "sandbox", "test_network", "task_timeout")
+@command(logs=True)
+async def check(
+    invocation: Invocation,
+    *,
+    sources: Sources,
+    directory: Path,
+    projects: tuple[str, ...],
+    base: str | None,
+    baseline: Path | None,
+    profile: Path | None,
+    absolute: bool,
+    test_args: str | None,
+    go_flags: str | None,
+    coverpkg: bool,
+    format_: str | None,
+    file: Path | None,
+    **limits: Any,
+) -> int:
+    """Judge the Go modules of a working copy by the gate, without a server.
+
+    The tests run as a worker runs them: in a sandbox if the host has one. The base is measured in the same way, once for each
+    commit, or read from a report. It has the limits and the rules of `gctd gate`.
+
+    The exit code is 1 if the gate is not passed, and 8 if the result is unknown.
+    """
+    output = invocation.output
+    if output.json and format_ not in (None, "json"):
+        raise click.UsageError(f"--json and --format {format_}: only one of them can be written")
+    if baseline is not None and base is not None:
+        raise click.UsageError("--base and --baseline: only one of them can be given")
+    if profile is not None and baseline is None and not absolute:
+        raise click.UsageError("a profile belongs to this tree only: compare with --baseline FILE, or use --absolute")
+    from gctd.domain.repo.config import ProjectConfig  # noqa: PLC0415 - help and completion do without it
+
+    threshold = limits.pop("threshold")
+    config = ProjectConfig(
+        test_args=test_args,
+        go_flags=go_flags,
+        coverpkg=coverpkg or None,
+        crap_args=None if threshold is None else (f"--threshold={threshold:g}",),
+    )
+    found = await _found(
+        sources,
+        output,
+        directory=directory,
+        projects=projects,
+        base=None if absolute else base or "HEAD",
+        baseline=baseline,
+        profile=profile,
+        config=config,
+        limits=limits | ({"max_new": None, "max_worse": None, "require_measured": False} if absolute else {}),
+    )
+    _write(output, found, "json" if output.json else format_ or "text", file)
+    _require_passed(invocation.what, found)
+    return ExitCode.OK
+
+
+async def _found(
+    sources: Sources,
+    output: Output,
+    *,
+    directory: Path,
+    projects: Sequence[str],
+    base: str | None,
+    baseline: Path | None,
+    profile: Path | None,
+    config: ProjectConfig,
+    limits: dict[str, Any],
+) -> Sequence[Judged]:
+    from gctd.cli.builds.checking.check import Comparison, check_tree  # noqa: PLC0415 - slow
+
+    with tempfile.TemporaryDirectory(prefix="gctd-check-") as folder:
+        return await check_tree(
+            sources.load().values,
+            directory,
+            config,
+            limits,
+            compare=Comparison(base=base, baseline=baseline, profile=profile),
+            only=projects,
+            folder=Path(folder),
+            on_log=output.detail,
+            on_step=output.note,
+        )
+
+
+def _write(output: Output, found: Sequence[Judged], format_: str, file: Path | None) -> None:
+    """Write the result; with a file, the text of the judgement is shown as well."""
+    from gctd.cli.builds.checking.judge import combined_sarif, written  # noqa: PLC0415 - slow
+
+    content = {
+        "json": lambda: written(found),
+        "markdown": lambda: "\n".join(one.comment() for one in found).encode(),
+        "sarif": lambda: combined_sarif(found),
+    }.get(format_)
+    if content is not None and file is None:
+        sys.stdout.flush()
+        sys.stdout.buffer.write(content())
+        sys.stdout.buffer.flush()
+        return
+    if content is not None and file is not None:
+        file.write_bytes(content())
+        output.note(f"written: {file}")
+    for index, one in enumerate(found):
+        _show(output, one, apart=index > 0)
+
+
+def _show(output: Output, one: Judged, *, apart: bool) -> None:
+    from gctd.exports.markdown import says  # noqa: PLC0415 - slow
+
+    if apart:
+        output.line("")
+    analysis = one.after.analysis
+    known = analysis.known or analysis.summary
+    output.fields(
+        [
+            ("project", analysis.project),
+            ("base", one.base),
+            ("functions", f"{known.total_funcs} measured of {analysis.summary.total_funcs}"),
+            ("risky", f"{analysis.risky}, over {one.rules.threshold:g}"),
+            ("gate", _RESULTS[one.result.value]),
+            ("reason", one.reason),
+        ]
+    )
+    if one.verdict.checks:
+        output.line("")
+        columns = [Column("CHECK"), Column("FOUND", "number"), Column("LIMIT", "number"), Column("RESULT")]
+        rows: list[list[Cell]] = [
+            [says(each, one.rules), _value(each.value), f"{each.limit:g}", _WORDS[each.passed]] for each in one.verdict.checks
+        ]
+        output.table(columns, rows)
+    if one.verdict.offenders:
+        output.line("")
+        columns = [Column("BEFORE", "number"), Column("NOW", "number"), Column("FUNCTION"), Column("LOCATION"), Column("FAILED")]
+        rows = [
+            [
+                score(each.before.crap) if each.before else "",
+                score(each.after.crap),
+                each.after.function,
+                f"{each.after.file}:{each.after.line}",
+                " ".join(name.value for name in each.checks),
+            ]
+            for each in one.verdict.offenders[:LISTED]
+        ]
+        output.table(columns, rows)
+    if (more := len(one.verdict.offenders) - LISTED) > 0:
+        output.note(f"{more} more: see --format json")
+
+
+def _value(value: float | None) -> str:
+    return "n/a" if value is None else f"{value:.2f}".rstrip("0").rstrip(".")
+
+
+def _require_passed(what: str, found: Sequence[Judged]) -> None:
+    failed = [one for one in found if one.result.value == "failed"]
+    if failed:
+        names = [
+            f"{one.after.analysis.project}: {', '.join(each.name.value for each in one.verdict.checks if each.passed is False)}"
+            for one in failed
+        ]
+        raise Failure(what, f"the gate is not passed: {'; '.join(names)}")
+    unknown = [f"{one.after.analysis.project}: {one.reason}" for one in found if one.result.value != "passed"]
+    if unknown:
+        why = f"it is not known whether the gate is passed: {'; '.join(unknown)}"
+        raise Failure(what, why, exit_code=ExitCode.UNDECIDED)

@@ -1,0 +1,124 @@
+"""`gctd check`: measure the projects of a tree and of its base, and judge each."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import attrs
+
+from gctd.cli.builds.checking.judge import Judged, judged, stored
+from gctd.cli.builds.checking.measure import Measuring, Scored
+from gctd.cli.builds.checking.working_copy import NotAWorkingCopy, WorkingCopy
+from gctd.domain.repo.config import ProjectConfig
+from gctd.domain.repo.options import threshold_of
+from gctd.domain.repo.project import Project
+from gctd.domain.verdict import Rules
+from gctd.scan.errors import ScanError
+from gctd.scan.go.discovery import discover
+from gctd.settings import Settings
+
+
+@attrs.frozen(kw_only=True)
+class Comparison:
+    """The things to compare: a `base` of the clone, or a `baseline` file, or none; a `profile` in place of a test run."""
+
+    base: str | None
+    baseline: Path | None
+    profile: Path | None
+
+
+async def check_tree(
+    settings: Settings,
+    directory: Path,
+    config: ProjectConfig,
+    limits: Mapping[str, Any],
+    *,
+    compare: Comparison,
+    only: Sequence[str],
+    folder: Path,
+    on_log: Callable[[str], None],
+    on_step: Callable[[str], None],
+) -> Sequence[Judged]:
+    """Judge the projects of a working copy; `only` names some of them. `folder` is empty, for the tree of the base.
+
+    `limits` are the fields of `Rules` but the threshold. Raises NotAWorkingCopy, ScanError, EngineFailed, BadInput.
+    """
+    copy = WorkingCopy.at(directory)
+    projects = discover(copy.root)
+    chosen = _chosen(copy, directory, projects, only)
+    rules = Rules(threshold=threshold_of(config.crap_args or ()), **limits)
+    if compare.profile is not None and len(chosen) != 1:
+        raise NotAWorkingCopy(f"a profile belongs to one module, and there are {len(chosen)}: name one with --project")
+    older = stored(compare.baseline) if compare.baseline is not None else {}
+    async with Measuring.opened(settings, config, on_log) as measuring:
+        base = _Base(copy, compare, older, measuring, folder, on_step) if rules.compares else None
+        found = []
+        for project in chosen:
+            if compare.profile is None:
+                on_step(f"testing {project.name} ...")
+                after = await measuring.tested(copy, project, projects)
+            else:
+                profile = await asyncio.to_thread(compare.profile.read_bytes)
+                after = await measuring.of_profile(copy, project, projects, profile)
+            before, described, missing = await base.of(project) if base is not None else (None, "", "")
+            found.append(judged(rules, after, before, base=described, missing=missing))
+    return found
+
+
+def _chosen(copy: WorkingCopy, directory: Path, projects: Sequence[Project], only: Sequence[str]) -> Sequence[Project]:
+    """Return the named projects, else the ones at or below the directory. Raises NotAWorkingCopy, ScanError."""
+    names = {project.name: project for project in projects}
+    if unknown := [name for name in only if name not in names]:
+        raise NotAWorkingCopy(f"there is no module in {', '.join(unknown)}: the modules are {', '.join(names) or 'none'}")
+    here = directory.resolve().relative_to(copy.root.resolve()).as_posix()
+    below = [one for one in projects if here in (".", one.name) or one.name.startswith(f"{here}/")]
+    chosen = [names[name] for name in only] or below
+    if not chosen:
+        raise NotAWorkingCopy(f"{directory.resolve()} has no Go module")
+    for project in chosen:
+        if project.problem is not None:
+            raise ScanError(f"{project.name}: {project.problem}", permanent=True)
+    return chosen
+
+
+class _Base:
+    """The measured base of each project, from a file or from a commit that is checked out once."""
+
+    def __init__(
+        self,
+        copy: WorkingCopy,
+        compare: Comparison,
+        older: Mapping[str, Scored],
+        measuring: Measuring,
+        folder: Path,
+        on_step: Callable[[str], None],
+    ) -> None:
+        self._file = compare.baseline
+        self._older = older
+        self._measuring = measuring
+        self._on_step = on_step
+        self._tree: WorkingCopy | None = None
+        self._projects: Sequence[Project] = ()
+        self._kind = ""
+        if self._file is None and compare.base is not None:
+            base = copy.base(compare.base)
+            copy.put(base.commit, folder / "base")
+            self._tree = attrs.evolve(copy, root=folder / "base", commit=base.commit, changed=False)
+            self._projects = discover(self._tree.root)
+            self._kind = base.kind.value
+
+    async def of(self, project: Project) -> tuple[Scored | None, str, str]:
+        """Return the base of a project, its description, and the reason if there is none."""
+        if self._tree is None:
+            found = self._older.get(project.name)
+            commit = f" of {found.analysis.commit_sha[:12]}" if found is not None and found.analysis.commit_sha else ""
+            return found, f"{self._file}{commit}", f"{self._file} has no project {project.name}"
+        described = f"{self._tree.commit[:12]} {self._kind}"
+        older = next((one for one in self._projects if one.name == project.name), None)
+        if older is None or older.problem is not None:
+            return None, described, f"{described} has no project {project.name}" if older is None else str(older.problem)
+        self._on_step(f"testing {project.name} of the base {described} ...")
+        return await self._measuring.of_commit(self._tree, older, self._projects), described, ""

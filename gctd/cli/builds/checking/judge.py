@@ -1,0 +1,129 @@
+"""The gate's judgement of a measured project, against a measured base."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import attrs
+import msgspec
+
+from gctd.cli.builds.checking.measure import Scored
+from gctd.cli.builds.checking.working_copy import NotAWorkingCopy
+from gctd.control.comparing.baselines import different
+from gctd.control.comparing.judging import facts_of
+from gctd.control.comparing.pairs import Pair
+from gctd.domain.verdict import Result, Rules
+from gctd.engines.changes.comparison import Comparison, compare
+from gctd.engines.changes.gate import Verdict, judge
+from gctd.exports.markdown import Comment, says
+from gctd.exports.sarif import sarif
+
+SCHEMA = "gctd.check/1"
+
+
+@attrs.frozen(kw_only=True)
+class Judged:
+    """The judgement of a project, with the reason of an unknown result. `base` describes the compared commit."""
+
+    rules: Rules
+    after: Scored
+    before: Scored | None
+    base: str
+    changes: Comparison | None
+    verdict: Verdict
+    result: Result
+    reason: str = ""
+
+    def comment(self) -> str:
+        """Return the judgement as a comment for a pull request."""
+        return Comment(
+            after=self.after.analysis,
+            entries=self.after.report.entries,
+            before=None if self.before is None else self.before.analysis,
+            changes=self.changes,
+            limits=self.rules,
+            verdict=self.verdict,
+            result=self.result,
+            reason=self.reason,
+        ).markdown()
+
+    def sarif_document(self) -> Mapping[str, Any]:
+        """Return the risky functions as a SARIF document."""
+        found: Mapping[str, Any] = msgspec.json.decode(sarif(self.after.analysis, self.after.report, version=version("gctd")))
+        return found
+
+    def document(self) -> Mapping[str, object]:
+        """Return the judgement with its measurement, which serves as a baseline later."""
+        return {
+            "project": self.after.analysis.project,
+            "result": self.result.value,
+            "reason": self.reason,
+            "base": self.base,
+            "checks": [
+                {
+                    "name": check.name.value,
+                    "text": says(check, self.rules),
+                    "passed": check.passed,
+                    "limit": check.limit,
+                    "value": check.value,
+                }
+                for check in self.verdict.checks
+            ],
+            "functions": [
+                {
+                    "file": one.after.file,
+                    "line": one.after.line,
+                    "function": one.after.function,
+                    "before": None if one.before is None else one.before.crap,
+                    "crap": one.after.crap,
+                    "checks": [name.value for name in one.checks],
+                }
+                for one in self.verdict.offenders
+            ],
+            **msgspec.to_builtins(self.after),
+        }
+
+
+def judged(rules: Rules, after: Scored, before: Scored | None, *, base: str, missing: str = "") -> Judged:
+    """Judge a project by the rules of the gate. `missing` is the reason if there is no base."""
+    changes = None
+    if before is not None:
+        changes = compare(before.report.entries, after.report.entries, threshold=rules.threshold)
+    pair = Pair(after.analysis, after.report, None if before is None else before.analysis, changes)
+    verdict = judge(rules, facts_of(pair, rules, after.coverage))
+    result, reason = verdict.result, ""
+    if rules.compares and before is None:
+        result, reason = Result.UNKNOWN, missing
+    elif rules.compares and before is not None and (differing := different(before.analysis, after.analysis)):
+        result, reason = Result.UNKNOWN, f"it was measured otherwise: {', '.join(differing)}"
+    elif result is Result.UNKNOWN:
+        names = ", ".join(check.name.value for check in verdict.checks if check.passed is None)
+        reason = f"it is not known whether these hold: {names}"
+    return Judged(
+        rules=rules, after=after, before=before, base=base, changes=changes, verdict=verdict, result=result, reason=reason
+    )
+
+
+def stored(file: Path) -> Mapping[str, Scored]:
+    """Return the projects of a file that `gctd check --format json` wrote, by name. Raises NotAWorkingCopy."""
+    try:
+        content = msgspec.json.decode(file.read_bytes())
+        if content["schema"] != SCHEMA:
+            raise NotAWorkingCopy(f"{file} has the form {content['schema']!r}, and {SCHEMA!r} is needed")
+        return {one["project"]: msgspec.convert(one, type=Scored) for one in content["projects"]}
+    except (OSError, msgspec.DecodeError, msgspec.ValidationError, KeyError, TypeError) as error:
+        raise NotAWorkingCopy(f"{file} is not a report of `gctd check --format json`: {error}") from error
+
+
+def written(found: Sequence[Judged]) -> bytes:
+    """Return the document of a run."""
+    return msgspec.json.encode({"schema": SCHEMA, "projects": [one.document() for one in found]}) + b"\n"
+
+
+def combined_sarif(found: Sequence[Judged]) -> bytes:
+    """Return one SARIF file with a run for each project."""
+    documents = [one.sarif_document() for one in found]
+    return msgspec.json.encode({**documents[0], "runs": [run for one in documents for run in one["runs"]]}) + b"\n"

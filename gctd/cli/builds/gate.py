@@ -1,0 +1,196 @@
+"""`gctd gate`: judge the analyses of a repository by limits, for a build that has to fail if they are exceeded."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import click
+
+from gctd.cli.builds.limits import limit_options
+from gctd.cli.completion import repo_urls
+from gctd.cli.repos.history import analyses_of, breaks_text, point_text, project_option
+from gctd.cli.session import Session, client_command
+from gctd.cli.tables.text import commit, score
+from gctd.client.projects import Check, Gate, Unmeasured
+from terminalkit.commands.options import DURATION, examples
+from terminalkit.display.output import Output
+from terminalkit.display.table import Cell, Column, Painted
+from terminalkit.exits import ExitCode
+from terminalkit.failure import Failure
+
+LISTED = 20
+"""Default limit of the shown functions."""
+
+POLL = 1.0
+"""Seconds between two polls of a pending verdict."""
+
+_RESULTS: dict[str, Cell] = {
+    "passed": Painted("passed", "green"),
+    "failed": Painted("not passed", "red"),
+    "unknown": Painted("not known", "yellow"),
+}
+_WORDS: dict[bool | None, Cell] = {True: Painted("ok", "green"), False: Painted("failed", "red"), None: Painted("-", "yellow")}
+
+
+@click.command(
+    "gate",
+    epilog=examples(
+        "gctd gate https://github.com/owner/name",
+        "gctd gate https://github.com/owner/name --base main --wait 10m",
+        "gctd gate https://github.com/owner/name --base v1.2.0 --worse risky --markdown > comment.md",
+        "gctd gate https://github.com/owner/name --absolute --max-exceeded 10 --min-coverage 60 --json",
+    ),
+)
+@click.argument("url", shell_complete=repo_urls)
+@project_option
+@click.option("--base", help="Branch, tag or commit to compare with.  [default: the commit analysed before on the same ref]")
+@click.option("--from", "from_", help="Task or commit to compare with, both analysed already; that verdict is not kept.")
+@click.option("--to", help="Task or commit to judge.  [default: the latest analysis]")
+@limit_options
+@click.option("--wait", type=DURATION, help="Longest to wait for the analysis of the base, as 10m.  [default: do not wait]")
+@click.option("--markdown", is_flag=True, help="Write a comment for a pull request.")
+@click.option(
+    "--limit", type=click.IntRange(min=0), help=f"Limit of the listed functions; 0 for all.  [default: {LISTED}; all with --json]"
+)
+@client_command(not_found="gctd repo history {url}")
+async def gate(
+    session: Session,
+    *,
+    url: str,
+    project: str | None,
+    absolute: bool,
+    markdown: bool,
+    limit: int | None,
+    wait: float | None,
+    from_: str | None,
+    **limits: Any,
+) -> int:
+    """Judge the latest analyses of the repository at URL by limits, and by the changes since a base.
+
+    With --base BRANCH the base is the commit at which this one left the branch. Without limits no new function may be over the
+    threshold, and none worse than at the base. Only functions that are measured at both count. All projects are judged, or one. A
+    verdict is kept: the same commit, base and limits give the same one.
+
+    The exit code is 1 if the gate is not passed, and 8 if the result is unknown: the base is missing, or has not been analysed
+    yet. In the latter case its analysis is scheduled, and the verdict follows.
+    """
+    output = session.output
+    if markdown and output.json:
+        raise click.UsageError("--markdown and --json: only one of them can be written")
+    ids = [await analyses_of(session, url, project)] if project else await _projects(session, url)
+    if from_ is not None and limits["base"] is not None:
+        raise click.UsageError("--from and --base: only one of them can be given")
+    query = {name: value for name, value in limits.items() if value is not None and value is not False}
+    query |= {"new_risk": False} if absolute else {}
+    wanted = (0 if output.json else LISTED) if limit is None else limit
+    judged = await asyncio.gather(*(_judged(session, id_, query, from_, wanted, wait) for id_ in ids))
+    if markdown:
+        given = {name: str(value).lower() if isinstance(value, bool) else value for name, value in query.items()}
+        for id_ in ids:
+            output.content(await session.client.gate_comment(id_, given | ({"from": from_} if from_ else {})))
+    elif output.json:
+        output.document([one.document for one in judged])
+    else:
+        for index, one in enumerate(judged):
+            _show(output, one, apart=index > 0)
+    _require_passed(session, judged)
+    return ExitCode.OK
+
+
+async def _judged(session: Session, id_: str, query: dict[str, Any], from_: str | None, limit: int, wait: float | None) -> Gate:
+    """The verdict on a project; of one that waits for its base after that long what is known then."""
+    if from_ is not None:
+        given = {name: str(value).lower() if isinstance(value, bool) else value for name, value in query.items()}
+        return await session.client.gate(id_, given | {"from": from_}, limit=limit)
+    found = await session.client.ask_for_verdict(id_, query, limit=limit)
+    until = time.monotonic() + (wait or 0.0)
+    while found.result == "unknown" and found.base.task_id is not None and time.monotonic() < until:
+        task = await session.client.task(found.base.task_id)
+        if task.ended and not task.completed:
+            break
+        await asyncio.sleep(POLL)
+        # The judged commit stays the same, even if later commits are analysed.
+        found = await session.client.ask_for_verdict(id_, query | {"to": found.after.commit_sha}, limit=limit)
+    return found
+
+
+async def _projects(session: Session, url: str) -> Sequence[str]:
+    """The ids of the analyses of all projects of a repository."""
+    repo = await session.client.repo(url)
+    if not repo.projects:
+        why = f"{url} has no projects" + (f": {repo.reason}" if repo.reason else "")
+        raise Failure(session.invocation.what, why, exit_code=ExitCode.NOT_FOUND, hint=f"gctd repo show {url}")
+    return [await analyses_of(session, url, one.name) for one in repo.projects]
+
+
+def _show(output: Output, found: Gate, *, apart: bool) -> None:
+    if apart:
+        output.line("")
+    output.fields(
+        [
+            ("project", found.project),
+            ("base", " ".join((commit(found.base.commit_sha), found.base.kind)) if found.base.commit_sha else ""),
+            ("from", point_text(found.before) if found.before else ""),
+            ("to", point_text(found.after)),
+            ("threshold", f"{found.threshold:g}"),
+            ("partial", "a report was shortened (--min, --top)" if found.partial else ""),
+            ("measured differently", Painted(breaks_text(found.breaks), "yellow") if found.breaks else ""),
+            ("gate", _RESULTS[found.result]),
+            ("reason", found.reason),
+            ("verdict", found.verdict or ""),
+        ]
+    )
+    if found.checks:
+        output.line("")
+        columns = [Column("CHECK"), Column("FOUND", "number"), Column("LIMIT", "number"), Column("RESULT")]
+        output.table(columns, [[check.text, _found(check), f"{check.limit:g}", _WORDS[check.passed]] for check in found.checks])
+    if found.functions:
+        output.line("")
+        columns = [
+            Column("BEFORE", "number"),
+            Column("NOW", "number"),
+            Column("FUNCTION"),
+            Column("LOCATION", "id"),
+            Column("FAILED"),
+        ]
+        rows: list[list[Cell]] = [
+            [
+                score(one.before.crap) if one.before else "",
+                score(one.after.crap),
+                one.function,
+                f"{one.after.file}:{one.after.line}",
+                " ".join(one.checks),
+            ]
+            for one in found.functions
+        ]
+        output.table(columns, rows)
+    if found.unmeasured:
+        output.line("")
+        columns = [Column("LAST MEASURED", "number"), Column("NOT MEASURED ANY MORE"), Column("LOCATION", "id"), Column("WHY")]
+        output.table(columns, [_lost(one) for one in found.unmeasured])
+    more = found.offending - len(found.functions)
+    if more > 0:
+        output.note(f"{more} more: see --limit")
+
+
+def _lost(one: Unmeasured) -> list[Cell]:
+    after = one.after
+    return [score(one.before.crap), one.function, f"{after.file}:{after.line}", f"{after.state}: {after.reason}"]
+
+
+def _found(check: Check) -> str:
+    return "n/a" if check.value is None else f"{check.value:.2f}".rstrip("0").rstrip(".")
+
+
+def _require_passed(session: Session, judged: Sequence[Gate]) -> None:
+    missed = [one for one in judged if one.result == "failed"]
+    if missed:
+        failed = [f"{one.project}: {', '.join(check.name for check in one.checks if check.passed is False)}" for one in missed]
+        raise Failure(session.invocation.what, f"the gate is not passed: {'; '.join(failed)}")
+    unknown = [one for one in judged if one.result != "passed"]
+    if unknown:
+        why = "; ".join(f"{one.project}: {one.reason}" for one in unknown)
+        raise Failure(session.invocation.what, f"it is not known whether the gate is passed: {why}", exit_code=ExitCode.UNDECIDED)

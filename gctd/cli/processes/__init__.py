@@ -1,0 +1,1 @@
+"""`gctd serve`, `gctd worker`, and `gctd config`."""

@@ -1,0 +1,328 @@
+"""From a delivery to the status and the comment at the forge: a process with every step in the log.
+
+It continues from the state of the aggregate, on any server. A step is a command under the aggregate's guard. So any number of
+servers may run this. An attempt at the forge belongs to one of them for a minute.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from datetime import UTC, datetime
+from uuid import uuid4
+
+import structlog
+
+from eventlog import EventLog, EventLogError
+from eventlog.broker.blobs import Blobs
+from eventlog.commands import Commands, CommandStep
+from gctd.control.comparing.judging import Judged, Judging
+from gctd.control.comparing.pairs import Pair, compared
+from gctd.control.forges.api import ForgeApi, ForgeFailed, marker
+from gctd.control.forges.configured import Forge
+from gctd.control.requests.tracker import Tracker
+from gctd.domain.delivery import (
+    CLAIM,
+    DELIVERY,
+    AttemptReport,
+    DecideReport,
+    Delivery,
+    DeliveryCommand,
+    DeliveryEvent,
+    DeliveryStatus,
+    EndDelivery,
+    FinishAttempt,
+    Part,
+    ScheduleDelivery,
+    may_attempt,
+)
+from gctd.domain.errors import GctdError, NotFound, Overtaken, Refused
+from gctd.domain.repo import REPO, Repo, RepoStatus
+from gctd.domain.repo.options import threshold_of
+from gctd.domain.verdict import Result, Rules
+from gctd.exports import markdown
+from gctd.exports.dashboard import Dashboard
+from gctd.readmodel.queries import TrackerQueries
+from gctd.readmodel.views import TaskView
+from gctd.scan.hosts.links import Links, link
+from projections.errors import ProjectionError
+
+_log = structlog.get_logger(__name__)
+
+SWEEP = 1.0
+"""Seconds between two looks at the deliveries that have not ended."""
+AT_ONCE = 200
+"""Limit of the deliveries in one sweep."""
+CONCURRENT = 32
+"""Deliveries that are worked on concurrently."""
+LONGEST_ATTEMPT = CLAIM.total_seconds() - 5
+"""Seconds of an attempt: it must end before another server may begin one."""
+LONGEST_COMMENT = 60_000
+"""Characters of a comment: forges take 65,536 and more."""
+LONGEST_DESCRIPTION = 140
+"""Characters of the description of a status."""
+_ENDED = ("completed", "failed", "expired")
+
+
+class Reporting:
+    """Answers deliveries while `run` runs.
+
+    `dashboard` has the addresses of its pages, for links. `caught_up` waits until the read model has all that is in the log now.
+    """
+
+    def __init__(
+        self,
+        log: EventLog,
+        commands: Commands,
+        queries: TrackerQueries,
+        tracker: Tracker,
+        judging: Judging,
+        blobs: Blobs,
+        links: Links,
+        forges: Mapping[str, Forge],
+        *,
+        dashboard: Dashboard,
+        caught_up: Callable[[], Awaitable[None]],
+    ) -> None:
+        self._blobs = blobs
+        self._links = links
+        self._log = log
+        self._commands = commands
+        self._queries = queries
+        self._tracker = tracker
+        self._judging = judging
+        self._apis = {host: ForgeApi(forge) for host, forge in forges.items()}
+        self._dashboard = dashboard
+        self._caught_up = caught_up
+        self._server = uuid4().hex
+        self._running: dict[str, asyncio.Task[None]] = {}
+
+    async def run(self) -> None:
+        """Continue all deliveries until cancelled. Errors are logged."""
+        try:
+            await self._sweep()
+        finally:
+            tasks = list(self._running.values())
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _sweep(self) -> None:
+        while True:
+            try:
+                for id_ in await self._queries.deliveries_under_way(limit=AT_ONCE):
+                    if id_ not in self._running and len(self._running) < CONCURRENT:
+                        self._running[id_] = asyncio.create_task(self._advance(id_))
+            except (EventLogError, ProjectionError) as error:
+                _log.warning("reports to forges wait", error=str(error))
+            await asyncio.sleep(SWEEP)
+
+    async def _advance(self, id_: str) -> None:
+        """One step of one delivery. A forge that is slow does not delay the deliveries of others."""
+        try:
+            await self.advance(id_)
+        except (EventLogError, ProjectionError) as error:
+            _log.warning("report to a forge waits", delivery=id_, error=str(error))
+        except Overtaken:
+            _log.debug("another analysis was asked for at the same moment", delivery=id_)
+        except GctdError as error:
+            await self._give_up(id_, error)
+        finally:
+            del self._running[id_]
+
+    async def _give_up(self, id_: str, error: GctdError) -> None:
+        try:
+            _log.warning("no report to the forge", delivery=id_, reason=str(error))
+            await self._execute(id_, EndDelivery(reason=str(error), at=_now()))
+        except EventLogError as problem:
+            _log.warning("report to a forge waits", delivery=id_, error=str(problem))
+
+    async def advance(self, id_: str) -> None:
+        """Take the next step of a delivery, if it is due. Raises what tracker and gate raise."""
+        last = await self._log.last(DELIVERY.aggregate(id_), consistent=True)
+        if last is None:
+            return
+        state: Delivery = last.state
+        match state.status:
+            case DeliveryStatus.RECEIVED:
+                await self._schedule(state)
+            case DeliveryStatus.SCHEDULED:
+                await self._decide(state)
+            case DeliveryStatus.DECIDED:
+                await self._report(state)
+            case _:
+                pass
+
+    async def _execute(self, id_: str, command: DeliveryCommand) -> Delivery:
+        outcome = await self._commands.execute(DELIVERY, id_, command)
+        return outcome.state
+
+    # Tasks
+
+    async def _schedule(self, state: Delivery) -> None:
+        """Queue the tasks, in one append with the event that names them. A task of the same commit is not queued again."""
+        commit = await self._log.last(REPO.aggregate(state.repo_id), consistent=True)
+        if commit is None:
+            raise NotFound(f"{state.repo_url} is not registered")
+        known: Repo = commit.state
+        if known.status is RepoStatus.REGISTERING:
+            return
+        if known.status is not RepoStatus.READY:
+            raise Refused(f"{known.url} cannot be analysed: {known.reason or known.status}")
+        names = [project.name for project in known.projects if project.problem is None]
+        there: dict[str, str] = {}
+        for name in names:
+            tasks = await self._queries.tasks_of_commit(known.id, name, state.commit_sha)
+            usable = [one for one in tasks if one.status not in ("failed", "expired")]
+            if usable:
+                there[name] = usable[0].id
+        new = [name for name in names if name not in there]
+
+        def step(tasks: Sequence[str]) -> CommandStep[Delivery, DeliveryCommand, DeliveryEvent]:
+            return CommandStep(DELIVERY, state.id, ScheduleDelivery(tasks=(*there.values(), *tasks), at=_now()))
+
+        if new:
+            await self._tracker.analyze_commit(
+                known, new, ref=state.ref, commit_sha=state.commit_sha, pull=state.number is not None, beside=step
+            )
+        else:
+            await self._execute(state.id, step(()).command)
+
+    # The result
+
+    async def _decide(self, state: Delivery) -> None:
+        tasks = await self._tasks(state)
+        if any(task is not None and task.status not in _ENDED for task in tasks):
+            return
+        missed = [task for task in tasks if task is not None and task.status != "completed"]
+        if None in tasks or missed or not tasks:
+            await self._execute(state.id, DecideReport(state="error", description=_line(_why(missed, tasks)), at=_now()))
+            return
+        judged = [await self._judged(state, id_, store=True) for id_ in state.tasks]
+        if any(one.result is Result.UNKNOWN and _base_is_under_way(one) for one in judged):
+            return
+        failed = [one for one in judged if one.result is Result.FAILED]
+        unknown = [one for one in judged if one.result is Result.UNKNOWN]
+        if failed:
+            checks = {check.name.value for one in failed for check in one.verdict.checks if check.passed is False}
+            found = DecideReport(state="failure", description=_line(f"gate failed: {', '.join(sorted(checks))}"), at=_now())
+        elif unknown:
+            found = DecideReport(state="error", description=_line(f"not known: {unknown[0].reason}"), at=_now())
+        else:
+            found = DecideReport(state="success", description="gate passed", at=_now())
+        await self._execute(state.id, found)
+
+    async def _tasks(self, state: Delivery) -> Sequence[TaskView | None]:
+        """The tasks of a delivery; None for a deleted one. One that the read model does not have yet is not a deleted one."""
+        found = [await self._queries.task(id_) for id_ in state.tasks]
+        if None in found:
+            await self._caught_up()
+            found = [await self._queries.task(id_) for id_ in state.tasks]
+        return found
+
+    async def _judged(self, state: Delivery, task_id: str, *, store: bool) -> Judged:
+        after = await self._queries.analysis_of_task(task_id)
+        if after is None:
+            raise NotFound(f"the analysis of {task_id} is gone")
+        rules = Rules(threshold=threshold_of(after.flags))
+        if store:
+            return await self._judging.ask(after, state.base, rules, None)
+        return await self._judging.look(after, state.base, rules)
+
+    # The forge
+
+    async def _report(self, state: Delivery) -> None:
+        if not may_attempt(state, _now()):
+            return
+        api = self._apis.get(state.forge)
+        if api is None:
+            raise Refused(f"the forge {state.forge} is not configured any more")
+        attempted = await self._execute(state.id, AttemptReport(server=self._server, at=_now()))
+        part = attempted.next_part
+        if attempted.server != self._server or attempted.attempt != state.attempt + 1 or part is None:
+            return  # another server was first
+        try:
+            text = await self._comment(attempted) if part is Part.COMMENT else ""
+            async with asyncio.timeout(LONGEST_ATTEMPT):
+                if part is Part.STATUS:
+                    await api.put_status(attempted, await self._target(attempted))
+                else:
+                    await api.put_comment(attempted, text)
+        except TimeoutError:
+            reason = f"no answer within {LONGEST_ATTEMPT:.0f} s"
+            end = FinishAttempt(server=self._server, part=part, at=_now(), reason=reason)
+        except ForgeFailed as failure:
+            _log.warning("forge not told", delivery=state.id, part=part.value, reason=str(failure))
+            end = FinishAttempt(
+                server=self._server,
+                part=part,
+                at=_now(),
+                reason=str(failure),
+                permanent=failure.permanent,
+                pause=failure.pause,
+            )
+        else:
+            end = FinishAttempt(server=self._server, part=part, at=_now())
+        await self._execute(state.id, end)
+
+    async def _target(self, state: Delivery) -> str:
+        """The page behind the status: the comparison of the first project, else its task."""
+        if not state.tasks:
+            return ""
+        first = state.tasks[0]
+        if await self._queries.analysis_of_task(first) is None:
+            return self._dashboard.task(first)
+        judged = await self._judged(state, first, store=False)
+        return self._dashboard.analysis(judged.after, judged.baseline.analysis, state.base)
+
+    async def _comment(self, state: Delivery) -> str:
+        """The text of the comment; the same for the same state."""
+        parts = [marker(state.repo_id)]
+        if state.state == "error":
+            parts.append(f"### gctd: {state.description}")
+        for task_id in state.tasks:
+            task = await self._queries.task(task_id)
+            if task is not None and task.status == "completed":
+                parts.append(await self._section(await self._judged(state, task_id, store=False), state.base))
+        text = "\n\n".join(parts)
+        return text if len(text) <= LONGEST_COMMENT else f"{text[:LONGEST_COMMENT]}\n\n(shortened)"
+
+    async def _section(self, judged: Judged, base: str) -> str:
+        """The part of the comment about one project."""
+        after, older = judged.after, judged.baseline.analysis
+        source = self._links.source(after.repo_url, after.commit_sha, after.project)
+
+        def use(pair: Pair) -> str:
+            return markdown.Comment(
+                after=pair.after,
+                entries=pair.report.entries,
+                before=pair.before,
+                changes=pair.changes,
+                link=lambda entry: link(source, entry.file, entry.line),
+                page=self._dashboard.analysis(after, older, base),
+                limits=judged.rules,
+                verdict=judged.verdict,
+                result=judged.result,
+                reason=judged.reason,
+            ).markdown()
+
+        return await compared(self._blobs, after, older, use, judged.rules.threshold)
+
+
+def _base_is_under_way(judged: Judged) -> bool:
+    return judged.base_task is not None and judged.base_task.status not in _ENDED
+
+
+def _why(missed: Sequence[TaskView], tasks: Sequence[TaskView | None]) -> str:
+    if missed:
+        return f"analysis failed: {missed[0].reason}"
+    return "a task was deleted" if tasks else "the repository has no project that can be analysed"
+
+
+def _line(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= LONGEST_DESCRIPTION else f"{line[: LONGEST_DESCRIPTION - 1]}…"
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)

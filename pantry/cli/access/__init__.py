@@ -1,0 +1,1 @@
+"""`pantry pair`, `pantry person` and `pantry token`."""

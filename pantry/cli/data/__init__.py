@@ -1,0 +1,1 @@
+"""`pantry migrate` and `pantry takeover`: the tables, and the data of the first program."""

@@ -1,0 +1,1 @@
+"""`pantry serve`, `pantry up`, and `pantry config`."""

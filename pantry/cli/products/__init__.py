@@ -1,0 +1,1 @@
+"""`pantry product`, `pantry category` and `pantry code`."""

@@ -1,0 +1,76 @@
+"""The base of a working copy, by the rules of the gate."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from gctd.cli.builds.checking.working_copy import Base, NotAWorkingCopy, WorkingCopy
+from gctd.control.comparing.baselines import Kind
+
+
+def git(directory: Path, *arguments: str) -> str:
+    who = ["-c", "user.name=A", "-c", "user.email=a@example.com", "-c", "init.defaultBranch=main"]
+    return subprocess.run(["git", *who, *arguments], cwd=directory, check=True, capture_output=True, text=True).stdout.strip()
+
+
+@pytest.fixture(scope="module")
+def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """`main` with two commits; `feature` left it at the first, which has the tag v1, and has one commit."""
+    root = tmp_path_factory.mktemp("copy")
+    git(root, "init", "--quiet")
+    for name, branch in (("one", ""), ("two", ""), ("three", "feature")):
+        if branch:
+            git(root, "checkout", "--quiet", "-b", branch, "v1")
+        (root / f"{name}.txt").write_text(name)
+        git(root, "add", "--all")
+        git(root, "commit", "--quiet", "--message", name)
+        if name == "one":
+            git(root, "tag", "v1")
+    return root
+
+
+def test_a_branch_means_the_commit_at_which_this_one_left_it(copy: Path) -> None:
+    found = WorkingCopy.at(copy)
+    first = git(copy, "rev-parse", "v1")
+    assert (found.changed, found.commit) == (False, git(copy, "rev-parse", "HEAD"))
+    assert found.base("main") == Base(commit=first, kind=Kind.MERGE_BASE)
+    assert found.base("v1") == Base(commit=first, kind=Kind.TAG)
+    assert found.base(first[:12]) == Base(commit=first, kind=Kind.COMMIT)
+    for wrong in ("nothing", "-h", "--all"):
+        with pytest.raises(NotAWorkingCopy, match="is no branch, tag or commit of this clone"):
+            found.base(wrong)
+
+
+def test_a_commit_is_not_compared_with_itself_and_a_changed_tree_is_compared_with_its_commit(copy: Path, tmp_path: Path) -> None:
+    found = WorkingCopy.at(copy)
+    assert found.base("HEAD") == Base(commit=git(copy, "rev-parse", "HEAD^"), kind=Kind.PARENT)
+    (copy / "new.txt").write_text("x")
+    try:
+        changed = WorkingCopy.at(copy)
+        assert changed.base("HEAD") == Base(commit=found.commit, kind=Kind.COMMIT)
+        changed.put(git(copy, "rev-parse", "main"), tmp_path / "base")
+        assert {file.name for file in (tmp_path / "base").glob("*.txt")} == {"one.txt", "two.txt"}
+        assert git(copy, "status", "--porcelain") == "?? new.txt", "the tree of the user is untouched"
+    finally:
+        (copy / "new.txt").unlink()
+
+
+def test_a_folder_outside_of_git_and_a_shallow_clone_have_no_base(copy: Path, tmp_path: Path) -> None:
+    alone = WorkingCopy.at(tmp_path)
+    assert (alone.root, alone.commit) == (tmp_path, "")
+    with pytest.raises(NotAWorkingCopy, match="use --baseline FILE, or --absolute"):
+        alone.base("main")
+    git(tmp_path, "clone", "--quiet", "--depth=1", copy.as_uri(), str(tmp_path / "shallow"))
+    with pytest.raises(NotAWorkingCopy, match="has no parent in this clone: fetch more of the history"):
+        WorkingCopy.at(tmp_path / "shallow").base("HEAD")
+
+
+def test_the_name_of_a_repository_has_no_password(copy: Path) -> None:
+    git(copy, "remote", "add", "origin", "https://user:secret@example.com/owner/name.git")
+    try:
+        assert WorkingCopy.at(copy).url == "https://example.com/owner/name.git"
+    finally:
+        git(copy, "remote", "remove", "origin")
