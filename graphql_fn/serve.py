@@ -103,14 +103,14 @@ async def _read_models(settings: Settings, background: BackgroundWork) -> AsyncI
             broker = await stack.enter_async_context(connected(settings.nats_url, name="graphql-fn"))
         # Each brings its service's domain with it: only what is served is loaded.
         if settings.pantry_database is not None:
-            from graphql_fn.readmodels import pantry  # noqa: PLC0415 - see above
+            from graphql_fn.readmodels.pantry import function as pantry  # noqa: PLC0415 - see above
             from pantry.readmodel.model import ACCESS as PANTRY_ACCESS  # noqa: PLC0415 - likewise
 
             found = pantry.onlooker(settings.pantry_database, broker, max_lag=settings.max_lag)
             models.append(_Model(found, pantry.function(found), PANTRY_ACCESS))
         if settings.tracker_database is not None:
             from gctd.readmodel.model import ACCESS as TRACKER_ACCESS  # noqa: PLC0415 - see above
-            from graphql_fn.readmodels import tracker  # noqa: PLC0415 - likewise
+            from graphql_fn.readmodels.tracker import function as tracker  # noqa: PLC0415 - likewise
 
             found = tracker.onlooker(settings.tracker_database, broker, max_lag=settings.max_lag)
             models.append(_Model(found, tracker.function(found), TRACKER_ACCESS))

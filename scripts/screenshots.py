@@ -17,7 +17,7 @@ from typing import Any
 from urllib.parse import quote
 from urllib.request import urlopen
 
-from chromium import ChromiumMissing, launch_options
+from pictures.chromium import ChromiumMissing, launch_options
 from playwright.async_api import Browser, async_playwright
 
 SIZE = 1440, 900

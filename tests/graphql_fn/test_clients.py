@@ -18,7 +18,7 @@ from gql.transport.aiohttp import AIOHTTPTransport
 from gql.transport.exceptions import TransportQueryError
 from graphql import print_schema
 
-from graphql_fn.readmodels.pantry import SCHEMA
+from graphql_fn.readmodels.pantry.function import SCHEMA
 from pantry.domain.ean13 import check_digit
 from tests.support.pantry.system import Server, pantry_system
 from tests.support.waiting import wait_until

@@ -16,7 +16,7 @@ from graphql_fn.core.limits import LARGEST_PAGE, QueryLimits
 from graphql_fn.core.request import GraphQLRequest
 from graphql_fn.core.result import QueryOutcome
 from graphql_fn.core.running import turns
-from graphql_fn.readmodels import pantry
+from graphql_fn.readmodels.pantry import function as pantry
 from servicekit.readside.replica import ReadReplica
 from servicekit.serving.background import BackgroundWork
 from tests.support.pantry.stocked import code_of, moved_at, stocked

@@ -7,7 +7,7 @@ from typing import Any
 
 from graphql_fn.core.evaluator import Evaluator
 from graphql_fn.core.request import GraphQLRequest
-from graphql_fn.readmodels import pantry
+from graphql_fn.readmodels.pantry import function as pantry
 from servicekit.serving.background import BackgroundWork
 from tests.support.pantry.stocked import code_of, moved_at, stocked
 

@@ -18,8 +18,8 @@ from graphql import (
 )
 
 from graphql_fn.core.hello import SCHEMA as HELLO
-from graphql_fn.readmodels.pantry import SCHEMA as PANTRY
-from graphql_fn.readmodels.tracker import SCHEMA as TRACKER
+from graphql_fn.readmodels.pantry.function import SCHEMA as PANTRY
+from graphql_fn.readmodels.tracker.function import SCHEMA as TRACKER
 
 SCHEMAS = {"hello": HELLO, "pantry": PANTRY, "tracker": TRACKER}
 schemas = pytest.mark.parametrize("schema", SCHEMAS.values(), ids=SCHEMAS)

@@ -28,7 +28,7 @@ from graphql_fn.core.preparing.preparation import FEW
 from graphql_fn.core.request import GraphQLRequest
 from graphql_fn.core.result import QueryOutcome, Result
 from graphql_fn.core.running import turns
-from graphql_fn.readmodels.pantry import SCHEMA as PANTRY
+from graphql_fn.readmodels.pantry.function import SCHEMA as PANTRY
 
 LIMITS = QueryLimits(seconds=60)
 UNKNOWN = "{ products { nodes { " + " ".join(f"x{number}" for number in range(1900)) + " } } }"

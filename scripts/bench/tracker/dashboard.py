@@ -28,9 +28,9 @@ from itertools import cycle
 from pathlib import Path
 from typing import Any
 
+from pictures.chromium import ChromiumMissing, launch_options
 from playwright.async_api import Browser, async_playwright, expect
 
-from scripts.chromium import ChromiumMissing, launch_options
 from tests.support.tracker.system import TrackerSystem, tracker_system
 
 REPO = "https://example.com/owner/shop"

@@ -23,9 +23,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from pictures.chromium import ChromiumMissing, launch_options
 from playwright.async_api import Browser, async_playwright
 
-from scripts.chromium import ChromiumMissing, launch_options
 from tests.support.tracker.made_project import Project
 from tests.support.tracker.made_up import MadeUp
 from tests.support.tracker.system import tracker_system

@@ -17,7 +17,7 @@ from graphql_fn.core.limits import QueryLimits
 from graphql_fn.core.preparing.cost import SCHEMA_OBJECT
 from graphql_fn.core.preparing.tokens import exceeds
 from graphql_fn.core.result import QueryOutcome, Result
-from graphql_fn.readmodels.pantry import SCHEMA as PANTRY
+from graphql_fn.readmodels.pantry.function import SCHEMA as PANTRY
 from tests.graphql_fn.core.troubles import ask, messages, trouble
 from tests.support.pace import within
 

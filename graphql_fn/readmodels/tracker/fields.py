@@ -18,7 +18,7 @@ from graphql_fn.readmodels.asking import sizes_of
 from graphql_fn.readmodels.binding import Resolver, attribute
 from graphql_fn.readmodels.connections import Connection, connection, of_list
 from graphql_fn.readmodels.nodes import node_id
-from graphql_fn.readmodels.tracker_queries import QUERIES, TASK_ORDERS, Info, ProjectOf, history, public
+from graphql_fn.readmodels.tracker.queries import QUERIES, TASK_ORDERS, Info, ProjectOf, history, public
 from projections.model import timestamp_text
 from projections.queries.sql import ListPart
 from servicekit.readside.replica import ReadReplica

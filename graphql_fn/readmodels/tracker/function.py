@@ -18,8 +18,8 @@ from graphql_fn.core.function import Function
 from graphql_fn.core.subscribing import SubscriptionEvent
 from graphql_fn.readmodels.binding import bound
 from graphql_fn.readmodels.following import followed
-from graphql_fn.readmodels.tracker_fields import LISTS, NODES, RESOLVERS, SCANS, sizes
-from graphql_fn.readmodels.tracker_queries import Info, TrackerAsking
+from graphql_fn.readmodels.tracker.fields import LISTS, NODES, RESOLVERS, SCANS, sizes
+from graphql_fn.readmodels.tracker.queries import Info, TrackerAsking
 from httpkit.sse.frames import Frame
 from servicekit.feed import CommitFrames, EventChange
 from servicekit.readside.replica import Broker, ReadReplica
@@ -62,7 +62,7 @@ def _changes(_: Any, info: Info, id: str | None = None, repo: str | None = None)
     return followed(info.context, TASK, TaskChange, wanted)
 
 
-SCHEMA = bound("tracker.graphql", RESOLVERS, {"taskChanged": _changes}, lists=LISTS, nodes=NODES)
+SCHEMA = bound("tracker/tracker.graphql", RESOLVERS, {"taskChanged": _changes}, lists=LISTS, nodes=NODES)
 
 
 def onlooker(url: str, broker: Broker | None, *, max_lag: float) -> ReadReplica:

@@ -15,7 +15,7 @@ from graphql_fn.core.subscribing import SubscriptionEvent
 from graphql_fn.readmodels.asking import Asking, sizes_of
 from graphql_fn.readmodels.binding import bound
 from graphql_fn.readmodels.following import followed
-from graphql_fn.readmodels.pantry_fields import RESOLVERS, SCANS
+from graphql_fn.readmodels.pantry.fields import RESOLVERS, SCANS
 from httpkit.sse.frames import Frame
 from pantry.domain.product import MovementRecorded, Product
 from pantry.readmodel import MODEL
@@ -78,7 +78,7 @@ _SOURCES = {
 }
 
 SCHEMA = bound(
-    "pantry.graphql",
+    "pantry/pantry.graphql",
     RESOLVERS,
     _SOURCES,
     lists={

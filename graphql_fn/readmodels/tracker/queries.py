@@ -20,9 +20,9 @@ from graphql_fn.core.request import GraphQLRequest
 from graphql_fn.readmodels.asking import Asking
 from graphql_fn.readmodels.binding import Resolver
 from graphql_fn.readmodels.connections import Connection, connection
-from graphql_fn.readmodels.differences import diff
 from graphql_fn.readmodels.nodes import projections, split_id
 from graphql_fn.readmodels.paging import ListOrder, Time, chosen
+from graphql_fn.readmodels.tracker.differences import diff
 from projections.errors import ArgumentRefused, ProjectionError
 from servicekit.readside.replica import ReadReplica
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from chromium import ChromiumMissing, launch_options
 from playwright.sync_api import Error, sync_playwright
 
-_MERMAID = Path(__file__).resolve().parents[1] / "ui" / "node_modules" / "@mermaid-js" / "tiny" / "dist" / "mermaid.tiny.js"
+from pictures.chromium import ChromiumMissing, launch_options
+
+_MERMAID = Path(__file__).resolve().parents[2] / "ui" / "node_modules" / "@mermaid-js" / "tiny" / "dist" / "mermaid.tiny.js"
 _DRAW = """async (sources) => {
   mermaid.initialize({
     startOnLoad: false, theme: "neutral", fontFamily: "sans-serif", securityLevel: "strict",

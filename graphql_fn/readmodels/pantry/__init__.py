@@ -1,0 +1,1 @@
+"""The function `pantry`: its schema, its fields."""

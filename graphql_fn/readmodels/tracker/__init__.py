@@ -1,0 +1,1 @@
+"""The function `tracker`: its schema, its fields, its queries."""

@@ -1,0 +1,1 @@
+"""Pictures of pages and diagrams, drawn by Chromium."""
