@@ -14,12 +14,17 @@ from gctd.scan.go.coverage_run.events import REASON
 from gctd.scan.go.coverage_run.steps import Rights
 from gctd.scan.isolation.process import Finished
 
-_BRIEF = 60.0
-_LIST = '{{if not .ForTest}}{{.ImportPath}}\t{{.DepOnly}}\t{{.Standard}}\t{{with .Error}}{{printf "%q" .Err}}{{end}}{{end}}'
+_EVERYWHERE = "unsafe"
+"""A package that go knows in every module: the platform of the build is in its row."""
 _CONTEXT = (
-    '{{with context}}{{.GOOS}}\t{{.GOARCH}}\t{{.CgoEnabled}}\t{{join .BuildTags " "}}\t{{join .ToolTags " "}}'
+    '{{with context}}\t{{.GOOS}}\t{{.GOARCH}}\t{{.CgoEnabled}}\t{{join .BuildTags " "}}\t{{join .ToolTags " "}}'
     '\t{{join .ReleaseTags " "}}{{end}}'
 )
+_LIST = (
+    '{{if not .ForTest}}{{.ImportPath}}\t{{.DepOnly}}\t{{.Standard}}\t{{with .Error}}{{printf "%q" .Err}}{{end}}'
+    f'{{{{if eq .ImportPath "{_EVERYWHERE}"}}}}{_CONTEXT}{{{{end}}}}{{{{end}}}}'
+)
+_FIELDS, _OF_THE_PLATFORM = 4, 6
 _DOWNLOAD = re.compile(
     r'(Get|Post) "?https?://|dial (tcp|udp)|no such host|i/o timeout|reading (https?|file)://|module lookup disabled'
     r"|unrecognized import path|git ls-remote|git fetch|terminal prompts disabled|verifying (module|go\.mod)|x509:|checksum"
@@ -29,12 +34,13 @@ _NEWER_GO = re.compile(r"requires go >= ?(?P<version>[0-9][0-9a-z.]*)\S* \(runni
 
 @attrs.frozen
 class Loaded:
-    """Result of `go list`: the module's packages, and the modules that could not be downloaded."""
+    """Result of `go list`: the module's packages, the modules that could not be downloaded, and the platform of the builds."""
 
     finished: Finished
     packages: tuple[str, ...]
     standard: tuple[str, ...]
     not_downloaded: tuple[str, ...]
+    platform: Platform | None
 
     @property
     def usable(self) -> bool:
@@ -47,42 +53,41 @@ class Loaded:
         return self.finished.ok and not self.packages and not self.not_downloaded
 
 
-async def load(commands: GoCommands, rights: Rights, seconds: float, *, workspace: bool) -> Loaded:
+async def load(commands: GoCommands, rights: Rights, seconds: float, test_args: Sequence[str], *, workspace: bool) -> Loaded:
     """Load the packages and the dependencies of their tests. Loading downloads them.
 
-    A broken package is not an error at this stage.
+    The platform has the tags of `test_args`. A broken package is not an error at this stage.
     """
     output = bytearray()
     finished = await commands.run(
-        ["list", "-e", "-deps", "-test", "-f", _LIST, "./..."],
+        ["list", "-e", "-deps", "-test", "-f", _LIST, "./...", _EVERYWHERE],
         seconds,
         rights.modules(workspace=workspace),
         on_stdout=output.extend,
     )
     finished = attrs.evolve(finished, output_tail=commands.redacted(finished.output_tail))
-    rows = [row.split("\t", 3) for row in bytes(output).decode(errors="replace").splitlines() if row.count("\t") == 3]
-    listed = {path for path, only_needed, *_ in rows if only_needed == "false" and path != "./..."}
-    errors = dict.fromkeys(commands.redacted(error[1:-1].replace('\\"', '"')) for *_, error in rows if error)  # written with %q
+    rows = [row.split("\t") for row in bytes(output).decode(errors="replace").splitlines()]
+    rows = [row for row in rows if len(row) in (_FIELDS, _FIELDS + _OF_THE_PLATFORM)]
+    listed = {path for path, only_needed, *_ in rows if only_needed == "false" and path not in {"./...", _EVERYWHERE}}
+    errors = dict.fromkeys(commands.redacted(error[1:-1].replace('\\"', '"')) for _, _, _, error, *_ in rows if error)  # by %q
     failures = [error for error in errors if _DOWNLOAD.search(error)]
     for failure in failures:
         commands.log(failure)
-    packages = tuple(sorted(path for path in listed if path.removesuffix(".test") not in listed or not path.endswith(".test")))
-    standard = tuple(path for path, _, is_standard, _ in rows if is_standard == "true")
-    return Loaded(finished, packages, standard, tuple(failures))
+    return Loaded(
+        finished=finished,
+        packages=tuple(sorted(path for path in listed if path.removesuffix(".test") not in listed or not path.endswith(".test"))),
+        standard=tuple(path for path, _, is_standard, *_ in rows if is_standard == "true"),
+        not_downloaded=tuple(failures),
+        platform=next((_platform(row[_FIELDS:], test_args) for row in rows if len(row) > _FIELDS), None),
+    )
 
 
-async def platform_of(commands: GoCommands, rights: Rights, test_args: Sequence[str], *, workspace: bool) -> Platform | None:
-    """Return the platform of go's builds, with the tags that the tests have."""
-    output = bytearray()
-    tags = [flag for flag in test_args if flag.startswith("-tags=")]
-    arguments = ["list", *tags, "-f", _CONTEXT, "unsafe"]
-    finished = await commands.run(arguments, _BRIEF, rights.build(workspace=workspace), on_stdout=output.extend)
-    found = bytes(output).decode(errors="replace").rstrip("\n").split("\t")
-    if not finished.ok or len(found) != 6:
-        commands.log(f"go does not report its platform: it {finished.how()}")
-        return None
-    goos, goarch, cgo, *tagged = found
-    return Platform(goos=goos, goarch=goarch, cgo=cgo == "true", tags=tuple(" ".join(tagged).split()))
+def _platform(found: Sequence[str], test_args: Sequence[str]) -> Platform:
+    """The platform of a row. Tags among the arguments replace the tags of the environment, and the last ones count."""
+    goos, goarch, cgo, tags, *others = found
+    given = [flag.partition("=")[2].replace(",", " ") for flag in test_args if flag.startswith("-tags=")]
+    built_with = " ".join([given[-1] if given else tags, *others])
+    return Platform(goos=goos, goarch=goarch, cgo=cgo == "true", tags=tuple(built_with.split()))
 
 
 def require_go(loaded: Loaded) -> None:

@@ -26,7 +26,7 @@ from gctd.scan.go.coverage_run import building
 from gctd.scan.go.coverage_run.built import is_recent, mark
 from gctd.scan.go.coverage_run.commands import GoCommands
 from gctd.scan.go.coverage_run.events import REASON, GoTestEvents, PackageResult
-from gctd.scan.go.coverage_run.loading import Loaded, last_words, load, not_loaded, platform_of, require_go
+from gctd.scan.go.coverage_run.loading import Loaded, last_words, load, not_loaded, require_go
 from gctd.scan.go.coverage_run.plan import GoTestRun, Plan
 from gctd.scan.go.coverage_run.progress import Following, OnProgress, PackageCount, during, no_progress
 from gctd.scan.go.coverage_run.steps import Rights
@@ -85,20 +85,17 @@ class _Running:
         await self._on_stage("modules")
         await self._rights.prepare()
         workspace = plan.workspace
-        loaded = await load(self._commands, self._rights, plan.timeout, workspace=workspace)
+        loaded = await load(self._commands, self._rights, plan.timeout, plan.test_args, workspace=workspace)
         spent = loaded.finished.duration
         require_go(loaded)
         if workspace and not loaded.usable and not loaded.finished.timed_out:
             self._commands.log(f"the workspace cannot be loaded ({last_words(loaded.finished)}); without it:")
             workspace = False
-            loaded = await load(self._commands, self._rights, plan.timeout - spent, workspace=workspace)
+            loaded = await load(self._commands, self._rights, plan.timeout - spent, plan.test_args, workspace=workspace)
             spent += loaded.finished.duration
             require_go(loaded)
         if loaded.nothing_to_build:
-            return attrs.evolve(
-                self._untested(workspace=workspace),
-                platform=await platform_of(self._commands, self._rights, plan.test_args, workspace=workspace),
-            )
+            return attrs.evolve(self._untested(workspace=workspace), platform=loaded.platform)
         if not loaded.usable:
             raise not_loaded(loaded)
         await self._on_stage("test")
@@ -109,8 +106,7 @@ class _Running:
             ):
                 await plan.restore(loaded.standard, plan.timeout - spent)
             spent += time.monotonic() - began
-        platform = await platform_of(self._commands, self._rights, plan.test_args, workspace=workspace)
-        return attrs.evolve(await self._test(loaded, plan.timeout - spent, workspace=workspace), platform=platform)
+        return attrs.evolve(await self._test(loaded, plan.timeout - spent, workspace=workspace), platform=loaded.platform)
 
     def _untested(self, *, workspace: bool) -> GoTestRun:
         """Return a run without coverage: the functions can be scored, but no test of this platform reaches them."""
