@@ -10,6 +10,7 @@ import msgspec
 from terminalkit.client.resources import Resource
 
 _KNOWN = frozenset({"measured", "other_tests", "no_tests"})
+_COUNTED_APART = _KNOWN | {"excluded"}
 _ENDED = frozenset({"completed", "failed", "expired"})
 
 
@@ -252,6 +253,11 @@ class Analysis(Resource, frozen=True, kw_only=True):
     def unmeasured(self) -> int | None:
         """The number of functions that are not measured; None if the server does not report it."""
         return None if self.measured is None else self.summary.total_funcs - self.measured.total_funcs
+
+    @property
+    def unmeasured_states(self) -> Mapping[str, int]:
+        """The number of functions that are not measured, by state; empty if the server does not report it."""
+        return {state: count for state, count in (self.states or {}).items() if count and state not in _COUNTED_APART}
 
     engine: str = ""
     crap_version: str = ""

@@ -76,9 +76,12 @@ def states_of(entries: Sequence[FunctionEntry], excluded: int) -> Mapping[str, i
 
 
 def worst_first(entries: Iterable[FunctionEntry]) -> tuple[FunctionEntry, ...]:
-    """Entries by falling CRAP value, then by file and line, so that equal scores have a fixed order."""
+    """Entries by falling CRAP value, then by file and line, so that equal scores have a fixed order.
+
+    Functions that were not measured come after all others: their value is not known to be bad.
+    """
     ordered = sorted(entries, key=attrgetter("file", "line", "function"))
-    ordered.sort(key=attrgetter("crap"), reverse=True)  # it keeps the order of equals
+    ordered.sort(key=lambda entry: (entry.state.known, entry.crap), reverse=True)  # it keeps the order of equals
     return tuple(ordered)
 
 

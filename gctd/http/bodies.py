@@ -160,7 +160,7 @@ class AnalysisBody:
         default=UNSET,
         description="address of a file's page, with `{path}` (percent-encoded) and `{line}`; null if unknown. Not in lists",
     )
-    entries: Any | Unset = member(default=UNSET, description="functions, highest score first; not in lists")
+    entries: Any | Unset = member(default=UNSET, description="functions: measured ones first, highest score first; not in lists")
     raw_output: Any | Unset = member(default=UNSET, description="the report in go-crap's own form; not in lists")
     warnings: Any | Unset = member(default=UNSET, description="files that were left out, and why; not in lists")
     excluded: Any | Unset = member(default=UNSET, description="functions and files that a rule leaves out; not in lists")

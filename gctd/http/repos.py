@@ -53,7 +53,7 @@ class OneAnalysis:
     """Names an analysis, and limits its content."""
 
     id: str = path(pattern=formats.ID, form=formats.ID_FORM, max_length=64)
-    entries: int | None = query(default=None, ge=0, le=1_000_000, description="limit of the functions, worst first")
+    entries: int | None = query(default=None, ge=0, le=1_000_000, description="limit of the functions: measured, worst first")
 
 
 async def register(request: Register, call: Call[Services]) -> Answer[RepoBody]:

@@ -1,4 +1,4 @@
-"""The functions of an analysis, from its report in the blob store: riskiest first, as the report has them."""
+"""The functions of an analysis, from its report in the blob store, in its order: measured ones first, riskiest first."""
 
 from __future__ import annotations
 

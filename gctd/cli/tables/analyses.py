@@ -85,26 +85,26 @@ def show_results(output: Output, analyses: Sequence[Analysis], top: int) -> None
         ],
     )
     unmeasured = [
-        (analysis.project, LeftOut(path=f"{entry.file}:{entry.line} {entry.function}", reason=f"{entry.state}: {entry.reason}"))
+        [*([analysis.project] if several else []), str(count), state.replace("_", " ")]
         for analysis in analyses
-        for entry in analysis.entries
-        if not entry.known and entry.crap > THRESHOLD and analysis.measured is not None
+        for state, count in sorted(analysis.unmeasured_states.items(), key=lambda item: -item[1])
     ]
-    _show_gaps(output, ("FUNCTION", "NOT MEASURED"), unmeasured[:top], several=several)
-    uncovered = [(analysis.project, package) for analysis in analyses for package in analysis.uncovered]
-    _show_gaps(output, ("PACKAGE", "WITHOUT COVERAGE"), uncovered, several=several)
-    left_out = [(analysis.project, warning) for analysis in analyses for warning in analysis.warnings]
-    _show_gaps(output, ("PATH", "NOT IN THE NUMBERS"), left_out, several=several)
+    _show_gaps(output, (Column("FUNCTIONS", "number"), Column("NOT MEASURED")), unmeasured, several=several)
+    uncovered = [_gap(analysis, package, several=several) for analysis in analyses for package in analysis.uncovered]
+    _show_gaps(output, (Column("PACKAGE"), Column("WITHOUT COVERAGE")), uncovered, several=several)
+    left_out = [_gap(analysis, warning, several=several) for analysis in analyses for warning in analysis.warnings]
+    _show_gaps(output, (Column("PATH"), Column("NOT IN THE NUMBERS")), left_out, several=several)
 
 
-def _show_gaps(
-    output: Output, titles: tuple[str, str], gaps: Sequence[tuple[str, PackageProblem | LeftOut]], *, several: bool
-) -> None:
+def _gap(analysis: Analysis, gap: PackageProblem | LeftOut, *, several: bool) -> list[str]:
+    return [*([analysis.project] if several else []), gap.path, gap.reason]
+
+
+def _show_gaps(output: Output, columns: Sequence[Column], gaps: Sequence[list[str]], *, several: bool) -> None:
     """Print the gaps of the figures, so that no reader takes the figures for complete."""
     if gaps:
-        columns = [*([Column("PROJECT")] if several else []), *map(Column, titles)]
         output.line("")
-        output.table(columns, [[*([project] if several else []), gap.path, gap.reason] for project, gap in gaps])
+        output.table([*([Column("PROJECT")] if several else []), *columns], gaps)
 
 
 def known_of(analysis: Analysis | Point) -> Summary:

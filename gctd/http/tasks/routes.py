@@ -63,7 +63,7 @@ class ResultOfTask:
     """Names a task, and limits the content of its result."""
 
     id: str = path(pattern=TASK_ID, form=TASK_FORM, max_length=40, example="task-1763635200000000001")
-    entries: int | None = query(default=None, ge=0, le=1_000_000, description="limit of the functions, worst first")
+    entries: int | None = query(default=None, ge=0, le=1_000_000, description="limit of the functions: measured, worst first")
 
 
 @message

@@ -119,6 +119,16 @@ async def test_analyze_with_a_failed_task_shows_the_others_and_is_1(api: FakeApi
     assert result.error["message"] == "repo analyze: 1 of 2 tasks did not complete: task-2 (cmd/tool) failed: build failed"
 
 
+async def test_functions_that_are_not_measured_are_counted_by_reason(api: FakeApi, tmp_path: Path) -> None:
+    api.results["task-1"] = analysis_document(
+        states={"measured": 2, "not_built": 9, "generated": 204, "build_failed": 0, "excluded": 3},
+        measured={"average": 22.25, "combined": 44.5, "exceeded": 1, "total_funcs": 2},
+    )
+    result = await gctd("task", "result", "task-1", url=api.url, home=tmp_path)
+    assert (result.code, result.err) == (0, "")
+    assert result.rows[-3:] == [["FUNCTIONS", "NOT MEASURED"], ["204", "generated"], ["9", "not built"]]
+
+
 async def test_no_wait_schedules_and_ends(api: FakeApi, tmp_path: Path) -> None:
     schedule(api)
     result = await gctd("repo", "analyze", REPO_URL, "--no-wait", url=api.url, home=tmp_path)

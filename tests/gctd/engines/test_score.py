@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from gctd.engines.report import FunctionEntry
 from gctd.engines.score import coverage_needed, crap, crap_of, summarize, worst_first
+from gctd.engines.state import State
 
 complexities = st.integers(1, 2_000)
 percents = st.floats(0, 100)
@@ -80,8 +81,14 @@ def test_nothing_sums_to_zero() -> None:
     assert (summary.average, summary.combined, summary.exceeded, summary.total_funcs) == (0.0, 0.0, 0, 0)
 
 
-@given(st.permutations([("b.go", 1, 2.0), ("a.go", 9, 2.0), ("a.go", 3, 2.0), ("z.go", 1, 7.5), ("a.go", 1, 1.0)]))
-def test_worst_first_then_file_then_line(order: list[tuple[str, int, float]]) -> None:
+@given(
+    st.permutations(
+        [("b.go", 1, 2.0), ("a.go", 9, 2.0), ("a.go", 3, 2.0), ("z.go", 1, 7.5), ("a.go", 1, 1.0), ("a.pb.go", 7, 900.0)],
+    )
+)
+def test_worst_first_then_file_then_line_and_functions_that_are_not_measured_at_the_end(
+    order: list[tuple[str, int, float]],
+) -> None:
     entries = [
         FunctionEntry(
             file=file,
@@ -95,8 +102,9 @@ def test_worst_first_then_file_then_line(order: list[tuple[str, int, float]]) ->
             coverage=None,
             stmt_coverage=None,
             crap=score,
+            state=State.GENERATED if score > 100 else State.MEASURED,
         )
         for file, line, score in order
     ]
     places = [(entry.file, entry.line) for entry in worst_first(entries)]
-    assert places == [("z.go", 1), ("a.go", 3), ("a.go", 9), ("b.go", 1), ("a.go", 1)]
+    assert places == [("z.go", 1), ("a.go", 3), ("a.go", 9), ("b.go", 1), ("a.go", 1), ("a.pb.go", 7)]
