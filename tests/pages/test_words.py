@@ -10,7 +10,7 @@ import pytest
 from playwright.async_api import Response, expect
 
 from tests.pages.conftest import Dashboard, Measured
-from tests.pages.test_screens import addresses
+from tests.pages.tracker.test_screens import addresses
 from tests.support import ROOT
 from tests.support.web.browser import Visitor
 

@@ -19,7 +19,7 @@ import msgspec
 from eventlog import Registry
 from tests.support import ROOT
 
-GOLDEN = ROOT / "tests" / "golden"
+GOLDEN = ROOT / "tests" / "support" / "log" / "golden"
 
 
 def registries() -> dict[str, Registry]:

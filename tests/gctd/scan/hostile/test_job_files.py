@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from gctd.worker.work import WorkFailed
-from tests.hostile.conftest import Host, attacking
+from tests.gctd.scan.hostile.conftest import Host, attacking
 from tests.support.tracker import go_repo as gorepo
 
 CANARY = "mode: set\nexample.com/hostile/canary.go:1.1,2.2 1 1\n"

@@ -13,7 +13,7 @@ from gctd.scan.errors import NoSandbox
 from gctd.scan.isolation import landlock
 from gctd.scan.isolation.process import run
 from gctd.scan.isolation.sandbox import Sandbox, View, find_sandbox
-from tests.hostile.conftest import Host, attacking, host_of
+from tests.gctd.scan.hostile.conftest import Host, attacking, host_of
 from tests.support.tracker import go_repo as gorepo
 
 pytestmark = pytest.mark.skipif(not landlock.restricts_files(), reason="the kernel has no Landlock of Linux 6.2")

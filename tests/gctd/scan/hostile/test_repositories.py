@@ -15,7 +15,7 @@ import pytest
 
 from gctd.domain.repo.config import ProjectConfig
 from gctd.worker.work import WorkFailed
-from tests.hostile.conftest import Host, attacking, task
+from tests.gctd.scan.hostile.conftest import Host, attacking, task
 from tests.support.tracker import go_repo as gorepo
 
 WORDS = "canary-of-a-secret"

@@ -18,7 +18,7 @@ from tests.support.web.node import install, node
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
-AUDIT = Path(__file__).parent / "audit"
+AUDIT = Path(__file__).parent
 FUNCTIONS = ["graphql", "pantry", "tracker"]
 functions = pytest.mark.parametrize("function", FUNCTIONS)
 

@@ -27,7 +27,7 @@ from tests.support.web.node import install, node
 
 pytestmark = [pytest.mark.network, pytest.mark.asyncio(loop_scope="module")]
 
-SCRIPTS = Path(__file__).parent / "clients"
+SCRIPTS = Path(__file__).parent
 NAMES = ["apples", "bread", "cheese", "dates"]
 
 
