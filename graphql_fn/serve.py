@@ -15,7 +15,8 @@ from graphql_fn.core.evaluator import Evaluator
 from graphql_fn.core.function import Function
 from graphql_fn.core.hello import HELLO
 from graphql_fn.http.access import GatewayAccess
-from graphql_fn.http.gateway import TABLE, Gateway, pages
+from graphql_fn.http.gateway import Gateway
+from graphql_fn.http.routes import TABLE, pages
 from graphql_fn.settings import Settings
 from httpkit.application import build_application
 from httpkit.edge import Edge

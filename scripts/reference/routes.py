@@ -8,7 +8,7 @@ from typing import Any
 import attrs
 
 from gctd.serve import SERVICE as TRACKER
-from graphql_fn.http.gateway import TABLE as FUNCTIONS
+from graphql_fn.http.routes import TABLE as FUNCTIONS
 from httpkit.edge import Edge
 from httpkit.messages.openapi import document
 from httpkit.operation import Operation

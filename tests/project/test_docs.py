@@ -27,9 +27,9 @@ from gctd.settings import SETTINGS, Settings
 from graphql_fn.cli.root import PROGRAM as GRAPHQL
 from graphql_fn.core.evaluator import Evaluator
 from graphql_fn.core.hello import HELLO
-from graphql_fn.http.gateway import TABLE as GRAPHQL_TABLE
 from graphql_fn.http.gateway import Gateway
-from graphql_fn.http.gateway import pages as graphql_pages
+from graphql_fn.http.routes import TABLE as GRAPHQL_TABLE
+from graphql_fn.http.routes import pages as graphql_pages
 from graphql_fn.serve import ReadModelFigures
 from graphql_fn.settings import SETTINGS as GRAPHQL_SETTINGS
 from graphql_fn.settings import Settings as GraphqlSettings

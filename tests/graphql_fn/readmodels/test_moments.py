@@ -23,7 +23,8 @@ from graphql_fn.core.function import Function
 from graphql_fn.core.limits import QueryLimits
 from graphql_fn.core.request import GraphQLRequest
 from graphql_fn.core.result import QueryOutcome
-from graphql_fn.http.gateway import TABLE, Gateway, pages
+from graphql_fn.http.gateway import Gateway
+from graphql_fn.http.routes import TABLE, pages
 from graphql_fn.readmodels.asking import Asking
 from graphql_fn.readmodels.pantry import function as pantry
 from graphql_fn.settings import Settings
