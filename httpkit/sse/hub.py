@@ -9,11 +9,10 @@ take within the deadline ends its connection, and it resumes.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Sequence
 from contextlib import aclosing
 
 import attrs
-import msgspec
 import structlog
 from aiohttp import web
 from aiohttp.http import StreamWriter
@@ -23,51 +22,18 @@ from prometheus_client.registry import Collector
 from eventlog.commit import Position
 from eventlog.errors import LogDamaged
 from httpkit.problems import Busy
-from httpkit.sse.frames import LAST_INDEX, WRITE, Frame, Ring
+from httpkit.sse.frames import LAST_INDEX, Frame, Ring
+from httpkit.sse.places import CannotResume, Replay, ReplayChunk, asked_place, place_of, replayed, told_place, told_reset, writes
 from httpkit.sse.response import TooManyStreams, begin
+from httpkit.sse.stream_settings import StreamSettings
 from httpkit.sse.subscriber import ClientTooSlow, ReplayFailed, Subscriber
 
 log = structlog.get_logger(__name__)
-
-Replay = Callable[[Position, int], AsyncGenerator[Sequence[Frame], None]]
-"""`replay(after, until)`: the frames with a position above `after` in commits up to sequence `until`, in order, in lists."""
 
 COMES_BACK = 10.0
 """Seconds after which a client that was let go is not expected back any more: its `retry`, and time to connect."""
 _AT_A_TIME = 128
 """Clients that are written to before others get a turn of the event loop."""
-
-
-@attrs.frozen(kw_only=True)
-class StreamSettings:
-    """Bounds of a hub. Times in seconds.
-
-    `heartbeat`: the longest time between two comment lines. `retry`: the time that clients wait before they reconnect.
-    `write_deadline`: the time in which a client has to take a write. `ahead`: the longest wait for a client whose last event this
-    process has not reached yet. `send_buffer` in bytes bounds the data that the kernel holds for one client.
-    """
-
-    heartbeat: float = 15.0
-    retry: float = 2.0
-    write_deadline: float = 3.0
-    ahead: float = 2.0
-    max_clients: int = 200
-    max_replays: int = 4
-    max_frames: int = 10_000
-    max_bytes: int = 32 * 1024**2
-    send_buffer: int = 128 * 1024
-
-
-class CannotResume(Exception):
-    """The client's last event is not in this log."""
-
-
-@attrs.frozen
-class ReplayChunk:
-    """Frames that follow each other, and the position up to which all that were asked for have been given."""
-
-    position: Position
-    frames: Sequence[Frame] = ()
 
 
 class Hub(Collector):
@@ -204,17 +170,24 @@ class Hub(Collector):
         ring = self._ring
         assert ring is not None
         news = asyncio.Event()
+
+        async def heard() -> None:
+            news.clear()
+            await news.wait()
+
         self._followers.add(news)
         self._open += 1
         try:
-            place = ring.last if after is None else _position(after)
-            await self._reach(place.sequence, news)
+            place = ring.last if after is None else place_of(after)
+            await self._reach(place.sequence, heard, lambda: self._closed)
             yield ReplayChunk(place)
             while not self._closed:
                 news.clear()
                 number = ring.number_after(place)
                 if number is None:
-                    passage = await self._passage(place)
+                    until = self._sequence
+                    async with self._replays:
+                        passage = await replayed(self._replay, place, until)
                 elif frames := ring.since(number):
                     passage = ReplayChunk(frames[-1].position, frames)
                 else:
@@ -229,23 +202,14 @@ class Hub(Collector):
             self._open -= 1
             self._left = asyncio.get_running_loop().time()
 
-    async def _reach(self, sequence: int, news: asyncio.Event) -> None:
+    async def _reach(self, sequence: int, news: Callable[[], Awaitable[object]], has_ended: Callable[[], bool]) -> None:
         """Another process may have shown the client more than this one has reached yet."""
         try:
             async with asyncio.timeout(self._settings.ahead):
-                while self._sequence < sequence and not self._closed:
-                    news.clear()
-                    await news.wait()
+                while self._sequence < sequence and not has_ended():
+                    await news()
         except TimeoutError:
             raise CannotResume(f"the log has not reached event {sequence}") from None
-
-    async def _passage(self, place: Position) -> ReplayChunk:
-        """The next frames after a place that has left the ring."""
-        until = self._sequence
-        async with self._replays, aclosing(self._replay(place, until)) as lists:
-            async for frames in lists:
-                return ReplayChunk(frames[-1].position, frames)
-        return ReplayChunk(Position(until, LAST_INDEX))
 
     async def stream(self, request: web.Request, *, only: frozenset[str] | None = None) -> web.StreamResponse:
         """Follow the events, or those named in `only`, until either side ends it. Raises Busy, TooManyStreams, ClientGone."""
@@ -289,22 +253,20 @@ class Hub(Collector):
         """Greet the client and bring it to the ring; gives the number of its first frame there."""
         retry = f"retry: {round(self._settings.retry * 1000)}\n".encode()
         try:
-            after = _asked(request)
+            after = asked_place(request)
             if after is None:
                 number = ring.end
-                await self._send(client, retry + _here(ring))
+                await self._send(client, retry + told_place(ring))
                 return number
             await self._send(client, retry + b"\n")
             return await self._catch_up(client, after, ring)
         except (CannotResume, LogDamaged) as error:
-            reason = msgspec.json.encode({"reason": str(error)})
-            number, here = ring.end, _here(ring)
-            await self._send(client, b"event: reset\ndata: %b\n\n%b" % (reason, here))
+            number = ring.end
+            await self._send(client, told_reset(error, ring))
             return number
 
     async def _catch_up(self, client: Subscriber, after: Position, ring: Ring) -> int:
-        if self._sequence < after.sequence:
-            await self._await_sequence(client, after.sequence)
+        await self._reach(after.sequence, client.wait, lambda: client.stopped)
         position = after
         while (number := ring.number_after(position)) is None and not client.stopped:
             until = self._sequence
@@ -313,19 +275,10 @@ class Hub(Collector):
             position = Position(until, LAST_INDEX)
         return ring.end if number is None else number
 
-    async def _await_sequence(self, client: Subscriber, sequence: int) -> None:
-        """Another process may have shown the client more than this one has reached yet."""
-        try:
-            async with asyncio.timeout(self._settings.ahead):
-                while self._sequence < sequence and not client.stopped:
-                    await client.wait()
-        except TimeoutError:
-            raise CannotResume(f"the log has not reached event {sequence}") from None
-
     async def _send_replay(self, client: Subscriber, after: Position, until: int) -> None:
         async with aclosing(self._replay(after, until)) as lists:
             while (frames := await client.next_of(lists)) is not None:
-                for part in _parts(frames, after, client.only):
+                for part in writes(frames, after, client.only):
                     await self._send(client, b"".join(part), len(part))
 
     async def _follow(self, client: Subscriber, ring: Ring) -> None:
@@ -349,37 +302,3 @@ class Hub(Collector):
         yield GaugeMetricFamily("sse_clients", "Open event streams.", value=self._open)
         yield CounterMetricFamily("sse_frames_sent", "Frames written to clients.", value=self.sent)
         yield CounterMetricFamily("sse_clients_dropped", "Clients that did not read fast enough.", value=self._dropped)
-
-
-def _asked(request: web.Request) -> Position | None:
-    """The position after which the client resumes. The header comes first: a browser repeats the first query for ever."""
-    text = request.headers.get("Last-Event-ID") or request.query.get("last_event_id")
-    return _position(text) if text else None
-
-
-def _position(text: str) -> Position:
-    try:
-        return Position.parse(text)
-    except ValueError:
-        raise CannotResume("Last-Event-ID is not an id of this stream") from None
-
-
-def _here(ring: Ring) -> bytes:
-    """An id without an event: a client that is cut off before its first event resumes from here all the same."""
-    return b"id: %b\n\n" % str(ring.last).encode()
-
-
-def _parts(frames: Sequence[Frame], after: Position, only: frozenset[str] | None) -> Iterator[list[bytes]]:
-    """The bytes of the frames above a position, in lists of about one write."""
-    part: list[bytes] = []
-    size = 0
-    for frame in frames:
-        if frame.position <= after or (only is not None and frame.event not in only):
-            continue
-        part.append(frame.wire)
-        size += len(frame.wire)
-        if size >= WRITE:
-            yield part
-            part, size = [], 0
-    if part:
-        yield part

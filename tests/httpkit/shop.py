@@ -24,7 +24,8 @@ from httpkit.ops.health import Health
 from httpkit.routes import Answer, Call, Nothing, Route
 from httpkit.server.serving import ListenAddress, ServerLimits, serving
 from httpkit.sse.frames import Frame
-from httpkit.sse.hub import Hub, StreamSettings
+from httpkit.sse.hub import Hub
+from httpkit.sse.stream_settings import StreamSettings
 
 
 class Colour(Enum):

@@ -38,7 +38,8 @@ from httpkit.ops.health import Health
 from httpkit.routes import Call, Nothing, Route
 from httpkit.server.serving import ListenAddress, ServerLimits, serving
 from httpkit.sse.frames import Frame
-from httpkit.sse.hub import Hub, StreamSettings
+from httpkit.sse.hub import Hub
+from httpkit.sse.stream_settings import StreamSettings
 
 _TOKEN = b"data:"
 _STAMP = re.compile(rb'"t":(\d+)')

@@ -12,7 +12,7 @@ import aiohttp
 import attrs
 import structlog.testing
 
-from httpkit.sse.hub import StreamSettings
+from httpkit.sse.stream_settings import StreamSettings
 from tests.httpkit.eventsource import EventSource
 from tests.httpkit.loops import on_uvloop
 from tests.httpkit.raw import ask, deaf

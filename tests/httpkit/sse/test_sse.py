@@ -14,7 +14,9 @@ from prometheus_client import CollectorRegistry, generate_latest
 from eventlog.commit import Position
 from httpkit.problems import Busy
 from httpkit.sse.frames import Frame
-from httpkit.sse.hub import CannotResume, Hub, StreamSettings
+from httpkit.sse.hub import Hub
+from httpkit.sse.places import CannotResume
+from httpkit.sse.stream_settings import StreamSettings
 from tests.httpkit.eventsource import EventSource
 from tests.httpkit.loops import on_uvloop
 from tests.httpkit.raw import ask
