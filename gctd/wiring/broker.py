@@ -48,14 +48,11 @@ def overrides(settings: Settings) -> Mapping[str, Mapping[str, object]]:
     return changed
 
 
-def all_declarations(settings: Settings) -> Declarations:
-    """Return the declarations of all services: `streams.yaml`, changed by the settings. Raises DeclarationInvalid."""
-    return load(replicas=settings.replicas, overrides=overrides(settings))
-
-
 def declarations(settings: Settings) -> Declarations:
-    """Return the declarations of the tracker alone: other services have settings for theirs. Raises DeclarationInvalid."""
-    return all_declarations(settings).only(EVENTS, SCAN_STREAM, LANES_STREAM, logs.STREAM, WORKERS, BLOBS)
+    """The tracker's part of `streams.yaml`, changed by its settings: other services have theirs. Raises DeclarationInvalid."""
+    return load(replicas=settings.replicas, overrides=overrides(settings)).only(
+        EVENTS, SCAN_STREAM, LANES_STREAM, logs.STREAM, WORKERS, BLOBS
+    )
 
 
 @asynccontextmanager

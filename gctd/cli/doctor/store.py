@@ -6,13 +6,13 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
+from eventlog.admin.declarations import load
 from eventlog.broker.write_health import WARN_AT, Room
 from eventlog.errors import Unavailable
 from eventlog.jetstream.api import Refused, ask
 from eventlog.jetstream.transport.connection import Connection
 from gctd.cli.doctor.finding import Check, Finding, fail, ok, unknown, warn
 from gctd.settings import Settings
-from gctd.wiring.broker import all_declarations
 from projections.errors import ProjectionError
 from projections.stores.leaders import leader_at
 from servicekit.broker.monitoring import NotSeen, Seen, addresses, look_at_all
@@ -53,7 +53,7 @@ async def _limits(settings: Settings, broker: Connection | Unavailable) -> Findi
     rooms = [room for each in await _seen(settings) if isinstance(each, Seen) for room in each.rooms()]
     seen_store = bool(rooms)
     if not isinstance(broker, Unavailable):
-        rooms += await _streams(settings, broker)
+        rooms += await _streams(broker)
     full = [str(room) for room in rooms if room.full]
     if full:
         return fail("; ".join(full), "make room or raise the limit: appends are refused")
@@ -68,10 +68,10 @@ async def _limits(settings: Settings, broker: Connection | Unavailable) -> Findi
     return ok(f"{most.share:.0%} at most is used, of {most.name}")
 
 
-async def _streams(settings: Settings, broker: Connection) -> Sequence[Room]:
-    """The limits of the streams that refuse what is over them; others let the oldest go."""
+async def _streams(broker: Connection) -> Sequence[Room]:
+    """The limits of the streams of all services that refuse what is over them; others let the oldest go."""
     rooms = []
-    for stream in all_declarations(settings).streams:
+    for stream in load().streams:
         try:
             info = await ask(broker, f"STREAM.INFO.{stream.name}")
         except Refused:

@@ -1,6 +1,6 @@
 """Times from nothing to the first page: set-ups of a checkout with uv and with pip, and the installed wheel.
 
-python scripts/bench/servers/install.py --wheel dist/gctd-0.2.0-py3-none-any.whl [--revision REV] [--runs 3]
+PYTHONPATH=.:scripts python scripts/bench/servers/install.py --wheel dist/gctd-0.2.0-py3-none-any.whl [--revision REV] [--runs 3]
     [--python /usr/bin/python3]
 
 Each way begins with an empty home, empty caches and a bare environment, and ends when the dashboard answers. The ways take turns.
@@ -11,17 +11,16 @@ a checkout installs Go if the machine has none. `--revision` adds `scripts/up` o
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import shutil
-import signal
 import statistics
 import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from urllib.request import urlopen
+
+from launcher.first_page import NotStarted, first_page
 
 ROOT = Path(__file__).resolve().parents[3]
 PATIENCE = 1200.0
@@ -60,22 +59,10 @@ class Fresh:
 
     def start(self, *command: str | Path) -> None:
         """Run a command that starts the system, until its dashboard answers, and end it."""
-        ready = self.folder / "ready.json"
-        line = [*map(str, command), "--port-base", "0", "--ready-file", str(ready)]
-        output = (self.folder / "console.txt").open("wb")
-        with output, subprocess.Popen(line, cwd=self.home, env=self.environment, stdout=output, stderr=output) as up:
-            try:
-                began = time.monotonic()
-                while not ready.exists():
-                    if up.poll() is not None or time.monotonic() > began + PATIENCE:
-                        raise SystemExit((self.folder / "console.txt").read_text(encoding="utf-8"))
-                    time.sleep(0.02)
-                with urlopen(json.loads(ready.read_bytes())["gctd"]) as page:  # noqa: S310 - an address of the program
-                    assert page.status == 200
-                self.answered = time.monotonic()
-            finally:
-                up.send_signal(signal.SIGINT)
-                up.wait(PATIENCE)
+        try:
+            self.answered = first_page([*map(str, command)], self.folder, self.environment, PATIENCE).answered
+        except NotStarted as error:
+            raise SystemExit(str(error)) from error
 
 
 def checkout(fresh: Fresh, revision: str, *, uv: bool) -> Mapping[str, float]:
