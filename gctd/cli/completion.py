@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from terminalkit.commands.completion import Complete, completes, completion_command
+from terminalkit.commands.completion import completes, completion_command
 
 if TYPE_CHECKING:
     from gctd.client.api import Client
@@ -15,20 +15,12 @@ _TASKS = 50
 completion = completion_command("gctd", "commands, options, repositories, tasks and workers")
 
 
-def _completes(values: Callable[[Client], Awaitable[Iterable[str]]]) -> Complete:
-    def prepare() -> Callable[[], Awaitable[Iterable[str]]]:
-        from gctd.client.api import Client  # noqa: PLC0415 - slow, and seldom wanted
-        from gctd.settings import SETTINGS  # noqa: PLC0415 - as above
+def _client() -> Client:
+    from gctd.client.api import Client  # noqa: PLC0415 - slow, and seldom wanted
+    from gctd.settings import SETTINGS  # noqa: PLC0415 - as above
 
-        settings = SETTINGS.load().values
-
-        async def ask() -> Iterable[str]:
-            async with Client(settings.url, token=settings.auth_token) as client:
-                return await values(client)
-
-        return ask
-
-    return completes(prepare)
+    settings = SETTINGS.load().values
+    return Client(settings.url, token=settings.auth_token)
 
 
 async def _repo_urls(client: Client) -> Iterable[str]:
@@ -43,6 +35,6 @@ async def _worker_ids(client: Client) -> Iterable[str]:
     return [worker.id for worker in await client.workers()]
 
 
-repo_urls = _completes(_repo_urls)
-task_ids = _completes(_task_ids)
-worker_ids = _completes(_worker_ids)
+repo_urls = completes(_client, _repo_urls)
+task_ids = completes(_client, _task_ids)
+worker_ids = completes(_client, _worker_ids)

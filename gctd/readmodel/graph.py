@@ -40,9 +40,7 @@ class TrackerGraph:
 
     async def repos(self, part: ListPart, order: SortOrder = REPOS, *, status: str | None = None) -> FoundPart[RepoView]:
         """Repositories in an order."""
-        sql = _repos(status)
-        order.limit(sql, part)
-        return await found(await self._store.fetch_in_thread(sql.text, *sql.arguments), part, RepoView.of)
+        return await found(self._store, _repos(status), order, part, RepoView.of)
 
     async def count_repos(self, *, status: str | None = None) -> int:
         """The number of repositories."""
@@ -50,9 +48,7 @@ class TrackerGraph:
 
     async def tasks(self, part: ListPart, order: SortOrder = TASKS, **conditions: Any) -> FoundPart[TaskView]:
         """Return the tasks that are neither hidden nor seen, in an order. `all_` includes seen tasks."""
-        sql = _tasks(**conditions)
-        order.limit(sql, part)
-        return await found(await self._store.fetch_in_thread(sql.text, *sql.arguments), part, TaskView.of)
+        return await found(self._store, _tasks(**conditions), order, part, TaskView.of)
 
     async def count_tasks(self, **conditions: Any) -> int:
         """The number of such tasks."""
@@ -60,9 +56,7 @@ class TrackerGraph:
 
     async def latest_analyses(self, part: ListPart, *, repo: str | None = None) -> FoundPart[AnalysisView]:
         """The latest analysis of each project, by repository and project."""
-        sql = _latest(repo)
-        LATEST_ANALYSES.limit(sql, part)
-        return await found(await self._store.fetch_in_thread(sql.text, *sql.arguments), part, AnalysisView.of)
+        return await found(self._store, _latest(repo), LATEST_ANALYSES, part, AnalysisView.of)
 
     async def count_latest_analyses(self, *, repo: str | None = None) -> int:
         """The number of projects that have an analysis."""

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from terminalkit.commands.completion import Complete, completes, completion_command
+from terminalkit.commands.completion import completes, completion_command
 
 if TYPE_CHECKING:
     from pantry.client.api import Client
@@ -15,20 +15,12 @@ _MOST = 1000
 completion = completion_command("pantry", "commands, products and categories")
 
 
-def _completes(values: Callable[[Client], Awaitable[Iterable[str]]]) -> Complete:
-    def prepare() -> Callable[[], Awaitable[Iterable[str]]]:
-        from pantry.client.api import Client  # noqa: PLC0415 - slow, and seldom wanted
-        from pantry.settings import SETTINGS  # noqa: PLC0415 - as above
+def _client() -> Client:
+    from pantry.client.api import Client  # noqa: PLC0415 - slow, and seldom wanted
+    from pantry.settings import SETTINGS  # noqa: PLC0415 - as above
 
-        settings = SETTINGS.load().values
-
-        async def ask() -> Iterable[str]:
-            async with Client(settings.url, token=settings.auth_token) as client:
-                return await values(client)
-
-        return ask
-
-    return completes(prepare)
+    settings = SETTINGS.load().values
+    return Client(settings.url, token=settings.auth_token)
 
 
 async def _product_codes(client: Client) -> Iterable[str]:
@@ -39,5 +31,5 @@ async def _category_names(client: Client) -> Iterable[str]:
     return [category.name for category in await client.categories()]
 
 
-product_codes = _completes(_product_codes)
-category_names = _completes(_category_names)
+product_codes = completes(_client, _product_codes)
+category_names = completes(_client, _category_names)

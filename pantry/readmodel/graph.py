@@ -52,15 +52,11 @@ class PantryGraph:
 
     async def products(self, part: ListPart, order: SortOrder = PRODUCTS, **conditions: Any) -> FoundPart[ProductView]:
         """Products in an order; the conditions are as in `PantryQueries.products`."""
-        sql = products_sql(**conditions)
-        order.limit(sql, part)
-        return await found(await self._store.fetch_in_thread(sql.text, *sql.arguments), part, ProductView.of)
+        return await found(self._store, products_sql(**conditions), order, part, ProductView.of)
 
     async def categories(self, part: ListPart) -> FoundPart[CategoryView]:
         """Categories by name."""
-        sql = Sql("SELECT * FROM categories WHERE TRUE")
-        CATEGORIES.limit(sql, part)
-        return await found(await self._store.fetch(sql.text, *sql.arguments), part, CategoryView.of)
+        return await found(self._store, Sql("SELECT * FROM categories WHERE TRUE"), CATEGORIES, part, CategoryView.of)
 
     async def count_products(self, **conditions: Any) -> int:
         """The number of products that meet conditions."""
@@ -72,9 +68,7 @@ class PantryGraph:
 
     async def movements(self, part: ListPart, order: SortOrder = MOVEMENTS_OF_ALL, **conditions: Any) -> FoundPart[MovementView]:
         """Movements in an order; the conditions are as in `PantryQueries.movements`."""
-        sql = movements_sql(**conditions)
-        order.limit(sql, part)
-        return await found(await self._store.fetch_in_thread(sql.text, *sql.arguments), part, MovementView.of)
+        return await found(self._store, movements_sql(**conditions), order, part, MovementView.of)
 
     async def count_movements(self, **conditions: Any) -> int:
         """The number of movements that meet conditions."""

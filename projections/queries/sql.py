@@ -113,8 +113,10 @@ class SortOrder:
         return ", ".join(f"{prefix}{column}{direction}" for column in self.columns)
 
 
-async def found(rows: Sequence[Row], part: ListPart, view: Callable[[Row], T]) -> FoundPart[T]:
-    """The rows of a statement that was limited to a part, as a part."""
+async def found(store: Queryable, sql: Sql, order: SortOrder, part: ListPart, view: Callable[[Row], T]) -> FoundPart[T]:
+    """The part of a list that a statement selects, in an order."""
+    order.limit(sql, part)
+    rows = await store.fetch_in_thread(sql.text, *sql.arguments)
     return await _made(rows, lambda: _part(rows, part, view))
 
 

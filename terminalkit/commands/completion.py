@@ -6,6 +6,8 @@ import asyncio
 import contextlib
 import threading
 from collections.abc import Awaitable, Callable, Iterable
+from contextlib import AbstractAsyncContextManager
+from typing import TypeVar
 
 import click
 
@@ -17,6 +19,7 @@ from terminalkit.runtime.invocation import begin
 PATIENCE = 0.3
 """Seconds that a server has to answer: a shell that hangs at each tab is worse than one that offers nothing."""
 
+T = TypeVar("T")
 Complete = Callable[[click.Context, click.Parameter, str], list[str]]
 
 
@@ -46,10 +49,10 @@ def completion_command(program: str, what: str) -> click.Command:
     return completion
 
 
-def completes(prepare: Callable[[], Callable[[], Awaitable[Iterable[str]]]]) -> Complete:
-    """Completion of an argument with the values that `prepare()()` gives, or with no values if it fails or takes too long.
+def completes(client: Callable[[], AbstractAsyncContextManager[T]], values: Callable[[T], Awaitable[Iterable[str]]]) -> Complete:
+    """Completion of an argument with the values that a client gives, or with no values if it fails or takes too long.
 
-    `prepare` imports slow modules and reads the settings. Its result asks the server, within a time limit. It runs in a separate
+    `client` imports slow modules and reads the settings. `values` asks the server, within a time limit. It runs in a separate
     thread, because the look-up of a host's name cannot be cut short otherwise.
     """
 
@@ -58,15 +61,15 @@ def completes(prepare: Callable[[], Callable[[], Awaitable[Iterable[str]]]]) -> 
         found: list[str] = []
 
         async def within_time() -> None:
-            async with asyncio.timeout(PATIENCE):
-                found.extend(await ask())
+            async with asyncio.timeout(PATIENCE), prepared as asked:
+                found.extend(await values(asked))
 
         def in_thread() -> None:
             with contextlib.suppress(Exception):  # the command itself will report the error
                 asyncio.run(within_time())
 
         try:
-            ask = prepare()
+            prepared = client()
         except Exception:  # noqa: BLE001 - as above
             return []
         asking = threading.Thread(target=in_thread, name=ASKING, daemon=True)

@@ -6,6 +6,7 @@ import json
 import signal
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from http import HTTPStatus
 from types import ModuleType
 
@@ -82,8 +83,12 @@ ERRORS: dict[str, Exception] = {
 }
 
 
+async def _values(known: list[str]) -> list[str]:
+    return known
+
+
 @click.command("list")
-@click.argument("fault", required=False, shell_complete=completes(lambda: _values))
+@click.argument("fault", required=False, shell_complete=completes(lambda: nullcontext(["away", "defect", "disk"]), _values))
 @command(not_found="shop-till list --all # {fault}")
 async def list_(invocation: Invocation, *, fault: str | None) -> int:
     if fault is not None:
@@ -99,10 +104,6 @@ async def list_(invocation: Invocation, *, fault: str | None) -> int:
 @FLAGS.options("port", "wait")
 def serve_till(*, sources: SettingSources[Settings]) -> None:
     click.echo(sources.load().values)
-
-
-async def _values() -> list[str]:
-    return ["away", "defect", "disk"]
 
 
 @pytest.fixture

@@ -11,14 +11,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from gctd.cli.builds.limits import limit_options
+from gctd.cli.builds.results import RESULTS, require_passed, show_checks, show_functions
 from gctd.cli.options import Sources, setting_options
-from gctd.cli.tables.text import score
 from terminalkit.commands.command import command
 from terminalkit.commands.options import Choice, examples
 from terminalkit.display.output import Output
-from terminalkit.display.table import Cell, Column, Painted
 from terminalkit.exits import ExitCode
-from terminalkit.failure import Failure
 from terminalkit.runtime.invocation import Invocation
 
 if TYPE_CHECKING:
@@ -28,13 +26,6 @@ if TYPE_CHECKING:
 FORMATS = ("text", "json", "markdown", "sarif")
 LISTED = 20
 """Limit of the listed functions in a text."""
-
-_RESULTS: dict[str, Cell] = {
-    "passed": Painted("passed", "green"),
-    "failed": Painted("not passed", "red"),
-    "unknown": Painted("not known", "yellow"),
-}
-_WORDS: dict[bool | None, Cell] = {True: Painted("ok", "green"), False: Painted("failed", "red"), None: Painted("-", "yellow")}
 
 
 @click.command(
@@ -186,48 +177,32 @@ def _show(output: Output, one: Judged, *, apart: bool) -> None:
             ("base", one.base),
             ("functions", f"{known.total_funcs} measured of {analysis.summary.total_funcs}"),
             ("risky", f"{analysis.risky}, over {one.rules.threshold:g}"),
-            ("gate", _RESULTS[one.result.value]),
+            ("gate", RESULTS[one.result.value]),
             ("reason", one.reason),
         ]
     )
-    if one.verdict.checks:
-        output.line("")
-        columns = [Column("CHECK"), Column("FOUND", "number"), Column("LIMIT", "number"), Column("RESULT")]
-        rows: list[list[Cell]] = [
-            [says(each, one.rules), _value(each.value), f"{each.limit:g}", _WORDS[each.passed]] for each in one.verdict.checks
-        ]
-        output.table(columns, rows)
-    if one.verdict.offenders:
-        output.line("")
-        columns = [Column("BEFORE", "number"), Column("NOW", "number"), Column("FUNCTION"), Column("LOCATION"), Column("FAILED")]
-        rows = [
-            [
-                score(each.before.crap) if each.before else "",
-                score(each.after.crap),
+    show_checks(output, [(says(each, one.rules), each.value, each.limit, each.passed) for each in one.verdict.checks])
+    show_functions(
+        output,
+        [
+            (
+                each.before.crap if each.before else None,
+                each.after.crap,
                 each.after.function,
                 f"{each.after.file}:{each.after.line}",
-                " ".join(name.value for name in each.checks),
-            ]
+                [name.value for name in each.checks],
+            )
             for each in one.verdict.offenders[:LISTED]
-        ]
-        output.table(columns, rows)
+        ],
+    )
     if (more := len(one.verdict.offenders) - LISTED) > 0:
         output.note(f"{more} more: see --format json")
 
 
-def _value(value: float | None) -> str:
-    return "n/a" if value is None else f"{value:.2f}".rstrip("0").rstrip(".")
-
-
 def _require_passed(what: str, found: Sequence[Judged]) -> None:
-    failed = [one for one in found if one.result.value == "failed"]
-    if failed:
-        names = [
-            f"{one.after.analysis.project}: {', '.join(each.name.value for each in one.verdict.checks if each.passed is False)}"
-            for one in failed
-        ]
-        raise Failure(what, f"the gate is not passed: {'; '.join(names)}")
-    unknown = [f"{one.after.analysis.project}: {one.reason}" for one in found if one.result.value != "passed"]
-    if unknown:
-        why = f"it is not known whether the gate is passed: {'; '.join(unknown)}"
-        raise Failure(what, why, exit_code=ExitCode.UNDECIDED)
+    failed = [
+        f"{one.after.analysis.project}: {', '.join(each.name.value for each in one.verdict.checks if each.passed is False)}"
+        for one in found
+        if one.result.value == "failed"
+    ]
+    require_passed(what, failed, [f"{one.after.analysis.project}: {one.reason}" for one in found if one.result.value != "passed"])

@@ -10,11 +10,12 @@ from typing import Any
 import click
 
 from gctd.cli.builds.limits import limit_options
+from gctd.cli.builds.results import RESULTS, require_passed, show_checks, show_functions
 from gctd.cli.completion import repo_urls
 from gctd.cli.repos.history import analyses_of, breaks_text, point_text, project_option
 from gctd.cli.session import Session, client_command
 from gctd.cli.tables.text import commit, score
-from gctd.client.projects import Check, Gate, Unmeasured
+from gctd.client.projects import Gate, Unmeasured
 from terminalkit.commands.options import DURATION, examples
 from terminalkit.display.output import Output
 from terminalkit.display.table import Cell, Column, Painted
@@ -26,13 +27,6 @@ LISTED = 20
 
 POLL = 1.0
 """Seconds between two polls of a pending verdict."""
-
-_RESULTS: dict[str, Cell] = {
-    "passed": Painted("passed", "green"),
-    "failed": Painted("not passed", "red"),
-    "unknown": Painted("not known", "yellow"),
-}
-_WORDS: dict[bool | None, Cell] = {True: Painted("ok", "green"), False: Painted("failed", "red"), None: Painted("-", "yellow")}
 
 
 @click.command(
@@ -138,35 +132,25 @@ def _show(output: Output, found: Gate, *, apart: bool) -> None:
             ("threshold", f"{found.threshold:g}"),
             ("partial", "a report was shortened (--min, --top)" if found.partial else ""),
             ("measured differently", Painted(breaks_text(found.breaks), "yellow") if found.breaks else ""),
-            ("gate", _RESULTS[found.result]),
+            ("gate", RESULTS[found.result]),
             ("reason", found.reason),
             ("verdict", found.verdict or ""),
         ]
     )
-    if found.checks:
-        output.line("")
-        columns = [Column("CHECK"), Column("FOUND", "number"), Column("LIMIT", "number"), Column("RESULT")]
-        output.table(columns, [[check.text, _found(check), f"{check.limit:g}", _WORDS[check.passed]] for check in found.checks])
-    if found.functions:
-        output.line("")
-        columns = [
-            Column("BEFORE", "number"),
-            Column("NOW", "number"),
-            Column("FUNCTION"),
-            Column("LOCATION", "id"),
-            Column("FAILED"),
-        ]
-        rows: list[list[Cell]] = [
-            [
-                score(one.before.crap) if one.before else "",
-                score(one.after.crap),
+    show_checks(output, [(check.text, check.value, check.limit, check.passed) for check in found.checks])
+    show_functions(
+        output,
+        [
+            (
+                one.before.crap if one.before else None,
+                one.after.crap,
                 one.function,
                 f"{one.after.file}:{one.after.line}",
-                " ".join(one.checks),
-            ]
+                one.checks,
+            )
             for one in found.functions
-        ]
-        output.table(columns, rows)
+        ],
+    )
     if found.unmeasured:
         output.line("")
         columns = [Column("LAST MEASURED", "number"), Column("NOT MEASURED ANY MORE"), Column("LOCATION", "id"), Column("WHY")]
@@ -181,16 +165,10 @@ def _lost(one: Unmeasured) -> list[Cell]:
     return [score(one.before.crap), one.function, f"{after.file}:{after.line}", f"{after.state}: {after.reason}"]
 
 
-def _found(check: Check) -> str:
-    return "n/a" if check.value is None else f"{check.value:.2f}".rstrip("0").rstrip(".")
-
-
 def _require_passed(session: Session, judged: Sequence[Gate]) -> None:
-    missed = [one for one in judged if one.result == "failed"]
-    if missed:
-        failed = [f"{one.project}: {', '.join(check.name for check in one.checks if check.passed is False)}" for one in missed]
-        raise Failure(session.invocation.what, f"the gate is not passed: {'; '.join(failed)}")
-    unknown = [one for one in judged if one.result != "passed"]
-    if unknown:
-        why = "; ".join(f"{one.project}: {one.reason}" for one in unknown)
-        raise Failure(session.invocation.what, f"it is not known whether the gate is passed: {why}", exit_code=ExitCode.UNDECIDED)
+    failed = [
+        f"{one.project}: {', '.join(check.name for check in one.checks if check.passed is False)}"
+        for one in judged
+        if one.result == "failed"
+    ]
+    require_passed(session.invocation.what, failed, [f"{one.project}: {one.reason}" for one in judged if one.result != "passed"])
