@@ -24,8 +24,8 @@ from gctd.control.updates.update_check import Updates
 from gctd.control.upkeep.reaper import Reaper, Timeouts
 from gctd.control.upkeep.removals import Removals
 from gctd.control.upkeep.unused_blobs import UnusedBlobs
+from gctd.domain.options import format_duration
 from gctd.domain.repo.config import ProjectConfig
-from gctd.domain.repo.options import format_duration
 from gctd.engines.registry import NAMES, known
 from gctd.exports.coverage import Coverages
 from gctd.exports.dashboard import Dashboard

@@ -12,8 +12,8 @@ import msgspec
 from eventlog.broker.blobs import Blobs
 from eventlog.errors import BlobMissing
 from gctd.domain.errors import NotFound
+from gctd.domain.options import threshold_of
 from gctd.domain.repo.config import ProjectConfig, effective
-from gctd.domain.repo.options import threshold_of
 from gctd.engines.functions.blocks import CountedBlock, blocks_of_file, counts_runs
 from gctd.engines.functions.explained import Explained, explain
 from gctd.engines.functions.history import Change, LastChange, changed_at, changes_of, found_again, last_change

@@ -9,7 +9,7 @@ from typing import Protocol
 import attrs
 
 from gctd.domain.errors import GctdError
-from gctd.domain.repo.options import DEFAULTS, CrapOptions
+from gctd.domain.options import DEFAULTS, CrapOptions
 from gctd.engines.measurement import TestFacts
 from gctd.engines.report import Report
 

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from operator import attrgetter
 
-from gctd.domain.repo.options import CrapOptions, Missing
+from gctd.domain.options import CrapOptions, Missing
 from gctd.engines.report import FunctionEntry, ReportSummary
 from gctd.engines.state import State
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import attrs
 
-from gctd.domain.repo.options import threshold_of
+from gctd.domain.options import threshold_of
 from gctd.domain.verdict import Result, Rules
 from gctd.engines.changes.comparison import Comparison, Status
 from gctd.engines.changes.gate import Check, CheckName, Verdict

@@ -14,7 +14,7 @@ from urllib.parse import quote
 
 import msgspec
 
-from gctd.domain.repo.options import threshold_of
+from gctd.domain.options import threshold_of
 from gctd.engines.report import FunctionEntry, Report
 from gctd.engines.score import coverage_needed
 from gctd.readmodel.views import AnalysisView

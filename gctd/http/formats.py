@@ -36,9 +36,9 @@ ENGINE: Schema = {"type": ["string", "null"], "enum": [*NAMES, None]}
 STORE_SOURCE: Schema = {"type": ["string", "null"], "enum": [*STORE_SOURCE_VALUES, None]}
 """Whether the source of functions is kept."""
 GO_FLAGS: Schema = {"type": ["string", "null"], "format": "go-flags"}
-"""Flags from a list of harmless ones, separated by spaces (`gctd.domain.repo.options.GO_FLAGS`)."""
+"""Flags from a list of harmless ones, separated by spaces (`gctd.domain.options.GO_FLAGS`)."""
 CRAP_ARGS: Schema = {"type": ["array", "null"], "items": {"type": "string", "format": "go-crap-flag"}}
-"""Flags of `go-crap scan` (`gctd.domain.repo.options.parse_crap_args`)."""
+"""Flags of `go-crap scan` (`gctd.domain.options.parse_crap_args`)."""
 FUNCTION: Schema = {"type": "string", "minLength": 1, "format": "function-key"}
 """The key of a function (`gctd.engines.functions.keys`)."""
 PROFILE: Schema = {"type": "string", "format": "coverage-profile"}
@@ -46,6 +46,6 @@ PROFILE: Schema = {"type": "string", "format": "coverage-profile"}
 TAGS: Schema = {"type": "array", "items": {"type": "string", "pattern": f"^{TAG}$"}}
 """Build tags of Go."""
 DURATION: Schema = {"type": ["string", "null"], "format": "go-duration"}
-"""A duration as Go writes it, 1 s to 24 h (`gctd.domain.repo.options.parse_duration`)."""
+"""A duration as Go writes it, 1 s to 24 h (`gctd.domain.options.parse_duration`)."""
 POINT: Schema = {"type": ["string", "null"], "pattern": "^(task-[0-9]{1,30}|[0-9A-Fa-f]{7,64})$"}
 """An analysis of a project, by its task or by the first digits of its commit."""

@@ -9,7 +9,7 @@ from typing import TypeVar
 import attrs
 
 from eventlog.broker.blobs import Blobs
-from gctd.domain.repo.options import threshold_of
+from gctd.domain.options import threshold_of
 from gctd.engines import report as report_format
 from gctd.engines.changes.comparison import Comparison, compare
 from gctd.engines.report import Report

@@ -37,8 +37,8 @@ from gctd.domain.delivery import (
     may_attempt,
 )
 from gctd.domain.errors import GctdError, NotFound, Overtaken, Refused
+from gctd.domain.options import threshold_of
 from gctd.domain.repo import REPO, Repo, RepoStatus
-from gctd.domain.repo.options import threshold_of
 from gctd.domain.verdict import Result, Rules
 from gctd.exports import markdown
 from gctd.exports.dashboard import Dashboard

@@ -12,9 +12,9 @@ from gctd.control.requests.policy import MOST_PROJECTS, Policy
 from gctd.domain import task
 from gctd.domain.analysis import Analysis, Measurement
 from gctd.domain.errors import BadInput, NotFound, Refused
+from gctd.domain.options import parse_crap_args
 from gctd.domain.repo import Repo
 from gctd.domain.repo.config import effective
-from gctd.domain.repo.options import parse_crap_args
 from gctd.domain.task import Task
 
 

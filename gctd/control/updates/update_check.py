@@ -17,9 +17,9 @@ from gctd.control.requests.new_tasks import ObservedRef
 from gctd.control.requests.policy import MOST_PROJECTS
 from gctd.control.requests.tracker import Tracker
 from gctd.domain.errors import BadInput, NotFound, Overtaken
+from gctd.domain.options import parse_duration
 from gctd.domain.repo import REPO, Repo, RepoStatus
 from gctd.domain.repo.config import effective
-from gctd.domain.repo.options import parse_duration
 from gctd.readmodel.queries import TrackerQueries
 from gctd.readmodel.views import TaskView
 from gctd.scan.errors import GitError, ScanError

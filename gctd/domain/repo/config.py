@@ -9,8 +9,8 @@ from typing import Any, Protocol
 import attrs
 
 from gctd.domain.errors import BadInput, BadSettings, NotFound, Refused
+from gctd.domain.options import covers_others, parse_crap_args, parse_duration, parse_go_flags, parse_test_args
 from gctd.domain.remote.refs import parse_ref, parse_subdir
-from gctd.domain.repo.options import covers_others, parse_crap_args, parse_duration, parse_go_flags, parse_test_args
 from gctd.domain.repo.project import Project
 
 ROOT = ""

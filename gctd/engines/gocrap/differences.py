@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 
 import attrs
 
-from gctd.domain.repo.options import Missing
+from gctd.domain.options import Missing
 from gctd.engines.gocrap.coverage import Found, GocrapCoverage
 from gctd.engines.gocrap.walk import is_seen_by_gocrap
 from gctd.engines.golang.complexity import Declaration

@@ -6,8 +6,8 @@ from aiohttp import web
 
 from eventlog.errors import BlobMissing
 from gctd.domain.analysis import analysis_id
+from gctd.domain.options import threshold_of
 from gctd.domain.remote.refs import parse_subdir
-from gctd.domain.repo.options import threshold_of
 from gctd.exports.badge import BadgeFigures, Metric, badge
 from gctd.http import formats
 from gctd.http.services import Services

@@ -6,7 +6,7 @@ from typing import Any, Self
 
 from gctd.control.comparing.pairs import Pair
 from gctd.domain.analysis import Summary
-from gctd.domain.repo.options import threshold_of
+from gctd.domain.options import threshold_of
 from gctd.engines.changes.comparison import Change, Kept, Status, kept_as
 from gctd.engines.changes.matching import Match
 from gctd.engines.report import FunctionEntry

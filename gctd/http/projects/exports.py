@@ -12,7 +12,7 @@ from aiohttp import web
 from gctd.control.comparing.judging import Judged
 from gctd.control.comparing.pairs import Pair
 from gctd.domain.errors import NotFound
-from gctd.domain.repo.options import threshold_of
+from gctd.domain.options import threshold_of
 from gctd.engines import report as report_format
 from gctd.exports import markdown, sarif
 from gctd.exports.functions import functions_csv

@@ -7,7 +7,7 @@ from aiohttp import web
 from gctd.control.comparing.judging import Judged
 from gctd.control.comparing.pairs import Pair
 from gctd.domain.errors import BadInput
-from gctd.domain.repo.options import threshold_of
+from gctd.domain.options import threshold_of
 from gctd.domain.verdict import Result, Rules
 from gctd.engines.changes.comparison import Change
 from gctd.engines.changes.gate import CheckName, Worse

@@ -15,8 +15,8 @@ import msgspec
 from eventlog import BlobMissing
 from eventlog.broker.blobs import Blobs
 from gctd.domain.analysis import Analysis, analysis_id
+from gctd.domain.options import parse_crap_args, parse_go_flags
 from gctd.domain.repo.config import go_test_flags
-from gctd.domain.repo.options import parse_crap_args, parse_go_flags
 from gctd.domain.task import Task
 
 FORM = 2

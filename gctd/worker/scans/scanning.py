@@ -12,9 +12,9 @@ import attrs
 from eventlog.broker.blobs import Blobs
 from gctd.domain.analysis import Analysis
 from gctd.domain.errors import BadInput
+from gctd.domain.options import parse_crap_args, parse_duration, parse_go_flags
 from gctd.domain.repo import Repo
 from gctd.domain.repo.config import ROOT, effective, go_test_flags
-from gctd.domain.repo.options import parse_crap_args, parse_duration, parse_go_flags
 from gctd.domain.repo.project import Project
 from gctd.domain.task import Progress, Task
 from gctd.engines.engine import Engine, EngineInput

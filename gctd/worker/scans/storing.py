@@ -9,7 +9,7 @@ import msgspec
 
 from eventlog.broker.blobs import Blobs
 from gctd.domain.analysis import Analysis, Blob, Metadata, Summary, analysis_id, profile_path
-from gctd.domain.repo.options import parse_crap_args
+from gctd.domain.options import parse_crap_args
 from gctd.domain.repo.project import Project
 from gctd.domain.task import Task
 from gctd.engines import report as report_format

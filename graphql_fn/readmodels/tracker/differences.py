@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import attrs
 
-from gctd.domain.repo.options import threshold_of
+from gctd.domain.options import threshold_of
 from gctd.engines import report as report_format
 from gctd.engines.changes.comparison import Change, compare
 from gctd.readmodel.reports import Reports

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gctd.domain.errors import BadInput
-from gctd.domain.repo.options import (
+from gctd.domain.options import (
     CrapOptions,
     format_duration,
     parse_crap_args,

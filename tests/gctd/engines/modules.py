@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from gctd.domain.repo.options import CrapOptions
+from gctd.domain.options import CrapOptions
 from gctd.engines.engine import EngineInput
 
 FIXTURE = Path(__file__).parent / "fixture" / "gocrap"

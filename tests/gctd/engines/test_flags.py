@@ -8,7 +8,7 @@ from pathlib import Path
 import attrs
 import pytest
 
-from gctd.domain.repo.options import CrapOptions, parse_crap_args
+from gctd.domain.options import CrapOptions, parse_crap_args
 from gctd.engines.engine import EngineInput
 from gctd.engines.native import NativeEngine
 from gctd.engines.report import Report, raw_output

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import pickle
+import subprocess
+import sys
 from pathlib import Path
 
 import attrs
@@ -11,7 +13,7 @@ import msgspec
 import pytest
 
 from gctd.domain.errors import BadInput
-from gctd.domain.repo.options import CrapOptions
+from gctd.domain.options import CrapOptions
 from gctd.engines import report
 from gctd.engines.engine import EngineFailed, EngineInput, EngineLimits
 from gctd.engines.gocrap import differences
@@ -385,3 +387,12 @@ def test_engines_are_found_by_name_and_a_wrong_name_is_refused_with_the_right_on
     with pytest.raises(BadInput, match="engine: no engine is called 'crap'; there are go-crap, native, native-compat") as caught:
         engine_named("crap")
     assert caught.value.field == "engine"
+
+
+def test_the_program_of_the_engine_loads_neither_the_event_log_nor_an_event_loop() -> None:
+    """It starts once for each analysis: loading these would take longer than the scoring of a small module."""
+    program = "import sys; import gctd.engines.__main__; print(*sys.modules)"
+    loaded = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True
+    ).stdout.split()
+    assert {"eventlog", "asyncio", "structlog"} & set(loaded) == set()

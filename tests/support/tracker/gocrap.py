@@ -12,7 +12,7 @@ from pathlib import Path
 
 import msgspec
 
-from gctd.domain.repo.options import parse_crap_args
+from gctd.domain.options import parse_crap_args
 from gctd.engines.engine import EngineInput
 from gctd.engines.native import NativeEngine
 from gctd.engines.report import raw_output

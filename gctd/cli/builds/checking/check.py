@@ -12,8 +12,8 @@ import attrs
 from gctd.cli.builds.checking.judge import Judged, judged, stored
 from gctd.cli.builds.checking.measure import Measuring, Scored
 from gctd.cli.builds.checking.working_copy import NotAWorkingCopy, WorkingCopy
+from gctd.domain.options import threshold_of
 from gctd.domain.repo.config import ProjectConfig
-from gctd.domain.repo.options import threshold_of
 from gctd.domain.repo.project import Project
 from gctd.domain.verdict import Rules
 from gctd.scan.errors import ScanError

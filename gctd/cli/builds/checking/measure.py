@@ -16,8 +16,8 @@ import msgspec
 
 from gctd.cli.builds.checking.working_copy import WorkingCopy
 from gctd.domain.analysis import Blob, Metadata, Summary, analysis_id
+from gctd.domain.options import parse_crap_args, parse_go_flags
 from gctd.domain.repo.config import ProjectConfig, go_test_flags
-from gctd.domain.repo.options import parse_crap_args, parse_go_flags
 from gctd.domain.repo.project import Project
 from gctd.domain.upload import UploadedProfile
 from gctd.engines.engine import EngineInput

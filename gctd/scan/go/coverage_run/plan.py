@@ -7,7 +7,7 @@ from pathlib import Path
 
 import attrs
 
-from gctd.domain.repo.options import covers_others
+from gctd.domain.options import covers_others
 from gctd.engines.golang.constraints import Platform
 from gctd.engines.measurement import Scope
 from gctd.scan.go.coverage_run.events import PackageResult

@@ -20,7 +20,7 @@ from pathlib import Path
 import attrs
 
 from gctd.domain.errors import BadInput
-from gctd.domain.repo.options import covers_others, format_duration, parse_duration
+from gctd.domain.options import covers_others, format_duration, parse_duration
 from gctd.scan.errors import GoError, UnsafeFile
 from gctd.scan.go.coverage_run import building
 from gctd.scan.go.coverage_run.built import is_recent, mark

@@ -10,7 +10,7 @@ import attrs
 import msgspec
 import pytest
 
-from gctd.domain.repo.options import CrapOptions
+from gctd.domain.options import CrapOptions
 from gctd.domain.verdict import Rules
 from gctd.engines.changes.comparison import Comparison, compare, kept_as
 from gctd.engines.changes.gate import GateFacts, judge

@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from gctd.domain.repo.options import CrapOptions
+from gctd.domain.options import CrapOptions
 from gctd.engines.engine import EngineFailed, EngineInput, EngineLimits
 from gctd.engines.gocrap import differences
 from gctd.engines.gocrap.coverage import gocrap_module_path

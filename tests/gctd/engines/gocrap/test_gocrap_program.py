@@ -10,7 +10,7 @@ import attrs
 import pytest
 
 from gctd.domain.errors import BadInput
-from gctd.domain.repo.options import parse_crap_args
+from gctd.domain.options import parse_crap_args
 from gctd.engines.engine import EngineFailed, EngineInput, EngineLost
 from gctd.engines.native import NativeEngine
 from gctd.engines.registry import NAMES, engine_named, engines

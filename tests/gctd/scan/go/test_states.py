@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from gctd.domain.repo.options import CrapOptions
+from gctd.domain.options import CrapOptions
 from gctd.engines.engine import EngineInput
 from gctd.engines.native import NativeEngine
 from gctd.engines.report import FunctionEntry, Report

@@ -11,7 +11,7 @@ from typing import Any
 import attrs
 import pytest
 
-from gctd.domain.repo.options import parse_duration
+from gctd.domain.options import parse_duration
 from gctd.scan.errors import GoError
 from gctd.scan.go.toolchain import Toolchain
 from tests.gctd.scan.go.coverage_run.go_projects import outcomes, reasons
