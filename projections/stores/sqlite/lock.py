@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import time
 from collections.abc import Callable
@@ -12,6 +11,7 @@ import attrs
 import psutil
 import structlog
 
+from eventlog.support.locks import locked
 from projections.errors import StoreInUse
 
 log = structlog.get_logger(__name__)
@@ -54,7 +54,7 @@ class DatabaseLock:
         end = began + patience
         silence = _Silence(fd)
         try:
-            while not _locked(fd):
+            while not locked(fd):
                 now = time.monotonic()
                 owner = silence.look(now)
                 if owner is not None and silence.seconds > owner.lease():
@@ -151,14 +151,6 @@ def read_owner(content: bytes) -> LockOwner | None:
         return LockOwner(int(words[0]), float(words[1]))
     except (IndexError, ValueError):
         return None
-
-
-def _locked(fd: int) -> bool:
-    try:
-        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
 
 
 def _lock_file(database: Path) -> Path:
