@@ -23,7 +23,7 @@ from projections.stores.databases import reader_at, store_at
 from projections.stores.sqlite import SQLiteStore
 from tests.support.log.nats import plain_client
 from tests.support.readside.ledger import MODEL, Book, Booked, Opened
-from tests.support.readside.projecting import assert_equals_a_fold, ledger_log, start_projector
+from tests.support.readside.projecting import assert_equals_a_fold, ledger_log, running, start_projector
 from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.fault
@@ -34,16 +34,6 @@ async def opened(path: Path) -> AsyncIterator[SQLiteStore]:
     async with SQLiteStore(path) as store:
         await Migrations(store, MODEL).up()
         yield store
-
-
-@asynccontextmanager
-async def running(projector: Projector) -> AsyncIterator[asyncio.Task[None]]:
-    task = asyncio.create_task(projector.run())
-    try:
-        yield task
-    finally:
-        task.cancel()
-        await asyncio.wait({task})
 
 
 async def test_killed_in_the_middle_of_batches_it_ends_where_a_clean_fold_ends(nats_url: str, database_url: str) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
 from urllib.parse import quote
 
@@ -27,6 +26,7 @@ from projections.stores.postgres import PostgresStore
 from projections.stores.sqlite import SQLiteStore
 from tests.support.readside import ledger
 from tests.support.readside.ledger import FIXED, MODEL, Book, Booked, Opened
+from tests.support.readside.projecting import running
 from tests.support.readside.tables import change, execute
 
 SCHEMA = '"Ü ?"'
@@ -59,16 +59,6 @@ async def store(url: str) -> AsyncIterator[EitherStore]:
     async with store_at(url) as store:
         await Migrations(store, MODEL).up()
         yield store
-
-
-@asynccontextmanager
-async def running(projector: Projector) -> AsyncIterator[asyncio.Task[None]]:
-    task = asyncio.create_task(projector.run())
-    try:
-        yield task
-    finally:
-        task.cancel()
-        await asyncio.wait({task})
 
 
 async def equals_a_fold(log: MemoryLog, store: EitherStore, model: ReadModel = MODEL) -> None:

@@ -39,6 +39,19 @@ async def ledger_log(url: str) -> AsyncIterator[JetStreamLog]:
         yield JetStreamLog(connection, MODEL.stream, REGISTRY)
 
 
+@asynccontextmanager
+async def running(projector: Projector) -> AsyncIterator[asyncio.Task[None]]:
+    """A projector that runs, as its task."""
+    task = asyncio.create_task(projector.run())
+    try:
+        yield task
+    finally:
+        task.cancel()
+        await asyncio.wait({task})
+        if not task.cancelled():
+            task.exception()
+
+
 def start_projector(url: str, database: str, batch: int, workers: int = 0) -> subprocess.Popen[bytes]:
     """Start a process that projects for ever. `workers` processes help it to catch up."""
     command = [sys.executable, "-m", "tests.support.readside.projecting", url, database, str(batch), str(workers)]

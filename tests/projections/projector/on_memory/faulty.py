@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
 from typing import Any
 
 import attrs
@@ -65,18 +64,6 @@ class Faults:
         outcome = await self._advance(steps, *more)
         self.sizes.append(steps[0].after.applied - (steps[0].before.applied if steps[0].before else 0))
         return outcome
-
-
-@asynccontextmanager
-async def running(projector: Projector) -> AsyncIterator[asyncio.Task[None]]:
-    task = asyncio.create_task(projector.run())
-    try:
-        yield task
-    finally:
-        task.cancel()
-        await asyncio.wait({task})
-        if not task.cancelled():
-            task.exception()
 
 
 async def stopped(projector: Projector) -> ProjectorStopped:

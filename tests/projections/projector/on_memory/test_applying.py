@@ -18,9 +18,10 @@ from projections.projector.projector import Projector
 from projections.projector.status import State
 from projections.store import KeyRecord, Store
 from projections.stores.sqlite import SQLiteStore
-from tests.projections.projector.on_memory.faulty import Faults, FaultyLog, equals_a_fold, running, stopped
+from tests.projections.projector.on_memory.faulty import Faults, FaultyLog, equals_a_fold, stopped
 from tests.support.readside import ledger
 from tests.support.readside.ledger import Book, Booked, Closed, Opened
+from tests.support.readside.projecting import running
 from tests.support.waiting import wait_until
 
 # Applying

@@ -13,9 +13,10 @@ from projections.model import Put
 from projections.projector.projector import Projector
 from projections.projector.status import State
 from projections.store import CheckpointOutcome, Store
-from tests.projections.projector.on_memory.faulty import Faults, FaultyLog, equals_a_fold, running
+from tests.projections.projector.on_memory.faulty import Faults, FaultyLog, equals_a_fold
 from tests.support.readside import ledger
 from tests.support.readside.ledger import Book, Booked, Opened
+from tests.support.readside.projecting import running
 from tests.support.waiting import wait_until
 
 # New versions, migrations

@@ -15,9 +15,10 @@ from projections.projector.status import State
 from projections.rebuild.verify import dump
 from projections.store import Store
 from projections.stores.sqlite import SQLiteStore
-from tests.projections.projector.on_memory.faulty import Faults, FaultyLog, equals_a_fold, running, stopped
+from tests.projections.projector.on_memory.faulty import Faults, FaultyLog, equals_a_fold, stopped
 from tests.support.readside import ledger
 from tests.support.readside.ledger import Book
+from tests.support.readside.projecting import running
 from tests.support.waiting import wait_until
 
 # No commit is skipped
