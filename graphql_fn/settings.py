@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Literal
 
 from graphql_fn.core.limits import QueryLimits
-from terminalkit.config.loading import SettingsSource, setting, settings
+from terminalkit.config.fields import setting, settings
+from terminalkit.config.loading import SettingsSource
 
 _LIMITS = QueryLimits()
 

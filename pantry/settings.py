@@ -8,7 +8,8 @@ from typing import Literal
 import attrs
 from platformdirs import user_data_path
 
-from terminalkit.config.loading import SettingsSource, setting, settings
+from terminalkit.config.fields import setting, settings
+from terminalkit.config.loading import SettingsSource
 
 
 def _database() -> str:

@@ -14,7 +14,8 @@ from httpkit.server.proxies import TrustedProxies
 from httpkit.server.serving import ServerLimits
 from httpkit.server.tls import server_context
 from servicekit.access.secret import TokenText
-from terminalkit.config.loading import SettingsError, setting, settings
+from terminalkit.config.fields import setting, settings
+from terminalkit.config.loading import SettingsError
 
 _SIZE = "^[1-9][0-9]{0,15}(KiB|MiB|GiB|TiB)?$"
 

@@ -22,8 +22,9 @@ if TYPE_CHECKING:
     from terminalkit.commands.options import examples
     from terminalkit.commands.program import Command, Program
     from terminalkit.commands.service_commands import config_command, serve_command
+    from terminalkit.config.fields import setting, settings
     from terminalkit.config.flags import SettingFlags, SettingSources
-    from terminalkit.config.loading import LoadedSettings, SettingsError, SettingsSource, setting, settings
+    from terminalkit.config.loading import LoadedSettings, SettingsError, SettingsSource
     from terminalkit.display.output import Output
     from terminalkit.display.table import Column
     from terminalkit.exits import ExitCode
@@ -58,7 +59,8 @@ _PLACES = {
     "terminalkit.display.table": "Column",
     "terminalkit.commands.options": "examples",
     "terminalkit.failure": "Failure",
-    "terminalkit.config.loading": "LoadedSettings SettingsError SettingsSource setting settings",
+    "terminalkit.config.fields": "setting settings",
+    "terminalkit.config.loading": "LoadedSettings SettingsError SettingsSource",
     "terminalkit.config.flags": "SettingFlags SettingSources",
     "terminalkit.commands.service_commands": "config_command serve_command",
 }

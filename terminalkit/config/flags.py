@@ -23,7 +23,8 @@ from terminalkit.failure import Failure, name_of
 from terminalkit.runtime.invocation import Invocation
 
 if TYPE_CHECKING:
-    from terminalkit.config.loading import LoadedSettings, SettingInfo, SettingsSource, SettingValue
+    from terminalkit.config.fields import SettingInfo
+    from terminalkit.config.loading import LoadedSettings, SettingsSource, SettingValue
 
 C = TypeVar("C")
 

@@ -17,63 +17,22 @@ import difflib
 import os
 import re
 from collections.abc import Iterator, Mapping
-from decimal import Decimal
 from pathlib import Path
-from typing import Any, Generic, Literal, TypeVar, cast, dataclass_transform, get_args, get_origin
+from typing import Any, Generic, TypeVar, cast
 
 import attrs
 from cattrs.errors import BaseValidationError
 
 from httpkit.errors import HttpkitError
-from httpkit.messages.decoding import JSON, TEXT, Wrong, attributes_of, flatten
-from httpkit.messages.fields import Rule
-from terminalkit.config import durations
+from httpkit.messages.decoding import flatten
+from terminalkit.config.fields import MASK, Field, SettingInfo, describe, fields_of
 
 C = TypeVar("C")
-_KEY = "httpkit.setting"
-_PASSWORD = re.compile(r"(?<=://)([^/@\s:]*):[^/@\s]+@")
-MASK = "***"
 _KUBERNETES = re.compile("_SERVICE_(HOST|PORT)|_PORT_[0-9]+_(TCP|UDP)")
 
 
 class SettingsError(HttpkitError):
     """The configuration cannot be right. The text names every wrong value and its source."""
-
-
-@attrs.frozen(kw_only=True)
-class Setting:
-    """The declaration of a field of a settings class."""
-
-    key: str | None
-    env: str | None
-    help: str
-    secret: bool
-    duration: bool
-    rule: Rule
-
-
-def setting(
-    *,
-    default: Any = attrs.NOTHING,
-    key: str | None = None,
-    env: str | None = None,
-    help: str = "",  # noqa: A002 - what it is called everywhere else
-    secret: bool = False,
-    duration: bool = False,
-    **limits: Any,
-) -> Any:
-    """A setting. `key` is its name in files if it is not the attribute's; a `duration` is in seconds inside.
-
-    Without a default it has to be set. Its limits are as in `httpkit.messages.fields.Rule`.
-    """
-    about = Setting(key=key, env=env, help=help, secret=secret, duration=duration, rule=Rule(**limits))
-    return attrs.field(default=default, metadata={_KEY: about})
-
-
-@dataclass_transform(kw_only_default=True, frozen_default=True, field_specifiers=(setting,))
-def settings(cls: type[C]) -> type[C]:
-    """Make a class a settings class: a frozen attrs class with keyword-only fields."""
-    return attrs.frozen(cls, kw_only=True)
 
 
 @attrs.frozen
@@ -85,32 +44,6 @@ class SettingValue:
     origin: str
     env: str
     help: str
-
-
-@attrs.frozen
-class SettingInfo:
-    """The description of a setting, its variable in the environment, its default as a user writes it, a word for its values."""
-
-    help: str
-    env: str
-    default: str
-    metavar: str | None
-
-
-def describe(cls: type[Any], name: str, *, prefix: str) -> SettingInfo:
-    """Return the description of a setting for the help of a command; it has a default."""
-    field = next(field for field in _fields(cls, prefix) if field.name == name)
-    value = field.shown(getattr(cls(), name))
-    default = "none" if value in (None, ()) else str(value).lower() if isinstance(value, bool) else str(value)
-    return SettingInfo(field.about.help, field.env, default, _metavar(field.attribute.type, duration=field.about.duration))
-
-
-def _metavar(type_: Any, *, duration: bool) -> str | None:
-    if duration:
-        return "DURATION"
-    if get_origin(type_) is Literal:
-        return "|".join(get_args(type_))
-    return "PATH" if Path in get_args(type_) else {Path: "PATH", int: "INTEGER", bool: None}.get(type_, "TEXT")
 
 
 @attrs.frozen
@@ -127,74 +60,8 @@ class LoadedSettings(Generic[C]):
             SettingValue(
                 field.key, field.shown(getattr(self.values, field.name)), self.origins[field.key], field.env, field.about.help
             )
-            for field in _fields(type(self.values), self.prefix)
+            for field in fields_of(type(self.values), self.prefix)
         ]
-
-
-@attrs.frozen
-class _Field:
-    attribute: attrs.Attribute[Any]
-    about: Setting
-    key: str
-    env: str
-
-    @property
-    def name(self) -> str:
-        return self.attribute.name
-
-    def from_text(self, text: str) -> Any:
-        """The value that a text means, as in the environment."""
-        if self.about.duration:
-            return durations.parse(text)
-        if get_origin(self.attribute.type) in (tuple, list):
-            return TEXT.structure([part.strip() for part in text.split(",") if part.strip()], self._type)
-        if self._is_path:
-            return Path(text)
-        return TEXT.structure(text, self._type)
-
-    def from_value(self, value: Any) -> Any:
-        """The value that a value of a file, or of a flag, means."""
-        if isinstance(value, self.attribute.type) if isinstance(self.attribute.type, type) else False:
-            return value
-        if self.about.duration and isinstance(value, (int, float)) and not isinstance(value, bool):
-            return float(value)
-        if isinstance(value, str) and (self.about.duration or self._is_path):
-            return self.from_text(value)
-        value = list(value) if isinstance(value, tuple) else value
-        return JSON.structure(Decimal(str(value)) if isinstance(value, float) else value, self._type)
-
-    @property
-    def _type(self) -> Any:
-        return self.attribute.type
-
-    @property
-    def _is_path(self) -> bool:
-        return self._type is Path or Path in get_args(self._type)
-
-    def check(self, value: Any) -> Any:
-        """The value, if it is within its limits."""
-        if (found := self.about.rule.broken(value)) is not None:
-            raise Wrong(found)
-        return value
-
-    def shown(self, value: Any) -> Any:
-        """The value without secrets."""
-        if self.about.secret and value:
-            return MASK
-        if self.about.duration and value is not None:
-            return durations.show(value)
-        if isinstance(value, str):
-            return _PASSWORD.sub(rf"\1:{MASK}@", value)
-        return str(value) if isinstance(value, Path) else value
-
-
-def _fields(cls: type, prefix: str) -> list[_Field]:
-    found = []
-    for attribute in attributes_of(cls):
-        about = cast("Setting", attribute.metadata[_KEY])
-        key = about.key or attribute.name
-        found.append(_Field(attribute, about, key, about.env or f"{prefix}_{key.replace('.', '_').upper()}"))
-    return found
 
 
 def load(
@@ -205,7 +72,7 @@ def load(
     `flags` by attribute name; None means that it was not given. A `file` that does not exist is an error, so a caller that looks
     in several places passes the file that it found. Raises SettingsError with all errors.
     """
-    fields = _fields(cls, prefix)
+    fields = fields_of(cls, prefix)
     errors: list[str] = []
     in_file = _read(file, fields, errors) if file is not None else {}
     values: dict[str, Any] = {}
@@ -228,7 +95,7 @@ class _BadValue(Exception):
 
 
 def _find(
-    field: _Field, flags: Mapping[str, Any], env: Mapping[str, str], in_file: Mapping[str, Any], file: Path | None
+    field: Field, flags: Mapping[str, Any], env: Mapping[str, str], in_file: Mapping[str, Any], file: Path | None
 ) -> tuple[str, Any]:
     """Source of a setting, and its value (NOTHING for the class's own default)."""
     if flags.get(field.name) is not None:
@@ -242,7 +109,7 @@ def _find(
     return "default", attrs.NOTHING
 
 
-def _made(field: _Field, origin: str, where: str, make: Any, given: Any) -> tuple[str, Any]:
+def _made(field: Field, origin: str, where: str, make: Any, given: Any) -> tuple[str, Any]:
     try:
         return origin, field.check(make(given))
     except (ValueError, ArithmeticError, BaseValidationError) as error:
@@ -251,7 +118,7 @@ def _made(field: _Field, origin: str, where: str, make: Any, given: Any) -> tupl
         raise _BadValue(f"{where}: {details} (it is {shown})") from error
 
 
-def _read(file: Path, fields: list[_Field], errors: list[str]) -> dict[str, Any]:
+def _read(file: Path, fields: list[Field], errors: list[str]) -> dict[str, Any]:
     """The values of a file by key, in lower case."""
     import yaml  # noqa: PLC0415 - slow, and most programs have no file
 
@@ -312,10 +179,10 @@ class SettingsSource(Generic[C]):
         if (system := running_system(self.running)) is None:
             return loaded
         given: dict[str, Any] = {}
-        for field in _fields(self.cls, self.prefix):
+        for field in fields_of(self.cls, self.prefix):
             if field.env in system.variables and loaded.origins[field.key] == "default" and (whole or field.name == "url"):
                 given[field.name] = field.from_text(system.variables[field.env])
-        keys = [field.key for field in _fields(self.cls, self.prefix) if field.name in given]
+        keys = [field.key for field in fields_of(self.cls, self.prefix) if field.name in given]
         changed: Any = attrs.evolve(cast("Any", loaded.values), **given)
         origins = {**loaded.origins, **dict.fromkeys(keys, f"running system {system.file}")}
         return attrs.evolve(loaded, values=changed, origins=origins)
@@ -325,7 +192,7 @@ class SettingsSource(Generic[C]):
 
         Variables that Kubernetes sets for a service of this name are not among them.
         """
-        known = {field.env for field in _fields(self.cls, self.prefix)} | self.spellings.keys() | self.others
+        known = {field.env for field in fields_of(self.cls, self.prefix)} | self.spellings.keys() | self.others
         found = []
         for name in sorted(env):
             if not name.startswith(f"{self.prefix}_") or name in known or _KUBERNETES.search(name):
@@ -343,7 +210,7 @@ class SettingsSource(Generic[C]):
     @property
     def types(self) -> Mapping[str, Any]:
         """The types of the settings that commands may have flags for, by name: all but the secrets."""
-        return {f.name: f.attribute.type for f in _fields(self.cls, self.prefix) if not f.about.secret}
+        return {f.name: f.attribute.type for f in fields_of(self.cls, self.prefix) if not f.about.secret}
 
     def _found(self) -> Path | None:
         return next((place for place in (Path(self.file), Path.home() / self.file) if place.is_file()), None)

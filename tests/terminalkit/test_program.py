@@ -17,8 +17,9 @@ from terminalkit.client.errors import Unavailable
 from terminalkit.commands.command import command
 from terminalkit.commands.completion import completes, completion_command
 from terminalkit.commands.program import Command, Program
+from terminalkit.config.fields import setting, settings
 from terminalkit.config.flags import SettingFlags, SettingSources
-from terminalkit.config.loading import SettingsSource, setting, settings
+from terminalkit.config.loading import SettingsSource
 from terminalkit.display.table import Column
 from terminalkit.exits import MEANINGS, ExitCode, code_of
 from terminalkit.runtime.invocation import Invocation

@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from terminalkit.config import durations
-from terminalkit.config.loading import LoadedSettings, SettingsError, SettingValue, load, setting, settings
+from terminalkit.config.fields import setting, settings
+from terminalkit.config.loading import LoadedSettings, SettingsError, SettingValue, load
 
 
 class Style(Enum):

@@ -1,0 +1,151 @@
+"""The fields of a settings class: their declarations, their descriptions, and their values as texts."""
+
+from __future__ import annotations
+
+import re
+from decimal import Decimal
+from pathlib import Path
+from typing import Any, Literal, TypeVar, cast, dataclass_transform, get_args, get_origin
+
+import attrs
+
+from httpkit.messages.decoding import JSON, TEXT, Wrong, attributes_of
+from httpkit.messages.fields import Rule
+from terminalkit.config import durations
+
+C = TypeVar("C")
+_KEY = "httpkit.setting"
+_PASSWORD = re.compile(r"(?<=://)([^/@\s:]*):[^/@\s]+@")
+MASK = "***"
+
+
+@attrs.frozen(kw_only=True)
+class Setting:
+    """The declaration of a field of a settings class."""
+
+    key: str | None
+    env: str | None
+    help: str
+    secret: bool
+    duration: bool
+    rule: Rule
+
+
+def setting(
+    *,
+    default: Any = attrs.NOTHING,
+    key: str | None = None,
+    env: str | None = None,
+    help: str = "",  # noqa: A002 - what it is called everywhere else
+    secret: bool = False,
+    duration: bool = False,
+    **limits: Any,
+) -> Any:
+    """A setting. `key` is its name in files if it is not the attribute's; a `duration` is in seconds inside.
+
+    Without a default it has to be set. Its limits are as in `httpkit.messages.fields.Rule`.
+    """
+    about = Setting(key=key, env=env, help=help, secret=secret, duration=duration, rule=Rule(**limits))
+    return attrs.field(default=default, metadata={_KEY: about})
+
+
+@dataclass_transform(kw_only_default=True, frozen_default=True, field_specifiers=(setting,))
+def settings(cls: type[C]) -> type[C]:
+    """Make a class a settings class: a frozen attrs class with keyword-only fields."""
+    return attrs.frozen(cls, kw_only=True)
+
+
+@attrs.frozen
+class SettingInfo:
+    """The description of a setting, its variable in the environment, its default as a user writes it, a word for its values."""
+
+    help: str
+    env: str
+    default: str
+    metavar: str | None
+
+
+def describe(cls: type[Any], name: str, *, prefix: str) -> SettingInfo:
+    """Return the description of a setting for the help of a command; it has a default."""
+    field = next(field for field in fields_of(cls, prefix) if field.name == name)
+    value = field.shown(getattr(cls(), name))
+    default = "none" if value in (None, ()) else str(value).lower() if isinstance(value, bool) else str(value)
+    return SettingInfo(field.about.help, field.env, default, _metavar(field.attribute.type, duration=field.about.duration))
+
+
+def _metavar(type_: Any, *, duration: bool) -> str | None:
+    if duration:
+        return "DURATION"
+    if get_origin(type_) is Literal:
+        return "|".join(get_args(type_))
+    return "PATH" if Path in get_args(type_) else {Path: "PATH", int: "INTEGER", bool: None}.get(type_, "TEXT")
+
+
+@attrs.frozen
+class Field:
+    """A field of a settings class, with its key and its variable."""
+
+    attribute: attrs.Attribute[Any]
+    about: Setting
+    key: str
+    env: str
+
+    @property
+    def name(self) -> str:
+        """The name of the attribute."""
+        return self.attribute.name
+
+    def from_text(self, text: str) -> Any:
+        """The value that a text means, as in the environment."""
+        if self.about.duration:
+            return durations.parse(text)
+        if get_origin(self.attribute.type) in (tuple, list):
+            return TEXT.structure([part.strip() for part in text.split(",") if part.strip()], self._type)
+        if self._is_path:
+            return Path(text)
+        return TEXT.structure(text, self._type)
+
+    def from_value(self, value: Any) -> Any:
+        """The value that a value of a file, or of a flag, means."""
+        if isinstance(value, self.attribute.type) if isinstance(self.attribute.type, type) else False:
+            return value
+        if self.about.duration and isinstance(value, (int, float)) and not isinstance(value, bool):
+            return float(value)
+        if isinstance(value, str) and (self.about.duration or self._is_path):
+            return self.from_text(value)
+        value = list(value) if isinstance(value, tuple) else value
+        return JSON.structure(Decimal(str(value)) if isinstance(value, float) else value, self._type)
+
+    @property
+    def _type(self) -> Any:
+        return self.attribute.type
+
+    @property
+    def _is_path(self) -> bool:
+        return self._type is Path or Path in get_args(self._type)
+
+    def check(self, value: Any) -> Any:
+        """The value, if it is within its limits."""
+        if (found := self.about.rule.broken(value)) is not None:
+            raise Wrong(found)
+        return value
+
+    def shown(self, value: Any) -> Any:
+        """The value without secrets."""
+        if self.about.secret and value:
+            return MASK
+        if self.about.duration and value is not None:
+            return durations.show(value)
+        if isinstance(value, str):
+            return _PASSWORD.sub(rf"\1:{MASK}@", value)
+        return str(value) if isinstance(value, Path) else value
+
+
+def fields_of(cls: type, prefix: str) -> list[Field]:
+    """The fields of a settings class, whose variables begin with a prefix."""
+    found = []
+    for attribute in attributes_of(cls):
+        about = cast("Setting", attribute.metadata[_KEY])
+        key = about.key or attribute.name
+        found.append(Field(attribute, about, key, about.env or f"{prefix}_{key.replace('.', '_').upper()}"))
+    return found
