@@ -22,6 +22,8 @@ TOMBSTONE = b'{"id":"lost-'
 LINK_BYTES = 16
 """Bytes of a commit's fingerprint that the next commit of its aggregate carries."""
 _STEP = Struct(">32sQ32s").pack
+_begun = sha256(b"c1").copy
+"""A hash that has the version of the digest: a copy takes less time than to look the algorithm up."""
 
 
 class StoredCommit(Protocol):
@@ -87,14 +89,21 @@ def link(subject: str, data: bytes) -> str:
 
 
 def _fingerprint(subject: str, data: bytes) -> bytes:
-    found = sha256(f"c1{subject}\0".encode())
-    found.update(data)  # to copy both into one piece takes a fifth longer
+    found = _begun()
+    found.update(f"{subject}\0".encode())
+    found.update(data)
     return found.digest()
 
 
 def fingerprints(commits: Iterable[StoredCommit]) -> list[bytes]:
     """The SHA-256 of the bytes of each commit, which both chains are made of: long to make, so it is made once for both."""
-    return [_fingerprint(commit.subject, commit.data) for commit in commits]
+    made = []
+    for commit in commits:  # as `_fingerprint` does: a call for each commit would take a tenth of the time
+        found = _begun()
+        found.update(f"{commit.subject}\0".encode())
+        found.update(commit.data)
+        made.append(found.digest())
+    return made
 
 
 def links(made: Sequence[bytes]) -> Sequence[bytes]:
