@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from gctd.scan.isolation import cgroups
+from gctd.scan.isolation import cgroups, landlock
 from gctd.scan.isolation.process import Finished, Limits, run
 from gctd.scan.isolation.sandbox import NONE, Sandbox, View, find_sandbox
 from tests.support.programs.processes import sleeping, unused_sleep
@@ -56,6 +56,7 @@ async def test_a_program_and_its_children_are_in_a_group_which_ends_with_them(ba
     assert groups_of(base) == [cgroups.OWN], "the job's group is removed"
 
 
+@pytest.mark.skipif(not landlock.restricts_files(), reason="the kernel has no Landlock of Linux 6.2")
 async def test_with_rules_for_files_the_group_is_left_and_ended_all_the_same(base: str, tmp_path: Path) -> None:
     marker = unused_sleep()
     view = View(cwd=tmp_path, scratch=tmp_path, writable=[tmp_path])
