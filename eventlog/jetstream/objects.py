@@ -118,7 +118,7 @@ class ObjectBucket:
 
     async def _upload(self, name: str, data: bytes, expected: int) -> bool:
         """Store chunks and description. If the description is not the one at `expected` any more: False, without a trace."""
-        nuid = uuid4().hex
+        nuid, description = uuid4().hex, None
         try:
             chunks = list(_split(data, min(CHUNK, self._connection.max_payload // 2)))
             for number, chunk in enumerate(chunks):
@@ -128,11 +128,17 @@ class ObjectBucket:
             description = Description(name, self._bucket, nuid, len(data), len(chunks), digest, options=options)
             stored = await self._put_description(description, expected)
         except BaseException:
-            await self._forget(nuid)
+            await self._forget_failed(nuid, description)
             raise
         if stored is None:
             await self._forget(nuid)
         return stored is not None
+
+    async def _forget_failed(self, nuid: str, description: Description | None) -> None:
+        """Remove the chunks of an upload that failed, unless its description is stored all the same: then the object is whole."""
+        with contextlib.suppress(EventLogError):  # chunks without a description cost room, no more
+            if description is None or (await self._description(description.name))[0] != description:
+                await self._forget(nuid)
 
     async def get(self, description: Description) -> bytes | None:
         """An object's bytes, None where chunks of it are missing. Raises Unavailable."""
