@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import platform
 import re
@@ -10,12 +9,12 @@ import socket
 import sys
 from hashlib import sha256
 from pathlib import Path
-from typing import IO
 from uuid import uuid4
 
 import attrs
 
 from gctd.domain.errors import BadInput, Refused
+from gctd.scan.isolation.locks import FileLock
 
 _ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
 MOST_ON_ONE_HOST = 1000
@@ -30,11 +29,11 @@ class Identity:
     session: str
     host: str
     pid: int
-    lock: IO[str] = attrs.field(repr=False)
+    lock: FileLock = attrs.field(repr=False)
 
     def release(self) -> None:
         """Release the id for other processes."""
-        self.lock.close()
+        self.lock.release()
 
 
 def claim(cache: Path, wanted: str | None = None) -> Identity:
@@ -56,7 +55,7 @@ def claim(cache: Path, wanted: str | None = None) -> Identity:
     directory = cache / "workers"
     directory.mkdir(parents=True, exist_ok=True)
     for name in names:
-        if (lock := _lock(directory / f"{name}.lock")) is not None:
+        if (lock := FileLock.try_acquire(directory / f"{name}.lock")) is not None:
             return Identity(name, uuid4().hex, host, os.getpid(), lock)
     raise Refused(f"a worker with the id {names[0]} is running already")
 
@@ -65,13 +64,3 @@ def host_platform() -> str:
     """Return operating system and architecture of this host as Go names them: `linux/amd64`."""
     machine = platform.machine().lower()
     return f"{sys.platform}/{_ARCHITECTURES.get(machine, machine)}"
-
-
-def _lock(path: Path) -> IO[str] | None:
-    file = path.open("a+", encoding="utf-8")
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        file.close()
-        return None
-    return file

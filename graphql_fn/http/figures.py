@@ -48,7 +48,7 @@ class Caches(Collector):
 
 @attrs.frozen(eq=False)
 class Subscribers(Collector):
-    """Who follows something."""
+    """The count of open event streams."""
 
     _streams: Streams
 

@@ -73,12 +73,15 @@ async def load(commands: GoCommands, rights: Rights, seconds: float, test_args: 
     failures = [error for error in errors if _DOWNLOAD.search(error)]
     for failure in failures:
         commands.log(failure)
+    platform = next((_platform(row[_FIELDS:], test_args) for row in rows if len(row) > _FIELDS), None)
+    if finished.ok and platform is None:
+        commands.log("go does not report its platform: the files of other platforms stay unknown")
     return Loaded(
         finished=finished,
         packages=tuple(sorted(path for path in listed if path.removesuffix(".test") not in listed or not path.endswith(".test"))),
         standard=tuple(path for path, _, is_standard, *_ in rows if is_standard == "true"),
         not_downloaded=tuple(failures),
-        platform=next((_platform(row[_FIELDS:], test_args) for row in rows if len(row) > _FIELDS), None),
+        platform=platform,
     )
 
 
