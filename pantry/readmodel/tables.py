@@ -131,6 +131,8 @@ ERASURES = Table("erasures", (Column("key_id"), Column("erased_at", "timestamp")
 
 def name_key(name: str) -> str:
     """The key that a list is sorted by: the name without case and accents, the same on every database."""
+    if name.isascii():
+        return name.lower()
     plain = unicodedata.normalize("NFKD", name.casefold())
     return "".join(character for character in plain if not unicodedata.combining(character))
 

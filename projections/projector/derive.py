@@ -101,12 +101,13 @@ def derive(
     for commit in commits:
         by_category[commit.category].append(commit)
     begin, end = commits[0].sequence, commits[-1].sequence
+    refused = {**broken, **strays}
     changes = {}
     for projection in projections:
         applied = reached.get(projection.name, 0)
         if end > applied:
             after = applied if begin <= applied else 0
-            changes[projection.name] = _changes(projection, after, by_category, {**broken, **strays}, lost, parking)
+            changes[projection.name] = _changes(projection, after, by_category, refused, lost, parking)
     return ChangeSet(changes, keys, parking.changed)
 
 
@@ -189,6 +190,8 @@ def _changes(
     Where the last commit of an aggregate would say all (`latest`) and cannot be applied, those before it count: then all of that
     aggregate are handled one by one.
     """
+    if by_category.keys().isdisjoint(projection.handlers):
+        return Changes([], [], 0)
     name, one_by_one = projection.name, set[str]()
     wanted = {
         category: _wanted(name, by_category.get(category, ()), reached, refused, parking) for category in projection.handlers

@@ -16,8 +16,9 @@ from projections.model import Projection, Table
 from projections.projector.batch import Rows, judge, narrowed, with_proven
 from projections.rebuild.copies import check_as_far
 from projections.store import NOTHING_PARKED, Checkpoint, CheckpointOutcome, KeyRecord, Mark, Parked, Place, SchemaVersion, Step
-from projections.stores.sqlite import fence, files, indexes, schema, seal, wal, writing
+from projections.stores.sqlite import files, indexes, schema, seal, wal, writing
 from projections.stores.sqlite.connection import APPLICATION_ID, connect_writer, damaged, transaction, translated
+from projections.stores.sqlite.fence import Fence
 from projections.stores.sqlite.files import Files
 from projections.stores.sqlite.lock import BEAT_EVERY, DatabaseLock
 from projections.stores.sqlite.reader import SQLiteReader
@@ -56,7 +57,7 @@ class SQLiteStore(SQLiteReader):
         self._writer: sqlite3.Connection | None = None
         self._copier: LogCopier | None = None
         self._opened_whole = False
-        self._token = 0
+        self._fence = Fence(0)
         self._beating: asyncio.Task[None] | None = None
         self.set_aside_as: Path | None = None
         """The new place of a damaged database that was here before."""
@@ -121,8 +122,7 @@ class SQLiteStore(SQLiteReader):
         def write(tables: Sequence[tuple[Table, Rows]], *, deferred: bool = False) -> CheckpointOutcome:
             writer = self._opened_writer()
             with transaction(writer, deferred=deferred):
-                fence.check(writer, self._token)
-                outcome = judge(steps, writing.read_checkpoints(writer))
+                outcome = judge(steps, self._fence.checkpoints(writer))
                 if outcome is CheckpointOutcome.STORED:
                     writing.write_rows(writer, tables)
                     writing.write_keys(writer, keys)
@@ -130,6 +130,8 @@ class SQLiteStore(SQLiteReader):
                         writing.write_parked(writer, parked)
                     writing.write_marks(writer, with_proven(steps, marks))
                     writing.write_checkpoints(writer, [step.after for step in steps])
+            if outcome is CheckpointOutcome.STORED:
+                self._fence.committed(step.after for step in steps)
             return outcome
 
         def advance() -> CheckpointOutcome:
@@ -152,7 +154,7 @@ class SQLiteStore(SQLiteReader):
         def forget() -> None:
             writer = self._opened_writer()
             with transaction(writer, deferred=True):
-                fence.check(writer, self._token)
+                self._fence.check(writer)
                 for projection in reversed(projections):
                     writing.forget(writer, projection.name, [table.name for table in reversed(projection.tables)])
 
@@ -164,7 +166,7 @@ class SQLiteStore(SQLiteReader):
         def keep() -> None:
             writer = self._opened_writer()
             with transaction(writer):
-                fence.check(writer, self._token)
+                self._fence.check(writer)
                 writing.write_scrubs(writer, {stream: state})
 
         await self._run(keep)
@@ -177,6 +179,7 @@ class SQLiteStore(SQLiteReader):
         def migrate() -> Sequence[str] | None:
             writer = self._opened_writer()
             with transaction(writer, deferred=True):
+                self._fence.check(writer)
                 if schema.read_version(writer) != before:
                     return None
                 indexes.make_within(writer)
@@ -245,7 +248,7 @@ class SQLiteStore(SQLiteReader):
                 before = writing.read_checkpoints(self._opened_writer())
                 check_as_far(projections, before, writing.read_checkpoints(writer))
                 with transaction(writer):
-                    token = fence.take(writer)
+                    fence = Fence.take(writer)
                     writing.keep_checkpoints(writer, projections, before.values())
                     writing.write_scrubs(writer, writing.read_scrubs(self._opened_writer()))
                 reader = self._connect(file)
@@ -254,7 +257,7 @@ class SQLiteStore(SQLiteReader):
                 writer.close()
                 raise
             self._opened_writer().close()
-            self._writer, self._token = writer, token
+            self._writer, self._fence = writer, fence
         finally:
             lock.release()
         files.remove_others(self.path, {then.live, then.new, then.live if then.old is None else then.old})
@@ -290,7 +293,7 @@ class SQLiteStore(SQLiteReader):
         with transaction(writer):
             writer.execute(f"PRAGMA application_id = {APPLICATION_ID}")
             schema.create_system_tables(writer)
-            self._token = fence.take(writer)
+            self._fence = Fence.take(writer)
         self._opened_whole = True
 
     def _copy_rest(self) -> None:
