@@ -44,8 +44,7 @@ class AggregateId:
         return cls(category, id_)
 
 
-@attrs.frozen(kw_only=True)
-class Context:
+class Context(msgspec.Struct, frozen=True, kw_only=True, gc=False):  # a Struct, as each event that is read has one
     """The context of a command. Each event of the command has it.
 
     `key` is the caller's idempotency key and `fingerprint` a digest of its request. `correlation` is the id of the first request,
@@ -63,7 +62,7 @@ class Context:
     def in_new_span(self) -> Context:
         """The same context, in a new span of its trace, for work that follows from earlier work."""
         trace = Trace.parse(self.traceparent)
-        return self if trace is None else attrs.evolve(self, traceparent=str(trace.child()))
+        return self if trace is None else msgspec.structs.replace(self, traceparent=str(trace.child()))
 
 
 @attrs.frozen
@@ -175,8 +174,7 @@ class CommitBody(msgspec.Struct, gc=False, frozen=True, kw_only=True, omit_defau
     state: StateBody
 
 
-@attrs.frozen(order=True)
-class Position:
+class Position(msgspec.Struct, frozen=True, order=True, gc=False):
     """The place of an event: stream sequence of its commit and index in it (0 for the first). Text: `17` or `17.2`."""
 
     sequence: int
@@ -194,8 +192,7 @@ class Position:
         return cls(int(sequence), int(index or 0))
 
 
-@attrs.frozen
-class RecordedEvent:
+class RecordedEvent(msgspec.Struct, frozen=True, gc=False):
     """An event as it was stored, lifted to the newest version of its type.
 
     If personal fields are `sealed`, they are empty in `data`: `EventLog.reveal` opens them.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import attrs
+import msgspec
 
 from eventlog import Context
 from eventlog.commands import Outcome
@@ -24,7 +24,7 @@ def context(call: Call[Any]) -> Context:
 
 def context_of_many(call: Call[Any]) -> Context:
     """The context of a request's commands on several aggregates, which each take effect alone: without the request's key."""
-    return attrs.evolve(context(call), key=None, fingerprint=None)
+    return msgspec.structs.replace(context(call), key=None, fingerprint=None)
 
 
 def replayed(outcome: Outcome[Any, Any]) -> dict[str, str]:

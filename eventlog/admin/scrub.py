@@ -33,7 +33,9 @@ log = structlog.get_logger(__name__)
 SHARE = 0.1
 """The share of commits whose state is compared with their events in one pass: each costs one read more."""
 RATE = 1000.0
-"""Records per second of a pass inside a service."""
+"""Records per second of a pass inside a service that has little else to do."""
+_BUSY, _BUSY_RATE = 0.5, 250.0
+"""Share of a processor above which a process is busy, and records per second of a pass inside it: requests have precedence."""
 EVERY = 86_400.0
 """Seconds from the start of one pass to the start of the next."""
 
@@ -103,6 +105,20 @@ class ScrubMemory(Protocol):
         """Keep a state. Raises an error if that is not possible now."""
 
 
+class _Load:
+    """The processor time of this process."""
+
+    def __init__(self) -> None:
+        self._at, self._spent = time.monotonic(), time.process_time()
+
+    def share(self) -> float:
+        """The processors in use since the last call, on average: 1 is one processor."""
+        at, spent = time.monotonic(), time.process_time()
+        share = (spent - self._spent) / max(at - self._at, 0.001)
+        self._at, self._spent = at, spent
+        return share
+
+
 class LogScrubber:
     """Makes passes over one log. `head` gives its ends, and `memory` keeps the passes over restarts.
 
@@ -149,7 +165,7 @@ class LogScrubber:
             await asyncio.sleep(_FIRST_AFTER)
             while True:
                 try:
-                    done = await self.scrub(rate=RATE)
+                    done = await self.scrub(rate=RATE, gives_way=True)
                 except EventLogError as error:
                     log.info("scrubbing waits", reason=str(error))
                     await asyncio.sleep(_AWAY)
@@ -204,7 +220,7 @@ class LogScrubber:
         if (done := self.complete) is None or not done.count:
             return
         if done.count > len(done.found) or (await self._head()).incarnation != done.incarnation:
-            await self.scrub(rate=RATE)
+            await self.scrub(rate=RATE, gives_way=True)
             return
         self._links.clear()
         still = []
@@ -224,12 +240,22 @@ class LogScrubber:
         """Whether a server cannot read a record that the leader can read. One that was only lost on its way is no damage."""
         return any([await self._reader.direct({"seq": sequence}) is None for _ in range(_LOOKS)])
 
-    async def scrub(self, *, rate: float | None = None, on_progress: Callable[[ScrubPass], object] | None = None) -> ScrubPass:
-        """Make one pass, or complete the interrupted one; at most `rate` records per second. Raises Unavailable."""
+    async def scrub(
+        self,
+        *,
+        rate: float | None = None,
+        gives_way: bool = False,
+        on_progress: Callable[[ScrubPass], object] | None = None,
+    ) -> ScrubPass:
+        """Make one pass, or complete the interrupted one; at most `rate` records per second. Raises Unavailable.
+
+        `gives_way`: a pass inside a busy process takes longer.
+        """
         head = await self._head()
         if self.current is None or self.current.ended is not None or self.current.incarnation != head.incarnation:
             self._links.clear()
             self.current = ScrubPass(incarnation=head.incarnation, until=head.last, started=datetime.now(UTC))
+        load = _Load()
         while self.current.position < self.current.until:
             began = time.monotonic()
             before = self.current
@@ -238,7 +264,8 @@ class LogScrubber:
             if on_progress is not None:
                 on_progress(self.current)
             if rate is not None:
-                await asyncio.sleep(max(0.0, (self.current.position - before.position) / rate - (time.monotonic() - began)))
+                allowed = min(rate, _BUSY_RATE) if gives_way and load.share() > _BUSY else rate
+                await asyncio.sleep(max(0.0, (self.current.position - before.position) / allowed - (time.monotonic() - began)))
         self.current = self.complete = attrs.evolve(self.current, ended=datetime.now(UTC))
         await self._keep(at_once=True)
         log.info("log scrubbed", until=self.complete.until, damaged=self.complete.count)

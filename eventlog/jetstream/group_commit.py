@@ -238,13 +238,13 @@ class GroupCommit:
         size, count, once = 0, 0, set[str]()
         for waiting in self._queue:
             messages = waiting.messages
-            more = sum(message.size for message in messages)
-            own = {message.subject for message in messages}.union(message.unique for message in messages if message.unique)
+            more = sum([message.size for message in messages])
+            own = [name for message in messages for name in (message.subject, message.unique) if name]
             if not once.isdisjoint(own) or count + len(messages) > MOST_MESSAGES or (taken and size + more > MOST_BYTES):
                 left.append(waiting)
             else:
                 taken.append(waiting)
-                once |= own
+                once.update(own)
                 size, count = size + more, count + len(messages)
         return taken, left
 

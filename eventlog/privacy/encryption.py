@@ -219,7 +219,7 @@ def _with(event: RecordedEvent, opened: Mapping[str, str] | str, registry: Regis
             f"sequence {event.position.sequence}: something is sealed in {event.type}, which has no personal fields"
         )
     values: dict[str, Any] = dict.fromkeys(fields.names, opened) if isinstance(opened, str) else dict(opened)
-    return attrs.evolve(event, data=attrs.evolve(event.data, **values))
+    return msgspec.structs.replace(event, data=attrs.evolve(event.data, **values))
 
 
 __all__ = ["KEY_BYTES", "Ciphertext", "Key", "Keyring", "PersonalDataCipher", "revealed"]

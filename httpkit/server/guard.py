@@ -117,8 +117,11 @@ class Guard:
 
     async def known(self, request: web.Request) -> Caller | None:
         """Return the caller that the token or the session of a request names; None without one. Raises Unauthorized."""
+        headers = request.headers
+        if "Authorization" not in headers and "Cookie" not in headers:
+            return None
         access = self.access or SharedToken(self.token or "", self.cookie)
-        scheme, _, given = request.headers.get("Authorization", "").partition(" ")
+        scheme, _, given = headers.get("Authorization", "").partition(" ")
         if scheme.lower() == "bearer":
             caller = await access.by_token(given.strip())
             if caller is not None:

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from datetime import datetime
 
 import attrs
+import msgspec
 
 from eventlog import Context
 from eventlog.commands import Outcome
@@ -155,7 +156,7 @@ class Imports:
 
 
 def _of_row(context: Context, number: int) -> Context:
-    return context if context.key is None else attrs.evolve(context, key=f"{context.key}#{number}")
+    return context if context.key is None else msgspec.structs.replace(context, key=f"{context.key}#{number}")
 
 
 def _waves(by_product: dict[str, Ordered], most: int) -> Iterator[Sequence[tuple[str, Ordered]]]:

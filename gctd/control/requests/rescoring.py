@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 
-import attrs
+import msgspec
 
 from eventlog import Context, EventLog
 from eventlog.commands import Outcome
@@ -67,4 +67,4 @@ class Rescoring:
 
 def _part(context: Context, start: int) -> Context:
     """Return the context of one batch of several. Each batch has a separate key, so each takes effect once."""
-    return context if start == 0 or context.key is None else attrs.evolve(context, key=f"{context.key}+{start}")
+    return context if start == 0 or context.key is None else msgspec.structs.replace(context, key=f"{context.key}+{start}")

@@ -12,6 +12,7 @@ from datetime import timedelta
 from typing import Any, Generic, TypeVar
 
 import attrs
+import msgspec
 import structlog
 
 from eventlog import Context, EventLog, EventLogError
@@ -102,7 +103,7 @@ class Handlers:
         asked = asked_by(job)
         if asked.commit is not None:
             self._commands.learn(asked.commit)
-        context = attrs.evolve(asked.context.in_new_span(), actor=self._actor)
+        context = msgspec.structs.replace(asked.context.in_new_span(), actor=self._actor)
         with logged(context), traced(job, asked.context, context):
             if lacks := self._capabilities.missing(asked.needs):
                 await self._decline(job, lacks, context)

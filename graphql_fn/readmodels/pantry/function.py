@@ -57,12 +57,12 @@ def _frames(happened: EventChange) -> Iterable[Frame]:
     product, event = happened.after, happened.event.data
     if not isinstance(product, Product):
         return
-    position = attrs.evolve(happened.event.position, index=2 * happened.event.position.index)
+    position = msgspec.structs.replace(happened.event.position, index=2 * happened.event.position.index)
     view = ProductView.of_state(product)
     if isinstance(event, MovementRecorded):
         change = StockChange(view, MovementView.of_event(product.ean13, event))
         yield Frame(position, STOCK, msgspec.json.encode(change))
-        position = attrs.evolve(position, index=position.index + 1)
+        position = msgspec.structs.replace(position, index=position.index + 1)
     if crosses_minimum(happened.before, event, product):
         yield Frame(position, LOW_STOCK, msgspec.json.encode(LowStockChange(view)))
 

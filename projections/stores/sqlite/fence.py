@@ -28,7 +28,7 @@ class Fence:
     """The fencing token of a writer, and the checkpoints as its last batch left them.
 
     SQLite's `data_version` changes if another connection commits (https://www.sqlite.org/pragma.html#pragma_data_version). While
-    it is the same, neither the token nor a checkpoint has changed, and a batch does not read them again.
+    it is the same, neither the token nor a checkpoint has changed, and a batch reads neither of them.
     """
 
     def __init__(self, token: int) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -57,6 +59,29 @@ async def test_a_sound_log_has_no_findings_and_a_pass_that_was_interrupted_goes_
         done = await scrubber.scrub()
         assert (done.started, done.position, done.until, done.count) == (began, 600, 600, 0)
         assert done.ended is not None
+
+
+@pytest.mark.parametrize(("processors", "gives_way", "pause"), [(0.2, True, 0.256), (0.9, True, 1.024), (0.9, False, 0.256)])
+async def test_a_pass_gives_way_to_a_busy_process(
+    nats_server: EmbeddedServer, monkeypatch: pytest.MonkeyPatch, processors: float, gives_way: bool, pause: float
+) -> None:
+    pauses = list[float]()
+    sleep = asyncio.sleep
+
+    async def slept(seconds: float) -> None:
+        if seconds > 0.05:
+            pauses.append(seconds)
+        await sleep(0)
+
+    async with opened(nats_server) as (log, scrubber):
+        for number in range(300):
+            await Commands(log).execute(COUNTER, f"c{number % 7}", Add(amount=1))
+        monkeypatch.setattr(time, "process_time", lambda: time.monotonic() * processors)
+        monkeypatch.setattr(asyncio, "sleep", slept)
+        done = await scrubber.scrub(rate=1000, gives_way=gives_way)
+        monkeypatch.undo()
+        assert (done.position, done.count) == (300, 0)
+        assert pause / 2 < pauses[0] <= pause
 
 
 class Memory:

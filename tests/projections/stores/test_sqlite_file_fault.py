@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from projections.errors import ProjectionError, StoreDamaged, StoreInUse, StoreUnavailable
+from projections.errors import NotLeading, ProjectionError, RowRefused, StoreDamaged, StoreInUse, StoreUnavailable
 from projections.model import Put
 from projections.store import CheckpointOutcome, KeyRecord, SchemaVersion
 from projections.stores.sqlite import SQLiteReader, SQLiteStore, wal
@@ -107,6 +107,47 @@ async def test_the_second_process_on_a_file_is_refused_by_name(store: SQLiteStor
     await store.close()
     async with second:
         assert await count(second) == 0
+
+
+async def test_a_batch_notices_a_checkpoint_that_another_program_has_moved(store: SQLiteStore) -> None:
+    """And one that was moved back in vain, and one that was removed. Between batches the store reads no checkpoint."""
+    steps = [step(number, number + 1, person(f"p{number}")) for number in range(3)]
+    assert await store.advance([steps[0]]) is CheckpointOutcome.STORED
+    assert await store.advance([steps[1]]) is CheckpointOutcome.STORED
+    with closing(sqlite3.connect(store.path)) as other, other:
+        other.execute("UPDATE projection_checkpoints SET sequence = 7, applied = 7")
+    assert await store.advance([steps[2]]) is CheckpointOutcome.MISMATCH
+    assert await store.advance([steps[2]]) is CheckpointOutcome.MISMATCH
+    assert await count(store) == 2
+    with closing(sqlite3.connect(store.path)) as other, other:
+        other.execute("UPDATE projection_checkpoints SET sequence = 2, applied = 2")
+    assert await store.advance([steps[2]]) is CheckpointOutcome.STORED
+    with closing(sqlite3.connect(store.path)) as other, other:
+        other.execute("DELETE FROM projection_checkpoints")
+    assert await store.advance([step(3, 4, person("p3"))]) is CheckpointOutcome.MISMATCH
+    assert await count(store) == 3
+
+
+async def test_a_refused_batch_moves_no_checkpoint_in_memory(store: SQLiteStore) -> None:
+    assert await store.advance([step(0, 1, person("p0"))]) is CheckpointOutcome.STORED
+    with pytest.raises(RowRefused):
+        await store.advance([step(1, 2, person("p1", 10**30))])
+    assert await store.advance([step(1, 2, person("p1"))]) is CheckpointOutcome.STORED
+    assert await count(store) == 2
+
+
+async def test_the_writer_of_before_writes_nothing_once_another_one_has_the_file(store: SQLiteStore) -> None:
+    """Also if the lock file was removed in between."""
+    assert await store.advance([step(0, 1, person("p0"))]) is CheckpointOutcome.STORED
+    for lock in store.path.parent.glob("*.lock*"):
+        lock.unlink()
+    async with SQLiteStore(store.path, patience=0) as second:
+        with pytest.raises(NotLeading, match="wrote no row"):
+            await store.advance([step(1, 2, person("p1"))])
+        assert await second.advance([step(1, 2, person("p2"))]) is CheckpointOutcome.STORED
+        with pytest.raises(NotLeading):
+            await store.advance([step(2, 3, person("p3"))])
+    assert await count(store) == 2
 
 
 async def test_the_state_is_another_one_if_another_program_has_written(store: SQLiteStore) -> None:
