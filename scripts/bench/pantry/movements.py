@@ -172,17 +172,25 @@ class Server:
 
 
 @asynccontextmanager
-async def pantry(nats: EmbeddedServer, directory: Path, *, database: str | None = None) -> AsyncIterator[Server]:
-    """One `pantry serve`. `database` is the address of its tables (None: a file in the directory)."""
+async def pantry(
+    nats: EmbeddedServer, directory: Path, *, database: str | None = None, checkout: Path | None = None
+) -> AsyncIterator[Server]:
+    """One `pantry serve`. `database` is the address of its tables (None: a file in the directory).
+
+    `checkout` is the root of another version, with its own environment.
+    """
+    python, path = (sys.executable, {}) if checkout is None else (checkout / ".venv/bin/python", {"PYTHONPATH": str(checkout)})
     read, write = os.pipe()
     process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "pantry", "serve", "--host", "127.0.0.1", "--port", "0", "--ready-fd", str(write)),
+        *(python, "-m", "pantry", "serve", "--host", "127.0.0.1", "--port", "0", "--ready-fd", str(write)),
         env={
             **os.environ,
+            **path,
             "PANTRY_NATS_URL": nats.url,
             "PANTRY_DATABASE_URL": database or f"sqlite:{directory / 'pantry.db'}",
             "PANTRY_LOG_LEVEL": "warning",
         },
+        cwd=None if checkout is None else directory,
         pass_fds=(write,),
         stdout=asyncio.subprocess.DEVNULL,
     )
