@@ -240,6 +240,12 @@ async def movements(*servers: Server, products: int, connections: int, seconds: 
     return result
 
 
+async def reads(server: Server, *, products: int, connections: int, seconds: float) -> Load:
+    """Read random products."""
+    requests = [get(f"/api/v1/products/{code(number)}") for number in range(products)]
+    return await load(server.port, request=lambda: random.choice(requests), connections=connections, seconds=seconds)  # noqa: S311
+
+
 async def booked(*servers: Server) -> float:
     """The stock of all products together, as the first server shows it when it has what every one of them has."""
     reached = max(await asyncio.gather(*(server.reached() for server in servers)))
@@ -305,12 +311,12 @@ async def share(nats: EmbeddedServer, server: Server, directory: Path, options: 
             show(f"movements, 64 over {len(servers)} servers, {products} products", runs)
 
 
-def show(name: str, runs: Sequence[Load]) -> None:
-    """Median, lowest and highest rate; medians of the percentiles."""
+def show(name: str, runs: Sequence[Load], note: str = "") -> None:
+    """Median, lowest and highest rate; medians of the percentiles; a note."""
     rates = [run.rate for run in runs]
     p50, p99 = (statistics.median(run.percentile(part) for run in runs) for part in (0.5, 0.99))
     span = f"({min(rates):,.0f} to {max(rates):,.0f})"
-    print(f"{name:48} {statistics.median(rates):9,.0f}/s {span:20} p50 {p50:.2f} ms  p99 {p99:.2f} ms", flush=True)
+    print(f"{name:48} {statistics.median(rates):9,.0f}/s {span:20} p50 {p50:.2f} ms  p99 {p99:.2f} ms{note}", flush=True)
 
 
 async def main() -> None:
@@ -343,12 +349,11 @@ async def main() -> None:
                     show(f"with keys, {connections} connections, {products} products", runs)
             if options.movements_only:
                 return
-            requests = [get(f"/api/v1/products/{code(number)}") for number in range(options.products)]
-            reads = [
-                await load(server.port, request=lambda: random.choice(requests), connections=64, seconds=options.seconds)  # noqa: S311
+            runs = [
+                await reads(server, products=options.products, connections=64, seconds=options.seconds)
                 for _ in range(options.runs)
             ]
-            show("products read, 64 connections", reads)
+            show("products read, 64 connections", runs)
             reports = [
                 await load(server.port, request=lambda: get("/api/v1/reports/stock"), connections=1, seconds=2) for _ in range(3)
             ]

@@ -12,7 +12,6 @@ from __future__ import annotations
 import argparse
 import os
 import platform
-import random
 import statistics
 import tempfile
 from collections.abc import Awaitable, Callable, Sequence
@@ -22,23 +21,12 @@ from pathlib import Path
 
 import uvloop
 
-from bench.pantry.movements import Load, Server, code, get, load, movements, pantry, prepare
+from bench.pantry.movements import Load, Server, movements, pantry, prepare, reads, show
 from eventlog.embedded.nats import EmbeddedServer
 
 ROOT = Path(__file__).resolve().parents[3]
 
 Work = Callable[[Server], Awaitable[Load]]
-
-
-async def book(server: Server, *, products: int, connections: int, seconds: float) -> Load:
-    """Book into random products."""
-    return await movements(server, products=products, connections=connections, seconds=seconds)
-
-
-async def read(server: Server, *, products: int, connections: int, seconds: float) -> Load:
-    """Read random products."""
-    requests = [get(f"/api/v1/products/{code(number)}") for number in range(products)]
-    return await load(server.port, request=lambda: random.choice(requests), connections=connections, seconds=seconds)  # noqa: S311
 
 
 async def in_turn(servers: Sequence[Server], work: Work, slices: int) -> Sequence[Sequence[Load]]:
@@ -50,16 +38,9 @@ async def in_turn(servers: Sequence[Server], work: Work, slices: int) -> Sequenc
     return [loads[1:] for loads in found]
 
 
-def show(name: str, loads: Sequence[Load], before: Sequence[Load]) -> None:
-    """Print the rate, the percentiles and the median of the factors of neighbouring slices."""
-    rates = [one.rate for one in loads]
-    p50, p99 = (statistics.median(one.percentile(part) for one in loads) for part in (0.5, 0.99))
-    factor = statistics.median(one.rate / other.rate for one, other in zip(loads, before, strict=True))
-    span = f"({min(rates):,.0f} to {max(rates):,.0f})"
-    print(
-        f"{name:32}{statistics.median(rates):>9,.0f}/s {span:20} p50 {p50:6.2f} ms  p99 {p99:6.2f} ms  factor {factor:.2f}",
-        flush=True,
-    )
+def factor(loads: Sequence[Load], before: Sequence[Load]) -> float:
+    """The median of the quotients of neighbouring slices."""
+    return statistics.median(one.rate / other.rate for one, other in zip(loads, before, strict=True))
 
 
 async def main() -> None:
@@ -82,11 +63,11 @@ async def main() -> None:
             servers.append(await stack.enter_async_context(pantry(nats, own, checkout=checkout)))
             await prepare(servers[-1], given.products)
         for connections in map(int, given.connections.split(",")):
-            for what in (book, read):
-                work = partial(what, products=given.products, connections=connections, seconds=given.seconds)
+            for what, under in (("movements", movements), ("products read", reads)):
+                work = partial(under, products=given.products, connections=connections, seconds=given.seconds)
                 other, now = await in_turn(servers, work, given.slices)
-                show(f"{what.__name__}, {connections} connections, other", other, other)
-                show(f"{what.__name__}, {connections} connections, now", now, other)
+                show(f"{what}, {connections} connections, other", other)
+                show(f"{what}, {connections} connections, now", now, f"  factor {factor(now, other):.2f}")
 
 
 if __name__ == "__main__":
