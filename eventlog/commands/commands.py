@@ -264,7 +264,7 @@ class Commands:
         `spent` is the sequence of a commit that bears the key of one of them.
         """
         round_ = Round(decider.fold((), loaded.state))
-        uses = await self._uses([waiting.context for waiting in taken], aggregate, loaded.sequence)
+        uses = await self._uses((waiting.context for waiting in taken), aggregate, loaded.sequence)
         by_key: dict[str, tuple[Pending, Answer, list[tuple[Pending, Answer]]]] = {}
         for waiting in taken:
             key = waiting.context.key
@@ -277,7 +277,7 @@ class Commands:
                     _, answer, place = earlier
                     answer = _again(answer)
                 else:
-                    replayed = None if key is None else await self._replay(decider, aggregate, waiting.context, uses, spent)
+                    replayed = await self._replay(decider, aggregate, waiting.context, uses, spent)
                     answer = replayed or self._judge(decider, waiting, round_)
             except (KeyReused, Unavailable) as error:
                 answer = error
@@ -298,7 +298,7 @@ class Commands:
         if events:
             draft = round_.draft(waiting.context.key)
             draft.state = round_.state = decider.fold(events, round_.state)
-            draft.events += [NewEvent(event, waiting.context) for event in events]
+            draft.events.extend(NewEvent(event, waiting.context) for event in events)
         else:
             round_.unguarded = True
         return Decided(events, round_.state)
@@ -383,7 +383,7 @@ class Commands:
 
     async def _uses(self, contexts: Iterable[Context], aggregate: AggregateId, reached: int) -> Mapping[str, KeyUse | Exception]:
         """The uses of the keys of commands on an aggregate, looked up together; an error in place of one that is not known."""
-        keys = list({context.key: None for context in contexts if context.key is not None})
+        keys = list(dict.fromkeys(context.key for context in contexts if context.key is not None))
         if not keys or self._keys is None:
             return {}
         try:

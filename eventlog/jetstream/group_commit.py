@@ -238,7 +238,7 @@ class GroupCommit:
         size, count, once = 0, 0, set[str]()
         for waiting in self._queue:
             messages = waiting.messages
-            more = sum([message.size for message in messages])
+            more = sum(message.size for message in messages)
             own = [name for message in messages for name in (message.subject, message.unique) if name]
             if not once.isdisjoint(own) or count + len(messages) > MOST_MESSAGES or (taken and size + more > MOST_BYTES):
                 left.append(waiting)

@@ -116,7 +116,7 @@ class JetStreamLog:
             await self._fence.check()
             messages, before = await encoded(proposals), self._fence.acknowledged
             self.writes.check()
-            with self.writes.appending(sum([message.size for message in messages])):
+            with self.writes.appending(sum(message.size for message in messages)):
                 stored = await append(messages, end)
             appended = [Appended(one.sequence, one.replayed, sent.digest) for one, sent in zip(stored, messages, strict=False)]
             for one in appended:
@@ -140,8 +140,6 @@ class JetStreamLog:
     async def _encode_row(self, proposals: Sequence[Proposal]) -> Sequence[Message]:
         """The messages of the first proposal and of those after it that fit a shared batch. Raises the errors of the first."""
         row = [await self._encode(proposals[0])]
-        if len(proposals) == 1:
-            return row
         size = row[0].size
         for proposal in proposals[1:]:
             try:
