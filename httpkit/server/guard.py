@@ -119,7 +119,7 @@ class Guard:
         """Return the caller that the token or the session of a request names; None without one. Raises Unauthorized."""
         headers = request.headers
         if "Authorization" not in headers and "Cookie" not in headers:
-            return None  # before the cookies are parsed, which takes as long as the rest
+            return None  # parsing cookies would double the time
         access = self.access or SharedToken(self.token or "", self.cookie)
         scheme, _, given = headers.get("Authorization", "").partition(" ")
         if scheme.lower() == "bearer":

@@ -312,7 +312,7 @@ async def share(nats: EmbeddedServer, server: Server, directory: Path, options: 
 
 
 def show(name: str, runs: Sequence[Load], note: str = "") -> None:
-    """Median, lowest and highest rate; medians of the percentiles; a note."""
+    """Print the median, lowest and highest rate, the medians of the percentiles, and a note."""
     rates = [run.rate for run in runs]
     p50, p99 = (statistics.median(run.percentile(part) for run in runs) for part in (0.5, 0.99))
     span = f"({min(rates):,.0f} to {max(rates):,.0f})"
