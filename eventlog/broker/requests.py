@@ -16,6 +16,7 @@ from nats.aio.msg import Msg
 from nats.aio.subscription import Subscription
 
 from eventlog.errors import OutcomeUnknown, Unavailable
+from eventlog.jetstream.transport.client import NatsClient
 from eventlog.jetstream.transport.connection import Connection
 
 log = structlog.get_logger(__name__)
@@ -37,27 +38,36 @@ class RequestServer:
         self._subject = subject
         self._take = take
         self._tasks: set[asyncio.Task[None]] = set()
-        self._heard: Subscription | None = None
 
     async def run(self) -> None:
         """Listen until cancelled, which also cancels requests under way."""
-        heard: int | None = None
         try:
             while True:
-                generation = self._connection.generation
-                if generation != heard:  # a new client does not have the subscriptions of the old one
-                    with suppress(nats.errors.Error):
-                        self._heard = await self._connection.client.subscribe(self._subject, cb=self._on_request)
-                        heard = generation
-                await asyncio.sleep(_SIGN_EVERY)
+                await self._listen(self._connection.client)
         finally:
-            if self._heard is not None and heard == self._connection.generation:
-                with suppress(nats.errors.Error):
-                    await self._heard.unsubscribe()
             for task in self._tasks:
                 task.cancel()
             if self._tasks:
                 await asyncio.wait(self._tasks)
+
+    async def _listen(self, client: NatsClient) -> None:
+        """Listen on a client until the connection has a new one, which does not have the subscriptions of the old one."""
+        lost = asyncio.Event()
+        heard: Subscription | None = None
+        client.on_loss.add(lost.set)
+        try:
+            while client is self._connection.client:
+                lost.clear()
+                with suppress(nats.errors.Error):
+                    heard = heard or await client.subscribe(self._subject, cb=self._on_request)
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(_SIGN_EVERY if heard is None else None):
+                        await lost.wait()
+        finally:
+            client.on_loss.discard(lost.set)
+            if heard is not None:
+                with suppress(nats.errors.Error):  # a client that was replaced is closed
+                    await heard.unsubscribe()
 
     async def _on_request(self, message: Msg) -> None:
         try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import signal
 import subprocess
 from abc import ABC, abstractmethod
@@ -18,7 +19,6 @@ from eventlog.embedded import die_with_parent as launch
 
 log = structlog.get_logger(__name__)
 
-_POLL = 0.01
 _LOG_TAIL = 20
 
 
@@ -112,11 +112,11 @@ class ChildServer(ABC):
 
     async def wait(self) -> int:
         """Wait until it has ended, for any reason. Gives the exit status (negative: the signal that ended it)."""
-        if self._process is None:
+        if (process := self._process) is None:
             raise self.failed(f"{self.title} has not been started")
-        while self._process.poll() is None:  # noqa: ASYNC110 - a process outside of the loop's care sets no event
-            await asyncio.sleep(_POLL)
-        return self._process.returncode
+        if process.poll() is None:
+            await _ended(process.pid)
+        return process.wait()
 
     def _running(self) -> bool:
         return self._process is not None and self._process.poll() is None
@@ -154,3 +154,16 @@ class ChildServer(ABC):
             with contextlib.suppress(FileNotFoundError):
                 lines += file.read_text(encoding="utf-8", errors="replace").splitlines()[-_LOG_TAIL:]
         return self.failed("\n".join([f"{self.title} {what}; the end of its log ({self.log_file}):", *lines]))
+
+
+async def _ended(pid: int) -> None:
+    """Wait until a child process has ended: then its descriptor can be read (pidfd_open(2))."""
+    loop = asyncio.get_running_loop()
+    ended = asyncio.Event()
+    descriptor = os.pidfd_open(pid)
+    loop.add_reader(descriptor, ended.set)
+    try:
+        await ended.wait()
+    finally:
+        loop.remove_reader(descriptor)
+        os.close(descriptor)

@@ -22,7 +22,6 @@ from eventlog.jetstream.transport.client import NO_HEADERS, NatsClient, frame
 log = structlog.get_logger(__name__)
 
 _SECOND = 1_000_000_000
-_TICK = 0.25
 _GRACE = 1.0
 _NAK = b"-NAK"
 _ACK = b"$JS.ACK."
@@ -122,15 +121,14 @@ class _Request:
 
     def __init__(self, client: NatsClient, waiters: Sequence[Waiter], seconds: float, takes: Fetcher) -> None:
         self._client = client
-        self._reconnects = client.stats["reconnects"]
         self._waiters = deque(waiters)
         self._size = len(waiters)
         self._seconds = seconds
         self._takes = takes
         self._came = 0
         self._number = client.tap_once(self._on_answer)
-        self._end = asyncio.get_running_loop().time() + seconds + _GRACE
-        self._timer: asyncio.TimerHandle | None = None
+        self._timer = asyncio.get_running_loop().call_later(seconds + _GRACE, self._expire)
+        client.on_loss.add(self._lose)
 
     def begin(self, subject: str) -> None:
         inbox = self._client.new_inbox()
@@ -138,18 +136,15 @@ class _Request:
         request = msgspec.json.encode({"batch": self._size, **wait})
         subscribe = f"SUB {inbox} {self._number}\r\nUNSUB {self._number} {self._size}\r\n".encode()
         self._takes.send(self._client, [subscribe, frame(subject, inbox, NO_HEADERS, request)])
-        self._check()
 
-    def _check(self) -> None:
+    def _lose(self) -> None:
         """A connection that is lost takes the request with it."""
-        loop = asyncio.get_running_loop()
-        if not self._client.takes_frames or self._client.stats["reconnects"] != self._reconnects:
-            self._finish(Interrupted("the connection was lost"))
-        elif loop.time() > self._end:
-            self._unsubscribe()
-            self._finish(Interrupted("the server did not answer"))
-        else:
-            self._timer = loop.call_later(_TICK, self._check)
+        self._client.end_tap(self._number)
+        self._finish(Interrupted("the connection was lost"))
+
+    def _expire(self) -> None:
+        self._unsubscribe()
+        self._finish(Interrupted("the server did not answer"))
 
     def _on_answer(self, subject: bytes, reply: bytes, data: bytes, headers: bytes | None) -> None:
         if reply.startswith(_ACK):
@@ -175,8 +170,8 @@ class _Request:
         asyncio.get_running_loop().call_later(_GRACE, self._client.end_tap, self._number)
 
     def _finish(self, outcome: Interrupted | None) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
+        self._timer.cancel()
+        self._client.on_loss.discard(self._lose)
         while self._waiters:
             waiter = self._waiters.popleft()
             if not waiter.done():

@@ -16,7 +16,7 @@ from eventlog.commit import AggregateId, Commit
 from eventlog.errors import IncarnationChanged, LogDiverged, LogTruncated, SequenceGap, Unavailable
 from eventlog.jetstream.api import NO_MESSAGE, STREAM_MISSING, Refused, ask
 from eventlog.jetstream.message_reader import MessageReader
-from eventlog.jetstream.pull import TICK, ConsumerLost, Hole, Pull
+from eventlog.jetstream.pull import ConsumerLost, Hole, Pull
 from eventlog.jetstream.transport.connection import Connection
 from eventlog.registry import Registry
 from eventlog.support.chain import digest_of
@@ -24,6 +24,8 @@ from eventlog.support.chain import digest_of
 log = structlog.get_logger(__name__)
 
 _SHORTEST_PAUSE, _LONGEST_PAUSE = 0.05, 0.5
+_MOMENT = 0.25
+"""Seconds without a commit of an aggregate after which is looked whether the stream has passed the end of the reading."""
 _SILENT = 1.0
 """Seconds without a commit after which is looked whether the next one can be read at all."""
 _CATCHING_UP = 3.0
@@ -135,7 +137,7 @@ class _Reader:
                 yield commits
             return
         while not self.done:
-            commits = await pull.read(patience=_SILENT)
+            commits = await pull.read(patience=_SILENT if self._expects else None)
             if not commits:
                 await self._check_silence()
                 continue
@@ -153,12 +155,22 @@ class _Reader:
             self.last = commits[-1].sequence
             yield commits
 
+    @property
+    def _wanted(self) -> int:
+        """The sequence of the next commit that the consumer has to give."""
+        return self.last + 1 - self._overlaps
+
+    @property
+    def _expects(self) -> bool:
+        """Whether a commit is to come that the stream had at the last look, or up to which it is read."""
+        return self._end >= self._wanted or self._until is not None
+
     async def _check_silence(self) -> None:
         """Nothing came for a moment: see whether the leader has the next commit, and cannot read it, or has lost its end.
 
         A consumer leaves out a commit that cannot be read, and begins in vain behind the end. Raises SequenceGap, LogDamaged.
         """
-        wanted = self.last + 1 - self._overlaps
+        wanted = self._wanted
         if self._until is not None and self._end < wanted:
             self._end = (await self._info())["state"]["last_seq"]
         if self._end < wanted:
@@ -180,7 +192,7 @@ class _Reader:
         """
         left, passed = pull.total, self._end >= until
         while left > 0 or not passed:
-            commits = await pull.read(patience=TICK)
+            commits = await pull.read(patience=_MOMENT)
             if commits:
                 left -= len(commits)
                 wanted = [commit for commit in commits if commit.sequence <= until]

@@ -1,7 +1,7 @@
 """One ephemeral pull consumer, read as far ahead as its credit reaches.
 
-Requests for messages overlap: the next ones are sent before the messages of the last have come, so that the server never waits.
-The requested and unread messages are bounded, in number and in bytes, and so is memory.
+Requests for messages overlap while messages are pending: the next ones are sent before the messages of the last have come, so
+that the server never waits. The requested and unread messages are bounded, in number and in bytes, and so is memory.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ log = structlog.get_logger(__name__)
 
 _SECOND = 1_000_000_000
 HEARTBEAT = 1.0
+"""Seconds without a message after which the server sends a heartbeat for each request."""
 SILENCE = 3.0
 """Seconds without a message or a heartbeat after which a consumer is taken for gone."""
 
-TICK = 0.25
 GATHER, MANY = 0.002, 100
 """Seconds that commits wait for more if at least that many are still to come, so that a replay comes in big lists."""
 
@@ -71,7 +71,6 @@ class Pull:
     ) -> None:
         self._connection = connection
         self._client = connection.client
-        self._reconnects = self._client.stats["reconnects"]
         self._stream = stream
         self._registry = registry
         self._subject = subject
@@ -93,11 +92,14 @@ class Pull:
         self._waking: asyncio.Handle | None = None
         self._broken: ConsumerLost | Hole | None = None
         self._signs = self._signs_seen = 0
-        self._quiet = 0.0
+        self._watch: asyncio.TimerHandle | None = None
+        self._silent = False
         self._doubts = 0
 
     async def __aenter__(self) -> Self:
         """Make the consumer. Raises Unavailable, Refused."""
+        self._client.on_loss.add(self._lose)
+        self._watch_on()
         try:
             self._subscription = await self._client.tap(f"{self._inbox}.*", self._take)
             config = {
@@ -118,7 +120,7 @@ class Pull:
             if isinstance(error, nats.errors.Error):
                 raise Unavailable(f"cannot read the stream {self._stream}: {error!r}") from error
             raise
-        self.total = answer["num_pending"]
+        self.total = self._pending = answer["num_pending"]
         return self
 
     async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
@@ -128,9 +130,10 @@ class Pull:
     async def read(self, patience: float | None = None) -> list[Commit]:
         """The next commits: the present ones, at once; an empty list after `patience` seconds without any.
 
-        Raises Lost and Hole, when all commits before it are read.
+        Raises ConsumerLost and Hole, when all commits before it are read.
         """
-        waited = 0.0
+        loop = asyncio.get_running_loop()
+        end = None if patience is None else loop.time() + patience
         while True:
             if self._unread and self._wake.is_set():
                 return self._read()
@@ -138,13 +141,13 @@ class Pull:
                 if not self._unread:
                     raise self._broken
                 return self._read()
+            if self._silent:
+                await self._check()
+                continue
             self._wake.clear()
             await self._ask()
-            if not await self._woken():
-                await self._check()
-                waited += TICK
-                if patience is not None and waited >= patience:
-                    return []
+            if not await self._woken(end):
+                return []
 
     def _read(self) -> list[Commit]:
         if len(self._unread) <= self._batch:
@@ -158,8 +161,13 @@ class Pull:
                 self._wake_soon()
         return commits
 
+    @property
+    def _enough(self) -> int:
+        """Messages that may be on their way or unread at a new request. Each open request costs heartbeats, so few are open."""
+        return 2 * self._request_size if self._pending > self._credit else self._request_size // 2
+
     async def _ask(self) -> None:
-        while self._credit + len(self._unread) <= 2 * self._request_size:
+        while self._credit + len(self._unread) <= self._enough:
             request = {
                 "batch": self._request_size,
                 "max_bytes": self._request_bytes,
@@ -174,29 +182,37 @@ class Pull:
             except ConnectionResetError as error:
                 raise ConsumerLost(str(error)) from error
 
-    async def _woken(self) -> bool:
+    async def _woken(self, end: float | None) -> bool:
         try:
-            async with asyncio.timeout(TICK):
+            async with asyncio.timeout_at(end):
                 await self._wake.wait()
         except TimeoutError:
             return False
         return True
 
     async def _check(self) -> None:
-        """Nothing came for a moment: is there still anything to come? Raises Lost."""
-        if not self._client.takes_frames or self._client.stats["reconnects"] != self._reconnects:
-            raise ConsumerLost("the connection was lost")
+        """Nothing came for a moment: is there still anything to come? Raises ConsumerLost."""
+        try:
+            await self._connection.ping()  # what the server sent before its answer has been taken when this returns
+        except Unavailable as error:
+            raise ConsumerLost(str(error)) from error
+        if self._signs == self._signs_seen:
+            raise ConsumerLost("no heartbeat came")
+        self._watch_on()
+
+    def _watch_on(self) -> None:
+        """See, in SILENCE seconds, whether there was a sign of the consumer since now."""
+        if self._watch is not None:
+            self._watch.cancel()
+        self._silent, self._signs_seen = False, self._signs
+        self._watch = asyncio.get_running_loop().call_later(SILENCE, self._look)
+
+    def _look(self) -> None:
         if self._signs != self._signs_seen:
-            self._signs_seen, self._quiet = self._signs, 0.0
-            return
-        self._quiet += TICK
-        if self._quiet >= SILENCE:
-            try:
-                await self._connection.ping()  # what the server sent before its answer has been taken when this returns
-            except Unavailable as error:
-                raise ConsumerLost(str(error)) from error
-            if self._signs == self._signs_seen:
-                raise ConsumerLost("no heartbeat came")
+            self._watch_on()
+        else:
+            self._silent = True
+            self._wake.set()
 
     def _take(self, subject: bytes, reply: bytes, data: bytes, headers: bytes | None) -> None:
         self._signs += 1
@@ -229,6 +245,7 @@ class Pull:
         code, _, description = first.partition(" ")[2].partition(" ")
         fields = dict(line.split(": ", 1) for line in lines if ": " in line)
         if code == "100":
+            self._watch_on()
             behind = int(fields.get("Nats-Last-Consumer", 0)) > self._delivered
             self._doubts = self._doubts + 1 if behind else 0
             if self._doubts > 1:
@@ -240,6 +257,9 @@ class Pull:
             self._wake.set()
         else:
             self._break(ConsumerLost(f"{code} {description}".strip()))
+
+    def _lose(self) -> None:
+        self._break(ConsumerLost("the connection was lost"))
 
     def _break(self, error: ConsumerLost | Hole) -> None:
         self._broken = self._broken or error
@@ -256,6 +276,9 @@ class Pull:
             self._waking = None
 
     async def _end(self) -> None:
+        self._client.on_loss.discard(self._lose)
+        if self._watch is not None:
+            self._watch.cancel()
         self._stop_waking()
         self._broken = self._broken or ConsumerLost("closed")
         self._unread = []

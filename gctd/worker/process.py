@@ -21,6 +21,7 @@ from gctd.domain.worker import WORKER, StartWorker, StopWorker, Worker
 from gctd.worker.attempts.handlers import Handlers
 from gctd.worker.attempts.reports import now, report
 from gctd.worker.identity import Identity
+from gctd.worker.taking import next_job
 from gctd.worker.usage import UsageMeter
 from gctd.worker.work import Equipment
 
@@ -29,6 +30,8 @@ _log = structlog.get_logger(__name__)
 T = TypeVar("T")
 
 
+BACK_OFF = 1.0
+"""Seconds of wait after an error."""
 REPORTING = 2.0
 """Seconds that results have to be reported at least, when the worker ends."""
 
@@ -45,7 +48,7 @@ class Pace:
     once: bool = False
     announce: float = 5.0
     news: float = 0.5
-    fetch: float = 1.0
+    fetch: float = 10.0
     drain: float = 30.0
 
 
@@ -77,11 +80,14 @@ class WorkerProcess:
         self._news = asyncio.Event()
         self._going = asyncio.Event()
         self._stopping = asyncio.Event()
+        self._held = asyncio.Event()
+        """Set while no job may be taken: the worker is paused, or stops."""
         self._running: dict[str, Job] = {}
 
     def stop(self) -> None:
         """Take no more jobs; `run` returns when those under way have ended, or were handed back."""
         self._stopping.set()
+        self._held.set()
         self._news.set()
 
     async def run(self) -> None:
@@ -172,8 +178,11 @@ class WorkerProcess:
             self.stop()
         elif worker.paused:
             self._going.clear()
+            self._held.set()
         else:
             self._going.set()
+            if not self._stopping.is_set():
+                self._held.clear()
         self._news.set()
 
     # Jobs
@@ -199,18 +208,12 @@ class WorkerProcess:
                 raise result
 
     def _slots(self) -> Sequence[Sequence[WorkQueue]]:
-        """Return the queues of each slot. A slot waits at the last queue, and only polls the others."""
+        """Return the queues of each slot."""
         scans = (self._queues.of(self._identity.id, fast=False), self._queues.scan)
         short = (self._queues.of(self._identity.id, fast=True), self._queues.fast)
         if self._pace.once:
             return [(*short, *scans)]
         return [scans] * self._pace.concurrency + [short] * self._pace.fast
-
-    async def _next(self, queues: Sequence[WorkQueue]) -> Job | None:
-        for queue in queues[:-1]:
-            if (job := await queue.fetch_now()) is not None:
-                return job
-        return await queues[-1].fetch(self._pace.fetch)
 
     async def _take(self, queues: Sequence[WorkQueue]) -> None:
         while not self._stopping.is_set():
@@ -218,14 +221,14 @@ class WorkerProcess:
                 await self._until_going_or_stopping()
                 continue
             try:
-                job = await self._next(queues)
+                job = await next_job(queues, self._pace.fetch, self._held)
             except EventLogError as error:
                 _log.warning("no jobs can be fetched", error=str(error))
-                await asyncio.sleep(self._pace.fetch)
+                await asyncio.sleep(BACK_OFF)
                 continue
             if job is None:
                 continue
-            if self._stopping.is_set() or not self._going.is_set():
+            if self._held.is_set():
                 await job.nak(0)
                 continue
             await self._see_through(job)

@@ -33,7 +33,7 @@ OnApplied = Callable[[Sequence[Commit]], None]
 
 BATCH = 10_000
 """Commits that one transaction takes at most: the more, the more rows of it are written once for several commits."""
-_HEAD_EVERY = 1.0
+_HEAD_EVERY = 5.0
 KEEP = (
     "Nothing further is applied, and writes are refused. Keep the database: it may hold the only whole copy. Restore the stream "
     "from a backup or a replica. If the log was replaced on purpose, set the database aside and begin with an empty one: the "

@@ -19,7 +19,7 @@ log = structlog.get_logger(__name__)
 
 LOOK_EVERY = 600.0
 """Seconds between looks over the whole file, which find damage in parts that are neither read nor written."""
-_NOTICED_WITHIN = 0.5
+_NOTICED_WITHIN = 1.0
 
 
 async def open_sound(store: Store, model: ReadModel) -> None:

@@ -1,4 +1,4 @@
-"""Looks at the broker every two seconds, also without writes: its health, its limits, and the replicas of the stream."""
+"""Looks at the broker every few seconds, also without writes: its health, its limits, and the replicas of the stream."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from eventlog.jetstream.api import call
 from eventlog.jetstream.transport.connection import Connection
 from servicekit.broker.monitoring import NotSeen, Seen, look_at_all
 
-EVERY = 2.0
+EVERY = 4.0
 """Seconds between two looks."""
 
 _TIMEOUT = 0.8

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from nats.aio.transport import TcpTransport
@@ -41,6 +41,16 @@ class NatsClient(TapClient):
     """
 
     _wrote_this_turn = False
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.on_loss: set[Callable[[], None]] = set()
+        """Called when the connection is lost, and with it all that was requested on it. They raise nothing."""
+
+    def lose(self) -> None:
+        """Tell all that the connection is lost."""
+        for callback in tuple(self.on_loss):
+            callback()
 
     @property
     def server_id(self) -> str:

@@ -52,7 +52,7 @@ class Connection:
         self.options = options
         self.counters = Counters()
         self.generation = 0
-        """Grows with each replaced client: an owner of subscriptions compares it, and subscribes on the new `client`."""
+        """Grows with each replaced client. The new client does not have the subscriptions of the old one."""
         self._client = NatsClient()
         self._inbox = ReplyRouter(self._client)
         self._up = asyncio.Event()
@@ -109,7 +109,7 @@ class Connection:
     @property
     def connected(self) -> bool:
         """Whether the server answered a short while ago, without a fault since."""
-        age = time.monotonic() - self._answered
+        age = time.monotonic() - max(self._answered, self._client.heard)
         return self._client.is_connected and age <= self.options.check_every + self.options.check_timeout + 1
 
     @property
@@ -171,7 +171,7 @@ class Connection:
         inbox = ReplyRouter(client)
         callbacks: dict[str, Any] = {
             "error_cb": self._safe(self._on_error),
-            "disconnected_cb": self._safe(lambda: self._on_disconnected(client, inbox)),
+            "disconnected_cb": self._safe(lambda: self._on_disconnected(client)),
             "reconnected_cb": self._safe(lambda: self._on_reconnected(client)),
             "closed_cb": self._safe(lambda: self._on_closed(client)),
         }
@@ -194,7 +194,7 @@ class Connection:
         return client, inbox
 
     async def _close(self) -> None:
-        self._inbox.lose()
+        self._client.lose()
         await self._discard(self._client)
         for task in self._tasks:  # pings that were never answered, and clients that do not end
             task.cancel()
@@ -239,8 +239,8 @@ class Connection:
             self._last_error = text
             log.warning("nats error", error=text, servers=self.options.addresses)
 
-    def _on_disconnected(self, client: NatsClient, inbox: ReplyRouter) -> None:
-        inbox.lose()
+    def _on_disconnected(self, client: NatsClient) -> None:
+        client.lose()
         if client is self._client:
             self._down_since = time.monotonic()
             if not client.is_closed:  # otherwise it was we who ended it
@@ -281,6 +281,8 @@ class Connection:
         client = self._client
         if client.is_reconnecting:
             return time.monotonic() - self._down_since < RECONNECT_GRACE
+        if client.is_connected and time.monotonic() - client.heard < self.options.check_every:
+            return True  # it answered a ping of nats-py, say: a second ping would cost without a gain
         return not client.is_closed and await self._answers(client, self.options.check_timeout)
 
     async def _answers(self, client: NatsClient, timeout: float) -> bool:  # noqa: ASYNC109 - must not cancel the ping
@@ -296,12 +298,12 @@ class Connection:
     async def _replace(self) -> None:
         """Put a new client in the place of one that does not answer; nothing changes if none can be made."""
         fresh = await self._connect(self.options.check_timeout)
-        (old, inbox), (self._client, self._inbox) = (self._client, self._inbox), fresh
+        old, (self._client, self._inbox) = self._client, fresh
         self.generation += 1
         self.counters.replaced += 1
         self._last_error = ""
         log.warning("nats client replaced", server=_address(self._client), generation=self.generation)
-        inbox.lose()
+        old.lose()
         closing = self._start(old.close())
         closing.add_done_callback(lambda _: log.debug("dead nats client closed"))
 

@@ -7,6 +7,7 @@ queue. For a replay that is the greater part of the work: a tap gets the same by
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping
 
 import nats.aio.client
@@ -29,6 +30,7 @@ class _TapParser(Parser):
     def __init__(self, client: nats.aio.client.Client, takers: Mapping[int, Taker]) -> None:
         super().__init__(client)
         self._takers = takers
+        self.heard = 0.0
 
     def reset(self) -> None:
         """Forget what has come."""
@@ -37,6 +39,7 @@ class _TapParser(Parser):
 
     async def parse(self, data: bytes = b"") -> None:
         """Take what the server has sent; the rest of it is kept until more comes."""
+        self.heard = time.monotonic()
         if self.state != AWAITING_CONTROL_LINE:
             await super().parse(data)
         elif len(self.buf) + len(data) < self._wanted:
@@ -83,7 +86,12 @@ class TapClient(nats.aio.client.Client):
     def __init__(self) -> None:
         super().__init__()
         self._takers: dict[int, Taker] = {}
-        self._ps = _TapParser(self, self._takers)
+        self._ps: _TapParser = _TapParser(self, self._takers)
+
+    @property
+    def heard(self) -> float:
+        """When something came from the server last, by the monotonic clock."""
+        return self._ps.heard
 
     async def tap(self, subject: str, taker: Taker) -> Subscription:
         """Subscribe; `taker` is called for each message, in order, in the reading of the connection: it has to be quick.

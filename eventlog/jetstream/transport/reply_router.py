@@ -68,12 +68,13 @@ class ReplyRouter:
         self._prefix = f"{client.new_inbox()}."
         self._tokens = itertools.count()
         self._waiting: dict[bytes, Callable[[NatsReply | OutcomeUnknown], None]] = {}
+        client.on_loss.add(self._lose)
 
     async def open(self) -> None:
         """Subscribe. nats-py subscribes again by itself after each reconnect."""
         await self._client.tap(f"{self._prefix}*", self._on_reply)
 
-    def lose(self) -> None:
+    def _lose(self) -> None:
         """End all waits: the connection is gone, and with it the replies."""
         for settle in list(self._waiting.values()):
             settle(OutcomeUnknown("the connection to NATS was lost before the answer came"))

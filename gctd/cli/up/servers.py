@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import os
 import shutil
@@ -13,7 +12,6 @@ from eventlog.embedded.nats import EmbeddedServer, ServerFailed
 from projections.stores.postgres.server import PostgresFailed, PostgresServer
 from servicekit.broker.monitoring import look_at
 
-_POLL = 0.2
 _ROOM_TO_RESTART, _PART_TO_RESTART = 64 * 1024**2, 20
 """Bytes, or the part of a small disk, that have to be free for nats-server to be restarted after a write error."""
 
@@ -42,9 +40,6 @@ class NatsServer:
 
     async def wait(self) -> int:
         """Wait until it has ended."""
-        with contextlib.suppress(ServerFailed):
-            while self._server.pid:  # noqa: ASYNC110 - there is no event for the end of a process, and the server's own wait looks more often
-                await asyncio.sleep(_POLL)
         return await self._server.wait()
 
     async def stop(self) -> None:
@@ -97,9 +92,6 @@ class Postgres:
 
     async def wait(self) -> int:
         """Wait until it has ended."""
-        with contextlib.suppress(PostgresFailed):
-            while self._server.pid:  # noqa: ASYNC110 - as of nats-server
-                await asyncio.sleep(_POLL)
         return await self._server.wait()
 
     async def stop(self) -> None:

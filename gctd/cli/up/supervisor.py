@@ -39,7 +39,7 @@ _SETTLED = 60.0
 """Seconds of running after which a service that ends is started again without the delay of earlier ends."""
 
 
-_LOOK_EVERY, _MEND_AT_MOST_EVERY = 2.0, 60.0
+_LOOK_EVERY, _MEND_AT_MOST_EVERY = 3.0, 60.0
 """Seconds between two looks at the health of a nats-server, and between two restarts for its sake."""
 
 _SAME_SIGNAL = 0.3

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from datetime import UTC, datetime
 
 import attrs
@@ -28,8 +29,8 @@ from projections.errors import ProjectionError
 
 _log = structlog.get_logger(__name__)
 
-SWEEP = 2.0
-"""Seconds between two looks at the verdicts that wait for their bases."""
+SWEEP, REST = 2.0, 10.0
+"""Seconds between two looks at the verdicts that wait for their bases, and the same while none waits."""
 AT_ONCE = 100
 """Limit of the verdicts in one sweep."""
 _TRIES = 5
@@ -77,22 +78,31 @@ class Judging:
         self._baselines = baselines
         self._coverages = Coverages(blobs)
         self._caught_up = caught_up
+        self._asked_now = asyncio.Event()
 
     async def run(self) -> None:
         """Judge pending verdicts whose bases have been analysed, until cancelled. Errors are logged."""
         while True:
+            self._asked_now.clear()
+            pause = SWEEP
             try:
-                await self.sweep()
+                if not await self.sweep():
+                    pause = REST
             except (EventLogError, ProjectionError, GctdError) as error:
                 _log.warning("verdicts wait", error=str(error))
-            await asyncio.sleep(SWEEP)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(pause):
+                    await self._asked_now.wait()
+                    await asyncio.sleep(SWEEP)
 
-    async def sweep(self) -> None:
-        """Judge all pending verdicts once, if their bases have been analysed."""
-        for waiting in await self._queries.verdicts_waiting(limit=AT_ONCE):
+    async def sweep(self) -> bool:
+        """Judge all pending verdicts once, if their bases have been analysed. Return whether there were any."""
+        verdicts = await self._queries.verdicts_waiting(limit=AT_ONCE)
+        for waiting in verdicts:
             found = await self._of_kept(waiting)
             if found is not None and found.result is not Result.UNKNOWN:
                 await self._give(waiting.id, found, None)
+        return bool(verdicts)
 
     async def look(self, after: AnalysisView, base: str, rules: Rules) -> Judged:
         """Return the stored verdict, else the verdict as of now. Stores no event. Raises the errors of `Baselines.of`."""
@@ -138,6 +148,7 @@ class Judging:
             at=datetime.now(UTC),
         )
         outcome = await self._commands.execute(VERDICT, id_, AskVerdict(asked=asked), context)
+        self._asked_now.set()
         return attrs.evolve(found, id=id_, sequence=outcome.sequence)
 
     async def _give(self, id_: str, found: Judged, context: Context | None) -> int:

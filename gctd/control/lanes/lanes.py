@@ -36,7 +36,7 @@ _log = structlog.get_logger(__name__)
 
 LOOK = 0.5
 """Seconds between two looks at the present workers while jobs are pending."""
-REST = 2.0
+REST = 5.0
 """The same, while none is."""
 FRESH = 0.25
 """Seconds for which a look at the present workers is good enough to place a job."""

@@ -49,6 +49,8 @@ class Timeouts:
     lease: float = 43_200.0
 
 
+IDLE = 3
+"""How many times longer the pause between two sweeps is while there is no work."""
 MOST_AT_ONCE = 200
 """Waiting tasks whose jobs are looked up in one sweep."""
 
@@ -78,31 +80,39 @@ class Reaper:
         self._looked: dict[str, float] = {}
 
     async def run(self) -> None:
-        """Sweep until cancelled. An error is logged, and the next sweep follows."""
+        """Sweep until cancelled, at a slow rate while there is no work. An error is logged, and the next sweep follows."""
         while True:
+            pause = self._patience.sweep
             try:
-                await self.sweep()
+                if not await self.sweep():
+                    pause *= IDLE
             except (EventLogError, ProjectionError, GctdError) as error:
                 # A failed query does not prove absence.
                 self._missing.clear()
                 _log.warning("reaper waits", error=str(error))
-            await asyncio.sleep(self._patience.sweep)
+            await asyncio.sleep(pause)
 
-    async def sweep(self) -> None:
-        """Check all waiting and running work once."""
-        present = {worker: decoded(payload).session for worker, payload in (await self._presence.present()).items()}
+    async def sweep(self) -> bool:
+        """Check all waiting and running work once. Return whether there is any."""
         running = await self._queries.tasks_running()
         repos = await self._queries.repos_waiting()
         rows: list[TaskView | RepoView] = [*running, *repos]
         held = {row.session for row in rows if row.session is not None}
         self._missing = {session: since for session, since in self._missing.items() if session in held}
+        present = await self._sessions() if held else {}
         for row in running:
             if reason := self._lost(present, row):
                 await self._execute(TASK, row.id, LoseTask(attempt=row.attempt, reason=reason, at=self._now()))
         for repo in repos:
             await self._look_at_repo(repo, present)
         since = self._now() - timedelta(seconds=self._patience.job)
-        await self._look_at_waiting(await self._queries.tasks_waiting(since=since))
+        waiting = await self._queries.tasks_waiting(since=since)
+        await self._look_at_waiting(waiting)
+        return bool(rows or waiting)
+
+    async def _sessions(self) -> dict[str, str]:
+        """Return the session of each present worker."""
+        return {worker: decoded(payload).session for worker, payload in (await self._presence.present()).items()}
 
     def _lost(self, present: dict[str, str], row: TaskView | RepoView) -> str | None:
         """Return the reason if an attempt's worker is taken for lost, else None."""

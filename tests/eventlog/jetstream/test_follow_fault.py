@@ -218,6 +218,45 @@ async def test_an_idle_reader_keeps_its_consumer(connection: Connection) -> None
     await reading.close()
 
 
+async def test_an_idle_reader_has_one_request_open(connection: Connection) -> None:
+    """Each open request costs heartbeats. Requests overlap only while commits are to come."""
+    await bulk_stream(connection)
+    reading = Reading(connection)
+    for _ in range(3):
+        await publish(connection)
+    await reading.reaches(3)
+    [name] = await consumers(connection)
+    assert (await call(connection, f"CONSUMER.INFO.{STREAM}.{name}"))["num_waiting"] == 1
+    await reading.close()
+
+
+async def test_a_reader_that_was_slow_notices_that_its_consumer_is_lost(
+    connection: Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also if its silence was noticed while commits were still unread."""
+    deaf: list[Pull] = []
+    pulls: list[Pull] = []
+    take = Pull._take
+
+    def take_unless_deaf(self: Pull, subject: bytes, reply: bytes, data: bytes, headers: bytes | None) -> None:
+        pulls.append(self)
+        if self not in deaf:
+            take(self, subject, reply, data, headers)
+
+    monkeypatch.setattr(Pull, "_take", take_unless_deaf)
+    monkeypatch.setattr("eventlog.jetstream.pull.SILENCE", 0.2)
+    await bulk_stream(connection)
+    await fill(connection, 20)
+    async with aclosing(following(connection, batch=10)) as lists, asyncio.timeout(20 * slowness()):
+        read = [commit.sequence for commit in await anext(lists)]
+        deaf.append(pulls[-1])  # as of a server that has lost the consumer without a word
+        await wait_until(lambda: pulls[-1]._silent)
+        read += [commit.sequence for commit in await anext(lists)]
+        await publish(connection)
+        read += [commit.sequence for commit in await anext(lists)]
+    assert read == list(range(1, 22))
+
+
 async def test_acknowledgement_subjects_with_domain_and_account_are_understood(tmp_path: Path) -> None:
     """Servers may name them in a second form (ADR-15), which 2.15 has behind a flag."""
 

@@ -33,6 +33,12 @@ async def plain_client(url: str | list[str]) -> AsyncIterator[Client]:
             await client.close()
 
 
+async def flushed(client: Client) -> None:
+    """Wait until the server has what the client sent. nats-py sends a first PING ahead of frames that wait."""
+    await client.flush()
+    await client.flush()
+
+
 def abort_transport(connection: Connection) -> None:
     """Close the transport of a connection as a reset by the server does, before nats-py has read that it is closed."""
     transport = connection.client._transport

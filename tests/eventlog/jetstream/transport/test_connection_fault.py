@@ -16,7 +16,7 @@ from eventlog.embedded.nats import EmbeddedServer
 from eventlog.errors import OutcomeUnknown, Unavailable
 from eventlog.jetstream.transport.client import frame
 from eventlog.jetstream.transport.connection import Connection
-from tests.support.log.nats import abort_transport, plain_client
+from tests.support.log.nats import abort_transport, flushed, plain_client
 from tests.support.log.proxy import Proxy
 from tests.support.pace import within
 from tests.support.programs.processes import stand_still
@@ -40,7 +40,7 @@ async def echo(nats_url: str) -> AsyncIterator[str]:
             await message.respond(message.data)  # type: ignore[attr-defined]
 
         await client.subscribe("echo", cb=answer)
-        await client.flush()
+        await flushed(client)
         yield "echo"
 
 
@@ -69,7 +69,7 @@ async def test_nobody_there_is_unavailable_at_once_and_silence_is_unknown(nats_u
             await connection.request("nobody", b"x")
         assert not isinstance(error.value, OutcomeUnknown)
         await other.subscribe("silent")
-        await other.flush()
+        await flushed(other)
         with pytest.raises(OutcomeUnknown, match=r"within 0\.1 s"):
             await connection.request("silent", b"x", timeout=0.1)
 
@@ -78,7 +78,7 @@ async def test_a_request_on_its_way_ends_with_the_connection(nats_url: str) -> N
     """At once and as unknown, not after its timeout; the next one after the reconnect works."""
     async with plain_client(nats_url) as other, Proxy.before(nats_url) as proxy:
         sent = await other.subscribe("silent")
-        await other.flush()
+        await flushed(other)
         async with Connection.open(proxy.url, name="test") as connection:
             request = asyncio.create_task(connection.request("silent", b"x", timeout=600))
             await sent.next_msg(timeout=60)
