@@ -23,19 +23,21 @@ from eventlog.jetstream.api import PLAIN_ACK_TOKENS, PREFIX, ask
 from eventlog.jetstream.transport.client import NO_HEADERS, frame
 from eventlog.jetstream.transport.connection import Connection
 from eventlog.registry import Registry
+from eventlog.support.ticks import until_tick
 
 log = structlog.get_logger(__name__)
 
 _SECOND = 1_000_000_000
-HEARTBEAT = 1.0
+HEARTBEAT = 2.0
 """Seconds without a message after which the server sends a heartbeat for each request."""
-SILENCE = 3.0
+SILENCE = 4.5
 """Seconds without a message or a heartbeat after which a consumer is taken for gone."""
 
 GATHER, MANY = 0.002, 100
 """Seconds that commits wait for more if at least that many are still to come, so that a replay comes in big lists."""
 
 REQUEST_LIFE = 30.0
+"""Seconds after which a request for messages is made again, about."""
 CONSUMER_LIFE = 60.0
 """Seconds after which the server removes the consumer of a reader that is gone."""
 
@@ -171,7 +173,7 @@ class Pull:
             request = {
                 "batch": self._request_size,
                 "max_bytes": self._request_bytes,
-                "expires": int(REQUEST_LIFE * _SECOND),
+                "expires": int(until_tick(REQUEST_LIFE) * _SECOND),  # the next one begins at a tick, and so do its heartbeats
                 "idle_heartbeat": int(HEARTBEAT * _SECOND),
             }
             subject = f"{PREFIX}CONSUMER.MSG.NEXT.{self._stream}.{self._name}"

@@ -15,6 +15,7 @@ from eventlog import Context, EventLog, EventLogError
 from eventlog.broker.presence import Presence
 from eventlog.broker.queue import Job, WorkQueue
 from eventlog.commands import Commands
+from eventlog.support.ticks import until_tick
 from gctd.control.heartbeat import Heartbeat, WorkerStatus
 from gctd.control.lanes.queues import JobQueues
 from gctd.domain.worker import WORKER, StartWorker, StopWorker, Worker
@@ -148,11 +149,13 @@ class WorkerProcess:
         await self._presence.announce(self._identity.id, beat.encoded())
 
     async def _keep_announcing(self) -> None:
+        loop = asyncio.get_running_loop()
         while True:
-            await asyncio.sleep(self._pace.news)
+            announced = loop.time()
             with suppress(TimeoutError):
-                async with asyncio.timeout(self._pace.announce - self._pace.news):
+                async with asyncio.timeout(until_tick(self._pace.announce)):
                     await self._news.wait()
+                    await asyncio.sleep(announced + self._pace.news - loop.time())
             self._news.clear()
             try:
                 await self._announce()
@@ -221,7 +224,7 @@ class WorkerProcess:
                 await self._until_going_or_stopping()
                 continue
             try:
-                job = await next_job(queues, self._pace.fetch, self._held)
+                job = await next_job(queues, until_tick(self._pace.fetch), self._held)
             except EventLogError as error:
                 _log.warning("no jobs can be fetched", error=str(error))
                 await asyncio.sleep(BACK_OFF)

@@ -13,6 +13,7 @@ from typing import Any
 import structlog
 
 from eventlog import Commit, EventLog, EventLogError, Head, LogDamaged, LogDiverged, Unavailable
+from eventlog.support.ticks import until_tick
 from projections.errors import CheckpointMoved, NotLeading, ProjectionError, ProjectorStopped, StoreUnavailable
 from projections.migrations import Migrations
 from projections.model import ReadModel
@@ -311,7 +312,7 @@ class Projector:
 
     async def _watch(self, backlog: Backlog) -> None:
         while True:
-            await asyncio.sleep(_HEAD_EVERY)
+            await asyncio.sleep(until_tick(_HEAD_EVERY))
             try:
                 head = await self._log.head()
             except Unavailable as error:

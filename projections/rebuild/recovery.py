@@ -7,6 +7,7 @@ import time
 
 import structlog
 
+from eventlog.support.ticks import until_tick
 from projections.errors import StoreDamaged, StoreForeign
 from projections.migrations import migrate
 from projections.model import ReadModel
@@ -57,7 +58,7 @@ async def damaged(store: Store, *, look_every: float = LOOK_EVERY) -> StoreDamag
     """Wait until a reader, or a look over all of a database, finds it damaged; for ever if it is sound."""
     looked = time.monotonic()
     while True:
-        await asyncio.sleep(_NOTICED_WITHIN)
+        await asyncio.sleep(until_tick(_NOTICED_WITHIN))
         if not isinstance(store, SQLiteStore):
             continue
         if store.damage is not None:

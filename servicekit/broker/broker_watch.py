@@ -14,6 +14,7 @@ from eventlog.broker.write_health import STREAM_FULL, Look, Room, WriteHealth, W
 from eventlog.errors import EventLogError
 from eventlog.jetstream.api import call
 from eventlog.jetstream.transport.connection import Connection
+from eventlog.support.ticks import until_tick
 from servicekit.broker.monitoring import NotSeen, Seen, look_at_all
 
 EVERY = 4.0
@@ -54,7 +55,7 @@ class BrokerWatch:
             self._writes.failed.clear()
             await self.look()
             try:
-                async with asyncio.timeout(EVERY):
+                async with asyncio.timeout(until_tick(EVERY)):
                     await self._writes.failed.wait()
                     await asyncio.sleep(_FRESH)
             except TimeoutError:

@@ -18,6 +18,7 @@ from eventlog.commands import Commands
 from eventlog.jetstream.log import JetStreamLog
 from eventlog.jetstream.message_reader import MessageReader
 from eventlog.jetstream.transport.connection import Connection
+from eventlog.support.ticks import until_tick
 from httpkit.ops.health import Check, Concern, Health
 from httpkit.sse.hub import Hub
 from projections.errors import AggregateParked, Behind, ProjectionError, ProjectorStopped, StoreDamaged
@@ -156,7 +157,7 @@ class ReadSide(Collector):
         while True:
             if not self.projector.lead.held:
                 await self.scrubber.recall()
-            await asyncio.sleep(_LOOK_AT_FINDINGS)
+            await asyncio.sleep(until_tick(_LOOK_AT_FINDINGS))
 
     async def _read_keys(self, until: int) -> None:
         for pause in pauses():

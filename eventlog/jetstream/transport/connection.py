@@ -22,6 +22,7 @@ from eventlog.errors import Unavailable
 from eventlog.jetstream.transport.client import NatsClient
 from eventlog.jetstream.transport.options import CHECK_EVERY, CHECK_TIMEOUT, ConnectionOptions
 from eventlog.jetstream.transport.reply_router import NatsReply, ReplyRouter
+from eventlog.support.ticks import until_tick
 
 log = structlog.get_logger(__name__)
 
@@ -266,7 +267,7 @@ class Connection:
     async def _watch(self) -> None:
         while True:
             with suppress(TimeoutError):
-                async with asyncio.timeout(self.options.check_every):
+                async with asyncio.timeout(until_tick(self.options.check_every)):
                     await self._alarm.wait()
             self._alarm.clear()
             try:

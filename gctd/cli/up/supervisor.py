@@ -15,6 +15,7 @@ from eventlog.admin import reconcile
 from eventlog.embedded.access import CredentialsDamaged, write_private
 from eventlog.embedded.nats import DataDirectoryInUse, ServerFailed
 from eventlog.jetstream.transport.connection import Connection
+from eventlog.support.ticks import until_tick
 from gctd.cli.up.children import ChildProcess, StartFailed, Supervised, describe
 from gctd.cli.up.console import Console
 from gctd.cli.up.demo import DemoFailed
@@ -39,7 +40,7 @@ _SETTLED = 60.0
 """Seconds of running after which a service that ends is started again without the delay of earlier ends."""
 
 
-_LOOK_EVERY, _MEND_AT_MOST_EVERY = 3.0, 60.0
+_LOOK_EVERY, _MEND_AT_MOST_EVERY = 4.0, 60.0
 """Seconds between two looks at the health of a nats-server, and between two restarts for its sake."""
 
 _SAME_SIGNAL = 0.3
@@ -154,7 +155,7 @@ class Supervisor:
     async def _mend(self, server: NatsServer) -> None:
         """End a nats-server that only stores again after a restart, at most once a minute; it is started again as ever."""
         while True:
-            await asyncio.sleep(_LOOK_EVERY)
+            await asyncio.sleep(until_tick(_LOOK_EVERY))
             try:
                 reason = await server.see()
             except (NotSeen, ServerFailed, OSError):

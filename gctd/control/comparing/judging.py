@@ -13,6 +13,7 @@ import structlog
 from eventlog import Context, EventLog, EventLogError
 from eventlog.broker.blobs import Blobs
 from eventlog.commands import Commands
+from eventlog.support.ticks import until_tick
 from gctd.control.comparing.baselines import Baseline, Baselines, different
 from gctd.control.comparing.pairs import Pair, compared
 from gctd.control.requests.tracker import Tracker
@@ -91,7 +92,7 @@ class Judging:
             except (EventLogError, ProjectionError, GctdError) as error:
                 _log.warning("verdicts wait", error=str(error))
             with suppress(TimeoutError):
-                async with asyncio.timeout(pause):
+                async with asyncio.timeout(until_tick(pause)):
                     await self._asked_now.wait()
                     await asyncio.sleep(SWEEP)
 

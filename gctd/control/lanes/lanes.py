@@ -19,6 +19,7 @@ from eventlog.broker.presence import Presence
 from eventlog.broker.queue import JobState
 from eventlog.commands import Commands
 from eventlog.support import spans
+from eventlog.support.ticks import until_tick
 from eventlog.support.trace import Trace
 from gctd.control.heartbeat import decoded
 from gctd.control.jobs import JobKind, JobTicket, aggregate_of, due, waits, wanted
@@ -115,7 +116,7 @@ class Lanes:
             except (EventLogError, Refused) as error:
                 _log.warning("lanes wait", error=str(error))
             try:
-                async with asyncio.timeout(LOOK if self._backlog.pending else REST):
+                async with asyncio.timeout(until_tick(LOOK if self._backlog.pending else REST)):
                     await self._news.wait()
             except TimeoutError:
                 pass

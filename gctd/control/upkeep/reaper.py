@@ -18,6 +18,7 @@ import structlog
 from eventlog import AggregateId, Context, Decider, EventLog, EventLogError
 from eventlog.broker.presence import Presence
 from eventlog.commands import Commands
+from eventlog.support.ticks import until_tick
 from gctd.control.heartbeat import decoded
 from gctd.control.jobs import JobKind
 from gctd.control.lanes.lanes import Lanes
@@ -90,7 +91,7 @@ class Reaper:
                 # A failed query does not prove absence.
                 self._missing.clear()
                 _log.warning("reaper waits", error=str(error))
-            await asyncio.sleep(pause)
+            await asyncio.sleep(until_tick(pause))
 
     async def sweep(self) -> bool:
         """Check all waiting and running work once. Return whether there is any."""

@@ -11,6 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
+from eventlog.support.ticks import until_tick
 from projections.errors import CopyRefused, MigrationError, RowRefused, StoreUnavailable
 from projections.model import Projection, Table
 from projections.projector.batch import Rows, judge, narrowed, with_proven
@@ -97,7 +98,7 @@ class SQLiteStore(SQLiteReader):
         while self._lock is not None:
             with suppress(OSError):  # of a disk that fails: writes notice it
                 self._lock.beat()
-            await asyncio.sleep(BEAT_EVERY)
+            await asyncio.sleep(until_tick(BEAT_EVERY))
 
     async def checkpoints(self) -> Mapping[str, Checkpoint]:
         """The checkpoint of each projection that has one, when what is being written now has been."""
