@@ -37,7 +37,7 @@ GATHER, MANY = 0.002, 100
 """Seconds that commits wait for more if at least that many are still to come, so that a replay comes in big lists."""
 
 REQUEST_LIFE = 30.0
-"""Seconds after which a request for messages is made again, about."""
+"""Seconds until a request for messages expires. Then the next one is sent."""
 CONSUMER_LIFE = 60.0
 """Seconds after which the server removes the consumer of a reader that is gone."""
 

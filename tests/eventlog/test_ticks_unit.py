@@ -12,7 +12,7 @@ from eventlog.support.ticks import until_tick
 
 
 class At(asyncio.SelectorEventLoop):
-    """A loop whose clock stands still."""
+    """A loop with a fixed clock."""
 
     now = 0.0
 

@@ -258,17 +258,17 @@ async def measured(client: Client, request: Request) -> str:
     return f"p50 {statistics.median(taken):9,.2f} ms  p99 {p99:9,.2f} ms  {size:12,} bytes  {len(taken)} times"
 
 
-async def write(nats: EmbeddedServer, size: Size) -> Mapping[str, int]:
-    """Write both logs, unless they are there. Returns their last sequences."""
+async def write(nats: EmbeddedServer, size: Size, names: Sequence[str]) -> Mapping[str, int]:
+    """Write the logs of these services, unless they are there. Returns their last sequences."""
     async with Connection.open(nats.url, name="scale") as connection:
         changed = {model.stream: {"max_bytes": LOG} for model in (PANTRY, TRACKER)}
         await reconcile.apply(connection, load(overrides=changed))
         logs = [JetStreamLog(connection, model.stream, model.registry) for model in (PANTRY, TRACKER)]
         stock, tracker = logs
-        if not (await stock.head()).last:
+        if "pantry" in names and not (await stock.head()).last:
             seconds = await timed("written, pantry", Stock(stock, size).write())
             print(f"  {(await stock.head()).last / seconds:,.0f} commits/s", flush=True)
-        if not (await tracker.head()).last:
+        if "gctd" in names and not (await tracker.head()).last:
             await timed("written, tracker", Repositories(tracker, BlobStore(connection, "gctd-blobs"), size).write())
         return {name: (await log.head()).last for name, log in zip(READS_OF, logs, strict=True)}
 
@@ -346,7 +346,7 @@ async def main(directory: Path, size: Size, names: Sequence[str], *, by_fill: bo
         flush=True,
     )
     async with EmbeddedServer(directory / "nats", max_file_store=STORE, start_timeout=REPLAY) as nats:
-        heads = await write(nats, size)
+        heads = await write(nats, size, names)
         print(f"broker: memory {memory(psutil.Process(nats.pid))}", flush=True)
         await restart(nats)
         await serve(nats, directory, size, {name: heads[name] for name in names}, by_fill=by_fill)
@@ -361,7 +361,7 @@ if __name__ == "__main__":
     parser.add_argument(
         "--rebuild", action="store_true", help="tables are filled as by `projections rebuild`, not by a first start"
     )
-    parser.add_argument("--only", choices=tuple(READS_OF), help="start and measure only this service")
+    parser.add_argument("--only", choices=tuple(READS_OF), help="write, start and measure only this service")
     parser.add_argument("--fill", choices=tuple(READS_OF), help=argparse.SUPPRESS)
     parser.add_argument("--url", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
