@@ -28,11 +28,12 @@ class Link:
     max_payload = 1024**2
     connected_url = None
     server_id = "simulated"
+    heard = 0.0
 
     def __init__(self, loop: VirtualTimeLoop, process: str, handler: Handler) -> None:
         self.process = process
         self.is_connected = True
-        self.stats = {"reconnects": 0}
+        self.on_loss: set[Callable[[], None]] = set()
         self.dead = False
         """The process was killed: nothing comes or goes any more."""
         self._loop = loop
@@ -82,6 +83,11 @@ class Link:
         await asyncio.sleep(0.001)
         return 0.001
 
+    def lose(self) -> None:
+        """Tell all that the connection is lost."""
+        for callback in tuple(self.on_loss):
+            callback()
+
     async def write(self, frames: Sequence[bytes]) -> None:
         """Send frames: each arrives after a while, unless the link breaks before."""
         if self.dead or not self.is_connected:
@@ -122,13 +128,12 @@ class Link:
     def _lost(self) -> None:
         self.is_connected = False
         if self._connection is not None:
-            self._connection._on_disconnected(self._connection.client, self._connection._inbox)
+            self._connection._on_disconnected(self._connection.client)
 
     def _back(self, epoch: int) -> None:
         if self.dead or epoch != self._epoch:
             return
         self.is_connected = True
-        self.stats["reconnects"] += 1
         if self._connection is not None:
             self._connection._on_reconnected(self._connection.client)
 
