@@ -193,7 +193,7 @@ _DELIVERED = 4
 async def test_a_held_job_survives_a_restart_of_the_broker(nats_server: EmbeddedServer) -> None:
     """Held again as soon as the broker is back, and acknowledged: one delivery, where the broker had time to note it."""
     async with Connection.open(nats_server.url, name="queue") as connection:
-        queue = await queue_on(connection, "1500ms")
+        queue = await queue_on(connection, "3s")  # a busy machine takes more than a second for the restart
         await queue.publish("scan", "task-1", b"", dedupe="1")
         state = nats_server.data_dir / f"jetstream/$G/streams/{STREAM}/obs/{CONSUMER}/o.dat"
         job = await fetched(queue)
@@ -202,7 +202,7 @@ async def test_a_held_job_survives_a_restart_of_the_broker(nats_server: Embedded
             await nats_server.kill()
             await nats_server.restart()
             await connection.up(30)
-            assert await queue.fetch(2) is None
+            assert await queue.fetch(3) is None
         await nats_server.kill()
         acknowledging = asyncio.create_task(job.ack())
         await nats_server.restart()
