@@ -37,7 +37,7 @@ GATHER, MANY = 0.002, 100
 """Seconds that commits wait for more if at least that many are still to come, so that a replay comes in big lists."""
 
 REQUEST_LIFE = 30.0
-"""Seconds until a request for messages expires. Then the next one is sent."""
+"""Seconds until a request for messages expires, at least. Then the next one is sent. The server wants two heartbeats in it."""
 CONSUMER_LIFE = 60.0
 """Seconds after which the server removes the consumer of a reader that is gone."""
 
@@ -173,7 +173,7 @@ class Pull:
             request = {
                 "batch": self._request_size,
                 "max_bytes": self._request_bytes,
-                "expires": int(until_tick(REQUEST_LIFE) * _SECOND),  # the next one begins at a tick, and so do its heartbeats
+                "expires": int((REQUEST_LIFE + until_tick(HEARTBEAT)) * _SECOND),  # the next one begins at a tick of heartbeats
                 "idle_heartbeat": int(HEARTBEAT * _SECOND),
             }
             subject = f"{PREFIX}CONSUMER.MSG.NEXT.{self._stream}.{self._name}"

@@ -17,6 +17,7 @@ from typing import Any
 
 import pytest
 import pytest_asyncio
+from structlog.testing import capture_logs
 
 from eventlog import AggregateId, Commit, IncarnationChanged, LogTruncated, Registry, SequenceGap
 from eventlog.admin.reconcile import incarnation_of
@@ -228,6 +229,17 @@ async def test_an_idle_reader_has_one_request_open(connection: Connection) -> No
     [name] = await consumers(connection)
     assert (await call(connection, f"CONSUMER.INFO.{STREAM}.{name}"))["num_waiting"] == 1
     await reading.close()
+
+
+@pytest.mark.parametrize("part", [0.1, 1.1])
+async def test_requests_are_accepted_at_each_moment(connection: Connection, monkeypatch: pytest.MonkeyPatch, part: float) -> None:
+    """The server refuses a request whose heartbeats are further apart than half of its life."""
+    monkeypatch.setattr("eventlog.jetstream.pull.until_tick", lambda period: part * period)
+    await bulk_stream(connection)
+    await fill(connection, 10)
+    with capture_logs() as lines:
+        assert await sequences(following(connection, until=10)) == list(range(1, 11))
+    assert [line for line in lines if line["event"] == "reading interrupted"] == []
 
 
 async def test_a_reader_that_was_slow_notices_that_its_consumer_is_lost(
