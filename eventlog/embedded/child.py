@@ -115,7 +115,7 @@ class ChildServer(ABC):
         if (process := self._process) is None:
             raise self.failed(f"{self.title} has not been started")
         if process.poll() is None:
-            await _ended(process.pid)
+            await _until_ended(process.pid)
         return process.wait()
 
     def _running(self) -> bool:
@@ -156,7 +156,7 @@ class ChildServer(ABC):
         return self.failed("\n".join([f"{self.title} {what}; the end of its log ({self.log_file}):", *lines]))
 
 
-async def _ended(pid: int) -> None:
+async def _until_ended(pid: int) -> None:
     """Wait until a child process has ended: then its descriptor can be read (pidfd_open(2))."""
     loop = asyncio.get_running_loop()
     ended = asyncio.Event()

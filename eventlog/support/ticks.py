@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 
 _SOON = 0.1
 
@@ -14,3 +15,11 @@ def until_tick(period: float) -> float:
     """
     pause = period - asyncio.get_running_loop().time() % period
     return pause if pause >= _SOON * period else pause + period
+
+
+async def tick(period: float, early: asyncio.Event, *, after: float = 0.0) -> None:
+    """Wait until a tick of `period` seconds, or until `after` seconds after `early` is set, if that is sooner."""
+    with suppress(TimeoutError):
+        async with asyncio.timeout(until_tick(period)):
+            await early.wait()
+            await asyncio.sleep(after)

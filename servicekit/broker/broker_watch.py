@@ -14,7 +14,7 @@ from eventlog.broker.write_health import STREAM_FULL, Look, Room, WriteHealth, W
 from eventlog.errors import EventLogError
 from eventlog.jetstream.api import call
 from eventlog.jetstream.transport.connection import Connection
-from eventlog.support.ticks import until_tick
+from eventlog.support.ticks import tick
 from servicekit.broker.monitoring import NotSeen, Seen, look_at_all
 
 EVERY = 4.0
@@ -54,12 +54,7 @@ class BrokerWatch:
         while True:
             self._writes.failed.clear()
             await self.look()
-            try:
-                async with asyncio.timeout(until_tick(EVERY)):
-                    await self._writes.failed.wait()
-                    await asyncio.sleep(_FRESH)
-            except TimeoutError:
-                pass
+            await tick(EVERY, self._writes.failed, after=_FRESH)
 
     async def writes(self) -> Writes:
         """Return whether appends are taken now. The answer is at most half a second old."""

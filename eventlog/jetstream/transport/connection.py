@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from pathlib import Path
 from ssl import SSLContext
 from typing import Any
@@ -22,7 +22,7 @@ from eventlog.errors import Unavailable
 from eventlog.jetstream.transport.client import NatsClient
 from eventlog.jetstream.transport.options import CHECK_EVERY, CHECK_TIMEOUT, ConnectionOptions
 from eventlog.jetstream.transport.reply_router import NatsReply, ReplyRouter
-from eventlog.support.ticks import until_tick
+from eventlog.support.ticks import tick
 
 log = structlog.get_logger(__name__)
 
@@ -266,9 +266,7 @@ class Connection:
 
     async def _watch(self) -> None:
         while True:
-            with suppress(TimeoutError):
-                async with asyncio.timeout(until_tick(self.options.check_every)):
-                    await self._alarm.wait()
+            await tick(self.options.check_every, self._alarm)
             self._alarm.clear()
             try:
                 if not await self._healthy():

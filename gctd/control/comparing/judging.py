@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
 from datetime import UTC, datetime
 
 import attrs
@@ -13,7 +12,7 @@ import structlog
 from eventlog import Context, EventLog, EventLogError
 from eventlog.broker.blobs import Blobs
 from eventlog.commands import Commands
-from eventlog.support.ticks import until_tick
+from eventlog.support.ticks import tick
 from gctd.control.comparing.baselines import Baseline, Baselines, different
 from gctd.control.comparing.pairs import Pair, compared
 from gctd.control.requests.tracker import Tracker
@@ -91,10 +90,7 @@ class Judging:
                     pause = REST
             except (EventLogError, ProjectionError, GctdError) as error:
                 _log.warning("verdicts wait", error=str(error))
-            with suppress(TimeoutError):
-                async with asyncio.timeout(until_tick(pause)):
-                    await self._asked_now.wait()
-                    await asyncio.sleep(SWEEP)
+            await tick(pause, self._asked_now, after=SWEEP)
 
     async def sweep(self) -> bool:
         """Judge all pending verdicts once, if their bases have been analysed. Return whether there were any."""

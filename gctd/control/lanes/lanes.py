@@ -19,7 +19,7 @@ from eventlog.broker.presence import Presence
 from eventlog.broker.queue import JobState
 from eventlog.commands import Commands
 from eventlog.support import spans
-from eventlog.support.ticks import until_tick
+from eventlog.support.ticks import tick
 from eventlog.support.trace import Trace
 from gctd.control.heartbeat import decoded
 from gctd.control.jobs import JobKind, JobTicket, aggregate_of, due, waits, wanted
@@ -115,11 +115,7 @@ class Lanes:
                 await self._leftovers.remove(self.knows)
             except (EventLogError, Refused) as error:
                 _log.warning("lanes wait", error=str(error))
-            try:
-                async with asyncio.timeout(until_tick(LOOK if self._backlog.pending else REST)):
-                    await self._news.wait()
-            except TimeoutError:
-                pass
+            await tick(LOOK if self._backlog.pending else REST, self._news)
             self._news.clear()
 
     async def look(self) -> None:

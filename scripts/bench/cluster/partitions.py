@@ -12,7 +12,6 @@ from __future__ import annotations
 import argparse
 import asyncio
 import os
-import platform
 import statistics
 import subprocess
 import sys
@@ -26,6 +25,7 @@ from pathlib import Path
 import attrs
 import uvloop
 
+from bench.helpers.measuring import show_machine
 from eventlog import AggregateId, Commit, NewCommit, NewEvent, Proposal, Registry
 from eventlog.admin.declarations import EVENT_STREAM, parse
 from eventlog.admin.reconcile import apply
@@ -175,7 +175,7 @@ async def measure(cluster: Cluster, parts: list[Part], directory: Path, given: a
 
 async def main(given: argparse.Namespace, directory: Path) -> None:
     """Measure all numbers of parts, in turn."""
-    print(f"{platform.machine()}, {os.cpu_count()} cores, CPython {platform.python_version()}, load {os.getloadavg()[0]:.1f}")
+    show_machine()
     async with Cluster.running(directory) as cluster:
         for count in map(int, given.parts.split(",")):
             await measure(cluster, [Part(count, number) for number in range(count)], directory, given)

@@ -12,8 +12,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import os
-import platform
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -22,6 +20,7 @@ from statistics import median, quantiles
 
 import attrs
 
+from bench.helpers.measuring import show_machine
 from pantry.domain.ean13 import check_digit
 from projections.stores.postgres.server import PostgresServer
 from tests.support.cluster.system import cluster_directory
@@ -95,7 +94,7 @@ async def written(servers: list[Server], rate: float) -> AsyncIterator[list[floa
 
 async def main(rates: list[float], seconds: float, runs: int, directory: Path) -> None:
     """Measure each rate, with either as the writer, some times; print."""
-    print(f"{platform.machine()}, {os.cpu_count()} cores, CPython {platform.python_version()}, load {os.getloadavg()[0]:.1f}")
+    show_machine()
     async with PostgresServer(directory / "postgres") as postgres:
         await postgres.create("pantry")
         environment = {"PANTRY_DATABASE_URL": postgres.url("pantry"), "PANTRY_LOG_LEVEL": "warning"}

@@ -10,8 +10,6 @@ Seeds count up from `--seed`. A seed that breaks a promise is printed with the c
 from __future__ import annotations
 
 import argparse
-import os
-import platform
 import sys
 import time
 from collections.abc import Iterator
@@ -21,6 +19,7 @@ from itertools import chain, count
 
 import attrs
 
+from bench.helpers.measuring import show_machine
 from tests.simulator.mutants import MUTANTS
 from tests.simulator.simulation import Report, run
 
@@ -85,7 +84,7 @@ def main(given: argparse.Namespace) -> int:
         print("\n".join(report.lines))
         print(f"seed {report.seed}: {len(report.violations)} promises are broken, digest {report.digest[:16]}")
         return bool(report.violations)
-    print(f"{platform.machine()}, {os.cpu_count()} cores, CPython {platform.python_version()}, load {os.getloadavg()[0]:.1f}")
+    show_machine()
     runs = given.runs if given.runs is not None or given.seconds is not None else 1000
     end = time.monotonic() + (given.seconds if given.seconds is not None else float("inf"))
     total, failing = Total(), list[Report]()

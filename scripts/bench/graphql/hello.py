@@ -15,7 +15,6 @@ import argparse
 import asyncio
 import json
 import os
-import platform
 import subprocess
 import sys
 import tempfile
@@ -33,6 +32,7 @@ import uvloop
 from aiohttp import web
 
 from bench.helpers.listening import until_open
+from bench.helpers.measuring import show_machine
 from bench.helpers.peer_node import NODE
 from bench.helpers.peer_node import installed as yoga_installed
 from bench.helpers.peer_python import ROOT, installed
@@ -185,7 +185,7 @@ def report(name: str, rates: list[Rate], ours: list[Rate]) -> None:
 async def main(given: argparse.Namespace, directory: Path) -> None:
     """Measure in turns, print."""
     python = str(given.peer or await asyncio.to_thread(installed, directory))
-    print(f"{platform.machine()}, {os.cpu_count()} cores, CPython {platform.python_version()}, load {os.getloadavg()[0]:.1f}")
+    show_machine()
     print(f"aiohttp {version('aiohttp')}, graphql-core {version('graphql-core')}, {given.connections} connections")
     yoga = await asyncio.to_thread(yoga_installed, directory / "yoga", PEERS / "yoga.mjs")
     ports = [free_port() for _ in range(6)]

@@ -13,8 +13,6 @@ from __future__ import annotations
 import argparse
 import asyncio
 import logging
-import os
-import platform
 import sys
 import tempfile
 import time
@@ -27,6 +25,7 @@ import structlog
 import uvloop
 
 from bench.graphql.hello import HELLO, Server, connect, request, running
+from bench.helpers.measuring import show_machine
 from eventlog.embedded.ports import free_port
 from tests.support.pantry.stocked import stocked
 from tests.support.web.hostile_queries import KINDS, PATH, Hostile
@@ -89,7 +88,7 @@ async def costs(server: Server) -> dict[str, tuple[int, float]]:
 
 async def main(given: argparse.Namespace, directory: Path) -> int:
     """Attack, print. Returns an exit code: 1 if the memory rose by more than a tenth in the second half."""
-    print(f"{platform.machine()}, {os.cpu_count()} cores, CPython {platform.python_version()}, load {os.getloadavg()[0]:.1f}")
+    show_machine()
     await stocked(directory / "pantry.db", products=1000, movements=4, categories=25)
     settings = {"GRAPHQL_PANTRY_DATABASE": f"sqlite:{directory / 'pantry.db'}"}
     with running([sys.executable, "-m", "graphql_fn", "serve"], free_port(), **settings) as server:

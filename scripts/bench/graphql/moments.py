@@ -13,8 +13,6 @@ import argparse
 import asyncio
 import bisect
 import itertools
-import os
-import platform
 import sys
 import tempfile
 import time
@@ -29,6 +27,7 @@ import attrs
 import uvloop
 
 from bench.graphql.hello import running
+from bench.helpers.measuring import show_machine
 from bench.pantry.movements import code, prepare
 from bench.pantry.movements import pantry as pantry_server
 from bench.readside.rebuild import postgres
@@ -123,7 +122,7 @@ async def load(found: Found, service: str, function: str, given: argparse.Namesp
 
 async def main(given: argparse.Namespace, directory: Path) -> int:
     """Run, compare, print."""
-    print(f"{platform.machine()}, {os.cpu_count()} cores, CPython {platform.python_version()}, load {os.getloadavg()[0]:.1f}")
+    show_machine()
     place = f"sqlite:{directory / 'pantry.db'}"
     async with (
         postgres() if given.postgres else nullcontext(place) as database,

@@ -17,8 +17,6 @@ import asyncio
 import csv
 import io
 import json
-import os
-import platform
 import re
 import sys
 import tempfile
@@ -34,6 +32,7 @@ import uvloop
 
 from bench.graphql.hello import PEERS, running
 from bench.graphql.hello import Server as Gateway
+from bench.helpers.measuring import show_machine
 from bench.helpers.peer_node import NODE
 from bench.helpers.peer_node import installed as yoga_installed
 from bench.helpers.peer_python import installed
@@ -136,7 +135,7 @@ def served(command: Sequence[str], database: Path) -> Iterator[Gateway]:
 
 async def main(given: argparse.Namespace, directory: Path) -> None:
     """Fill, ask, print."""
-    print(f"{platform.machine()}, {os.cpu_count()} cores, CPython {platform.python_version()}, load {os.getloadavg()[0]:.1f}")
+    show_machine()
     database = directory / "pantry.db"
     servers = await commands(given, directory, database)
     sizes = sorted({1, given.products // 10, given.products})

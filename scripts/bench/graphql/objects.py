@@ -11,8 +11,6 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
-import os
-import platform
 import subprocess
 import tempfile
 import time
@@ -24,6 +22,7 @@ from unittest.mock import patch
 import attrs
 from graphql import GraphQLObjectType, build_schema
 
+from bench.helpers.measuring import show_machine
 from bench.helpers.peer_node import NODE, installed
 from graphql_fn.core.evaluator import Evaluator
 from graphql_fn.core.function import Function
@@ -83,7 +82,7 @@ def yoga(script: Path, requests: int) -> list[float]:
 
 def main(given: argparse.Namespace, directory: Path) -> None:
     """Measure in turns, print."""
-    print(f"{platform.machine()}, {os.cpu_count()} cores, CPython {platform.python_version()}, load {os.getloadavg()[0]:.1f}")
+    show_machine()
     script = installed(directory, SCRIPT)
     ours = Evaluator(function())
     with patch("graphql_fn.core.preparing.documents.nested_plan", lambda _: None):

@@ -10,12 +10,11 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import os
-import platform
 import tempfile
 import time
 from pathlib import Path
 
+from bench.helpers.measuring import show_machine
 from eventlog.jetstream.log import JetStreamLog
 from eventlog.jetstream.transport.connection import Connection
 from eventlog.testing.conformance import account
@@ -26,7 +25,7 @@ from tests.support.log.racing import race
 
 async def main(rounds: int, writers: int, directory: Path) -> None:
     """Race, read back, print."""
-    print(f"{platform.machine()}, {os.cpu_count()} cores, CPython {platform.python_version()}, load {os.getloadavg()[0]:.1f}")
+    show_machine()
     async with Cluster.running(directory) as cluster:
         connections = [Connection.open(node.url, name="race") for node in cluster.nodes]
         async with connections[0] as one, connections[1] as two, connections[2] as three:

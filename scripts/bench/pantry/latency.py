@@ -10,10 +10,7 @@ from a consumer. Both alternate. At the end the processor time of the idle syste
 
 from __future__ import annotations
 
-import argparse
 import asyncio
-import os
-import platform
 import statistics
 import tempfile
 import time
@@ -26,6 +23,7 @@ from nats import connect
 from nats.aio.msg import Msg
 from nats.js.api import StreamConfig
 
+from bench.helpers.measuring import load_options, show_machine
 from bench.pantry.movements import Load, movements, pantry, prepare
 from eventlog.embedded.nats import EmbeddedServer
 
@@ -77,13 +75,10 @@ def figures(runs: Sequence[Load]) -> tuple[float, float, float]:
 
 async def main() -> None:
     """Measure and print."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = load_options(__doc__, seconds=3.0)
     parser.add_argument("--runs", type=int, default=3)
-    parser.add_argument("--seconds", type=float, default=3.0)
-    parser.add_argument("--products", type=int, default=2000)
-    parser.add_argument("--connections", default="1,2,4,8,16,64")
     options = parser.parse_args()
-    print(f"{platform.machine()}, {os.cpu_count()} cores, CPython {platform.python_version()}, load {os.getloadavg()[0]:.1f}")
+    show_machine()
     print(f"{'':>14}{'system':>12}{'p50':>8}{'p99':>8}{'parts':>14}{'p50':>8}{'p99':>8}{'ratio of p50':>15}{'of p99':>8}")
     with tempfile.TemporaryDirectory(prefix="bench-latency-") as folder:
         directory = Path(folder)

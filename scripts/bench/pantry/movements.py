@@ -17,7 +17,6 @@ import io
 import itertools
 import json
 import os
-import platform
 import random
 import statistics
 import sys
@@ -36,6 +35,7 @@ import uvloop
 from aiohttp import web
 from nats import connect
 
+from bench.helpers.measuring import show_machine
 from eventlog.embedded.nats import EmbeddedServer
 from pantry.domain.ean13 import check_digit
 
@@ -328,7 +328,7 @@ async def main() -> None:
     parser.add_argument("--servers", type=int, default=2, help="number of processes that share the connections at the end")
     parser.add_argument("--movements-only", action="store_true", help="end after the movements on one server")
     options = parser.parse_args()
-    print(f"{platform.machine()}, {os.cpu_count()} cores, CPython {platform.python_version()}, load {os.getloadavg()[0]:.1f}")
+    show_machine()
     with tempfile.TemporaryDirectory(prefix="bench-pantry-") as folder:
         directory = Path(folder)
         async with EmbeddedServer(directory / "nats") as nats, pantry(nats, directory) as server:

@@ -9,9 +9,6 @@ time, and the load changes from one to the other after each slice. So slow minut
 
 from __future__ import annotations
 
-import argparse
-import os
-import platform
 import statistics
 import tempfile
 from collections.abc import Awaitable, Callable, Sequence
@@ -21,6 +18,7 @@ from pathlib import Path
 
 import uvloop
 
+from bench.helpers.measuring import load_options, show_machine
 from bench.pantry.movements import Load, Server, movements, pantry, prepare, reads, show
 from eventlog.embedded.nats import EmbeddedServer
 
@@ -45,14 +43,11 @@ def factor(loads: Sequence[Load], before: Sequence[Load]) -> float:
 
 async def main() -> None:
     """Measure and print."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = load_options(__doc__, seconds=1.5)
     parser.add_argument("checkout", type=Path)
     parser.add_argument("--slices", type=int, default=5)
-    parser.add_argument("--seconds", type=float, default=1.5)
-    parser.add_argument("--products", type=int, default=2000)
-    parser.add_argument("--connections", default="1,2,4,8,16,64")
     given = parser.parse_args()
-    print(f"{platform.machine()}, {os.cpu_count()} cores, CPython {platform.python_version()}, load {os.getloadavg()[0]:.1f}")
+    show_machine()
     async with AsyncExitStack() as stack:
         directory = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="bench-versions-")))
         servers = []

@@ -14,7 +14,6 @@ from __future__ import annotations
 import argparse
 import asyncio
 import os
-import platform
 import random
 import re
 import tempfile
@@ -27,6 +26,7 @@ import psutil
 import uvloop
 
 from bench.helpers import flames, large
+from bench.helpers.measuring import show_machine
 from bench.helpers.peer_python import installed
 from bench.helpers.tracker import queued
 from bench.pantry.movements import Load, Server, code, get, load, movements, pantry, prepare
@@ -184,7 +184,7 @@ KINDS: Mapping[str, Callable[[Sampler, Path, int], Coroutine[Any, Any, Measured]
 
 async def main(given: argparse.Namespace, directory: Path) -> None:
     """Sample, print, draw."""
-    print(f"{platform.machine()}, {os.cpu_count()} cores, CPython {platform.python_version()}, load {os.getloadavg()[0]:.1f}")
+    show_machine()
     sampler = Sampler(await asyncio.to_thread(_profiler, directory), given.seconds)
     for name in given.only or KINDS:
         place = directory / name

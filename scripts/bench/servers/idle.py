@@ -10,8 +10,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
-import platform
 import signal
 import statistics
 import subprocess
@@ -23,6 +21,7 @@ from pathlib import Path
 
 import psutil
 
+from bench.helpers.measuring import show_machine
 from eventlog.embedded.nats import find_binary
 
 START = 120.0
@@ -84,7 +83,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=60)
     parser.add_argument("--settle", type=float, default=60)
     given = parser.parse_args()
-    print(f"{platform.machine()}, {os.cpu_count()} cores, CPython {platform.python_version()}, load {os.getloadavg()[0]:.1f}")
+    show_machine()
     systems, brokers = [], []
     for _ in range(given.runs):
         with tempfile.TemporaryDirectory(prefix="bench-idle-") as directory:

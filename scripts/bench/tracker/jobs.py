@@ -19,7 +19,6 @@ import argparse
 import asyncio
 import json
 import os
-import platform
 import subprocess
 import sys
 import tempfile
@@ -35,6 +34,7 @@ import attrs
 import psutil
 
 from bench.helpers.listening import until_open
+from bench.helpers.measuring import show_machine
 from bench.helpers.peer_python import installed
 from eventlog.embedded.die_with_parent import attached
 from eventlog.embedded.nats import EmbeddedServer
@@ -252,7 +252,7 @@ def _peers(given: argparse.Namespace, directory: Path) -> Sequence[Peer]:
 
 async def main(given: argparse.Namespace, directory: Path) -> None:
     """Measure in turns, print."""
-    print(f"{platform.machine()}, {os.cpu_count()} cores, CPython {platform.python_version()}, load {os.getloadavg()[0]:.1f}")
+    show_machine()
     print(f"{given.tasks} no-op tasks, one worker process, {given.concurrency} at a time, {given.stages} stages each")
     peers = await asyncio.to_thread(_peers, given, directory)
     found: dict[str, list[Measured]] = {}
