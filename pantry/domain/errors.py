@@ -48,6 +48,12 @@ class Taken(PantryError):
     status = HTTPStatus.CONFLICT
 
 
+class ReportTooLarge(PantryError):
+    """More products than one report holds."""
+
+    status = HTTPStatus.UNPROCESSABLE_ENTITY
+
+
 class UndoneAlready(PantryError):
     """The movement has been undone before."""
 

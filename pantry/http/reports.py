@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Sequence, Sized
 from datetime import datetime
 from typing import cast
 
 from httpkit.messages.fields import member, message, query
 from httpkit.messages.times import moment
 from httpkit.routes import Answer, Call, Route
+from pantry.domain.errors import ReportTooLarge
 from pantry.domain.product import CATEGORY_ID_LENGTH
 from pantry.domain.quantity import number
 from pantry.http.bodies import ProductBody
@@ -19,7 +20,7 @@ from pantry.http.values import period
 from pantry.readmodel.views import ConsumptionView, ProductView, days_of, period_of
 
 MOST_PRODUCTS = 100_000
-"""The most products that a report is about."""
+"""The most products that a report of the stock is about: it has some 300 bytes for each, and is made in memory."""
 
 
 @message
@@ -95,7 +96,8 @@ class ShoppingItem:
 
 async def stock_report(request: StockReportAt, call: Call[Services]) -> Answer[StockReport]:
     """The stock of all products that are kept."""
-    rows = await call.services.queries.active_rows(as_of=request.as_of, limit=MOST_PRODUCTS)
+    rows = await call.services.queries.active_rows(as_of=request.as_of, limit=MOST_PRODUCTS + 1)
+    _check_complete(rows, "active=true")
     encoded, low = await asyncio.to_thread(items_of, rows)
     items = cast("Sequence[StockItem]", encoded)  # they are encoded as the class describes them
     return Answer(StockReport(total_products=len(rows), low_stock_products=low, items=items), rows=items)
@@ -104,9 +106,19 @@ async def stock_report(request: StockReportAt, call: Call[Services]) -> Answer[S
 async def low_stock_report(request: StockReportAt, call: Call[Services]) -> Sequence[ProductBody]:
     """The products that are kept and whose stock has come down to the minimum."""
     products: Sequence[ProductView] = await call.services.queries.products(
-        active=True, low_stock=True, as_of=request.as_of, limit=MOST_PRODUCTS
+        active=True, low_stock=True, as_of=request.as_of, limit=MOST_PRODUCTS + 1
     )
+    _check_complete(products, "active=true&low_stock=true")
     return [ProductBody.of(product) for product in products]
+
+
+def _check_complete(found: Sized, wanted: str) -> None:
+    """Raise ReportTooLarge for more products than a report may have: a report with a part of them would look complete."""
+    if len(found) > MOST_PRODUCTS:
+        raise ReportTooLarge(
+            f"the report would have more than {MOST_PRODUCTS:,} products: GET /api/v1/products?{wanted} has them in pages, "
+            "each with its stock"
+        )
 
 
 async def consumption_report(request: Period, call: Call[Services]) -> Sequence[ConsumptionItem]:
@@ -153,8 +165,25 @@ _REPORTS = "/api/v1/reports"
 _TAGS = ("reports",)
 
 ROUTES = (
-    Route("GET", f"{_REPORTS}/stock", stock_report, summary="Stock of all products", tags=_TAGS, csv=StockItem, kept=True),
-    Route("GET", f"{_REPORTS}/low-stock", low_stock_report, summary="Products that are low", tags=_TAGS, csv=ProductBody),
+    Route(
+        "GET",
+        f"{_REPORTS}/stock",
+        stock_report,
+        summary="Stock of all products",
+        tags=_TAGS,
+        csv=StockItem,
+        errors=(422,),
+        kept=True,
+    ),
+    Route(
+        "GET",
+        f"{_REPORTS}/low-stock",
+        low_stock_report,
+        summary="Products that are low",
+        tags=_TAGS,
+        csv=ProductBody,
+        errors=(422,),
+    ),
     Route("GET", f"{_REPORTS}/consumption", consumption_report, summary="In, out, days left", tags=_TAGS, csv=ConsumptionItem),
     Route("GET", f"{_REPORTS}/shopping-list", shopping_list, summary="List the products to buy", tags=_TAGS, csv=ShoppingItem),
 )

@@ -6,10 +6,13 @@ import base64
 import csv
 import io
 import json
+import sqlite3
+from contextlib import closing
 from typing import Any
 
 import pytest
 
+from pantry.http.reports import MOST_PRODUCTS
 from tests.pantry.api.answers import problem
 from tests.support.pantry.system import API, Server
 
@@ -48,6 +51,30 @@ async def test_what_was_used_and_what_to_buy(server: Server, code: str) -> None:
     report = await server.get("/reports/stock")
     assert report["low_stock_products"] == sum(item["is_low_stock"] for item in report["items"])
     assert report["total_products"] == len(report["items"])
+
+
+OTHERS = "name, description, unit, min_stock, current_stock, category_id, active, created_at, updated_at, counted_at, name_key"
+MANY = f"""
+WITH numbers(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM numbers WHERE i < {MOST_PRODUCTS})
+INSERT INTO products SELECT printf('999999%07d', i), {OTHERS}, version, undos, sequence FROM products, numbers WHERE ean13 = ?
+"""
+
+
+async def test_a_report_of_more_products_than_it_holds_is_refused(server: Server, code: str) -> None:
+    """A part of the products would look like all of them."""
+    await server.create(code, min_stock=1)
+    with closing(sqlite3.connect(server.database, isolation_level=None)) as tables:
+        tables.execute("BEGIN IMMEDIATE")
+        try:
+            tables.execute(MANY, (code,))
+            tables.execute("COMMIT")
+            for path, query in (("stock", "active=true"), ("low-stock", "active=true&low_stock=true")):
+                for media in ("application/json", "text/csv"):
+                    answer = await server.ask("GET", f"{API}/reports/{path}", headers={"Accept": media})
+                    assert (answer.status, f"/products?{query}" in answer.body["detail"]) == (422, True)
+        finally:
+            tables.execute("DELETE FROM products WHERE ean13 LIKE '999999%'")
+    assert (await server.get("/reports/stock"))["total_products"] > 0
 
 
 async def test_undoing_an_undo_restores_the_movement_in_every_report(server: Server, code: str) -> None:
