@@ -16,6 +16,7 @@ from datetime import UTC, datetime
 from math import inf
 from types import MappingProxyType
 from typing import Protocol
+from zlib import crc32
 
 import attrs
 import structlog
@@ -31,7 +32,7 @@ from eventlog.support.chain import digest_of
 log = structlog.get_logger(__name__)
 
 SHARE = 0.1
-"""The share of commits whose state is compared with their events in one pass: each costs one read more."""
+"""The share of aggregates whose states are compared with their events in one pass: their last records are kept in memory."""
 RATE = 1000.0
 """Records per second of a pass inside a service that has little else to do."""
 _BUSY, _BUSY_RATE = 0.5, 250.0
@@ -95,6 +96,15 @@ class ScrubState:
     complete: ScrubPass | None
 
 
+@attrs.frozen
+class _Seen:
+    """The last record of an aggregate in a pass: sequence, digest, and the record itself if the aggregate is chosen."""
+
+    sequence: int
+    digest: str
+    stored: Stored | None
+
+
 class ScrubMemory(Protocol):
     """Keeps the state of the passes over one log while no process runs."""
 
@@ -122,8 +132,8 @@ class _Load:
 class LogScrubber:
     """Makes passes over one log. `head` gives its ends, and `memory` keeps the passes over restarts.
 
-    The states of a `share` of the commits, chosen at random, are compared with their events by `folds`: `Decider.fold` by
-    category. With `from_leader` all records are read from the leader, not from the server that answers first.
+    The states of a `share` of the aggregates, chosen at random for each pass, are compared with their events by `folds`:
+    `Decider.fold` by category. With `from_leader` all records are read from the leader, not from the server that answers first.
     """
 
     def __init__(
@@ -146,7 +156,8 @@ class LogScrubber:
         self._from_leader = from_leader
         self._at_work = False
         self._kept_at = -inf
-        self._links: OrderedDict[str, tuple[int, str]] = OrderedDict()
+        self._seen: OrderedDict[str, _Seen] = OrderedDict()
+        self._chosen_by = random.getrandbits(32)
         self.current: ScrubPass | None = None
         """The pass that runs, or that ran last; None before the first one."""
         self.complete: ScrubPass | None = None
@@ -222,7 +233,7 @@ class LogScrubber:
         if done.count > len(done.found) or (await self._head()).incarnation != done.incarnation:
             await self.scrub(rate=RATE, gives_way=True)
             return
-        self._links.clear()
+        self._seen.clear()
         still = []
         for damage in done.found:
             stored = await self._reader.leader({"seq": damage.sequence})
@@ -253,7 +264,8 @@ class LogScrubber:
         """
         head = await self._head()
         if self.current is None or self.current.ended is not None or self.current.incarnation != head.incarnation:
-            self._links.clear()
+            self._seen.clear()
+            self._chosen_by = random.getrandbits(32)
             self.current = ScrubPass(incarnation=head.incarnation, until=head.last, started=datetime.now(UTC))
         load = _Load()
         while self.current.position < self.current.until:
@@ -300,40 +312,46 @@ class LogScrubber:
         return [stored for stored in await self._reader.several(request) if stored.seq <= at.until]
 
     async def _problem(self, stored: Stored, *, share: float) -> str | None:
-        commit = Commit(stored.seq, stored.subject, stored.data, self._registry, stored.hdrs)
-        before = self._links.pop(stored.subject, None)
-        self._links[stored.subject] = stored.seq, commit.digest
-        if len(self._links) > _KNOWN:
-            self._links.popitem(last=False)
-        if commit.guard is None:
+        commit = self._commit(stored)
+        is_chosen = crc32(stored.subject.encode(), self._chosen_by) < share * 2**32
+        before = self._seen.pop(stored.subject, None)
+        self._seen[stored.subject] = _Seen(stored.seq, commit.digest, stored if is_chosen else None)
+        if len(self._seen) > _KNOWN:
+            self._seen.popitem(last=False)
+        if (guard := commit.guard) is None:
             return "it was stored without a guard, past the event log"
         try:
             prev = commit.prev
         except UndecodableCommit as error:
             return f"it cannot be decoded: {error}"
-        if prev is None:
-            return await self._contradiction(commit, share)
-        if commit.guard > 0 and (before is None or before[0] != commit.guard):
-            previous = await self._reader.leader({"seq": commit.guard})
-            if previous is None:
-                return None  # that one is a finding itself
-            before = previous.seq, digest_of(previous.subject, previous.data)
-        if before is None or before[1] != prev:
-            return "it does not follow the commit before it of its aggregate"
-        return await self._contradiction(commit, share)
+        if prev is not None:
+            if guard > 0 and (before is None or before.sequence != guard):
+                before = await self._look_up(guard)
+                if before is None:
+                    return None  # that one is a finding itself
+            if before is None or before.digest != prev:
+                return "it does not follow the commit before it of its aggregate"
+        return await self._contradiction(commit, guard, before) if is_chosen else None
 
-    async def _contradiction(self, commit: Commit, share: float) -> str | None:
-        """The difference between the state of a commit and its events, if it is one of the chosen ones."""
+    async def _contradiction(self, commit: Commit, guard: int, before: _Seen | None) -> str | None:
+        """The difference between the state of a commit and its events. `before` is the record at its guard, if it is known."""
         fold = self._folds.get(commit.category)
-        if fold is None or random.random() >= share:  # noqa: S311 - a sample, not a secret
+        if fold is None:
             return None
-        before: Commit | None = None
-        if commit.guard:
-            found = await self._reader.leader({"seq": commit.guard})
-            if found is None:
+        if guard and (before is None or before.sequence != guard or before.stored is None):
+            before = await self._look_up(guard)
+            if before is None:
                 return None  # that one is a finding itself
-            before = Commit(found.seq, found.subject, found.data, self._registry, found.hdrs)
-        return contradiction(commit, before, fold) or None
+        earlier = self._commit(before.stored) if guard and before is not None and before.stored is not None else None
+        return contradiction(commit, earlier, fold) or None
+
+    async def _look_up(self, sequence: int) -> _Seen | None:
+        """A record as the leader has it; None if it has none."""
+        stored = await self._reader.leader({"seq": sequence})
+        return None if stored is None else _Seen(stored.seq, digest_of(stored.subject, stored.data), stored)
+
+    def _commit(self, stored: Stored) -> Commit:
+        return Commit(stored.seq, stored.subject, stored.data, self._registry, stored.hdrs)
 
 
 __all__ = ["Damage", "LogScrubber", "ScrubMemory", "ScrubPass", "ScrubState"]

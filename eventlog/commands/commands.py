@@ -242,9 +242,9 @@ class Commands:
             stored = [await self._log.append(proposals[0], deadline=deadline)]
         for draft, appended in zip(drafts[: len(stored)], stored, strict=True):
             settle_all(draft.answers, aggregate, appended.sequence)
-        state, last = drafts[len(stored) - 1].state, stored[-1]
-        self._loader.remember(aggregate, state, last.sequence, last.digest)
-        return Loaded(state, last.sequence, last.digest, fresh=False), drafts[len(stored) :]
+        last = stored[-1]
+        loaded = self._loader.remember(aggregate, drafts[len(stored) - 1].state, last.sequence, last.digest)
+        return loaded, drafts[len(stored) :]
 
     def _proposal(self, aggregate: AggregateId, loaded: Loaded, draft: Draft) -> Proposal:
         if draft.commit is None:

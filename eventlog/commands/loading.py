@@ -43,15 +43,14 @@ class Loader:
     def __init__(self, log: EventLog, now: Callable[[], datetime]) -> None:
         self._log = log
         self._now = now
-        self._kept: OrderedDict[AggregateId, tuple[Any, int, str | None]] = OrderedDict()
+        self._kept: OrderedDict[AggregateId, Loaded] = OrderedDict()
 
     def known(self, aggregate: AggregateId) -> Loaded | None:
         """An aggregate as it was when it was loaded or changed last, if it is kept."""
         found = self._kept.get(aggregate)
-        if found is None:
-            return None
-        self._kept.move_to_end(aggregate)
-        return Loaded(*found, fresh=False)
+        if found is not None:
+            self._kept.move_to_end(aggregate)
+        return found
 
     async def load(self, aggregate: AggregateId, *, fresh: bool) -> Loaded:
         """Read an aggregate's last commit; `fresh`: the one that the leader has.
@@ -60,10 +59,10 @@ class Loader:
         """
         kept = self._kept.get(aggregate)
         commit = await self._log.last(aggregate, consistent=fresh)
-        if fresh and kept is not None and (commit is None or commit.sequence < kept[1]):
+        if fresh and kept is not None and (commit is None or commit.sequence < kept.sequence):
             raise Unavailable(
-                f"the log does not have sequence {kept[1]} of {aggregate.subject} now, which it has acknowledged: its leader is "
-                "behind, or it was cut"
+                f"the log does not have sequence {kept.sequence} of {aggregate.subject} now, which it has acknowledged: its "
+                "leader is behind, or it was cut"
             )
         if commit is None:
             return Loaded(None, 0, None, fresh=fresh)
@@ -96,24 +95,25 @@ class Loader:
     def learn(self, commit: Commit) -> None:
         """Take a commit for its aggregate's last, unless a later one is known. Raises UndecodableCommit."""
         kept = self._kept.get(commit.aggregate)
-        if kept is None or kept[1] < commit.sequence:
+        if kept is None or kept.sequence < commit.sequence:
             self.remember(commit.aggregate, commit.state, commit.sequence, commit.digest)
 
-    def remember(self, aggregate: AggregateId, state: Any, sequence: int, digest: str | None) -> None:
+    def remember(self, aggregate: AggregateId, state: Any, sequence: int, digest: str | None) -> Loaded:
         """Keep the state of an aggregate after its last commit."""
-        self._kept[aggregate] = (state, sequence, digest)
+        loaded = self._kept[aggregate] = Loaded(state, sequence, digest, fresh=False)
         self._kept.move_to_end(aggregate)
         if len(self._kept) > CACHED_STATES:
             self._kept.popitem(last=False)
+        return loaded
 
     def forget(self, aggregate: AggregateId) -> None:
         """Forget an aggregate, because the outcome of its last append is not known yet."""
         self._kept.pop(aggregate, None)
 
-    async def _check(self, commit: Commit, digest: str, kept: tuple[Any, int, str | None] | None) -> None:
+    async def _check(self, commit: Commit, digest: str, kept: Loaded | None) -> None:
         """Check that a commit is bound to the one before it. This takes one more read, unless the digest is kept."""
-        if kept is not None and kept[1] == commit.sequence and kept[2] is not None:
-            if kept[2] != digest:
+        if kept is not None and kept.sequence == commit.sequence and kept.digest is not None:
+            if kept.digest != digest:
                 raise AggregateDamaged(commit.subject, commit.sequence, "it is not the commit that was stored there before")
             return
         guard = commit.guard
@@ -125,7 +125,7 @@ class Loader:
             raise AggregateDamaged(commit.subject, commit.sequence, str(error)) from error
         if prev is None:  # the first one, or one of a program without a chain
             return
-        before = kept[2] if kept is not None and kept[1] == guard else await self._digest_of(commit, guard)
+        before = kept.digest if kept is not None and kept.sequence == guard else await self._digest_of(commit, guard)
         if prev != before:
             text = f"it was decided on another commit than the one at sequence {guard}"
             raise AggregateDamaged(commit.subject, commit.sequence, text)

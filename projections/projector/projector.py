@@ -289,8 +289,10 @@ class Projector:
     # Reading and measuring, during the writes
 
     async def _read(self, backlog: Backlog, after: int, until: int | None) -> None:
-        waits, proof = pauses(), self._advancing.record_at(after)
+        waits = pauses()
+        newest: Commit | None = None
         while True:
+            proof = self._advancing.record_at(after) if newest is None else newest.digest
             try:
                 async for commits in self._log.follow(
                     after=after, until=until, batch=self._batch, incarnation=self._advancing.incarnation, proof=proof
@@ -298,7 +300,8 @@ class Projector:
                     self._progress.trouble("reading the log", None)
                     waits = pauses()
                     check_contiguous(commits, after)
-                    after, proof = commits[-1].sequence, commits[-1].digest
+                    newest = commits[-1]
+                    after = newest.sequence
                     await backlog.put(commits)
                 backlog.end()
             except Unavailable as error:
