@@ -98,7 +98,7 @@ class ScrubState:
 
 @attrs.frozen
 class _Seen:
-    """The last record of an aggregate in a pass: sequence, digest, and the record itself if the aggregate is chosen."""
+    """The last record of an aggregate in a pass: sequence, digest, and the record itself if its states are compared."""
 
     sequence: int
     digest: str
@@ -314,8 +314,9 @@ class LogScrubber:
     async def _problem(self, stored: Stored, *, share: float) -> str | None:
         commit = self._commit(stored)
         is_chosen = crc32(stored.subject.encode(), self._chosen_by) < share * 2**32
+        fold = self._folds.get(commit.category) if is_chosen else None
         before = self._seen.pop(stored.subject, None)
-        self._seen[stored.subject] = _Seen(stored.seq, commit.digest, stored if is_chosen else None)
+        self._seen[stored.subject] = _Seen(stored.seq, commit.digest, None if fold is None else stored)
         if len(self._seen) > _KNOWN:
             self._seen.popitem(last=False)
         if (guard := commit.guard) is None:
@@ -324,24 +325,15 @@ class LogScrubber:
             prev = commit.prev
         except UndecodableCommit as error:
             return f"it cannot be decoded: {error}"
-        if prev is not None:
-            if guard > 0 and (before is None or before.sequence != guard):
-                before = await self._look_up(guard)
-                if before is None:
-                    return None  # that one is a finding itself
-            if before is None or before.digest != prev:
-                return "it does not follow the commit before it of its aggregate"
-        return await self._contradiction(commit, guard, before) if is_chosen else None
-
-    async def _contradiction(self, commit: Commit, guard: int, before: _Seen | None) -> str | None:
-        """The difference between the state of a commit and its events. `before` is the record at its guard, if it is known."""
-        fold = self._folds.get(commit.category)
-        if fold is None:
-            return None
-        if guard and (before is None or before.sequence != guard or before.stored is None):
+        is_known = before is not None and before.sequence == guard
+        if guard > 0 and not is_known and (prev is not None or fold is not None):
             before = await self._look_up(guard)
             if before is None:
                 return None  # that one is a finding itself
+        if prev is not None and (before is None or before.digest != prev):
+            return "it does not follow the commit before it of its aggregate"
+        if fold is None:
+            return None
         earlier = self._commit(before.stored) if guard and before is not None and before.stored is not None else None
         return contradiction(commit, earlier, fold) or None
 

@@ -144,13 +144,11 @@ class ReplyRouter:
             await self._write([frame(subject, inbox, b"", payload)])
             while True:
                 try:
-                    reply = replies.get_nowait()  # most replies come together with the one before: no timer for those
-                except asyncio.QueueEmpty:
-                    try:
-                        async with asyncio.timeout(timeout):
-                            reply = await replies.get()
-                    except TimeoutError as error:
-                        raise _silence(timeout) from error
+                    # Most replies come together with the one before: no timer is set for those.
+                    async with asyncio.timeout(timeout if replies.empty() else None):
+                        reply = await replies.get()
+                except TimeoutError as error:
+                    raise _silence(timeout) from error
                 if isinstance(reply, OutcomeUnknown):
                     raise reply
                 yield _taken(subject, reply)
