@@ -124,7 +124,8 @@ class BlobStore:
 
         `used` are the digests that are referred to. `keeps` tells for a name and its time whether the name is still needed: its
         body is then needed too. Names whose body is missing are also removed. A body or a name that is stored again at the same
-        moment stays. Objects of other forms are not touched. Raises Unavailable.
+        moment stays. Objects of other forms are not touched. A broker that is killed can lose removals that it confirmed just
+        before: the next call repeats them. Raises Unavailable.
         """
         bodies, names, removed = dict[str, StoredObject](), list[StoredObject](), Removed()
         nuids = set[str]()
