@@ -53,7 +53,8 @@ class Edge:
     right. Limits: `max_body` in bytes, `body_deadline` and `time_limit` (of a handler) in seconds, `max_in_flight` requests at a
     time, streams and probes not counted. `examples` are answers for the document, by the names of handlers. `position` gives the
     sequence that the read model has reached. `wait_for` waits until it has reached a sequence. It raises an error with status 503
-    if that takes too long, and 409 if the log has no such sequence. `kept` keeps the answers of routes that are marked so.
+    if that takes too long, and 409 if the log has no such sequence. `unseen` gives what is awaited before a handler asks the
+    tables, None if they have every command that this process has answered. `kept` keeps the answers of routes that are marked so.
 
     For clients of other programs: media types in `also_json` count as JSON, and `trailing_slash` serves each path of the table
     with a slash at its end as well. `refuse_unknown_query`: a query parameter that the request class does not have is an error.
@@ -73,6 +74,7 @@ class Edge:
     examples: Mapping[str, Any] = attrs.field(factory=dict, repr=False)
     position: Callable[[], int] | None = None
     wait_for: Callable[[int], Awaitable[object]] | None = None
+    unseen: Callable[[], Awaitable[object] | None] | None = None
     kept: KeptAnswers | None = None
     openapi_path: str = "/api/openapi.json"
     metrics_path: str = "/metrics"

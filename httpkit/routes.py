@@ -93,6 +93,8 @@ class Route(Generic[S]):
     `events` makes it an event stream: names of events and the classes of their data.
     `csv` is the class of the rows of a list that is also answered as CSV. `streams` is true for requests of an event stream, if
     the route also has other answers. Such a stream has no time limit and does not count as a request in flight.
+    `immediate`: the handler is called even if the tables lack commands that this process has answered. It asks only the log, or
+    shows how far the tables are.
     `kept`: the answer depends on nothing but the target and the tables, so it is given again while the tables are the same.
     """
 
@@ -116,6 +118,7 @@ class Route(Generic[S]):
     events: Mapping[str, Any] | None = attrs.field(default=None, kw_only=True)
     streams: Callable[[web.Request], bool] | None = attrs.field(default=None, kw_only=True)
     csv: type | None = attrs.field(default=None, kw_only=True)
+    immediate: bool = attrs.field(default=False, kw_only=True)
     kept: bool = attrs.field(default=False, kw_only=True)
     deprecated: bool = attrs.field(default=False, kw_only=True)
 

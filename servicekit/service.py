@@ -220,7 +220,8 @@ class Service:
             body_deadline=limits_of(settings).read,
             position=lambda: side.projector.position,
             wait_for=side.wait_for,
-            kept=KeptAnswers(running.store.state, lambda: side.projector.position),
+            unseen=side.unseen,
+            kept=KeptAnswers(side.state, lambda: side.projector.position),
         )
 
     def _application(self, edge: Edge, side: ReadSide, parts: Parts) -> web.Application:

@@ -199,4 +199,4 @@ async def show_projections(request: Nothing, call: Call[HasReadSide]) -> ReadMod
 
 def projections_route(path: str) -> Route[Any]:
     """The route, at a path."""
-    return Route("GET", path, show_projections, summary="State of the read model", tags=("operation",))
+    return Route("GET", path, show_projections, summary="State of the read model", tags=("operation",), immediate=True)

@@ -167,7 +167,8 @@ def _before(cursor: str) -> tuple[str, int, int]:
 
 async def record_movement(request: GivenMovement, call: Call[Services]) -> Answer[MovementBody]:
     """Book what goes in or out. Nothing goes out that is not there."""
-    return await _answer(await call.services.pantry.move(request.movement, context(call)), call)
+    outcome = await call.services.pantry.move(request.movement, context(call))
+    return _answer(outcome, await call.services.side.acknowledge(outcome.sequence))
 
 
 async def get_movement(request: OneMovement, call: Call[Services]) -> MovementBody:
@@ -180,7 +181,8 @@ async def get_movement(request: OneMovement, call: Call[Services]) -> MovementBo
 
 async def undo_movement(request: UndoRequest, call: Call[Services]) -> Answer[MovementBody]:
     """Undo a movement, once, by one that makes up for it: the history stays as it was."""
-    return await _answer(await call.services.pantry.undo(request.id, request.remarks, context(call)), call)
+    outcome = await call.services.pantry.undo(request.id, request.remarks, context(call))
+    return _answer(outcome, await call.services.side.wait_visible(outcome.sequence))
 
 
 async def count_stock(request: CountRequest, call: Call[Services]) -> Answer[CountBody]:
@@ -214,10 +216,9 @@ async def list_stocktakes(request: ListStocktakes, call: Call[Services]) -> Answ
     return Answer([StocktakeBody.of(stocktake) for stocktake in page], cursor=more)
 
 
-async def _answer(outcome: ProductOutcome, call: Call[Services]) -> Answer[MovementBody]:
+def _answer(outcome: ProductOutcome, sequence: int) -> Answer[MovementBody]:
     movement = _movement(outcome)
     assert movement is not None, "the command made a movement"
-    sequence = await call.services.side.wait_visible(outcome.sequence)
     headers = {"Location": f"/api/v1/movements/{movement.id}", **replayed(outcome)}
     return Answer(MovementBody.of(movement), sequence=sequence, headers=headers)
 
@@ -232,7 +233,17 @@ _TAGS = ("movements",)
 
 ROUTES = (
     Route("GET", _ALL, list_movements, summary="List movements", tags=_TAGS, csv=MovementBody),
-    Route("POST", _ALL, record_movement, summary="Book a movement", tags=_TAGS, status=201, errors=(404,), idempotent=True),
+    Route(
+        "POST",
+        _ALL,
+        record_movement,
+        summary="Book a movement",
+        tags=_TAGS,
+        status=201,
+        errors=(404,),
+        idempotent=True,
+        immediate=True,
+    ),
     Route("GET", f"{_ALL}/{{id}}", get_movement, summary="Look at a movement", tags=_TAGS, errors=(404,)),
     Route(
         "POST",

@@ -245,7 +245,7 @@ class Projector:
         self._waiters.advance(position)
         await self._show_missed()
         log.info("projector begins", read_model=self._model.name, position=position, head=head.last)
-        backlog = Backlog(self._batch)
+        backlog = Backlog(self._batch, is_urgent=lambda: self._waiters.awaited)
         if head.last - position > self._batch:
             backlog.most_bytes = REPLAY_BYTES
         async with _beside(self._read(backlog, position, until)), _beside(self._watch(backlog)):

@@ -21,6 +21,11 @@ class PositionWaiters:
         self._alarms: dict[float, TimerQueue] = {}
         self._given_up = 0
 
+    @property
+    def awaited(self) -> bool:
+        """Whether a sequence is waited for."""
+        return bool(self._waiting)
+
     def advance(self, sequence: int) -> None:
         """Wake the waiters of sequences up to `sequence`, which can be read now.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 
@@ -37,6 +37,7 @@ from servicekit.broker.broker_watch import BrokerWatch
 from servicekit.broker.monitoring import addresses
 from servicekit.errors import NotWritten
 from servicekit.feed import CommitFrames, Feed
+from servicekit.readside.acknowledgements import AHEAD, Acknowledgements
 from servicekit.readside.figures import figures
 from servicekit.readside.readiness import Readiness
 from servicekit.serving.background import BackgroundWork, Start
@@ -45,7 +46,7 @@ _log = structlog.get_logger(__name__)
 _LOOK_AT_FINDINGS = 10.0
 """Seconds between two looks at the passes over the log that another process makes."""
 READ_YOUR_WRITES = 5.0
-"""Seconds for which the answer to a command waits for the read model."""
+"""Seconds for which an answer waits for the read model."""
 
 
 @asynccontextmanager
@@ -102,6 +103,7 @@ class ReadSide(Collector):
         """The idempotency keys of the log, which the tables may have lost."""
         self._listeners: list[OnApplied] = [self.keys.applied, self._feed.applied]
         self.projector = Projector(log, store, model, on_applied=self._applied)
+        self._acknowledged = Acknowledgements(self.projector, READ_YOUR_WRITES)
         self._handover = SchemaUpgrade(store, copies_of(store), log, model)
         self.maintenance = AdminHandler(self.projector, store, copies_of(store), log, model)
         self._desk = RequestServer(connection, subject_of(model), self.maintenance.take)
@@ -139,6 +141,7 @@ class ReadSide(Collector):
         self.hub.start(head.last)
         self.projector.show_after(head.last)
         self._readiness.until = head.last
+        self._acknowledged.add(head.last)  # this process may have acknowledged it before it was restarted
         await self._know_position()
         rest = {"orders": self._desk.run, "scrubbing": self.scrubber.run, **(beside or {})}
         work: dict[str, Start] = {
@@ -229,6 +232,27 @@ class ReadSide(Collector):
         except (Behind, ProjectorStopped) as reason:
             _log.warning("answer sent before the read model has it", sequence=sequence, reason=str(reason))
         return sequence
+
+    async def acknowledge(self, sequence: int) -> int:
+        """Let the answer to a command follow its append, and return the sequence. Reads of this process wait for the tables.
+
+        The answer waits as in `wait_visible` if other processes share the tables, since their reads know nothing of it. If the
+        tables are more than `AHEAD` commits behind, it waits until they are not.
+        """
+        if self._store.turns is not None:
+            return await self.wait_visible(sequence)
+        self._acknowledged.add(sequence)
+        if sequence - AHEAD > self.projector.position:
+            await self.wait_visible(sequence - AHEAD)
+        return sequence
+
+    def unseen(self) -> Awaitable[None] | None:
+        """Return what a read has to await before it asks the tables, or None if they have everything that was acknowledged."""
+        return self._acknowledged.unseen()
+
+    def state(self) -> object:
+        """Return the state of the tables, which is equal as long as no row changes. None: unknown, or less than acknowledged."""
+        return None if self._acknowledged.pending else self._store.state()
 
     async def wait_for(self, sequence: int) -> None:
         """Wait for `min_seq`. Raises NotWritten at once if the log does not have the sequence, and Behind if the tables are late.

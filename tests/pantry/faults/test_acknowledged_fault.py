@@ -1,0 +1,157 @@
+"""A booking is answered when the log has it, and no read of the server misses an answered booking."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+import time
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+
+from servicekit.readside.acknowledgements import AHEAD
+from tests.support.pantry.system import API, FLOUR, Answer, PantrySystem, Server, pantry_system
+from tests.support.waiting import wait_until
+
+pytestmark = pytest.mark.fault
+
+PATIENCE = 5.0
+"""Seconds that a read waits for the tables."""
+PROMPT = 3.0
+"""Seconds for an answer that does not wait for the tables, on a busy machine."""
+
+
+@pytest_asyncio.fixture
+async def system(tmp_path: Path) -> AsyncIterator[PantrySystem]:
+    async with pantry_system(tmp_path) as system:
+        await system.one.create()
+        yield system
+
+
+@contextmanager
+def locked(server: Server) -> Iterator[None]:
+    """No other program can write to the tables of the server during the block."""
+    with closing(sqlite3.connect(server.database, timeout=10, isolation_level=None)) as connection:
+        connection.execute("BEGIN IMMEDIATE")
+        yield
+        connection.execute("ROLLBACK")
+
+
+async def booked(server: Server, count: int = 1) -> Sequence[Answer]:
+    """Book; each answer is prompt."""
+    made = await asyncio.wait_for(asyncio.gather(*(server.move("in", 1) for _ in range(count))), PROMPT)
+    assert {answer.status for answer in made} == {201}, made
+    return made
+
+
+def sequence_of(answer: Answer) -> int:
+    return int(answer.headers["Event-Sequence"])
+
+
+async def test_reads_of_every_form_wait_for_an_answered_booking(system: PantrySystem) -> None:
+    server = system.one
+    product, stock = f"{API}/products/{FLOUR}", f"{API}/products/{FLOUR}/stock"
+    for _ in range(2):  # a second answer is a kept one
+        assert (await server.get(f"/products/{FLOUR}"))["current_stock"] == 0
+    with locked(server):
+        [booking] = await booked(server)
+        asking = [
+            asyncio.create_task(server.ask("GET", path, headers=headers))
+            for path, headers in (
+                (product, {}),
+                (stock, {}),
+                (f"{API}/movements/{booking.body['id']}", {}),
+                (f"{API}/reports/stock", {"Accept": "text/csv"}),
+            )
+        ]
+        done, _ = await asyncio.wait(asking, timeout=0.5)
+        assert not done, [task.result() for task in done]
+    kept, plain, one, report = await asyncio.gather(*asking)
+    assert kept.body["current_stock"] == plain.body["current_stock"] == 1
+    assert one.body["id"] == booking.body["id"]
+    assert FLOUR in report.body
+    assert {sequence_of(answer) for answer in (kept, plain, one, report)} == {sequence_of(booking)}
+
+
+async def test_an_undo_finds_an_answered_booking(system: PantrySystem) -> None:
+    server = system.one
+    with locked(server):
+        [booking] = await booked(server)
+        undoing = asyncio.create_task(server.post(f"/movements/{booking.body['id']}/undo"))
+        done, _ = await asyncio.wait({undoing}, timeout=0.5)
+        assert not done, undoing.result()
+    assert (await undoing).status == 201
+    assert await server.stock() == 0
+
+
+async def test_a_booking_that_is_repeated_at_once_takes_effect_once(system: PantrySystem) -> None:
+    server = system.one
+    body, key = {"product_ean13": FLOUR, "type": "in", "quantity": 1}, {"Idempotency-Key": "once"}
+    with locked(server):
+        first = await asyncio.wait_for(server.post("/movements", body, **key), PROMPT)
+        again = asyncio.create_task(server.post("/movements", body, **key))
+        await asyncio.wait({again}, timeout=0.5)
+    assert (await again).body["id"] == first.body["id"]
+    assert (await again).headers["Idempotent-Replayed"] == "true"
+    assert await server.stock() == 1
+
+
+async def test_reads_wait_once_for_tables_that_stay_behind_and_name_the_position_that_they_show(system: PantrySystem) -> None:
+    server = system.one
+    with locked(server):
+        [booking] = await booked(server)
+        sequence = sequence_of(booking)
+        began = time.monotonic()
+        late = await server.ask("GET", f"{API}/products/{FLOUR}")
+        assert time.monotonic() - began > PATIENCE - 0.5
+        assert (late.body["current_stock"], sequence_of(late)) == (0, sequence - 1)
+        assert await asyncio.wait_for(server.stock(), PROMPT) == 0
+        asked = await server.ask("GET", f"{API}/products/{FLOUR}?min_seq={sequence}")
+        assert asked.status == 503, "a client that names the sequence gets no older answer"
+    assert (await server.get(f"/products/{FLOUR}?min_seq={sequence}"))["current_stock"] == 1
+    with locked(server):
+        await booked(server)
+        reading = asyncio.create_task(server.stock())
+        done, _ = await asyncio.wait({reading}, timeout=0.5)
+        assert not done, "the tables were up to date in between"
+    assert await reading == 2
+
+
+async def test_bookings_are_ahead_of_the_tables_by_a_bounded_number(system: PantrySystem) -> None:
+    server = system.one
+    with locked(server):
+        for _ in range(AHEAD):  # one after another, since several at a time can share a commit
+            await booked(server)
+        more = [asyncio.create_task(server.move("in", 1)) for _ in range(5)]
+        done, _ = await asyncio.wait(more, timeout=0.5)
+        assert not done, [task.result() for task in done]
+    assert {answer.status for answer in await asyncio.gather(*more)} == {201}
+    assert await server.stock() == AHEAD + 5
+
+
+async def test_a_server_that_was_killed_shows_what_it_had_answered(system: PantrySystem) -> None:
+    server = system.one
+    with locked(server):
+        await booked(server, 20)
+        await server.kill()
+    await server.begin()
+
+    async def first() -> Sequence[Answer]:
+        answer = await server.ask("GET", f"{API}/products/{FLOUR}")
+        return [answer] if answer.status == 200 else []
+
+    [answer] = await wait_until(first, timeout=60, every=0.01)
+    assert answer.body["current_stock"] == 20
+
+
+async def test_servers_with_shared_tables_show_what_any_of_them_has_answered(tmp_path: Path, postgres_url: str) -> None:
+    """They know nothing of each other, so a booking waits for the tables."""
+    async with pantry_system(tmp_path, servers=2, PANTRY_DATABASE_URL=postgres_url) as system:
+        one, other = system.servers
+        await one.create()
+        for number in range(1, 30):
+            await (one, other)[number % 2].moved("in", 1)
+            assert await other.stock() == await one.stock() == number
