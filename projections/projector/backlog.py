@@ -1,7 +1,7 @@
 """Commits that have been read and not yet applied.
 
-They gather during the writes, without a timer: slower writes get larger batches. If nobody waits for a commit, the work that is
-ready in the event loop goes first, for a bounded number of turns. At low load these turns take a fraction of a millisecond.
+They gather during the writes, without a timer: slower writes get larger batches. If no request waits for a commit, the work
+that is ready in the event loop goes first, for a bounded number of turns. At low load they take a fraction of a millisecond.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Backlog:
     """Hands commits from one who reads to one who applies them, in order; bounded in commits and in bytes."""
 
     def __init__(self, most: int, *, is_urgent: Callable[[], bool] = lambda: True) -> None:
-        """`most`: commits that are gathered, and given at once. `is_urgent` tells whether somebody waits for a commit."""
+        """`most`: commits that are gathered, and given at once. `is_urgent`: whether a request waits for a commit."""
         self._most = most
         self.most_bytes = MOST_BYTES
         """Bytes of commits that are gathered, and given at once."""

@@ -236,8 +236,8 @@ class ReadSide(Collector):
     async def acknowledge(self, sequence: int) -> int:
         """Let the answer to a command follow its append, and return the sequence. Reads of this process wait for the tables.
 
-        The answer waits as in `wait_visible` if other processes share the tables, since their reads know nothing of it. If the
-        tables are more than `AHEAD` commits behind, it waits until they are not.
+        The answer waits as in `wait_visible` if other processes can share the tables, since their reads have no note of it. It
+        also waits while the tables are more than `AHEAD` commits behind.
         """
         if self._store.turns is not None:
             return await self.wait_visible(sequence)
@@ -251,7 +251,7 @@ class ReadSide(Collector):
         return self._acknowledged.unseen()
 
     def state(self) -> object:
-        """Return the state of the tables, which is equal as long as no row changes. None: unknown, or less than acknowledged."""
+        """Return the state of the tables, equal while no row changes. None: not known, or less than was acknowledged."""
         return None if self._acknowledged.pending else self._store.state()
 
     async def wait_for(self, sequence: int) -> None:

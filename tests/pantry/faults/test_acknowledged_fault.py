@@ -148,7 +148,7 @@ async def test_a_server_that_was_killed_shows_what_it_had_answered(system: Pantr
 
 
 async def test_servers_with_shared_tables_show_what_any_of_them_has_answered(tmp_path: Path, postgres_url: str) -> None:
-    """They know nothing of each other, so a booking waits for the tables."""
+    """No server has a note of the bookings of another one, so a booking waits for the tables."""
     async with pantry_system(tmp_path, servers=2, PANTRY_DATABASE_URL=postgres_url) as system:
         one, other = system.servers
         await one.create()
