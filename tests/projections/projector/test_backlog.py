@@ -33,6 +33,27 @@ async def test_what_is_put_is_gathered_and_taken_at_once() -> None:
     assert sequences(await gathered.take()) == list(range(1, 10))
 
 
+@pytest.mark.parametrize(("is_urgent", "first"), [(False, [1, 2]), (True, [1])])
+async def test_ready_work_goes_before_a_batch_that_no_request_waits_for(*, is_urgent: bool, first: list[int]) -> None:
+    gathered = Backlog(10, is_urgent=lambda: is_urgent)
+    await gathered.put(commits(1, 1))
+    taking = asyncio.create_task(gathered.take())
+    await settle()
+    await gathered.put(commits(2, 2))
+    assert sequences(await taking) == first
+
+
+async def test_a_batch_does_not_wait_for_ready_work_without_end() -> None:
+    gathered = Backlog(10, is_urgent=lambda: False)
+    await gathered.put(commits(1, 1))
+    taking, turns = asyncio.create_task(gathered.take()), 0
+    while not taking.done():
+        turns += 1
+        await asyncio.sleep(0)
+    assert turns < 100
+    assert sequences(await taking) == [1]
+
+
 async def test_who_reads_too_fast_waits_until_some_is_taken() -> None:
     """A list that is larger than the bound goes through alone."""
     gathered = Backlog(10)
