@@ -63,6 +63,7 @@ async def test_without_a_broker_writes_are_refused_in_time_and_reads_go_on(tmp_p
         server = system.one
         await server.create()
         await server.moved("in", 1)
+        assert await server.stock() == 1
         await system.nats.kill()
         with within(2 + 1):  # the promise, and the time of one request
             refused = await server.move("in", 1)

@@ -20,6 +20,7 @@ async def test_a_flipped_bit_in_the_middle_of_the_log_is_named_by_probe_figures_
         await server.create(MILK)
         for quantity in (1, 2, 3):
             await server.moved("in", quantity, reason=f"delivery {quantity}.")
+        assert await server.stock() == 6
         await server.kill()
         await system.nats.stop()
         flip(system.nats.data_dir, "PANTRY", b"delivery 2.")
