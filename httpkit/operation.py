@@ -58,7 +58,6 @@ class Operation(Generic[S]):
         self._services = services
         self._edge = edge
         self._empty = route.answer_type is type(None)
-        self._reads_tables = not (route.immediate or route.is_stream)
         self._statuses = {route.status, *route.also}
         self._max_body = route.max_body or edge.max_body
         self._time_limit = route.time_limit or edge.time_limit
@@ -69,7 +68,7 @@ class Operation(Generic[S]):
         edge, binder = self._edge, self.binder
         if request.rel_url.raw_query_string and edge.wait_for is not None and request.method in SAFE:
             await self._wait(request, edge.wait_for)
-        if edge.unseen is not None and self._reads_tables and (reached := edge.unseen()) is not None:
+        if edge.unseen is not None and not self.route.immediate and (reached := edge.unseen()) is not None:
             await reached
         sequence = edge.position() if edge.position is not None else None
         given, raw = await self._read(request) if binder.takes_body else (None, b"")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import sqlite3
 import time
 from collections.abc import AsyncIterator, Iterator, Sequence
@@ -74,6 +75,21 @@ async def test_reads_of_every_form_wait_for_an_answered_booking(system: PantrySy
     assert one.body["id"] == booking.body["id"]
     assert FLOUR in report.body
     assert {sequence_of(answer) for answer in (kept, plain, one, report)} == {sequence_of(booking)}
+
+
+async def test_an_event_stream_begins_after_the_bookings_that_were_answered(system: PantrySystem) -> None:
+    server = system.one
+    with locked(server):
+        await booked(server)
+        opening = asyncio.create_task(server.http.get(f"{server.url}{API}/events?events=stock"))
+        done, _ = await asyncio.wait({opening}, timeout=0.5)
+        assert not done
+    async with await opening as stream:
+        [booking] = await booked(server)
+        async for line in stream.content:
+            if line.startswith(b"data:") and b"current_stock" in line:
+                assert json.loads(line.removeprefix(b"data:"))["current_stock"] == booking.body["stock_after"] == 2
+                break
 
 
 async def test_an_undo_finds_an_answered_booking(system: PantrySystem) -> None:
