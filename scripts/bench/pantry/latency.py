@@ -4,8 +4,9 @@
         [--connections 1,16]
 
 The system is one `pantry serve` in a second process, on an embedded nats-server that syncs every write. Each answer comes when
-the movement is in the tables. The bare parts are nats-py alone, on the same nats-server: a durable publish, and the message back
-from a consumer. Both alternate. At the end the processor time of the idle system is measured.
+the movement is in the log. The tables get it at the same time. The bare parts are nats-py alone, on the same nats-server: a
+durable publish, and the message back from a consumer. Both alternate. At the end the processor time of the idle system is
+measured.
 """
 
 from __future__ import annotations
