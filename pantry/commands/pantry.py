@@ -179,19 +179,25 @@ class Pantry:
 
     async def assign_barcode(self, code: str, ean13: str, factor: int, context: Context | None = None) -> BarcodeOutcome:
         """Let a code name a product. Raises BadInput, Taken, and NotFound if there is no such product."""
-        await self._product(ean13)
-        if code != ean13 and await self._log.last(PRODUCT.aggregate(code), consistent=True) is not None:
+        if not await self._is_product(ean13):
+            raise NotFound(f"there is no product {ean13}")
+        if code != ean13 and await self._is_product(code):
             raise Taken(f"the code {code} is the key of a product")
         return await self._on_barcode(AssignBarcode(code=code, ean13=ean13, factor=factor, at=self._now()), context)
 
-    async def remove_barcode(self, code: str, context: Context | None = None) -> BarcodeOutcome:
-        """Free a code. Raises NotFound, and Taken for the key of a product."""
-        return await self._on_barcode(RemoveBarcode(code=code, at=self._now()), context)
+    async def remove_barcode(self, text: str, context: Context | None = None) -> BarcodeOutcome:
+        """Free a code of any length. Raises NotFound, and Taken for the key of a product."""
+        for code in gtin.codes_of(text):
+            claim = await self._log.last(BARCODE.aggregate(code), consistent=True)
+            if claim is not None and claim.state.ean13 is not None:
+                return await self._on_barcode(RemoveBarcode(code=code, at=self._now()), context)
+            if await self._is_product(code):
+                raise Taken(f"{code} is the key of a product: it cannot be removed")
+        raise NotFound(f"no product has the code {text}")
 
-    async def _product(self, ean13: str) -> None:
-        """See that a product exists: it is never removed. Raises NotFound."""
-        if await self._log.last(PRODUCT.aggregate(ean13), consistent=True) is None:
-            raise NotFound(f"there is no product {ean13}")
+    async def _is_product(self, ean13: str) -> bool:
+        """Whether a code is the key of a product: a product is never removed."""
+        return await self._log.last(PRODUCT.aggregate(ean13), consistent=True) is not None
 
     async def _on_barcode(self, command: BarcodeCommand, context: Context | None) -> BarcodeOutcome:
         return await self._within(PATIENCE, self._commands.execute(BARCODE, command.code, command, context))
@@ -231,6 +237,10 @@ class Pantry:
 
     async def _movement(self, movement_id: str) -> MovementOnProduct:
         found = await self._queries.movement_on_product(movement_id)
+        if found is None:
+            # Another server may have booked it, and the tables may not have it yet.
+            await self._projector.wait_for((await self._log.head()).last, CATCH_UP)
+            found = await self._queries.movement_on_product(movement_id)
         if found is None:
             raise NotFound(f"there is no movement {movement_id}")
         return found

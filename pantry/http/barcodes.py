@@ -56,7 +56,10 @@ async def list_barcodes(request: ListBarcodes, call: Call[Services]) -> Answer[S
 
 async def get_barcode(request: OneBarcode, call: Call[Services]) -> BarcodeBody:
     """The product that a code names: also the key of a product, EAN-8, UPC-A, UPC-E or GTIN-14."""
-    return BarcodeBody.of(await _barcode(request.code, call))
+    found = await call.services.queries.barcode(request.code)
+    if found is None:
+        raise NotFound(f"no product has the code {request.code}")
+    return BarcodeBody.of(found)
 
 
 async def assign_barcode(request: GivenBarcode, call: Call[Services]) -> Answer[BarcodeBody]:
@@ -70,16 +73,8 @@ async def assign_barcode(request: GivenBarcode, call: Call[Services]) -> Answer[
 
 async def remove_barcode(request: OneBarcode, call: Call[Services]) -> Answer[None]:
     """Free a code. Movements that were booked with it stay."""
-    code = (await _barcode(request.code, call)).code
-    outcome = await call.services.pantry.remove_barcode(code, context(call))
+    outcome = await call.services.pantry.remove_barcode(request.code, context(call))
     return Answer(None, sequence=await call.services.side.wait_visible(outcome.sequence))
-
-
-async def _barcode(text: str, call: Call[Services]) -> BarcodeView:
-    found = await call.services.queries.barcode(text)
-    if found is None:
-        raise NotFound(f"no product has the code {text}")
-    return found
 
 
 _ONE = "/api/v1/codes/{code}"

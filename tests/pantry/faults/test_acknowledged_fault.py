@@ -9,10 +9,12 @@ import time
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
+from uuid import uuid4
 
 import pytest
 import pytest_asyncio
 
+from pantry.domain.gtin import own_code
 from servicekit.readside.acknowledgements import AHEAD
 from tests.support.pantry.system import API, FLOUR, Answer, PantrySystem, Server, pantry_system
 from tests.support.waiting import wait_until
@@ -101,6 +103,27 @@ async def test_an_undo_finds_an_answered_booking(system: PantrySystem) -> None:
         assert not done, undoing.result()
     assert (await undoing).status == 201
     assert await server.stock() == 0
+
+
+@pytest.mark.parametrize("change", ["undo", "remove a code"])
+async def test_a_command_finds_what_another_server_has_answered(tmp_path: Path, change: str) -> None:
+    """A 404 is true for the log, not for tables that are late."""
+    async with pantry_system(tmp_path, servers=2) as system:
+        one, two = system.servers
+        await one.create()
+        with locked(two):
+            if change == "undo":
+                [booking] = await booked(one)
+                sending = asyncio.create_task(two.post(f"/movements/{booking.body['id']}/undo"))
+            else:
+                code = own_code(1)
+                await one.ask("PUT", f"{API}/codes/{code}", {"product_ean13": FLOUR})
+                sending = asyncio.create_task(two.ask("DELETE", f"{API}/codes/{code}"))
+            done, _ = await asyncio.wait({sending}, timeout=0.5)
+            assert not done, sending.result()
+        assert (await sending).status in {201, 204}
+        unknown = f"/movements/{uuid4()}/undo"
+        assert (await two.post(unknown)).status == 404
 
 
 async def test_a_booking_that_is_repeated_at_once_takes_effect_once(system: PantrySystem) -> None:

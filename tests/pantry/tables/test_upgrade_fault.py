@@ -111,6 +111,7 @@ async def test_a_newer_one_on_a_file_of_its_own(tmp_path: Path) -> None:
         await server.start()
         assert [await server.get(path) for path in READS] == before
         await server.moved("out", 1)
+        assert await server.stock() == before[-1]["current_stock"] - 1, "the tables have the answered booking"
         await server.kill()
         await is_as_a_fold(server, server.environment["PANTRY_DATABASE_URL"])
 
