@@ -32,7 +32,7 @@ CHUNK = 128 * 1024
 _TIMEOUT = 10.0
 _RESTORED_WITHIN = 120.0
 _LISTENED_WITHIN = 3.0
-"""Seconds. In a cluster the answer to a restore can come before the servers know who listens to its first part."""
+"""Seconds. In a cluster the answer to a restore can be earlier than the interest in its first part."""
 _PAUSE = 0.05
 
 

@@ -138,7 +138,8 @@ async def test_a_restore_begins_when_a_server_listens_to_it(tmp_path: Path, monk
         await streams.apply(connection, load().only("PANTRY"))
         made = await back_up(connection, "PANTRY", tmp_path)
         await call(connection, "STREAM.DELETE.PANTRY")
-        send, refusals = Connection.request, []
+        send = Connection.request
+        refusals: list[str] = []
 
         async def request(self: Connection, subject: str, *arguments: Any, **options: Any) -> Any:
             if subject.startswith("$JS.SNAPSHOT.RESTORE.") and len(refusals) < 2:
