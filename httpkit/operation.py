@@ -21,7 +21,7 @@ from httpkit.errors import FieldError
 from httpkit.messages import body, csv_form
 from httpkit.messages.binding import Binder
 from httpkit.messages.encoding import encode
-from httpkit.problems import AboutField, Busy, Invalid, Mapped
+from httpkit.problems import AboutField, Busy, ErrorWithStatus, Invalid
 from httpkit.routes import SAFE, Answer, Call, Route
 from httpkit.server.callers import CALLER
 from httpkit.server.deadline import TimeoutPool
@@ -151,7 +151,7 @@ class Operation(Generic[S]):
                 raise
             raise TimedOut(f"no answer within {self._time_limit:g} s") from error
         except Exception as error:
-            if isinstance(error, AboutField) and isinstance(error, Mapped):
+            if isinstance(error, AboutField) and isinstance(error, ErrorWithStatus):
                 raise Invalid([self.binder.field_error(error.field, error.reason)], HTTPStatus(error.status)) from error
             raise
 

@@ -103,7 +103,7 @@ class Busy(HttpkitError):
 
 
 @runtime_checkable
-class Mapped(Protocol):
+class ErrorWithStatus(Protocol):
     """An exception that knows its status."""
 
     status: HTTPStatus
@@ -172,7 +172,7 @@ class Problems:
         """Return the answer to a request that ended in this exception. `errors`: the faults of single fields."""
         if isinstance(error, web.HTTPException):
             return self._of_framework(error, instance, request_id)
-        status = HTTPStatus(error.status) if isinstance(error, Mapped) else HTTPStatus.INTERNAL_SERVER_ERROR
+        status = HTTPStatus(error.status) if isinstance(error, ErrorWithStatus) else HTTPStatus.INTERNAL_SERVER_ERROR
         if status is HTTPStatus.INTERNAL_SERVER_ERROR:
             return self.response(status, INTERNAL, instance=instance, request_id=request_id)
         own = error if isinstance(error, HttpkitError) else None

@@ -14,7 +14,7 @@ from terminalkit.config.flags import SettingFlags
 from terminalkit.config.loading import SettingsSource
 
 
-class Served(Protocol):
+class Servable(Protocol):
     """The part of a service that its program needs. `serve` answers requests until a signal ends it."""
 
     @property
@@ -31,7 +31,7 @@ class Served(Protocol):
     def serve(self) -> Serve: ...
 
 
-def program_of(service: Served) -> Program:
+def program_of(service: Servable) -> Program:
     """The program: `serve`, `config show`, and `projections` with its commands for the service's read model."""
     flags = SettingFlags.of(service.source)
     prefix, file = service.source.prefix, service.source.file
@@ -56,7 +56,7 @@ def program_of(service: Served) -> Program:
     )
 
 
-def _projections(service: Served) -> click.Command:
+def _projections(service: Servable) -> click.Command:
     @click.command(
         "projections",
         context_settings={"ignore_unknown_options": True, "help_option_names": []},

@@ -49,7 +49,7 @@ class StreamNotThere(EventLogError):
 
 
 @attrs.frozen(kw_only=True)
-class Copied:
+class StreamCopy:
     """A copy of a stream: the stream's name, its last sequence, messages, and the file's bytes and sha-256.
 
     `verified`: it was restored and read when it was made; then `digest` is the running digest of its records, in hexadecimal.
@@ -75,7 +75,7 @@ Check = Callable[[Path], Awaitable[str]]
 """Gives the running digest of the records of a copy, by its description, or raises."""
 
 
-async def back_up(connection: Connection, stream: str, directory: Path, *, check: Check | None = None) -> Copied:
+async def back_up(connection: Connection, stream: str, directory: Path, *, check: Check | None = None) -> StreamCopy:
     """Copy a stream as it is now into `directory`, while it is written to. The files are there whole, or not at all.
 
     The copy is checked by `check` (see `eventlog.admin.copy_check`) before it is there; None: it is not. Raises StreamNotThere,
@@ -93,7 +93,7 @@ async def back_up(connection: Connection, stream: str, directory: Path, *, check
             os.fsync(output.fileno())
             size = output.tell()
         state = answer["state"]
-        copied = Copied(
+        copied = StreamCopy(
             stream=stream,
             last=state["last_seq"],
             messages=state["messages"],
@@ -111,7 +111,7 @@ async def back_up(connection: Connection, stream: str, directory: Path, *, check
         return copied
 
 
-def _encoded(copied: Copied) -> bytes:
+def _encoded(copied: StreamCopy) -> bytes:
     return msgspec.json.format(msgspec.json.encode(copied), indent=2) + b"\n"
 
 
@@ -148,10 +148,10 @@ async def _receive(connection: Connection, stream: str, output: BinaryIO) -> tup
         await subscription.unsubscribe()
 
 
-def described(file: Path) -> Copied:
+def described(file: Path) -> StreamCopy:
     """Return the description of a copy. The snapshot next to it is read and compared. Raises BackupInvalid."""
     try:
-        copied = msgspec.json.decode(file.read_bytes(), type=Copied)
+        copied = msgspec.json.decode(file.read_bytes(), type=StreamCopy)
         digest, size = hashlib.sha256(), 0
         for part in _parts(_snapshot(file)):
             digest.update(part)
@@ -177,7 +177,7 @@ async def check_free(connection: Connection, streams: Iterable[str]) -> None:
 
 async def restore(
     connection: Connection, file: Path, *, replicas: int = 1, changes: Mapping[str, Any] = MappingProxyType({})
-) -> Copied:
+) -> StreamCopy:
     """Restore the stream of a copy, given by its description file. The name of the stream must be free.
 
     `replicas`: number of servers that hold it. `changes`: members of its configuration that replace the copied ones.
@@ -237,7 +237,7 @@ def _parts(file: Path) -> Iterator[bytes]:
 __all__ = [
     "BackupInvalid",
     "Check",
-    "Copied",
+    "StreamCopy",
     "StreamNotThere",
     "StreamThere",
     "back_up",

@@ -12,11 +12,11 @@ from pathlib import Path
 import attrs
 import msgspec
 
-from eventlog.admin.backup import Copied, described, restore
+from eventlog.admin.backup import StreamCopy, described, restore
 from eventlog.embedded.nats import EmbeddedServer
 from eventlog.errors import EventLogError
 from eventlog.jetstream.api import Refused
-from eventlog.jetstream.message_reader import MessageReader, Stored
+from eventlog.jetstream.message_reader import MessageReader, StoredMessage
 from eventlog.jetstream.transport.connection import Connection
 from eventlog.support.chain import beginning, digest_of, step
 
@@ -67,7 +67,7 @@ async def check_copy(file: Path) -> str:
     return digest
 
 
-async def _read(connection: Connection, copied: Copied) -> str:
+async def _read(connection: Connection, copied: StreamCopy) -> str:
     """The running digest of all records. Raises CopyDamaged."""
     reader = MessageReader(connection, copied.stream)
     reading = _Reading(copied)
@@ -82,7 +82,7 @@ async def _read(connection: Connection, copied: Copied) -> str:
 class _Reading:
     """The records of a copy that were read so far."""
 
-    def __init__(self, copied: Copied) -> None:
+    def __init__(self, copied: StreamCopy) -> None:
         self._copied = copied
         self._digest = beginning(copied.stream)
         self._links: dict[str, str] = {}
@@ -90,7 +90,7 @@ class _Reading:
         self._missing: list[int] = []
         self._broken: list[str] = []
 
-    def take(self, stored: Stored) -> None:
+    def take(self, stored: StoredMessage) -> None:
         """One record."""
         self._digest = step(self._digest, _Record(stored.seq, stored.subject, stored.data))
         if len(self._missing) <= _MOST:
@@ -99,7 +99,7 @@ class _Reading:
         if stored.data.startswith(_COMMIT):
             self._follow(stored)
 
-    def _follow(self, stored: Stored) -> None:
+    def _follow(self, stored: StoredMessage) -> None:
         try:
             prev = msgspec.json.decode(stored.data, type=_Linked).prev
         except msgspec.MsgspecError:

@@ -24,7 +24,7 @@ import structlog
 from eventlog.admin.fold_check import Fold, contradiction
 from eventlog.commit import Commit
 from eventlog.errors import EventLogError, UndecodableCommit
-from eventlog.jetstream.message_reader import MessageReader, Stored
+from eventlog.jetstream.message_reader import MessageReader, StoredMessage
 from eventlog.port import Head
 from eventlog.registry import Registry
 from eventlog.support.chain import digest_of
@@ -97,12 +97,12 @@ class ScrubState:
 
 
 @attrs.frozen
-class _Seen:
+class _LastRecord:
     """The last record of an aggregate in a pass: sequence, digest, and the record itself if its states are compared."""
 
     sequence: int
     digest: str
-    stored: Stored | None
+    stored: StoredMessage | None
 
 
 class ScrubMemory(Protocol):
@@ -156,7 +156,7 @@ class LogScrubber:
         self._from_leader = from_leader
         self._at_work = False
         self._kept_at = -inf
-        self._seen: OrderedDict[str, _Seen] = OrderedDict()
+        self._seen: OrderedDict[str, _LastRecord] = OrderedDict()
         self._chosen_by = random.getrandbits(32)
         self.current: ScrubPass | None = None
         """The pass that runs, or that ran last; None before the first one."""
@@ -302,7 +302,7 @@ class LogScrubber:
         kept = (*at.found, *found)[:_MOST]
         return attrs.evolve(at, position=end, found=kept, count=at.count + len(found))
 
-    async def _batch(self, at: ScrubPass) -> Sequence[Stored]:
+    async def _batch(self, at: ScrubPass) -> Sequence[StoredMessage]:
         """The next records, as far as the server that is asked can read them."""
         if self._from_leader:
             sequences = range(at.position + 1, min(at.position + _TOGETHER, at.until) + 1)
@@ -311,12 +311,12 @@ class LogScrubber:
         request = {"batch": _TOGETHER, "seq": at.position + 1, "next_by_subj": ">"}
         return [stored for stored in await self._reader.several(request) if stored.seq <= at.until]
 
-    async def _problem(self, stored: Stored, *, share: float) -> str | None:
+    async def _problem(self, stored: StoredMessage, *, share: float) -> str | None:
         commit = self._commit(stored)
         is_chosen = crc32(stored.subject.encode(), self._chosen_by) < share * 2**32
         fold = self._folds.get(commit.category) if is_chosen else None
         before = self._seen.pop(stored.subject, None)
-        self._seen[stored.subject] = _Seen(stored.seq, commit.digest, None if fold is None else stored)
+        self._seen[stored.subject] = _LastRecord(stored.seq, commit.digest, None if fold is None else stored)
         if len(self._seen) > _KNOWN:
             self._seen.popitem(last=False)
         if (guard := commit.guard) is None:
@@ -337,12 +337,12 @@ class LogScrubber:
         earlier = self._commit(before.stored) if guard and before is not None and before.stored is not None else None
         return contradiction(commit, earlier, fold) or None
 
-    async def _look_up(self, sequence: int) -> _Seen | None:
+    async def _look_up(self, sequence: int) -> _LastRecord | None:
         """A record as the leader has it; None if it has none."""
         stored = await self._reader.leader({"seq": sequence})
-        return None if stored is None else _Seen(stored.seq, digest_of(stored.subject, stored.data), stored)
+        return None if stored is None else _LastRecord(stored.seq, digest_of(stored.subject, stored.data), stored)
 
-    def _commit(self, stored: Stored) -> Commit:
+    def _commit(self, stored: StoredMessage) -> Commit:
         return Commit(stored.seq, stored.subject, stored.data, self._registry, stored.hdrs)
 
 

@@ -14,7 +14,7 @@ import structlog
 
 from eventlog.errors import Unavailable
 from eventlog.jetstream.api import answer_of
-from eventlog.jetstream.message_reader import MessageReader, Stored
+from eventlog.jetstream.message_reader import MessageReader, StoredMessage
 from eventlog.jetstream.transport.connection import Connection
 
 log = structlog.get_logger(__name__)
@@ -82,7 +82,7 @@ class TextStreams:
         return f"{self._prefix}.{name}"
 
 
-def _chunk(stored: Stored) -> TextChunk:
+def _chunk(stored: StoredMessage) -> TextChunk:
     offset, _, data = stored.data.partition(b"\n")
     if not offset.isdigit():
         raise Unavailable(f"sequence {stored.seq} is not a chunk of a text")

@@ -19,7 +19,7 @@ import attrs
 import msgspec
 
 from eventlog.commands.keys import Keys, KeyUse, check_request, use_in
-from eventlog.commands.loading import Loaded, Loader
+from eventlog.commands.loading import LoadedAggregate, Loader
 from eventlog.commands.rounds import Answer, Decided, Draft, Outcome, Pending, Round, settle, settle_all, unsettled
 from eventlog.commit import AggregateId, Commit, Context, NewCommit, NewEvent, Proposal
 from eventlog.decider import Decider
@@ -227,8 +227,8 @@ class Commands:
             taken = unsettled(taken)
 
     async def _store(
-        self, aggregate: AggregateId, loaded: Loaded, drafts: Sequence[Draft], deadline: float
-    ) -> tuple[Loaded, Sequence[Draft]]:
+        self, aggregate: AggregateId, loaded: LoadedAggregate, drafts: Sequence[Draft], deadline: float
+    ) -> tuple[LoadedAggregate, Sequence[Draft]]:
         """Store commits after the one that is loaded, and answer their commands: the first one, or more of them.
 
         Return the aggregate with them, and the drafts that are left.
@@ -246,7 +246,7 @@ class Commands:
         loaded = self._loader.remember(aggregate, drafts[len(stored) - 1].state, last.sequence, last.digest)
         return loaded, drafts[len(stored) :]
 
-    def _proposal(self, aggregate: AggregateId, loaded: Loaded, draft: Draft) -> Proposal:
+    def _proposal(self, aggregate: AggregateId, loaded: LoadedAggregate, draft: Draft) -> Proposal:
         if draft.commit is None:
             draft.commit = NewCommit(id=self._new_id(), at=self._now(), events=tuple(draft.events), state=draft.state)
         return Proposal(aggregate=aggregate, expected=loaded.sequence, commit=draft.commit, prev=loaded.digest, key=draft.key)
@@ -256,7 +256,7 @@ class Commands:
         decider: Decider[Any, Any, Any],
         aggregate: AggregateId,
         taken: Sequence[Pending],
-        loaded: Loaded,
+        loaded: LoadedAggregate,
         spent: int | None,
     ) -> Round:
         """Judge each command in order, on the state after the commands before it.
@@ -344,7 +344,7 @@ class Commands:
         raise AssertionError("unreachable")
 
     def _propose(
-        self, steps: Sequence[CommandStep[Any, Any, Any]], loaded: Sequence[Loaded], context: Context
+        self, steps: Sequence[CommandStep[Any, Any, Any]], loaded: Sequence[LoadedAggregate], context: Context
     ) -> tuple[list[Outcome[Any, Any]], list[Proposal]]:
         outcomes: list[Outcome[Any, Any]] = []
         proposals: list[Proposal] = []

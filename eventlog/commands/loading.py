@@ -25,7 +25,7 @@ AHEAD = timedelta(minutes=1)
 
 
 @attrs.frozen
-class Loaded:
+class LoadedAggregate:
     """An aggregate as far as it is known; `fresh`: read from the log for this very decision.
 
     `sequence` and `digest` belong to its last commit. They are 0 and None without a commit.
@@ -43,16 +43,16 @@ class Loader:
     def __init__(self, log: EventLog, now: Callable[[], datetime]) -> None:
         self._log = log
         self._now = now
-        self._kept: OrderedDict[AggregateId, Loaded] = OrderedDict()
+        self._kept: OrderedDict[AggregateId, LoadedAggregate] = OrderedDict()
 
-    def known(self, aggregate: AggregateId) -> Loaded | None:
+    def known(self, aggregate: AggregateId) -> LoadedAggregate | None:
         """An aggregate as it was when it was loaded or changed last, if it is kept."""
         found = self._kept.get(aggregate)
         if found is not None:
             self._kept.move_to_end(aggregate)
         return found
 
-    async def load(self, aggregate: AggregateId, *, fresh: bool) -> Loaded:
+    async def load(self, aggregate: AggregateId, *, fresh: bool) -> LoadedAggregate:
         """Read an aggregate's last commit; `fresh`: the one that the leader has.
 
         Raises AggregateDamaged where the commit cannot be what a writer stored there, Unavailable.
@@ -65,7 +65,7 @@ class Loader:
                 "leader is behind, or it was cut"
             )
         if commit is None:
-            return Loaded(None, 0, None, fresh=fresh)
+            return LoadedAggregate(None, 0, None, fresh=fresh)
         digest = commit.digest
         await self._check(commit, digest, kept)
         try:
@@ -78,7 +78,7 @@ class Loader:
             raise AggregateDamaged(commit.subject, commit.sequence, str(error)) from error
         self._compare_clocks(commit)
         self.remember(aggregate, state, commit.sequence, digest)
-        return Loaded(state, commit.sequence, digest, fresh=fresh)
+        return LoadedAggregate(state, commit.sequence, digest, fresh=fresh)
 
     def _compare_clocks(self, commit: Commit) -> None:
         """Warn if the clock of a writer was ahead, or the clock of this machine is behind: rules about time depend on it."""
@@ -98,9 +98,9 @@ class Loader:
         if kept is None or kept.sequence < commit.sequence:
             self.remember(commit.aggregate, commit.state, commit.sequence, commit.digest)
 
-    def remember(self, aggregate: AggregateId, state: Any, sequence: int, digest: str | None) -> Loaded:
+    def remember(self, aggregate: AggregateId, state: Any, sequence: int, digest: str | None) -> LoadedAggregate:
         """Keep the state of an aggregate after its last commit."""
-        loaded = self._kept[aggregate] = Loaded(state, sequence, digest, fresh=False)
+        loaded = self._kept[aggregate] = LoadedAggregate(state, sequence, digest, fresh=False)
         self._kept.move_to_end(aggregate)
         if len(self._kept) > CACHED_STATES:
             self._kept.popitem(last=False)
@@ -110,7 +110,7 @@ class Loader:
         """Forget an aggregate, because the outcome of its last append is not known yet."""
         self._kept.pop(aggregate, None)
 
-    async def _check(self, commit: Commit, digest: str, kept: Loaded | None) -> None:
+    async def _check(self, commit: Commit, digest: str, kept: LoadedAggregate | None) -> None:
         """Check that a commit is bound to the one before it. This takes one more read, unless the digest is kept."""
         if kept is not None and kept.sequence == commit.sequence and kept.digest is not None:
             if kept.digest != digest:

@@ -19,7 +19,7 @@ _FIRST_WINDOW = 500
 
 
 @attrs.frozen(kw_only=True)
-class Wanted:
+class EventFilter:
     """Which events: the events with a sequence from `first` to `last` (None: to the end) that match all conditions.
 
     `text` is found in the subject, the type or the stored JSON, whatever the case of its letters. `newest` first or oldest first;
@@ -71,7 +71,7 @@ class Page:
     next: int | None
 
 
-async def search(log: EventLog, wanted: Wanted, *, most: int = MOST) -> Page:
+async def search(log: EventLog, wanted: EventFilter, *, most: int = MOST) -> Page:
     """One page. It may be short, and even empty, where `most` commits did not have more. Raises Unavailable, LogDamaged."""
     head = await log.head()
     first = max(wanted.first, head.first)
@@ -91,7 +91,7 @@ async def search(log: EventLog, wanted: Wanted, *, most: int = MOST) -> Page:
 class _Search:
     """One page being filled."""
 
-    def __init__(self, log: EventLog, wanted: Wanted, most: int) -> None:
+    def __init__(self, log: EventLog, wanted: EventFilter, most: int) -> None:
         self.found: list[Record] = []
         self._log = log
         self._wanted = wanted

@@ -16,7 +16,7 @@ import msgspec
 from eventlog.admin.reconcile import incarnation_of
 from eventlog.errors import Unavailable
 from eventlog.jetstream.api import NO_MESSAGE, WRONG_LAST_SEQUENCE, Refused, answer_of, ask, call, persist
-from eventlog.jetstream.message_reader import MessageReader, Stored
+from eventlog.jetstream.message_reader import MessageReader, StoredMessage
 from eventlog.jetstream.transport.connection import Connection
 from eventlog.privacy.encryption import Key
 
@@ -111,7 +111,7 @@ class JetStreamKeyring:
         return f"{self._prefix}.{digest[:_DIGEST]}"
 
 
-def _key(stored: Stored) -> Key:
+def _key(stored: StoredMessage) -> Key:
     entry = msgspec.json.decode(stored.data, type=_Entry)
     return Key(entry.id, entry.secret, stored.seq)
 

@@ -22,7 +22,7 @@ from eventlog.jetstream.append import Appender, Message, encode
 from eventlog.jetstream.batch import MOST_MESSAGES, Batches
 from eventlog.jetstream.fence import Fence
 from eventlog.jetstream.group_commit import MOST_BYTES, GroupCommit
-from eventlog.jetstream.message_reader import MessageReader, Stored
+from eventlog.jetstream.message_reader import MessageReader, StoredMessage
 from eventlog.jetstream.transport.connection import Connection
 from eventlog.port import DEADLINE, Head
 from eventlog.privacy.encryption import PersonalDataCipher, revealed
@@ -165,7 +165,7 @@ class JetStreamLog:
     async def last(self, aggregate: AggregateId, *, up_to: int | None = None, consistent: bool = False) -> Commit | None:
         """See `eventlog.port.EventLog.last`."""
         subject = aggregate.subject
-        found: Stored | None = None
+        found: StoredMessage | None = None
         if up_to is not None:
             found = await self._persist(lambda: self._last_up_to(subject, up_to))
         elif not consistent:
@@ -174,7 +174,7 @@ class JetStreamLog:
             found = await self._persist(lambda: self._last_or_absent(subject))
         return self._commit(found)
 
-    async def _last_or_absent(self, subject: str) -> Stored | None:
+    async def _last_or_absent(self, subject: str) -> StoredMessage | None:
         """The leader's last message on a subject; None if there surely is none.
 
         A message that the server cannot read it answers with "no message found", and it still counts it. After it has cut a file
@@ -195,7 +195,7 @@ class JetStreamLog:
             raise AggregateDamaged(subject, 0, "the server counts messages of it, and cannot read the last one")
         raise AggregateDamaged(subject, 0, f"{missing} records of {self._stream} are missing, which may be its records")
 
-    async def _last_up_to(self, subject: str, up_to: int) -> Stored | None:
+    async def _last_up_to(self, subject: str, up_to: int) -> StoredMessage | None:
         # No result also means that the replica which answers, or the stream itself, has not come to `up_to`.
         if up_to > 0 and (found := await self._reads.direct({"multi_last": [subject], "up_to_seq": up_to})) is not None:
             return found
@@ -230,7 +230,7 @@ class JetStreamLog:
                 after = stored.seq
                 yield Commit(stored.seq, stored.subject, stored.data, self._registry, stored.hdrs)
 
-    async def _some(self, request: dict[str, Any]) -> Sequence[Stored]:
+    async def _some(self, request: dict[str, Any]) -> Sequence[StoredMessage]:
         """Messages that are known to be there."""
         found = await self._reads.several(request)
         if not found:
@@ -257,7 +257,7 @@ class JetStreamLog:
                 raise Unavailable(f"the last commit of {min(missing)} cannot be read")
             yield [Commit(stored.seq, stored.subject, stored.data, self._registry, stored.hdrs) for stored in found]
 
-    def _commit(self, stored: Stored | None) -> Commit | None:
+    def _commit(self, stored: StoredMessage | None) -> Commit | None:
         if stored is None:
             return None
         commit = Commit(stored.seq, stored.subject, stored.data, self._registry, stored.hdrs)

@@ -27,7 +27,7 @@ class BrokerError(msgspec.Struct):
         return f"{self.description} ({self.err_code})"
 
 
-class Stored(msgspec.Struct):
+class StoredMessage(msgspec.Struct):
     """A message of the stream; `hdrs` is its header block, `time` the text of the server's time when it was stored."""
 
     subject: str
@@ -43,7 +43,7 @@ class Stored(msgspec.Struct):
 
 
 class _Answer(msgspec.Struct):
-    message: Stored | None = None
+    message: StoredMessage | None = None
     error: BrokerError | None = None
 
 
@@ -55,7 +55,7 @@ class MessageReader:
         self._stream = stream
         self._decoder = msgspec.json.Decoder(_Answer)
 
-    async def leader(self, request: Mapping[str, Any], timeout: float = REQUEST_TIMEOUT) -> Stored | None:  # noqa: ASYNC109 - passed on
+    async def leader(self, request: Mapping[str, Any], timeout: float = REQUEST_TIMEOUT) -> StoredMessage | None:  # noqa: ASYNC109 - passed on
         """A message as the leader has it: nothing newer is acknowledged. None if there is none."""
         subject = f"$JS.API.STREAM.MSG.GET.{self._stream}"
         reply = await self._connection.ask(subject, msgspec.json.encode(request), timeout=timeout)
@@ -67,18 +67,18 @@ class MessageReader:
             raise Unavailable(f"the stream {self._stream} cannot be read: {answer.error}")
         return answer.message
 
-    async def last(self, subject: str) -> Stored | None:
+    async def last(self, subject: str) -> StoredMessage | None:
         """A subject's last message as some replica has it (direct get, ADR-31): it may be a moment old. None: it has none."""
         return self._one(await self._connection.ask(f"$JS.API.DIRECT.GET.{self._stream}.{subject}"))
 
-    async def direct(self, request: Mapping[str, Any]) -> Stored | None:
+    async def direct(self, request: Mapping[str, Any]) -> StoredMessage | None:
         """A message as some replica has it. None if it has none: it may be behind."""
         subject = f"$JS.API.DIRECT.GET.{self._stream}"
         return self._one(await self._connection.ask(subject, msgspec.json.encode(request)))
 
-    async def several(self, request: Mapping[str, Any]) -> Sequence[Stored]:
+    async def several(self, request: Mapping[str, Any]) -> Sequence[StoredMessage]:
         """The messages that some replica has, for a request for a batch; none if it has none: it may be behind."""
-        found: list[Stored] = []
+        found: list[StoredMessage] = []
         subject = f"$JS.API.DIRECT.GET.{self._stream}"
         async for reply in self._connection.request_many(subject, msgspec.json.encode(request)):
             if reply.status == _END_OF_BATCH or (stored := self._one(reply)) is None:
@@ -86,13 +86,13 @@ class MessageReader:
             found.append(stored)
         return found
 
-    def _one(self, reply: NatsReply) -> Stored | None:
+    def _one(self, reply: NatsReply) -> StoredMessage | None:
         if reply.status is None:
             subject, sequence = reply.header(b"Nats-Subject"), int(reply.header(b"Nats-Sequence"))
-            return Stored(subject, sequence, reply.data, reply.head, reply.header(b"Nats-Time-Stamp"))
+            return StoredMessage(subject, sequence, reply.data, reply.head, reply.header(b"Nats-Time-Stamp"))
         if reply.status == _NOT_FOUND:
             return None
         raise Unavailable(f"the stream {self._stream} cannot be read: {reply.description}")
 
 
-__all__ = ["BrokerError", "MessageReader", "Stored"]
+__all__ = ["BrokerError", "MessageReader", "StoredMessage"]

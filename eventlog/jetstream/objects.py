@@ -22,7 +22,7 @@ import structlog
 
 from eventlog.errors import EventLogError, Unavailable
 from eventlog.jetstream.api import NO_MESSAGE, WRONG_LAST_SEQUENCE, Refused, answer_of, ask, call, persist, subjects_of
-from eventlog.jetstream.message_reader import MessageReader, Stored
+from eventlog.jetstream.message_reader import MessageReader, StoredMessage
 from eventlog.jetstream.transport.connection import Connection
 
 log = structlog.get_logger(__name__)
@@ -281,7 +281,7 @@ def _decode(data: bytes) -> Description:
     return msgspec.json.decode(data, type=Description)
 
 
-def _stored(message: Stored) -> StoredObject:
+def _stored(message: StoredMessage) -> StoredObject:
     return StoredObject(description=_decode(message.data), sequence=message.seq, at=message.at)
 
 

@@ -36,7 +36,7 @@ GONE = "the stored source of this analysis is gone: analyse the commit again"
 
 
 @attrs.frozen(kw_only=True)
-class Looked:
+class FunctionDetail:
     """A function of an analysis. `source_reason` is empty if its source is there. `counts`: the blocks have numbers of runs."""
 
     analysis: AnalysisView
@@ -77,7 +77,7 @@ class Functions:
         self._defaults = defaults
         self._reports = Reports(blobs)
 
-    async def look(self, analysis: AnalysisView, key: str, *, around: int | None) -> Looked:
+    async def look(self, analysis: AnalysisView, key: str, *, around: int | None) -> FunctionDetail:
         """Return a function with `around` lines before and after it, None for the whole file.
 
         Raises NotFound, ReportMissing, Unavailable.
@@ -89,7 +89,7 @@ class Functions:
         explained = await asyncio.to_thread(
             lambda: explain(entry, blocks.found, content=content, threshold=threshold, around=around, no_blocks=blocks.reason)
         )
-        return Looked(
+        return FunctionDetail(
             analysis=analysis,
             entry=entry,
             key=named,
@@ -108,7 +108,7 @@ class Functions:
         entry, named, _ = await self._found(analysis, key)
         before = await self._queries.history(analysis.analysis_id, before=(analysis.measured, analysis.sequence), limit=_READ + 1)
         line = _line(analysis, before[:_READ])
-        chain, absent, cut = [_Seen(analysis, entry, named)], None, len(before) > _READ
+        chain, absent, cut = [_Appearance(analysis, entry, named)], None, len(before) > _READ
         read = 0
         for older in line:
             functions = await self._functions(older) if len(chain) < limit and read < _MOST_FUNCTIONS else None
@@ -121,13 +121,13 @@ class Functions:
                 absent = older
                 break
             read += len(functions)
-            chain.append(_Seen(older, earlier, key_among(earlier, functions)))
+            chain.append(_Appearance(older, earlier, key_among(earlier, functions)))
         points = [seen.point(changes_of(seen.entry, earlier.entry)) for seen, earlier in pairwise(chain)]
         points.append(chain[-1].point(("added",) if absent else None))
         changed = await self._last_change(chain, absent)
         return FunctionHistory(points=tuple(points), last_change=changed, cut=cut and absent is None)
 
-    async def _last_change(self, chain: Sequence[_Seen], absent: AnalysisView | None) -> LastChange:
+    async def _last_change(self, chain: Sequence[_Appearance], absent: AnalysisView | None) -> LastChange:
         known: list[tuple[str, FunctionView | None]] = [(seen.analysis.commit_sha, seen.entry) for seen in chain]
         if absent is not None:
             known.append((absent.commit_sha, None))
@@ -215,7 +215,7 @@ class _Blocks:
 
 
 @attrs.frozen
-class _Seen:
+class _Appearance:
     """A function in an analysis of its history."""
 
     analysis: AnalysisView

@@ -15,7 +15,7 @@ from gctd.engines.coverage import Coverage
 from gctd.engines.engine import EngineFailed, EngineInput
 from gctd.engines.gocrap.exclusion import Exclusion
 from gctd.engines.golang.complexity import Declaration, SourceFile
-from gctd.engines.golang.parsing import Parsed, Parser
+from gctd.engines.golang.parsing import Parser, ParseResult
 from gctd.engines.golang.profile import Block, Profile, ProfileTooLarge, read_profile
 from gctd.engines.selection import Warnings
 
@@ -53,7 +53,7 @@ class ModuleSources:
         with self._parser.parsing(paths, self._processes) as parsed:
             yield lambda: list(self._taken(paths, parsed()))
 
-    def _taken(self, paths: Sequence[str], found: Sequence[Parsed]) -> Iterator[tuple[str, SourceFile]]:
+    def _taken(self, paths: Sequence[str], found: Sequence[ParseResult]) -> Iterator[tuple[str, SourceFile]]:
         for path, parsed in zip(paths, found, strict=True):
             self._parsed[path] = parsed.file
             if parsed.file is None:

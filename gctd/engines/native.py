@@ -13,7 +13,7 @@ import attrs
 from gctd.engines import score
 from gctd.engines.coverage import Coverage
 from gctd.engines.engine import EngineInput
-from gctd.engines.gocrap.coverage import Found, GocrapCoverage, gocrap_module_path
+from gctd.engines.gocrap.coverage import FunctionCoverage, GocrapCoverage, gocrap_module_path
 from gctd.engines.gocrap.differences import FileDifferences, GocrapView
 from gctd.engines.gocrap.exclusion import Exclusion
 from gctd.engines.gocrap.walk import select_like_gocrap
@@ -174,7 +174,7 @@ def _printed_file(file: str, declaration: Declaration, view: GocrapView) -> str:
     return printable(posixpath.relpath(view.file_of(file, declaration), view.directory))
 
 
-_Scored = tuple[Declaration, Coverage | None, Found | None]
+_Scored = tuple[Declaration, Coverage | None, FunctionCoverage | None]
 
 
 def _reported(path: str, file: SourceFile, covered: ModuleCoverage, view: GocrapView) -> Iterator[_Scored]:

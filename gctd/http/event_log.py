@@ -10,7 +10,7 @@ import msgspec
 
 from eventlog import AggregateId, UndecodableCommit
 from eventlog.history.records import Record, records
-from eventlog.history.search import Wanted
+from eventlog.history.search import EventFilter
 from gctd.domain.errors import NotFound, Refused
 from gctd.http import formats
 from gctd.http.services import Services
@@ -144,7 +144,7 @@ async def search_log(request: SearchLog, call: Call[Services]) -> Answer[LogPage
     if request.cursor is not None:
         (at,) = decode_cursor(request.cursor, tuple[int])
         first, last = (first, at) if newest else (max(first, at), last)
-    wanted = Wanted(
+    wanted = EventFilter(
         first=first,
         last=last,
         category=f"gctd.{request.category.value}" if request.category else None,

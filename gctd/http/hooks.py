@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from eventlog import Context
-from gctd.control.forges.receiving import NotSigned, Posted, Taken
+from gctd.control.forges.receiving import NotSigned, Posted, Receipt
 from gctd.http.services import Services
 from httpkit.messages.fields import header, member, message, payload
 from httpkit.problems import Forbidden
@@ -65,7 +65,7 @@ async def _take(posted: Posted, call: Call[Services]) -> Answer[TakenBody]:
     # An idempotency key is not taken: GitLab's header of that name is its delivery id.
     context = Context(correlation=call.request_id, traceparent=call.traceparent)
     try:
-        taken: Taken = await call.services.hooks.take(posted, context)
+        taken: Receipt = await call.services.hooks.take(posted, context)
     except NotSigned:
         raise Forbidden("no configured forge signed this delivery: compare the secret of the webhook with forges_file") from None
     return Answer(TakenBody(id=taken.id, note=taken.note), sequence=taken.sequence or None)

@@ -16,7 +16,7 @@ from pantry.domain.category_name import CATEGORY_NAME, ReserveName, key_of
 from pantry.domain.errors import PantryError
 from pantry.domain.ledger import PRODUCT, CreateProduct
 from pantry.domain.product import MovementRecorded, MovementType, Product
-from pantry.takeover.plan import Known, LedgerState, Plan, Problem, ProductPlan
+from pantry.takeover.plan import LedgerProduct, LedgerState, Plan, Problem, ProductPlan
 from pantry.takeover.source import SourceRows
 
 ACTOR = "take-over"
@@ -25,7 +25,7 @@ _CONTEXT = Context(actor=ACTOR)
 
 
 @attrs.define
-class _Seen:
+class _ProductRows:
     product: Product
     movements: set[str] = attrs.field(factory=set)
     adjusted: int = 0
@@ -34,7 +34,7 @@ class _Seen:
 async def ledger_state(log: EventLog, rows: SourceRows) -> LedgerState:
     """Read the ledger from the log, up to its present end."""
     theirs = {movement.id for movement in rows.movements}
-    seen: dict[str, _Seen] = {}
+    seen: dict[str, _ProductRows] = {}
     categories: dict[str, Category] = {}
     head = await log.head()
     async for commits in log.follow(after=0, until=head.last):
@@ -43,7 +43,7 @@ async def ledger_state(log: EventLog, rows: SourceRows) -> LedgerState:
                 categories[commit.aggregate.id] = commit.state
             if commit.category != product.CATEGORY:
                 continue
-            one = seen.setdefault(commit.aggregate.id, _Seen(commit.state))
+            one = seen.setdefault(commit.aggregate.id, _ProductRows(commit.state))
             one.product = commit.state
             for event in commit.events:
                 if isinstance(event.data, MovementRecorded):
@@ -52,7 +52,7 @@ async def ledger_state(log: EventLog, rows: SourceRows) -> LedgerState:
                         one.adjusted += event.data.quantity if event.data.type is MovementType.IN else -event.data.quantity
     return LedgerState(
         products={
-            code: Known(
+            code: LedgerProduct(
                 stock=one.product.stock,
                 active=one.product.active,
                 movements=frozenset(one.movements),

@@ -29,7 +29,7 @@ _CATEGORY_ID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{
 
 
 @attrs.frozen(kw_only=True)
-class Known:
+class LedgerProduct:
     """A product in the ledger: its stock, the ids of its movements, and the sum of the bookings of earlier take-overs."""
 
     stock: int = 0
@@ -42,7 +42,7 @@ class Known:
 class LedgerState:
     """The ledger: products by code, categories by id, and the ids of categories by the key of their name."""
 
-    products: Mapping[str, Known]
+    products: Mapping[str, LedgerProduct]
     categories: frozenset[str]
     names: Mapping[str, str]
 
@@ -139,14 +139,14 @@ def _categories(
 def _product(
     row: ProductRow,
     movements: Sequence[MovementRow],
-    known: Known | None,
+    known: LedgerProduct | None,
     categories: Mapping[str, str],
     now: datetime,
     problems: list[Problem],
     keep_stock: bool,  # noqa: FBT001 - a private function
 ) -> ProductPlan:
     named = f"product {row.ean13}"
-    present = known or Known()
+    present = known or LedgerProduct()
     left = [_booked(movement, problems) for movement in movements]
     left = [movement for movement in left if movement.id not in present.movements]
     commands: list[ProductCommand] = []

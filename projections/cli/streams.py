@@ -20,7 +20,7 @@ from terminalkit.runtime.invocation import Invocation
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from eventlog.admin.backup import Copied
+    from eventlog.admin.backup import StreamCopy
     from eventlog.admin.reconcile import Drift
 
 file_option = click.option(
@@ -176,7 +176,7 @@ async def restore(invocation: Invocation, *, nats_url: str, replicas: int, direc
         return _show_copies(invocation.output, [await of.restore(connection, one, replicas=replicas) for one in files])
 
 
-def _show_copies(output: Output, copied: Sequence[Copied]) -> int:
+def _show_copies(output: Output, copied: Sequence[StreamCopy]) -> int:
     if output.json:
         output.document(
             [

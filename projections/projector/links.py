@@ -26,7 +26,7 @@ A tombstone does not match.
 
 
 @attrs.frozen
-class Looked:
+class LinkCheck:
     """The result of a look at commits: the reason for each that does not follow, and those whose predecessor is not known."""
 
     broken: dict[int, ChainBroken]
@@ -43,7 +43,7 @@ class AggregateLinks:
         """Forget all: reading begins at another place."""
         self._known.clear()
 
-    def look(self, commits: Sequence[Commit], made: Sequence[bytes]) -> Looked:
+    def look(self, commits: Sequence[Commit], made: Sequence[bytes]) -> LinkCheck:
         """Compare commits, which follow the last ones. Runs in any thread, one at a time.
 
         `made` are their fingerprints.
@@ -65,7 +65,7 @@ class AggregateLinks:
         if len(known) > KEPT:
             for subject in list(islice(known, len(known) - KEPT)):
                 del known[subject]
-        return Looked(broken, unknown)
+        return LinkCheck(broken, unknown)
 
 
 def follows(commit: Commit, before: Commit | None) -> bool:
@@ -92,4 +92,4 @@ def _prev_of(commit: Commit) -> bytes | None:
         return None
 
 
-__all__ = ["KEPT", "AggregateLinks", "Looked", "follows"]
+__all__ = ["KEPT", "AggregateLinks", "LinkCheck", "follows"]

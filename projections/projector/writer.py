@@ -19,7 +19,7 @@ from projections.errors import ChainBroken, CheckpointMoved, RowRefused, StoreUn
 from projections.model import ReadModel
 from projections.projector.continuity import Tip, check_known
 from projections.projector.derive import Batch, Broken, ChangeSet, apply, batch_of
-from projections.projector.links import AggregateLinks, Looked, follows
+from projections.projector.links import AggregateLinks, LinkCheck, follows
 from projections.projector.parking import Parking, by_place
 from projections.projector.status import ProjectorProgress
 from projections.store import KEYS, Checkpoint, CheckpointOutcome, Mark, Parked, Place, Store
@@ -135,7 +135,7 @@ class CheckpointWriter:
         """The commits of one aggregate that do not follow the commit before."""
         return await self._broken(_looked_at(AggregateLinks(), commits)[1])
 
-    async def _broken(self, looked: Looked) -> Broken:
+    async def _broken(self, looked: LinkCheck) -> Broken:
         found = looked.broken
         for begin in range(0, len(looked.unknown), _TOGETHER):
             some = looked.unknown[begin : begin + _TOGETHER]
@@ -244,7 +244,7 @@ def _export(model: ReadModel, commits: Sequence[Commit], began: int) -> None:
         spans.record(name, span, spans.SpanKind.CONSUMER, began, parent=parent, links=links, attributes=about)
 
 
-def _looked_at(links: AggregateLinks, commits: Sequence[Commit]) -> tuple[Sequence[bytes], Looked]:
+def _looked_at(links: AggregateLinks, commits: Sequence[Commit]) -> tuple[Sequence[bytes], LinkCheck]:
     """The fingerprints of commits, and whether the commits follow the ones before. Runs in any thread."""
     made = fingerprints(commits)
     return made, links.look(commits, made)

@@ -15,7 +15,7 @@ from eventlog.errors import EventLogError
 from eventlog.jetstream.api import call
 from eventlog.jetstream.transport.connection import Connection
 from eventlog.support.ticks import tick
-from servicekit.broker.monitoring import NotSeen, Seen, look_at_all
+from servicekit.broker.monitoring import BrokerState, NotSeen, look_at_all
 
 EVERY = 4.0
 """Seconds between two looks."""
@@ -83,8 +83,8 @@ class BrokerWatch:
         except EventLogError as error:
             return error
 
-    def _look(self, began: float, found: dict[str, Any] | Exception, seen: Sequence[Seen | NotSeen]) -> Look:
-        servers = [each for each in seen if isinstance(each, Seen)]
+    def _look(self, began: float, found: dict[str, Any] | Exception, seen: Sequence[BrokerState | NotSeen]) -> Look:
+        servers = [each for each in seen if isinstance(each, BrokerState)]
         unseen = [str(each) for each in seen if isinstance(each, NotSeen)]
         faults = [each.fault for each in servers if each.fault is not None]
         alone = len(self._monitoring) == 1

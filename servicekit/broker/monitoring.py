@@ -52,7 +52,7 @@ class _Jsz(msgspec.Struct):
 
 
 @attrs.frozen(kw_only=True)
-class Seen:
+class BrokerState:
     """A nats-server as its monitoring port shows it.
 
     `fault` is what it says against itself, None if it is healthy; `closed`: that is a write error, after which it stores nothing
@@ -109,7 +109,7 @@ def addresses(setting: str | None) -> tuple[str, ...]:
     return tuple(part.strip().rstrip("/") for part in (setting or "").split(",") if part.strip())
 
 
-async def look_at(url: str) -> Seen:
+async def look_at(url: str) -> BrokerState:
     """Ask the nats-server whose monitoring port is at `url` (`http://127.0.0.1:8222`). Raises NotSeen."""
     try:
         async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=TIMEOUT)) as session:
@@ -119,7 +119,7 @@ async def look_at(url: str) -> Seen:
     except (aiohttp.ClientError, TimeoutError, OSError, ValueError) as error:  # msgspec's are ValueErrors
         raise NotSeen(f"no nats-server shows its health at {url}: {str(error) or type(error).__name__}") from error
     config = store.config or _Config()
-    return Seen(
+    return BrokerState(
         url=url,
         server=store.server_id,
         fault=None if fault is None else explained(fault),
@@ -158,10 +158,10 @@ def explained(fault: str) -> str:
     )
 
 
-async def look_at_all(urls: Sequence[str]) -> Sequence[Seen | NotSeen]:
+async def look_at_all(urls: Sequence[str]) -> Sequence[BrokerState | NotSeen]:
     """As `look_at`, each of several at the same time; in place of one that cannot be seen is the reason."""
 
-    async def one(url: str) -> Seen | NotSeen:
+    async def one(url: str) -> BrokerState | NotSeen:
         try:
             return await look_at(url)
         except NotSeen as error:
@@ -170,4 +170,4 @@ async def look_at_all(urls: Sequence[str]) -> Sequence[Seen | NotSeen]:
     return await asyncio.gather(*map(one, urls))
 
 
-__all__ = ["NotSeen", "Seen", "addresses", "disk_room", "explained", "look_at", "look_at_all"]
+__all__ = ["BrokerState", "NotSeen", "addresses", "disk_room", "explained", "look_at", "look_at_all"]

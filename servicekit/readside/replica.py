@@ -14,7 +14,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 
 from eventlog import AggregateId, EventLog, EventLogError, Head, LogDamaged, Unavailable
 from eventlog.broker.blobs import BlobStore
-from eventlog.history.search import Page, Wanted, search
+from eventlog.history.search import EventFilter, Page, search
 from eventlog.jetstream.log import JetStreamLog
 from eventlog.jetstream.transport.connection import Connection
 from httpkit.ops.health import Check
@@ -209,7 +209,7 @@ class ReadReplica:
             raise ArgumentRefused(f"{aggregate!r} is not an aggregate: {error}") from error
         async with self._searching:
             try:
-                return await search(self._event_log, Wanted(aggregate=named, **wanted))
+                return await search(self._event_log, EventFilter(aggregate=named, **wanted))
             except EventLogError as error:
                 raise StoreUnavailable(f"the log cannot be read: {error}") from error
 

@@ -16,7 +16,7 @@ import attrs
 from eventlog.commit import Commit
 from eventlog.errors import Unavailable, UndecodableCommit
 from eventlog.jetstream.api import Refused, ask, call
-from eventlog.jetstream.message_reader import MessageReader, Stored
+from eventlog.jetstream.message_reader import MessageReader, StoredMessage
 from eventlog.jetstream.transport.connection import Connection
 from eventlog.registry import Registry
 
@@ -64,7 +64,7 @@ class Witness:
 
 async def records(
     reader: MessageReader, begin: int, end: int, *, leader: bool = False
-) -> AsyncIterator[tuple[int, Stored | None]]:
+) -> AsyncIterator[tuple[int, StoredMessage | None]]:
     """Each sequence from `begin` to `end` with its record, None if the leader cannot read it. Raises Unavailable.
 
     `leader`: all records are read from the leader, not from the replica that answers first.
@@ -106,7 +106,7 @@ class Diagnosis:
         await self._name(connection, stream, witness)
         self.faults = dict(sorted(self.faults.items()))
 
-    def _take(self, stored: Stored) -> None:
+    def _take(self, stored: StoredMessage) -> None:
         commit = Commit(stored.seq, stored.subject, stored.data, self._registry, stored.hdrs)
         self._count[commit.subject] = self._count.get(commit.subject, 0) + 1
         guard = commit.guard

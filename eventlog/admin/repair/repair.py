@@ -24,7 +24,7 @@ from eventlog.admin.repair.sources import STORE, Source
 from eventlog.embedded.nats import EmbeddedServer
 from eventlog.errors import EventLogError
 from eventlog.jetstream.api import ask, call
-from eventlog.jetstream.message_reader import MessageReader, Stored
+from eventlog.jetstream.message_reader import MessageReader, StoredMessage
 from eventlog.jetstream.transport.connection import Connection
 from eventlog.registry import Registry
 
@@ -49,7 +49,7 @@ class Remedy:
 
     fault: Fault
     source: str
-    stored: Stored | None = None
+    stored: StoredMessage | None = None
 
     def __str__(self) -> str:
         remedy = f"restored from {self.source}" if self.stored else self.source or "no source has it"

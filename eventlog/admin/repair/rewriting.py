@@ -18,7 +18,7 @@ from eventlog.admin.repair.diagnosis import Fault, records
 from eventlog.commit import GUARD, CommitBody, EventBody, StateBody
 from eventlog.errors import EventLogError
 from eventlog.jetstream.append import Ack
-from eventlog.jetstream.message_reader import MessageReader, Stored
+from eventlog.jetstream.message_reader import MessageReader, StoredMessage
 from eventlog.jetstream.transport.connection import Connection
 from eventlog.registry import Registry
 from eventlog.support.chain import TOMBSTONE, CommitLost, beginning, digest_of, step
@@ -63,7 +63,7 @@ class Record:
     headers: bytes
 
 
-def headers_of(stored: Stored) -> bytes:
+def headers_of(stored: StoredMessage) -> bytes:
     """The headers that a record was published with, without the headers of reads and batches."""
     lines = (stored.hdrs or b"").split(b"\r\n")[1:]
     return b"".join(line + b"\r\n" for line in lines if line and not line.startswith((*_OF_READS, _OF_BATCHES)))
@@ -87,7 +87,7 @@ class Rewriting:
         self,
         source: MessageReader,
         end: int,
-        replaced: Mapping[int, Stored],
+        replaced: Mapping[int, StoredMessage],
         lost: Mapping[int, Fault],
         operator: Operator | None,
     ) -> None:

@@ -14,7 +14,7 @@ from eventlog.admin.backup import BackupInvalid, described, restore
 from eventlog.admin.repair.diagnosis import Fault
 from eventlog.commit import has_guard
 from eventlog.embedded.nats import EmbeddedServer
-from eventlog.jetstream.message_reader import MessageReader, Stored
+from eventlog.jetstream.message_reader import MessageReader, StoredMessage
 from eventlog.jetstream.transport.connection import Connection
 from eventlog.support.chain import digest_of
 
@@ -31,11 +31,11 @@ class Source(Protocol):
     def name(self) -> str:
         """The place, for people."""
 
-    async def record(self, fault: Fault) -> Stored | None:
+    async def record(self, fault: Fault) -> StoredMessage | None:
         """The record of a damaged sequence, None if it is not there or does not fit. Raises Unavailable."""
 
 
-def fits(fault: Fault, stored: Stored) -> bool:
+def fits(fault: Fault, stored: StoredMessage) -> bool:
     """Whether a record may be the lost one: of the right aggregate, guarded, and with the digest that the next commit names."""
     if fault.subject is not None and stored.subject != fault.subject:
         return False
@@ -51,7 +51,7 @@ class Replicas:
     reader: MessageReader
     name: str = "a replica"
 
-    async def record(self, fault: Fault) -> Stored | None:
+    async def record(self, fault: Fault) -> StoredMessage | None:
         """See `Source`."""
         for _ in range(_TRIES):
             stored = await self.reader.direct({"seq": fault.sequence})
@@ -69,7 +69,7 @@ class Backup:
     reader: MessageReader
     stream: MessageReader
 
-    async def record(self, fault: Fault) -> Stored | None:
+    async def record(self, fault: Fault) -> StoredMessage | None:
         """See `Source`. The backup has to agree with the stream on the records around the lost one."""
         if fault.sequence > self.last:
             return None

@@ -20,7 +20,7 @@ from terminalkit.exits import ExitCode
 from terminalkit.runtime.invocation import Invocation
 
 if TYPE_CHECKING:
-    from gctd.cli.builds.checking.judge import Judged
+    from gctd.cli.builds.checking.judge import ProjectJudgement
     from gctd.domain.repo.config import ProjectConfig
 
 FORMATS = ("text", "json", "markdown", "sarif")
@@ -126,7 +126,7 @@ async def _found(
     profile: Path | None,
     config: ProjectConfig,
     limits: dict[str, Any],
-) -> Sequence[Judged]:
+) -> Sequence[ProjectJudgement]:
     from gctd.cli.builds.checking.check import Comparison, check_tree  # noqa: PLC0415 - slow
 
     with tempfile.TemporaryDirectory(prefix="gctd-check-") as folder:
@@ -143,7 +143,7 @@ async def _found(
         )
 
 
-def _write(output: Output, found: Sequence[Judged], format_: str, file: Path | None) -> None:
+def _write(output: Output, found: Sequence[ProjectJudgement], format_: str, file: Path | None) -> None:
     """Write the result; with a file, the text of the judgement is shown as well."""
     from gctd.cli.builds.checking.judge import combined_sarif, written  # noqa: PLC0415 - slow
 
@@ -164,7 +164,7 @@ def _write(output: Output, found: Sequence[Judged], format_: str, file: Path | N
         _show(output, one, apart=index > 0)
 
 
-def _show(output: Output, one: Judged, *, apart: bool) -> None:
+def _show(output: Output, one: ProjectJudgement, *, apart: bool) -> None:
     from gctd.exports.markdown import says  # noqa: PLC0415 - slow
 
     if apart:
@@ -199,7 +199,7 @@ def _show(output: Output, one: Judged, *, apart: bool) -> None:
         output.note(f"{more} more: see --format json")
 
 
-def _require_passed(what: str, found: Sequence[Judged]) -> None:
+def _require_passed(what: str, found: Sequence[ProjectJudgement]) -> None:
     failed = [
         f"{one.after.analysis.project}: {', '.join(each.name.value for each in one.verdict.checks if each.passed is False)}"
         for one in found

@@ -15,7 +15,7 @@ from gctd.cli.doctor.finding import Check, Finding, fail, ok, unknown, warn
 from gctd.settings import Settings
 from projections.errors import ProjectionError
 from projections.stores.leaders import leader_at
-from servicekit.broker.monitoring import NotSeen, Seen, addresses, look_at_all
+from servicekit.broker.monitoring import BrokerState, NotSeen, addresses, look_at_all
 
 _ASKED = 0.5
 _LEAST = 1024
@@ -32,13 +32,13 @@ def store_checks(settings: Settings, broker: Connection | Unavailable) -> Mappin
     }
 
 
-async def _seen(settings: Settings) -> Sequence[Seen | NotSeen]:
+async def _seen(settings: Settings) -> Sequence[BrokerState | NotSeen]:
     return await look_at_all(addresses(settings.monitoring_url))
 
 
 async def _health(settings: Settings) -> Finding:
     servers = await _seen(settings)
-    faults = [f"{each.url}: {each.fault}" for each in servers if isinstance(each, Seen) and each.fault is not None]
+    faults = [f"{each.url}: {each.fault}" for each in servers if isinstance(each, BrokerState) and each.fault is not None]
     if faults:
         return fail(
             "; ".join(faults), "make room on its disk, then restart that nats-server; see docs/guides/operation.md, Writes"
@@ -50,7 +50,7 @@ async def _health(settings: Settings) -> Finding:
 
 
 async def _limits(settings: Settings, broker: Connection | Unavailable) -> Finding:
-    rooms = [room for each in await _seen(settings) if isinstance(each, Seen) for room in each.rooms()]
+    rooms = [room for each in await _seen(settings) if isinstance(each, BrokerState) for room in each.rooms()]
     seen_store = bool(rooms)
     if not isinstance(broker, Unavailable):
         rooms += await _streams(broker)
@@ -87,7 +87,7 @@ async def _streams(broker: Connection) -> Sequence[Room]:
 
 async def _sync_interval(settings: Settings, broker: Connection | Unavailable) -> Finding:
     """The monitoring port tells it, or the broker, if this is a user of its system account."""
-    servers = [each for each in await _seen(settings) if isinstance(each, Seen)]
+    servers = [each for each in await _seen(settings) if isinstance(each, BrokerState)]
     intervals = [0.0 if each.synced else each.sync_interval for each in servers]
     if not intervals and isinstance(broker, Connection):
         try:

@@ -37,7 +37,7 @@ _TRIES = 5
 
 
 @attrs.frozen(kw_only=True)
-class Judged:
+class AnalysisJudgement:
     """The gate's judgement of an analysis, with the reason of an unknown result.
 
     `id` is the id of the stored verdict, if it is stored. `base_task` analyses the base. `sequence` is the position of the stored
@@ -101,7 +101,7 @@ class Judging:
                 await self._give(waiting.id, found, None)
         return bool(verdicts)
 
-    async def look(self, after: AnalysisView, base: str, rules: Rules) -> Judged:
+    async def look(self, after: AnalysisView, base: str, rules: Rules) -> AnalysisJudgement:
         """Return the stored verdict, else the verdict as of now. Stores no event. Raises the errors of `Baselines.of`."""
         kept = await self._queries.verdict(_id(after, base, rules))
         if kept is not None and (found := await self._of_kept(kept)) is not None:
@@ -109,11 +109,11 @@ class Judging:
         baseline = await self._baselines.of(after, base) if rules.compares else Baseline()
         return await self._judged(after, baseline, rules)
 
-    async def beside(self, after: AnalysisView, older: AnalysisView, rules: Rules) -> Judged:
+    async def beside(self, after: AnalysisView, older: AnalysisView, rules: Rules) -> AnalysisJudgement:
         """Judge an analysis against a named older analysis. The result is not stored."""
         return await self._judged(after, Baseline(commit=older.commit_sha, analysis=older), rules)
 
-    async def ask(self, after: AnalysisView, base: str, rules: Rules, context: Context | None) -> Judged:
+    async def ask(self, after: AnalysisView, base: str, rules: Rules, context: Context | None) -> AnalysisJudgement:
         """Return the verdict as `look` does, and store it.
 
         A base without a comparable analysis is analysed, and the verdict follows.
@@ -129,7 +129,7 @@ class Judging:
             return await self._with_base(found, context)
         return found
 
-    async def _asked(self, found: Judged, base: str, context: Context | None) -> Judged:
+    async def _asked(self, found: AnalysisJudgement, base: str, context: Context | None) -> AnalysisJudgement:
         after, baseline = found.after, found.baseline
         id_ = _id(after, base, found.rules)
         asked = VerdictAsked(
@@ -148,7 +148,7 @@ class Judging:
         self._asked_now.set()
         return attrs.evolve(found, id=id_, sequence=outcome.sequence)
 
-    async def _give(self, id_: str, found: Judged, context: Context | None) -> int:
+    async def _give(self, id_: str, found: AnalysisJudgement, context: Context | None) -> int:
         given = GiveVerdict(
             result=found.result,
             base_task=found.baseline.analysis.task_id if found.baseline.analysis else "",
@@ -159,7 +159,7 @@ class Judging:
         )
         return (await self._commands.execute(VERDICT, id_, given, context)).sequence
 
-    async def _of_kept(self, kept: VerdictView) -> Judged | None:
+    async def _of_kept(self, kept: VerdictView) -> AnalysisJudgement | None:
         """Return the content of a stored verdict; None if one of its analyses is removed."""
         after = await self._queries.analysis_of_task(kept.head_task)
         if after is None:
@@ -174,7 +174,7 @@ class Judging:
             baseline = await self._baselines.again(after, kept.kind, kept.base_commit)
         return attrs.evolve(await self._judged(after, baseline, kept.rules), id=kept.id)
 
-    async def _judged(self, after: AnalysisView, baseline: Baseline, rules: Rules) -> Judged:
+    async def _judged(self, after: AnalysisView, baseline: Baseline, rules: Rules) -> AnalysisJudgement:
         coverage = None
         if rules.min_coverage is not None and after.profile_digest is not None:
             coverage = await self._coverages.of(after.profile_digest)
@@ -185,7 +185,9 @@ class Judging:
             lambda pair: (judge(rules, facts_of(pair, rules, coverage)), pair.partial),
             rules.threshold,
         )
-        judged = Judged(rules=rules, after=after, baseline=baseline, verdict=found, result=found.result, partial=partial)
+        judged = AnalysisJudgement(
+            rules=rules, after=after, baseline=baseline, verdict=found, result=found.result, partial=partial
+        )
         if after.states is None:
             reason = "the analysis does not record which functions are measured: analyse the commit again"
             return attrs.evolve(judged, result=Result.UNKNOWN, reason=reason)
@@ -214,7 +216,7 @@ class Judging:
         made = datetime.fromisoformat(after.analyzed_at)
         return next((one for one in tasks if datetime.fromisoformat(one.created_at) >= made), None)
 
-    async def _with_base(self, found: Judged, context: Context | None) -> Judged:
+    async def _with_base(self, found: AnalysisJudgement, context: Context | None) -> AnalysisJudgement:
         """Queue an analysis of the base in the same way as the commit. Several servers at the same moment queue it once."""
         after, baseline = found.after, found.baseline
         head = await self._state(after.task_id)

@@ -34,7 +34,7 @@ class Posted:
 
 
 @attrs.frozen(kw_only=True)
-class Taken:
+class Receipt:
     """The answer to a delivery: its id in the log, None if nothing follows from it, for the reason in `note`."""
 
     id: str | None
@@ -54,7 +54,7 @@ class Hooks:
         self._tracker = tracker
         self._forges = forges
 
-    async def take(self, posted: Posted, context: Context) -> Taken:
+    async def take(self, posted: Posted, context: Context) -> Receipt:
         """Keep a delivery. Raises NotSigned, BadInput, Refused (a replay), Unavailable, OutcomeUnknown."""
         forges = [forge for forge in self._forges.values() if forge.kind == posted.kind]
         signers = signed_by(forges, posted.body, signature=posted.signature, token=posted.token)
@@ -62,14 +62,14 @@ class Hooks:
             raise NotSigned
         found = pushed_commit(posted.kind, posted.event, posted.body)
         if found is None:
-            return Taken(id=None, note=f"nothing follows from {posted.event or 'this event'}")
+            return Receipt(id=None, note=f"nothing follows from {posted.event or 'this event'}")
         for forge in signers:  # several only if they have the same secret
             taken = await self._kept(forge, posted, found, context)
             if taken is not None:
                 return taken
-        return Taken(id=None, note="the repository is not registered here")
+        return Receipt(id=None, note="the repository is not registered here")
 
-    async def _kept(self, forge: Forge, posted: Posted, found: PushedCommit, context: Context) -> Taken | None:
+    async def _kept(self, forge: Forge, posted: Posted, found: PushedCommit, context: Context) -> Receipt | None:
         """Record a delivery. Return None if its repository is not registered.
 
         The repository's address has the configured host, never a host of the body.
@@ -95,4 +95,4 @@ class Hooks:
         outcome = await self._commands.execute(DELIVERY, id_, ReceiveDelivery(received=received), context)
         note = "" if outcome.events else "it was delivered before"
         _log.info("delivery taken", id=id_, forge=forge.host, commit=found.commit_sha, note=note)
-        return Taken(id=id_, note=note, sequence=outcome.sequence)
+        return Receipt(id=id_, note=note, sequence=outcome.sequence)

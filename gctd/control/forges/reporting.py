@@ -16,7 +16,7 @@ import structlog
 from eventlog import EventLog, EventLogError
 from eventlog.broker.blobs import Blobs
 from eventlog.commands import Commands, CommandStep
-from gctd.control.comparing.judging import Judged, Judging
+from gctd.control.comparing.judging import AnalysisJudgement, Judging
 from gctd.control.comparing.pairs import Pair, compared
 from gctd.control.forges.api import ForgeApi, ForgeFailed, marker
 from gctd.control.forges.configured import Forge
@@ -220,7 +220,7 @@ class Reporting:
             found = [await self._queries.task(id_) for id_ in state.tasks]
         return found
 
-    async def _judged(self, state: Delivery, task_id: str, *, store: bool) -> Judged:
+    async def _judged(self, state: Delivery, task_id: str, *, store: bool) -> AnalysisJudgement:
         after = await self._queries.analysis_of_task(task_id)
         if after is None:
             raise NotFound(f"the analysis of {task_id} is gone")
@@ -287,7 +287,7 @@ class Reporting:
         text = "\n\n".join(parts)
         return text if len(text) <= LONGEST_COMMENT else f"{text[:LONGEST_COMMENT]}\n\n(shortened)"
 
-    async def _section(self, judged: Judged, base: str) -> str:
+    async def _section(self, judged: AnalysisJudgement, base: str) -> str:
         """The part of the comment about one project."""
         after, older = judged.after, judged.baseline.analysis
         source = self._links.source(after.repo_url, after.commit_sha, after.project)
@@ -309,7 +309,7 @@ class Reporting:
         return await compared(self._blobs, after, older, use, judged.rules.threshold)
 
 
-def _base_is_under_way(judged: Judged) -> bool:
+def _base_is_under_way(judged: AnalysisJudgement) -> bool:
     return judged.base_task is not None and judged.base_task.status not in _ENDED
 
 

@@ -28,7 +28,7 @@ class Group:
 
 
 @attrs.frozen
-class Placed:
+class QueuedJob:
     """A job that was put into a queue, or that a worker runs. `worker` is empty for a shared queue."""
 
     group: Group
@@ -44,7 +44,7 @@ class Backlog:
     def __init__(self) -> None:
         self._groups: dict[Group, dict[Key, JobTicket]] = {}
         self._group_of: dict[Key, Group] = {}
-        self.placed: dict[Key, Placed] = {}
+        self.placed: dict[Key, QueuedJob] = {}
         self._load: Counter[tuple[bool, str]] = Counter()
 
     def __contains__(self, key: Key) -> bool:
@@ -81,7 +81,7 @@ class Backlog:
             if not tickets:
                 del self._groups[group]
 
-    def put(self, key: Key, placed: Placed) -> None:
+    def put(self, key: Key, placed: QueuedJob) -> None:
         """Note that a job is in a queue, or runs."""
         self.remove(key)
         self.placed[key] = placed

@@ -23,7 +23,7 @@ from eventlog.support.ticks import tick
 from eventlog.support.trace import Trace
 from gctd.control.heartbeat import decoded
 from gctd.control.jobs import JobKind, JobTicket, aggregate_of, due, waits, wanted
-from gctd.control.lanes.backlog import Backlog, Group, Key, Placed, key_of
+from gctd.control.lanes.backlog import Backlog, Group, Key, QueuedJob, key_of
 from gctd.control.lanes.fleet import Everywhere, Fleet, Nowhere, Only, Route
 from gctd.control.lanes.leftovers import Leftovers
 from gctd.control.lanes.queues import SCAN_STREAM, JobQueues
@@ -100,7 +100,7 @@ class Lanes:
         elif state.lease is not None:
             fast = isinstance(state, Repo) or state.without_tests
             group = Group(fast, Needs(), state.id if isinstance(state, Repo) else state.repo_id)
-            self._backlog.put(key, Placed(group, None, state.lease.worker, time.monotonic(), running=True))
+            self._backlog.put(key, QueuedJob(group, None, state.lease.worker, time.monotonic(), running=True))
         else:
             self._backlog.remove(key)
 
@@ -161,7 +161,7 @@ class Lanes:
             return
         group = Group(ticket.fast, ticket.needs, ticket.repo)
         if await self._queues.shared(fast=ticket.fast).lookup(kind, aggregate.id) is JobState.WAITING:
-            self._backlog.put(key_of(ticket), Placed(group, ticket, "", time.monotonic()))
+            self._backlog.put(key_of(ticket), QueuedJob(group, ticket, "", time.monotonic()))
             return
         await self._queues.take_back(kind, aggregate.id)
         self._backlog.offer(_again(ticket))
@@ -199,7 +199,7 @@ class Lanes:
                 self._occupy(worker, fast=fast)
             else:
                 waiting[fast] += 1
-            placed = Placed(Group(fast, ticket.needs, ticket.repo), ticket, worker, time.monotonic())
+            placed = QueuedJob(Group(fast, ticket.needs, ticket.repo), ticket, worker, time.monotonic())
             self._backlog.put(key_of(ticket), placed)
             chosen.setdefault((worker, fast), []).append(ticket)
         return chosen
@@ -210,7 +210,7 @@ class Lanes:
     def _free(self, worker: str, *, fast: bool) -> int:
         return self._fleet.slots(worker, fast=fast) - self._busy.get((worker, fast), 0)
 
-    def _is_served(self, placed: Placed) -> bool:
+    def _is_served(self, placed: QueuedJob) -> bool:
         """Return whether a worker takes jobs from the queue of this job. A shared queue waits for the next worker."""
         if placed.worker:
             return self._fleet.slots(placed.worker, fast=placed.group.fast) > 0
@@ -266,7 +266,7 @@ class Lanes:
                 self._backlog.remove(key)
                 await self.recover(aggregate_of(*key), key[0])
 
-    def _overdue(self) -> Sequence[tuple[Key, Placed]]:
+    def _overdue(self) -> Sequence[tuple[Key, QueuedJob]]:
         now = time.monotonic()
         return [
             (key, placed)

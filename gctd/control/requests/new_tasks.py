@@ -28,7 +28,7 @@ class ObservedRef:
 
 
 @attrs.frozen(kw_only=True)
-class Measured:
+class MeasuredTask:
     """A task that has run tests, its analysis, and the position of the analysis in the log."""
 
     task: Task
@@ -109,7 +109,7 @@ class NewTasks:
             go_version=head.go_version,
         )
 
-    def of_profile(self, known: Repo, run: Measured, id_: str, engine: str, at: datetime) -> task.QueueTask:
+    def of_profile(self, known: Repo, run: MeasuredTask, id_: str, engine: str, at: datetime) -> task.QueueTask:
         """Return the task that scores a stored profile again."""
         return task.QueueTask(
             id=id_,

@@ -8,7 +8,7 @@ import msgspec
 
 from eventlog import Context, EventLog
 from eventlog.commands import Outcome
-from gctd.control.requests.new_tasks import Measured
+from gctd.control.requests.new_tasks import MeasuredTask
 from gctd.control.requests.policy import MOST_PROJECTS
 from gctd.control.requests.tracker import Tracker
 from gctd.domain.errors import Refused
@@ -57,12 +57,12 @@ class Rescoring:
             outcomes += await self._tracker.rescore(known, measured, engine=engine, context=_part(context, start))
         return outcomes
 
-    async def _measured(self, stored: AnalysisView) -> Measured:
+    async def _measured(self, stored: AnalysisView) -> MeasuredTask:
         commit = await self._log.last(TASK.aggregate(stored.task_id))
         assert commit is not None, "an analysis in the read model comes from the log"
         before: Task = commit.state
         assert before.analysis is not None, "a task with an analysis has completed"
-        return Measured(task=before, analysis=before.analysis, sequence=stored.sequence)
+        return MeasuredTask(task=before, analysis=before.analysis, sequence=stored.sequence)
 
 
 def _part(context: Context, start: int) -> Context:

@@ -11,7 +11,7 @@ import attrs
 
 from eventlog import Context, EventLog
 from eventlog.commands import Commands, CommandStep, Outcome
-from gctd.control.requests.new_tasks import Measured, NewTasks, ObservedRef, projects_of
+from gctd.control.requests.new_tasks import MeasuredTask, NewTasks, ObservedRef, projects_of
 from gctd.control.requests.policy import Policy
 from gctd.domain import repo, task, worker
 from gctd.domain.errors import NotFound, Refused
@@ -172,7 +172,7 @@ class Tracker:
         return await self._request(known, queue, None, also=[also], requests=known.requests)
 
     async def rescore(
-        self, known: Repo, measured: Sequence[Measured], *, engine: str | None = None, context: Context | None = None
+        self, known: Repo, measured: Sequence[MeasuredTask], *, engine: str | None = None, context: Context | None = None
     ) -> Sequence[Outcome[Task, task.TaskEvent]]:
         """Queue a task for each of these test runs, at most MOST_PROJECTS, that scores its stored profile again.
 

@@ -34,7 +34,7 @@ class Status(StrEnum):
     MEASURED = "measured"
 
 
-class Kept(StrEnum):
+class ChangedProperty(StrEnum):
     """Properties that differ in a function found again: its place, its name or its signature."""
 
     MOVED = "moved"
@@ -53,7 +53,7 @@ class Change:
     status: Status
     before: FunctionEntry | None
     after: FunctionEntry | None
-    kept: tuple[Kept, ...] = ()
+    kept: tuple[ChangedProperty, ...] = ()
     similarity: float | None = None
     body_changed: bool = True
 
@@ -115,9 +115,13 @@ def compare(before: Sequence[FunctionEntry], after: Sequence[FunctionEntry], *, 
     return Comparison(changes=tuple(changes), unchanged=unchanged, kept=tuple(kept))
 
 
-def kept_as(pair: Match) -> tuple[Kept, ...]:
+def kept_as(pair: Match) -> tuple[ChangedProperty, ...]:
     """Return the properties that differ in a function found again; empty if none differs."""
-    said = ((Kept.MOVED, pair.moved), (Kept.RENAMED, pair.renamed), (Kept.SIGNATURE, pair.signature_changed))
+    said = (
+        (ChangedProperty.MOVED, pair.moved),
+        (ChangedProperty.RENAMED, pair.renamed),
+        (ChangedProperty.SIGNATURE, pair.signature_changed),
+    )
     return tuple(name for name, holds in said if holds)
 
 

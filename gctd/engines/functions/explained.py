@@ -14,7 +14,7 @@ from gctd.engines.functions.structure import Branch, branches_of, parents_of
 from gctd.engines.state import State
 
 
-class Scored(Protocol):
+class ScoredFunction(Protocol):
     """A function of a report."""
 
     @property
@@ -32,7 +32,7 @@ class Scored(Protocol):
 
 
 @attrs.frozen(kw_only=True)
-class Shown:
+class SourceLines:
     """Lines of a file: the text of the lines `first` to `last`, and the number of all lines."""
 
     first: int
@@ -54,11 +54,11 @@ class Explained:
     branches: tuple[Branch, ...]
     advice: Advice | None
     advice_reason: str
-    shown: Shown | None
+    shown: SourceLines | None
 
 
 def explain(
-    entry: Scored,
+    entry: ScoredFunction,
     in_file: Sequence[CountedBlock],
     *,
     content: bytes | None,
@@ -91,7 +91,7 @@ def explain(
     )
 
 
-def _why_no_blocks(entry: Scored, blocks: Sequence[CountedBlock]) -> str:
+def _why_no_blocks(entry: ScoredFunction, blocks: Sequence[CountedBlock]) -> str:
     if not blocks:
         return "the coverage profile has no block of this function"
     if not agree(blocks, entry.coverage):
@@ -100,7 +100,7 @@ def _why_no_blocks(entry: Scored, blocks: Sequence[CountedBlock]) -> str:
 
 
 def _advice(
-    entry: Scored, blocks: Sequence[CountedBlock], parents: Sequence[int | None], reason: str, threshold: float
+    entry: ScoredFunction, blocks: Sequence[CountedBlock], parents: Sequence[int | None], reason: str, threshold: float
 ) -> tuple[Advice | None, str]:
     if not (State(entry.state).known or entry.state == State.UNTOLD):
         return None, f"the coverage is not known: {entry.reason or entry.state}"
@@ -109,11 +109,11 @@ def _advice(
     return advise(entry.cyclomatic, blocks, parents, threshold), ""
 
 
-def _shown(entry: Scored, every: Sequence[bytes], blocks: Sequence[CountedBlock], around: int | None) -> Shown:
+def _shown(entry: ScoredFunction, every: Sequence[bytes], blocks: Sequence[CountedBlock], around: int | None) -> SourceLines:
     total = len(every) - (every[-1] == b"")
     first, last = (1, total) if around is None else (max(1, entry.line - around), min(total, entry.end_line + around))
     lines = every[first - 1 : last]
-    return Shown(
+    return SourceLines(
         first=first,
         lines=tuple(line.rstrip(b"\r").decode("utf-8", "replace") for line in lines),
         marks=marks_of(blocks_between(blocks, first, last), lines, first),

@@ -13,7 +13,7 @@ from typing import Literal, Protocol, TypeVar
 import attrs
 
 from gctd.domain.analysis import CommitFacts
-from gctd.engines.functions.keys import Placed, short_key
+from gctd.engines.functions.keys import LocatedFunction, short_key
 from gctd.engines.golang.identity import FEW_TOKENS
 
 Change = Literal["added", "code", "moved", "coverage"]
@@ -26,7 +26,7 @@ class _Body(Protocol):
     def tokens(self) -> int: ...
 
 
-class Recorded(Placed, Protocol):
+class Recorded(LocatedFunction, Protocol):
     """A function of a report of the past."""
 
     @property

@@ -16,7 +16,7 @@ from typing import Protocol, TypeVar
 import attrs
 
 
-class Placed(Protocol):
+class LocatedFunction(Protocol):
     """A function and its place, with its receiver as in a report (`*T`, `T[K]`)."""
 
     @property
@@ -29,11 +29,11 @@ class Placed(Protocol):
     def receiver(self) -> str: ...
 
 
-P = TypeVar("P", bound=Placed)
+P = TypeVar("P", bound=LocatedFunction)
 
 
 @attrs.frozen
-class Named:
+class KeyMatch:
     """A function found by its key: its position in the report, its full key, and the keys of the others with the same name."""
 
     index: int
@@ -41,7 +41,7 @@ class Named:
     others: tuple[str, ...] = ()
 
 
-def short_key(entry: Placed) -> str:
+def short_key(entry: LocatedFunction) -> str:
     """Return the key of a function without its file."""
     kind = entry.receiver.strip("*() ").partition("[")[0]
     name = f"{kind}.{entry.name}" if kind else entry.name
@@ -49,7 +49,7 @@ def short_key(entry: Placed) -> str:
     return f"{directory.replace('/', ':')}:{name}" if directory else name
 
 
-def keys_of(entries: Sequence[Placed]) -> list[str]:
+def keys_of(entries: Sequence[LocatedFunction]) -> list[str]:
     """Return the key of each function. All keys differ."""
     keys = [short_key(entry) for entry in entries]
     for alike in _alike(keys).values():
@@ -64,7 +64,7 @@ def key_among(entry: P, entries: Sequence[P]) -> str:
     return keys_of(alike)[alike.index(entry)]
 
 
-def find_key(entries: Sequence[P], key: str, *, known: Callable[[P], bool]) -> Named | None:
+def find_key(entries: Sequence[P], key: str, *, known: Callable[[P], bool]) -> KeyMatch | None:
     """Return the function with this key, None if there is none.
 
     A key without a file that several functions have names the first one with known coverage, else the first one. `known` is true
@@ -76,7 +76,7 @@ def find_key(entries: Sequence[P], key: str, *, known: Callable[[P], bool]) -> N
     keys = dict(zip(alike, keys_of([entries[index] for index in alike]), strict=True))
     alike.sort(key=lambda index: (not known(entries[index]), entries[index].file, entries[index].line))
     chosen = next((index for index in alike if keys[index] == key), alike[0])
-    return Named(chosen, keys[chosen], tuple(sorted(keys[index] for index in alike if index != chosen)))
+    return KeyMatch(chosen, keys[chosen], tuple(sorted(keys[index] for index in alike if index != chosen)))
 
 
 def _is_named(short: str, key: str) -> bool:
@@ -90,7 +90,7 @@ def _alike(keys: Sequence[str]) -> dict[str, list[int]]:
     return found
 
 
-def _tell_apart(entries: Sequence[Placed], keys: list[str], alike: Sequence[int]) -> None:
+def _tell_apart(entries: Sequence[LocatedFunction], keys: list[str], alike: Sequence[int]) -> None:
     for index in alike:
         keys[index] += f"@{posixpath.basename(entries[index].file)}"
     for same in _alike([keys[index] for index in alike]).values():

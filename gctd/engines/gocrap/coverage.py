@@ -23,7 +23,7 @@ _Place = tuple[str, str]
 SourceOf = Callable[[str], Sequence[Declaration] | None]
 
 
-class Found(msgspec.Struct, frozen=True, gc=False):
+class FunctionCoverage(msgspec.Struct, frozen=True, gc=False):
     """A function's coverage in percent, and the profile path that it was taken from."""
 
     percent: float
@@ -49,22 +49,22 @@ class GocrapCoverage:
     def __init__(self, profile: Profile, directory: str, module_path: str, source_of: SourceOf) -> None:
         self._profile, self._source_of = profile, source_of
         self._by_file: dict[str, list[_Place]] = {}
-        self._known: dict[str, Mapping[str, Found]] = {}
-        self._known_by_suffix: dict[str, Mapping[str, Found]] = {}
+        self._known: dict[str, Mapping[str, FunctionCoverage]] = {}
+        self._known_by_suffix: dict[str, Mapping[str, FunctionCoverage]] = {}
         for path in profile.paths():
             if ":" not in path:
                 relative = path.removeprefix(module_path).removeprefix("/")
                 file = posixpath.normpath(posixpath.join(directory, relative))
                 self._by_file.setdefault(file, []).append((path, file))
 
-    def of(self, file: str) -> Mapping[str, Found]:
+    def of(self, file: str) -> Mapping[str, FunctionCoverage]:
         """The coverage of the functions and methods of a file by their names; empty where go-crap finds none."""
         names = self._known.get(file)
         if names is None:
             names = self._known[file] = self._names(self._by_file.get(file, ())) or self._similar(_suffix(file))
         return names
 
-    def _similar(self, suffix: str) -> Mapping[str, Found]:
+    def _similar(self, suffix: str) -> Mapping[str, FunctionCoverage]:
         names = self._known_by_suffix.get(suffix)
         if names is None:
             names = self._known_by_suffix[suffix] = self._names(self._by_suffix.get(suffix, ()))
@@ -78,14 +78,14 @@ class GocrapCoverage:
             found.setdefault(_suffix(place[1]), []).append(place)
         return found
 
-    def _names(self, places: Iterable[_Place]) -> Mapping[str, Found]:
+    def _names(self, places: Iterable[_Place]) -> Mapping[str, FunctionCoverage]:
         """Return the coverage of each name in the blocks of some places. Of several places the first counts."""
-        names: dict[str, Found] = {}
+        names: dict[str, FunctionCoverage] = {}
         for path, file in places:
             declarations = self._source_of(file)
             if declarations:
                 percents = _by_name(declarations, self._profile.blocks_of(path))
-                names = {name: Found(percent, path) for name, percent in percents.items()} | names
+                names = {name: FunctionCoverage(percent, path) for name, percent in percents.items()} | names
         return names
 
 

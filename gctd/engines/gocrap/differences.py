@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 import attrs
 
 from gctd.domain.options import Missing
-from gctd.engines.gocrap.coverage import Found, GocrapCoverage
+from gctd.engines.gocrap.coverage import FunctionCoverage, GocrapCoverage
 from gctd.engines.gocrap.walk import is_seen_by_gocrap
 from gctd.engines.golang.complexity import Declaration
 from gctd.engines.report import Difference
@@ -43,7 +43,7 @@ class GocrapView:
         """The absolute path of a file that is named relative to the module."""
         return posixpath.join(self.directory, path)
 
-    def find(self, file: str, declarations: Iterable[Declaration]) -> list[Found | None]:
+    def find(self, file: str, declarations: Iterable[Declaration]) -> list[FunctionCoverage | None]:
         """Return go-crap's coverage of the declarations of a file (absolute path)."""
         names = self.index.of(file)
         return [
@@ -66,7 +66,9 @@ class FileDifferences:
         self._declarations = declarations
         self._seen = is_seen_by_gocrap(path)
 
-    def difference(self, declaration: Declaration, found: Found | None, coverage: float | None, crap: float) -> Difference | None:
+    def difference(
+        self, declaration: Declaration, found: FunctionCoverage | None, coverage: float | None, crap: float
+    ) -> Difference | None:
         """Return go-crap's result in place of `coverage` (percent) and `crap`; None if the score is the same.
 
         `found` is go-crap's coverage of the declaration.
@@ -82,7 +84,7 @@ class FileDifferences:
         shown = shown_coverage(theirs, self._view.missing)
         return Difference(reason=self._reason(declaration, found), coverage=shown, crap=score)
 
-    def _reason(self, declaration: Declaration, found: Found | None) -> str:
+    def _reason(self, declaration: Declaration, found: FunctionCoverage | None) -> str:
         if declaration.printed is not None and declaration.printed.file is not None:
             return LINE_DIRECTIVE
         if found is not None and found.profile_path != self._profile_path:

@@ -25,7 +25,7 @@ FEW_FILES = 256
 _AT_ONCE = 32
 
 
-class Parsed(msgspec.Struct, frozen=True, array_like=True, gc=False):
+class ParseResult(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """Result for one file: its declarations, or the kind of a warning with its reason."""
 
     file: SourceFile | None = None
@@ -36,7 +36,7 @@ class Parsed(msgspec.Struct, frozen=True, array_like=True, gc=False):
 _Encoded = tuple[bytes, bytes]
 
 _encode = msgspec.msgpack.Encoder().encode
-_decode = msgspec.msgpack.Decoder(Parsed).decode
+_decode = msgspec.msgpack.Decoder(ParseResult).decode
 
 
 @attrs.frozen
@@ -53,7 +53,7 @@ class Parser:
         """Return the parser for one module. The cache of the module is read here."""
         return cls(given.module_dir, follow_links, given.limits, ParseCache.read(given.cache))
 
-    def parse(self, path: str, file: Path | None = None) -> Parsed:
+    def parse(self, path: str, file: Path | None = None) -> ParseResult:
         """Parse one file. `file` is its real path, if it differs. The result is not added to the cache."""
         try:
             source = self._source(path, file)
@@ -63,7 +63,7 @@ class Parser:
         return self._parsed(path, source) if body is None else _decode(body)
 
     @contextmanager
-    def parsing(self, paths: Sequence[str], processes: int) -> Iterator[Callable[[], list[Parsed]]]:
+    def parsing(self, paths: Sequence[str], processes: int) -> Iterator[Callable[[], list[ParseResult]]]:
         """Begin to parse the files, in at most `processes` processes. The provided call returns the results in their order.
 
         The call also adds new results to the cache. Several processes continue while the caller does other work. Raises
@@ -89,7 +89,7 @@ class Parser:
                 found[path] = key, body
         return found
 
-    def _taken(self, paths: Sequence[str], found: Mapping[str, _Encoded]) -> list[Parsed]:
+    def _taken(self, paths: Sequence[str], found: Mapping[str, _Encoded]) -> list[ParseResult]:
         results = [found[path] for path in paths]
         self.cache.write(results)
         return [_decode(body) for _, body in results]
@@ -118,11 +118,11 @@ class Parser:
             body = self.cache.get(key)
         return key, body
 
-    def _parsed(self, path: str, source: bytes) -> Parsed:
+    def _parsed(self, path: str, source: bytes) -> ParseResult:
         try:
-            return Parsed(analyse_source(path, source, nesting=self.limits.nesting))
+            return ParseResult(analyse_source(path, source, nesting=self.limits.nesting))
         except Unparsable as error:
-            return Parsed(None, "syntax", str(error))
+            return ParseResult(None, "syntax", str(error))
 
     def _key(self, named: str, source: bytes) -> bytes:
         """Everything that the result depends on but the parser itself."""
@@ -131,8 +131,8 @@ class Parser:
         return digest.digest()
 
 
-def _unreadable(error: Unreadable) -> Parsed:
-    return Parsed(None, error.kind, str(error))
+def _unreadable(error: Unreadable) -> ParseResult:
+    return ParseResult(None, error.kind, str(error))
 
 
 _parser: Parser

@@ -7,7 +7,7 @@ from typing import Any, Self
 from gctd.control.comparing.pairs import Pair
 from gctd.domain.analysis import Summary
 from gctd.domain.options import threshold_of
-from gctd.engines.changes.comparison import Change, Kept, Status, kept_as
+from gctd.engines.changes.comparison import Change, ChangedProperty, Status, kept_as
 from gctd.engines.changes.matching import Match
 from gctd.engines.report import FunctionEntry
 from gctd.engines.state import State
@@ -138,7 +138,7 @@ class ChangeBody:
     delta: float = member(description="its change of the sum of all values")
     before: ValuesBody | None = member()
     after: ValuesBody | None = member()
-    kept: tuple[Kept, ...] = member(description="properties that differ in a function found again")
+    kept: tuple[ChangedProperty, ...] = member(description="properties that differ in a function found again")
     similarity: float | None = member(description="the share of equal content, if the function was found by it")
     body_changed: bool = member(description="false: parameters, results and body are the same")
 
@@ -179,7 +179,7 @@ class PlaceBody:
 class KeptBody:
     """A function that moved, has another name or another signature."""
 
-    kept: tuple[Kept, ...] = member()
+    kept: tuple[ChangedProperty, ...] = member()
     before: PlaceBody = member(name="from")
     after: PlaceBody = member(name="to")
     similarity: float | None = member(description="the share of equal content; null if the match is certain")

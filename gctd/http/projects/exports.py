@@ -9,7 +9,7 @@ from importlib.metadata import version
 import msgspec
 from aiohttp import web
 
-from gctd.control.comparing.judging import Judged
+from gctd.control.comparing.judging import AnalysisJudgement
 from gctd.control.comparing.pairs import Pair
 from gctd.domain.errors import NotFound
 from gctd.domain.options import threshold_of
@@ -109,7 +109,7 @@ def _of_report(analysis: AnalysisView, stored: bytes, form: Format) -> bytes:
     return sarif.sarif(analysis, report, version=version("gctd"))
 
 
-def comment(pair: Pair, services: Services, judged: Judged | None = None, base: str = "") -> str:
+def comment(pair: Pair, services: Services, judged: AnalysisJudgement | None = None, base: str = "") -> str:
     """Return the comment for a pull request: the changes since the analysis before, and the gate's judgement, if given.
 
     `base` is the base that the judgement was asked for.

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Literal
 
-from gctd.control.functions import FunctionHistory, Looked, Point
+from gctd.control.functions import FunctionDetail, FunctionHistory, Point
 from gctd.domain.analysis import CommitFacts
 from gctd.engines.functions.advice import Advice, Kind
-from gctd.engines.functions.explained import Shown
+from gctd.engines.functions.explained import SourceLines
 from gctd.engines.functions.history import Change, LastChange
 from gctd.engines.state import State
 from gctd.scan.hosts.links import link
@@ -47,7 +47,7 @@ class SourceBody:
     total: int = member(description="lines of the file")
 
     @classmethod
-    def of(cls, shown: Shown) -> SourceBody:
+    def of(cls, shown: SourceLines) -> SourceBody:
         """Return the body of lines."""
         return cls(first=shown.first, lines=shown.lines, marks=shown.marks, total=shown.total)
 
@@ -129,7 +129,7 @@ class FunctionBody:
     advice_reason: str = member(description="why there is no advice; else empty")
 
     @classmethod
-    def of(cls, looked: Looked, source: str | None) -> FunctionBody:
+    def of(cls, looked: FunctionDetail, source: str | None) -> FunctionBody:
         """Return the body of a function. `source` is the template of `Links.source`."""
         analysis, entry, explained = looked.analysis, looked.entry, looked.explained
         blocks = zip(explained.blocks, explained.parents, strict=True)

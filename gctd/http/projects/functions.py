@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gctd.control.functions import FunctionHistory, Looked
+from gctd.control.functions import FunctionDetail, FunctionHistory
 from gctd.http import formats
 from gctd.http.projects.function_bodies import FunctionBody, FunctionHistoryBody
 from gctd.http.projects.points import POINT, point
@@ -42,7 +42,7 @@ async def one_function(request: OneFunction, call: Call[Services]) -> FunctionBo
     """Return a function: its figures, its blocks, its source if it is kept, and the tests that bring it to the threshold."""
     analysis = await point(request.id, "at", request.at, call)
     around = None if request.whole else request.around
-    looked: Looked = await call.services.functions.look(analysis, request.key, around=around)
+    looked: FunctionDetail = await call.services.functions.look(analysis, request.key, around=around)
     source = call.services.links.source(analysis.repo_url, analysis.commit_sha, analysis.project)
     return FunctionBody.of(looked, source)
 

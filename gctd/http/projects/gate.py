@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from aiohttp import web
 
-from gctd.control.comparing.judging import Judged
+from gctd.control.comparing.judging import AnalysisJudgement
 from gctd.control.comparing.pairs import Pair
 from gctd.domain.errors import BadInput
 from gctd.domain.options import threshold_of
@@ -181,12 +181,12 @@ async def comment_on_analysis(request: Judge, call: Call[Services]) -> web.Respo
     return file_answer(call.http, body, f"{MEDIA_TYPE}; charset=utf-8")
 
 
-async def _looked(request: Judge, call: Call[Services]) -> Judged:
+async def _looked(request: Judge, call: Call[Services]) -> AnalysisJudgement:
     async with one_moment(call, remote=request.base is not None):
         return await _judged(request, call)
 
 
-async def _judged(request: Judge, call: Call[Services]) -> Judged:
+async def _judged(request: Judge, call: Call[Services]) -> AnalysisJudgement:
     after = await point(request.id, "to", request.to, call)
     rules, judging = _rules(request, after), call.services.judging
     if request.from_ is None:
@@ -214,7 +214,7 @@ def _rules(request: Judge | AskForVerdict, after: AnalysisView) -> Rules:
     )
 
 
-def _body(judged: Judged, limit: int) -> GateBody:
+def _body(judged: AnalysisJudgement, limit: int) -> GateBody:
     after, older, verdict = judged.after, judged.baseline.analysis, judged.verdict
     return GateBody(
         result=judged.result,

@@ -7,7 +7,7 @@ import asyncio
 import attrs
 
 from eventlog import EventLog
-from eventlog.history.search import Page, Wanted, search
+from eventlog.history.search import EventFilter, Page, search
 from servicekit.errors import NotWritten
 
 AT_A_TIME = 2
@@ -21,7 +21,7 @@ class LogReader:
     log: EventLog
     _turn: asyncio.Semaphore = attrs.field(factory=lambda: asyncio.Semaphore(AT_A_TIME))
 
-    async def page(self, wanted: Wanted) -> Page:
+    async def page(self, wanted: EventFilter) -> Page:
         """Return a page as `eventlog.history.search.search` does."""
         async with self._turn:
             return await search(self.log, wanted)

@@ -19,7 +19,7 @@ from gctd.worker.work import WorkFailed
 
 
 @attrs.frozen(kw_only=True)
-class Measured:
+class MeasuredRun:
     """A test run. `profile` is the text of its coverage profile, or None; `sandbox` is the kind of its sandbox.
 
     `tests` has the result of each package, None if unknown.
@@ -33,9 +33,9 @@ class Measured:
     tests: TestFacts | None
 
 
-def measured_now(run: GoTestRun, sandbox: str) -> Measured:
+def measured_now(run: GoTestRun, sandbox: str) -> MeasuredRun:
     """A run of `go test` that has just ended."""
-    return Measured(
+    return MeasuredRun(
         profile=run.profile,
         go_version=run.go_version,
         flags=(*run.flags, *(() if run.workspace else ("GOWORK=off",))),
@@ -51,7 +51,7 @@ def measured_now(run: GoTestRun, sandbox: str) -> Measured:
     )
 
 
-async def measured_before(measurement: Measurement, blobs: Blobs) -> Measured:
+async def measured_before(measurement: Measurement, blobs: Blobs) -> MeasuredRun:
     """The run of an earlier task. Raises WorkFailed if its profile is gone."""
     stored, body = measurement.profile, None
     if stored is not None:
@@ -67,7 +67,7 @@ async def measured_before(measurement: Measurement, blobs: Blobs) -> Measured:
         except BlobMissing as missing:
             reason = f"the test results of {measurement.task} are gone: {missing}; analyse that commit again"
             raise WorkFailed(reason, permanent=True) from missing
-    return Measured(
+    return MeasuredRun(
         profile=body,
         go_version=measurement.go_version,
         flags=tuple(flag for flag in measurement.flags if not flag.startswith("--")),  # flags of `go`, not of the scoring
@@ -77,7 +77,7 @@ async def measured_before(measurement: Measurement, blobs: Blobs) -> Measured:
     )
 
 
-def uncovered_of(run: Measured, report: Report, project: Project) -> tuple[PackageProblem, ...]:
+def uncovered_of(run: MeasuredRun, report: Report, project: Project) -> tuple[PackageProblem, ...]:
     """Return the packages without coverage. A package without tests that tests of others reach is not one of them."""
     if run.tests is None or run.tests.scope == "own":
         return run.uncovered

@@ -36,7 +36,7 @@ from gctd.settings import Settings
 from gctd.wiring.policy import module_downloads, repo_policy
 from gctd.worker.identity import host_platform
 from gctd.worker.scans.earlier import Circumstances, Earlier
-from gctd.worker.scans.measuring import Measured, measured_before, measured_now
+from gctd.worker.scans.measuring import MeasuredRun, measured_before, measured_now
 from gctd.worker.scans.metadata import metadata_of
 from gctd.worker.scans.scoring import parse_cache, score
 from gctd.worker.scans.sources import read_unless_never, stored_sources
@@ -185,7 +185,7 @@ class Scanning:
         left: float,
         on_stage: OnStage,
         on_log: OnLog,
-    ) -> Measured:
+    ) -> MeasuredRun:
         """Return the test run to score: of uploaded profiles, of an earlier task, or a new one."""
         if task.uploads:
             names = ", ".join(upload.flag for upload in task.uploads)

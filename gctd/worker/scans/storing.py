@@ -16,7 +16,7 @@ from gctd.engines import report as report_format
 from gctd.engines.measurement import encode_facts
 from gctd.engines.report import Report
 from gctd.scan.git.checkout import Checkout
-from gctd.worker.scans.measuring import Measured, uncovered_of
+from gctd.worker.scans.measuring import MeasuredRun, uncovered_of
 
 
 async def store_analysis(
@@ -24,7 +24,7 @@ async def store_analysis(
     task: Task,
     checkout: Checkout,
     project: Project,
-    run: Measured,
+    run: MeasuredRun,
     report: Report,
     metadata: Metadata,
     started: float,
@@ -66,7 +66,7 @@ async def store_analysis(
     )
 
 
-async def _facts(blobs: Blobs, task: Task, run: Measured) -> Blob | None:
+async def _facts(blobs: Blobs, task: Task, run: MeasuredRun) -> Blob | None:
     """Store the outcome of the tests. Return its blob."""
     if task.rescores is not None:
         return task.rescores.tests
@@ -76,7 +76,7 @@ async def _facts(blobs: Blobs, task: Task, run: Measured) -> Blob | None:
     return Blob(digest=stored.digest, size=stored.size)
 
 
-async def _kept(blobs: Blobs, task: Task, checkout: Checkout, run: Measured) -> tuple[Blob | None, str | None]:
+async def _kept(blobs: Blobs, task: Task, checkout: Checkout, run: MeasuredRun) -> tuple[Blob | None, str | None]:
     """Store the coverage profile. Return its blob and its name in the blob store; None if no profile exists."""
     if task.rescores is not None:
         return task.rescores.profile, task.rescores.profile_path

@@ -19,7 +19,7 @@ from gctd.engines.golang.constraints import Platform
 from gctd.engines.golang.profile import Profile, parse_profile
 from gctd.engines.measurement import PackageFacts, Scope, TestFacts
 from gctd.scan.go.discovery import SKIPPED
-from gctd.worker.scans.measuring import Measured
+from gctd.worker.scans.measuring import MeasuredRun
 from gctd.worker.work import WorkFailed
 
 _MINOR = re.compile(r"go1\.([0-9]+)")
@@ -29,7 +29,7 @@ _MOST_BLOCKS = 4_000_000
 
 async def measured_elsewhere(
     uploads: Sequence[UploadedProfile], blobs: Blobs, root: Path, project: Project, nested: Sequence[str]
-) -> Measured:
+) -> MeasuredRun:
     """Return the test run behind the profiles of a commit. `root` is the directory of the module, `nested` as in EngineInput.
 
     A single profile is used unchanged. Of several, a block is covered if one of them covers it. Raises WorkFailed.
@@ -45,13 +45,13 @@ async def measured_elsewhere(
 
 async def measured_by(
     uploads: Sequence[UploadedProfile], bodies: Sequence[bytes], root: Path, project: Project, nested: Sequence[str]
-) -> Measured:
+) -> MeasuredRun:
     """As `measured_elsewhere`, with the texts of the profiles in the same order."""
     profile, parsed = await asyncio.to_thread(_merged, bodies)
     tested = await asyncio.to_thread(lambda: dict(_packages(root, nested)))
     facts = _facts(uploads, parsed, project, tested)
     first = uploads[0]
-    return Measured(
+    return MeasuredRun(
         profile=profile,
         go_version=first.go_version,
         flags=_flags(uploads),

@@ -47,7 +47,7 @@ from gctd.readmodel import MODEL
 from projections.parallel import Workers
 from projections.projector import writer
 from projections.projector.continuity import Tip
-from projections.projector.links import AggregateLinks, Looked
+from projections.projector.links import AggregateLinks, LinkCheck
 from projections.projector.projector import BATCH, Projector
 from projections.rebuild.rebuild import fill
 from projections.rebuild.verify import dump
@@ -81,9 +81,9 @@ def without_digests() -> None:
         del made
         return Tip(stream=self.stream, sequence=commits[-1].sequence, digest=None)
 
-    def look(self: AggregateLinks, commits: Sequence[Commit], made: Sequence[bytes]) -> Looked:
+    def look(self: AggregateLinks, commits: Sequence[Commit], made: Sequence[bytes]) -> LinkCheck:
         del self, commits, made
-        return Looked({}, ())
+        return LinkCheck({}, ())
 
     def fingerprints(commits: Sequence[Commit]) -> Sequence[bytes]:
         del commits

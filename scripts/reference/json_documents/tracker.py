@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gctd.cli.builds.checking.judge import SCHEMA
-from gctd.cli.builds.checking.measure import Scored
+from gctd.cli.builds.checking.measure import MeasuredProject
 from gctd.http.api import TABLE
 from gctd.http.tasks.attempts import LogEnd, LogLines
 from reference.json_documents.parts import CONFIG, NUMBER, TEXT, TOKENS, WHOLE, Schema, Types, list_of, object_of, or_null
@@ -76,5 +76,5 @@ def _judged(types: Types) -> Schema:
         base=TEXT,
         checks=list_of(check),
         functions=list_of(function),
-        **types.encoded_members(Scored, prefix="Check"),
+        **types.encoded_members(MeasuredProject, prefix="Check"),
     )

@@ -9,8 +9,8 @@ from typing import Any
 
 import attrs
 
-from gctd.cli.builds.checking.judge import Judged, judged, stored
-from gctd.cli.builds.checking.measure import Measuring, Scored
+from gctd.cli.builds.checking.judge import ProjectJudgement, judged, stored
+from gctd.cli.builds.checking.measure import MeasuredProject, Measuring
 from gctd.cli.builds.checking.working_copy import NotAWorkingCopy, WorkingCopy
 from gctd.domain.options import threshold_of
 from gctd.domain.repo.config import ProjectConfig
@@ -41,7 +41,7 @@ async def check_tree(
     folder: Path,
     on_log: Callable[[str], None],
     on_step: Callable[[str], None],
-) -> Sequence[Judged]:
+) -> Sequence[ProjectJudgement]:
     """Judge the projects of a working copy; `only` names some of them. `folder` is empty, for the tree of the base.
 
     `limits` are the fields of `Rules` but the threshold. Raises NotAWorkingCopy, ScanError, EngineFailed, BadInput.
@@ -91,7 +91,7 @@ class _Base:
         self,
         copy: WorkingCopy,
         compare: Comparison,
-        older: Mapping[str, Scored],
+        older: Mapping[str, MeasuredProject],
         measuring: Measuring,
         folder: Path,
         on_step: Callable[[str], None],
@@ -110,7 +110,7 @@ class _Base:
             self._projects = discover(self._tree.root)
             self._kind = base.kind.value
 
-    async def of(self, project: Project) -> tuple[Scored | None, str, str]:
+    async def of(self, project: Project) -> tuple[MeasuredProject | None, str, str]:
         """Return the base of a project, its description, and the reason if there is none."""
         if self._tree is None:
             found = self._older.get(project.name)

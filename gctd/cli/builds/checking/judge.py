@@ -10,7 +10,7 @@ from typing import Any
 import attrs
 import msgspec
 
-from gctd.cli.builds.checking.measure import Scored
+from gctd.cli.builds.checking.measure import MeasuredProject
 from gctd.cli.builds.checking.working_copy import NotAWorkingCopy
 from gctd.control.comparing.baselines import different
 from gctd.control.comparing.judging import facts_of
@@ -25,12 +25,12 @@ SCHEMA = "gctd.check/1"
 
 
 @attrs.frozen(kw_only=True)
-class Judged:
+class ProjectJudgement:
     """The judgement of a project, with the reason of an unknown result. `base` describes the compared commit."""
 
     rules: Rules
-    after: Scored
-    before: Scored | None
+    after: MeasuredProject
+    before: MeasuredProject | None
     base: str
     changes: Comparison | None
     verdict: Verdict
@@ -87,7 +87,9 @@ class Judged:
         }
 
 
-def judged(rules: Rules, after: Scored, before: Scored | None, *, base: str, missing: str = "") -> Judged:
+def judged(
+    rules: Rules, after: MeasuredProject, before: MeasuredProject | None, *, base: str, missing: str = ""
+) -> ProjectJudgement:
     """Judge a project by the rules of the gate. `missing` is the reason if there is no base."""
     changes = None
     if before is not None:
@@ -102,28 +104,28 @@ def judged(rules: Rules, after: Scored, before: Scored | None, *, base: str, mis
     elif result is Result.UNKNOWN:
         names = ", ".join(check.name.value for check in verdict.checks if check.passed is None)
         reason = f"it is not known whether these hold: {names}"
-    return Judged(
+    return ProjectJudgement(
         rules=rules, after=after, before=before, base=base, changes=changes, verdict=verdict, result=result, reason=reason
     )
 
 
-def stored(file: Path) -> Mapping[str, Scored]:
+def stored(file: Path) -> Mapping[str, MeasuredProject]:
     """Return the projects of a file that `gctd check --format json` wrote, by name. Raises NotAWorkingCopy."""
     try:
         content = msgspec.json.decode(file.read_bytes())
         if content["schema"] != SCHEMA:
             raise NotAWorkingCopy(f"{file} has the form {content['schema']!r}, and {SCHEMA!r} is needed")
-        return {one["project"]: msgspec.convert(one, type=Scored) for one in content["projects"]}
+        return {one["project"]: msgspec.convert(one, type=MeasuredProject) for one in content["projects"]}
     except (OSError, msgspec.DecodeError, msgspec.ValidationError, KeyError, TypeError) as error:
         raise NotAWorkingCopy(f"{file} is not a report of `gctd check --format json`: {error}") from error
 
 
-def written(found: Sequence[Judged]) -> bytes:
+def written(found: Sequence[ProjectJudgement]) -> bytes:
     """Return the document of a run."""
     return msgspec.json.encode({"schema": SCHEMA, "projects": [one.document() for one in found]}) + b"\n"
 
 
-def combined_sarif(found: Sequence[Judged]) -> bytes:
+def combined_sarif(found: Sequence[ProjectJudgement]) -> bytes:
     """Return one SARIF file with a run for each project."""
     documents = [one.sarif_document() for one in found]
     return msgspec.json.encode({**documents[0], "runs": [run for one in documents for run in one["runs"]]}) + b"\n"

@@ -37,7 +37,7 @@ from gctd.scan.isolation.sandbox import Sandbox, find_sandbox
 from gctd.settings import Settings
 from gctd.wiring.policy import module_downloads
 from gctd.worker.identity import host_platform
-from gctd.worker.scans.measuring import Measured, measured_now, uncovered_of
+from gctd.worker.scans.measuring import MeasuredRun, measured_now, uncovered_of
 from gctd.worker.scans.opening import open_toolchains
 from gctd.worker.scans.uploaded import measured_by
 
@@ -46,7 +46,7 @@ SOURCE = "gctd check"
 
 
 @attrs.frozen(kw_only=True)
-class Scored:
+class MeasuredProject:
     """A measured project: the analysis as the tracker shows it, its report, and the covered statements in per cent."""
 
     analysis: AnalysisView
@@ -85,18 +85,18 @@ class Measuring:
                 on_log=on_log,
             )
 
-    async def tested(self, copy: WorkingCopy, project: Project, projects: Sequence[Project]) -> Scored:
+    async def tested(self, copy: WorkingCopy, project: Project, projects: Sequence[Project]) -> MeasuredProject:
         """Run the tests of a project and score it. Raises ScanError, EngineFailed, BadInput."""
         run = await self._run(copy, project)
         return await self._scored(copy, project, projects, measured_now(run, self.sandbox.kind), "tests")
 
-    async def of_commit(self, copy: WorkingCopy, project: Project, projects: Sequence[Project]) -> Scored:
+    async def of_commit(self, copy: WorkingCopy, project: Project, projects: Sequence[Project]) -> MeasuredProject:
         """As `tested`, for a tree that is exactly its commit: measured once, and kept."""
         version = self.toolchains.name(self.toolchains.version_for(project))
         described = (copy.commit, project, NativeEngine().version, version, self.sandbox.kind, self.config, self.settings.cgo)
         kept = self.cache / "bases" / f"{sha256(repr(described).encode()).hexdigest()[:32]}.json"
         if kept.exists():
-            return msgspec.json.decode(await asyncio.to_thread(kept.read_bytes), type=Scored)
+            return msgspec.json.decode(await asyncio.to_thread(kept.read_bytes), type=MeasuredProject)
         scored = await self.tested(copy, project, projects)
         kept.parent.mkdir(exist_ok=True)
         new = kept.with_suffix(".new")
@@ -104,7 +104,9 @@ class Measuring:
         new.replace(kept)
         return scored
 
-    async def of_profile(self, copy: WorkingCopy, project: Project, projects: Sequence[Project], profile: bytes) -> Scored:
+    async def of_profile(
+        self, copy: WorkingCopy, project: Project, projects: Sequence[Project], profile: bytes
+    ) -> MeasuredProject:
         """Score a project by a coverage profile of this tree, which is checked against the source. Raises as `tested`."""
         upload = UploadedProfile(
             flag="profile",
@@ -149,8 +151,8 @@ class Measuring:
         )
 
     async def _scored(
-        self, copy: WorkingCopy, project: Project, projects: Sequence[Project], run: Measured, source: str
-    ) -> Scored:
+        self, copy: WorkingCopy, project: Project, projects: Sequence[Project], run: MeasuredRun, source: str
+    ) -> MeasuredProject:
         options = parse_crap_args(self.config.crap_args or ())
         profile = None
         if run.profile is not None:
@@ -170,11 +172,13 @@ class Measuring:
         if profile is not None:
             shutil.rmtree(profile.parent)
         coverage = None if run.profile is None else await asyncio.to_thread(statements_covered, run.profile)
-        return Scored(analysis=_analysis(copy, project, run, report, options.argv(), source), report=report, coverage=coverage)
+        return MeasuredProject(
+            analysis=_analysis(copy, project, run, report, options.argv(), source), report=report, coverage=coverage
+        )
 
 
 def _analysis(
-    copy: WorkingCopy, project: Project, run: Measured, report: Report, scoring: Sequence[str], source: str
+    copy: WorkingCopy, project: Project, run: MeasuredRun, report: Report, scoring: Sequence[str], source: str
 ) -> AnalysisView:
     """Return the analysis in the form of the tracker's, so that the same rules and exports apply."""
     known = report.measured

@@ -33,7 +33,7 @@ _NEWER_GO = re.compile(r"requires go >= ?(?P<version>[0-9][0-9a-z.]*)\S* \(runni
 
 
 @attrs.frozen
-class Loaded:
+class PackageListing:
     """Result of `go list`: the module's packages, the modules that could not be downloaded, and the platform of the builds."""
 
     finished: Finished
@@ -53,7 +53,9 @@ class Loaded:
         return self.finished.ok and not self.packages and not self.not_downloaded
 
 
-async def load(commands: GoCommands, rights: Rights, seconds: float, test_args: Sequence[str], *, workspace: bool) -> Loaded:
+async def load(
+    commands: GoCommands, rights: Rights, seconds: float, test_args: Sequence[str], *, workspace: bool
+) -> PackageListing:
     """Load the packages and the dependencies of their tests. Loading downloads them.
 
     The platform has the tags of `test_args`. A broken package is not an error at this stage.
@@ -76,7 +78,7 @@ async def load(commands: GoCommands, rights: Rights, seconds: float, test_args: 
     platform = next((_platform(row[_FIELDS:], test_args) for row in rows if len(row) > _FIELDS), None)
     if finished.ok and platform is None:
         commands.log("go does not report its platform: the files of other platforms stay unknown")
-    return Loaded(
+    return PackageListing(
         finished=finished,
         packages=tuple(sorted(path for path in listed if path.removesuffix(".test") not in listed or not path.endswith(".test"))),
         standard=tuple(path for path, _, is_standard, *_ in rows if is_standard == "true"),
@@ -93,7 +95,7 @@ def _platform(found: Sequence[str], test_args: Sequence[str]) -> Platform:
     return Platform(goos=goos, goarch=goarch, cgo=cgo == "true", tags=tuple(built_with.split()))
 
 
-def require_go(loaded: Loaded) -> None:
+def require_go(loaded: PackageListing) -> None:
     """Raise NeedsNewerGo if go names the version that the module, a dependency or the workspace needs."""
     found = _NEWER_GO.search(loaded.finished.output_tail) if not loaded.finished.ok else None
     if found is not None and found["version"]:
@@ -101,7 +103,7 @@ def require_go(loaded: Loaded) -> None:
         raise NeedsNewerGo(reason, found["version"])
 
 
-def not_loaded(loaded: Loaded) -> GoError:
+def not_loaded(loaded: PackageListing) -> GoError:
     """Return the error of a module that cannot be loaded."""
     said = last_words(loaded.finished)
     if loaded.finished.ended_by != "exit":

@@ -26,7 +26,7 @@ from gctd.scan.go.coverage_run import building
 from gctd.scan.go.coverage_run.built import is_recent, mark
 from gctd.scan.go.coverage_run.commands import GoCommands
 from gctd.scan.go.coverage_run.events import REASON, GoTestEvents, PackageResult
-from gctd.scan.go.coverage_run.loading import Loaded, last_words, load, not_loaded, require_go
+from gctd.scan.go.coverage_run.loading import PackageListing, last_words, load, not_loaded, require_go
 from gctd.scan.go.coverage_run.plan import GoTestRun, Plan
 from gctd.scan.go.coverage_run.progress import Following, OnProgress, PackageCount, during, no_progress
 from gctd.scan.go.coverage_run.steps import Rights
@@ -122,7 +122,7 @@ class _Running:
             ended_early="",
         )
 
-    async def _test(self, loaded: Loaded, seconds: float, *, workspace: bool) -> GoTestRun:
+    async def _test(self, loaded: PackageListing, seconds: float, *, workspace: bool) -> GoTestRun:
         plan = self._plan
         seconds -= min(_SPARE, seconds / 10)
         began, broken, patterns = time.monotonic(), tuple[PackageResult, ...](), ["./..."]
@@ -233,7 +233,7 @@ def _checked(profile: OwnFile) -> bytes | None:
     return text if first.startswith(b"mode:") and blocks else None
 
 
-def _not_built(loaded: Loaded, packages: Sequence[PackageResult], finished: Finished) -> GoError:
+def _not_built(loaded: PackageListing, packages: Sequence[PackageResult], finished: Finished) -> GoError:
     if loaded.not_downloaded:
         return GoError(f"module download failed: {loaded.not_downloaded[0][:REASON]}")
     why = next((f"{package.path}: {package.reason}" for package in packages if package.reason), last_words(finished))

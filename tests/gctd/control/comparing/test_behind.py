@@ -11,7 +11,7 @@ from eventlog.broker.blobs import MemoryBlobs
 from eventlog.commands import Commands
 from eventlog.testing.memory import MemoryLog
 from gctd.control.comparing.baselines import Baselines
-from gctd.control.comparing.judging import Judged, Judging
+from gctd.control.comparing.judging import AnalysisJudgement, Judging
 from gctd.control.forges.reporting import Reporting
 from gctd.domain import delivery as d
 from gctd.domain.registry import REGISTRY
@@ -97,7 +97,7 @@ async def test_a_deleted_task_is_reported() -> None:
     assert (state.status, state.state, state.description) == (d.DeliveryStatus.DECIDED, "error", "a task was deleted")
 
 
-async def judged(tables: Tables, after: AnalysisView, blobs: MemoryBlobs) -> Judged:
+async def judged(tables: Tables, after: AnalysisView, blobs: MemoryBlobs) -> AnalysisJudgement:
     nothing = cast("Any", None)
     queries = cast("TrackerQueries", tables)
     baselines = Baselines(queries, nothing, nothing, nothing)

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from gctd.control.heartbeat import Heartbeat
 from gctd.control.jobs import JobKind, JobTicket
-from gctd.control.lanes.backlog import Backlog, Group, Placed, key_of
+from gctd.control.lanes.backlog import Backlog, Group, QueuedJob, key_of
 from gctd.control.lanes.fleet import Everywhere, Fleet, Nowhere, Only
 from gctd.domain.capabilities import Needs
 
@@ -24,7 +24,7 @@ def taken(backlog: Backlog, count: int) -> list[int]:
         if one is None:
             break
         found.append(one.sequence)
-        backlog.put(key_of(one), Placed(Group(one.fast, one.needs, one.repo), one, "", 0.0))
+        backlog.put(key_of(one), QueuedJob(Group(one.fast, one.needs, one.repo), one, "", 0.0))
     return found
 
 
