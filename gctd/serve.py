@@ -50,15 +50,15 @@ from gctd.wiring.policy import git_settings, repo_policy
 from httpkit.edge import Edge
 from httpkit.server.serving import ListenAddress
 from httpkit.sse.single import Streams
-from projections.queries.moments import Moments
+from projections.queries.snapshot_queries import SnapshotQueries
 from servicekit.service import Service
 from servicekit.serving.running import Parts, Running
 
 
 def _parts(running: Running, settings: Settings) -> Parts:
     broker, side = broker_on(running.connection, running.log, declarations(settings)), running.side
-    moments = Moments(running.store)
-    queries, streams, outcomes = TrackerQueries(moments), Streams(), Outcomes()
+    snapshots = SnapshotQueries(running.store)
+    queries, streams, outcomes = TrackerQueries(snapshots), Streams(), Outcomes()
     outcomes.start(running.head.last)
     logs = AttemptLogs(broker.logs, broker.blobs, queries)
     timeouts = Timeouts(queue=settings.queue_timeout, absence=settings.presence_ttl / 3, job=settings.presence_ttl)
@@ -103,7 +103,7 @@ def _parts(running: Running, settings: Settings) -> Parts:
         uploads=Uploads(broker.log, queries, broker.blobs, tracker, caught_up=side.wait_for_head),
         defaults=_project_defaults(settings),
         queries=queries,
-        moments=moments,
+        snapshots=snapshots,
         blobs=broker.blobs,
         reader=LogReader(broker.log),
         coverages=Coverages(broker.blobs),

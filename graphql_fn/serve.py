@@ -61,7 +61,7 @@ async def opened(settings: Settings) -> AsyncIterator[process.Application]:
     async with _read_models(settings, background) as models:
         # The services issue the tokens: if they have issued none, every request is refused.
         check_reachable(settings, has_tokens=bool(models), program=None)
-        directories = {model.tokens.service: model.onlooker.directory(model.tokens) for model in models}
+        directories = {model.tokens.service: model.replica.directory(model.tokens) for model in models}
         access = GatewayAccess(directories, shared=shared_token(settings))
         guard = attrs.evolve(guard_of(settings, access, name="graphql"), origins=frozenset(settings.allowed_origins))
         edge = attrs.evolve(edge, guard=guard)
@@ -79,7 +79,7 @@ async def opened(settings: Settings) -> AsyncIterator[process.Application]:
             owners={model.function.name: model.tokens.service for model in models},
         )
         edge.metrics.registry.register(ReadModelFigures(models, background))
-        checks = {name: check for model in models for name, check in model.onlooker.checks().items()}
+        checks = {name: check for model in models for name, check in model.replica.checks().items()}
         app = build_application(TABLE, gateway, edge, health=Health(checks, note=background.note), probes=_PROBES, pages=page)
         app.on_shutdown.append(gateway.streams.close)
         yield app, edge
@@ -89,7 +89,7 @@ async def opened(settings: Settings) -> AsyncIterator[process.Application]:
 class _Model:
     """A read model that is looked at, and the function over it."""
 
-    onlooker: ReadReplica
+    replica: ReadReplica
     function: Function
     tokens: TokenModel
 
@@ -107,16 +107,16 @@ async def _read_models(settings: Settings, background: BackgroundWork) -> AsyncI
             from graphql_fn.readmodels.pantry import function as pantry  # noqa: PLC0415 - see above
             from pantry.readmodel.model import ACCESS as PANTRY_ACCESS  # noqa: PLC0415 - likewise
 
-            found = pantry.onlooker(settings.pantry_database, broker, max_lag=settings.max_lag)
+            found = pantry.replica(settings.pantry_database, broker, max_lag=settings.max_lag)
             models.append(_Model(found, pantry.function(found), PANTRY_ACCESS))
         if settings.tracker_database is not None:
             from gctd.readmodel.model import ACCESS as TRACKER_ACCESS  # noqa: PLC0415 - see above
             from graphql_fn.readmodels.tracker import function as tracker  # noqa: PLC0415 - likewise
 
-            found = tracker.onlooker(settings.tracker_database, broker, max_lag=settings.max_lag)
+            found = tracker.replica(settings.tracker_database, broker, max_lag=settings.max_lag)
             models.append(_Model(found, tracker.function(found), TRACKER_ACCESS))
         for model in models:
-            await stack.enter_async_context(model.onlooker.running(background))
+            await stack.enter_async_context(model.replica.running(background))
         yield models
 
 
@@ -135,5 +135,5 @@ class ReadModelFigures(Collector):
             labels=["function"],
         )
         for model in self._models:
-            model.onlooker.figures(statements, behind)
+            model.replica.figures(statements, behind)
         return [statements, behind, *self._background.collect()]

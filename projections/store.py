@@ -241,7 +241,7 @@ class Reader(Queryable, Protocol):
 
 
 class LeaderElection(Protocol):
-    """Turns of several processes that have one database open: one of them writes, the others learn of its writes."""
+    """The election of a leader among processes on one database: the leader writes, the others learn of its writes."""
 
     @property
     def silent(self) -> float | None:
@@ -270,7 +270,7 @@ class Store(Reader, Protocol):
     """Why nothing may be asked of its tables now: `fetch` and the like raise StoreUnavailable with that. None where all may."""
 
     @property
-    def turns(self) -> LeaderElection | None:
+    def election(self) -> LeaderElection | None:
         """How it is shared with other processes; None if one process alone has it while it is open."""
 
     async def advance(

@@ -9,7 +9,7 @@ from eventlog.admin.scrub import LogScrubber
 from httpkit.messages.fields import member, message
 from httpkit.routes import Call, Nothing, Route
 from projections.model import timestamp_text
-from projections.projector.report import CopyReport, ProjectionStanding, ReadModelReport
+from projections.projector.report import CopyReport, ProjectionStatus, ReadModelReport
 from projections.projector.status import ProjectorStatus
 from projections.store import Parked
 from servicekit.readside import ReadSide
@@ -41,7 +41,7 @@ class ProjectionBody:
     problem: str | None = member(description="why it cannot continue; null if it can")
 
     @classmethod
-    def of(cls, one: ProjectionStanding) -> ProjectionBody:
+    def of(cls, one: ProjectionStatus) -> ProjectionBody:
         """Return the body of a projection."""
         return cls(
             name=one.projection,

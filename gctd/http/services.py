@@ -23,7 +23,7 @@ from gctd.http.tasks.log_reader import LogReader
 from gctd.readmodel.queries import TrackerQueries
 from gctd.scan.hosts.links import Links
 from httpkit.sse.single import Streams
-from projections.queries.moments import Moments
+from projections.queries.snapshot_queries import SnapshotQueries
 from servicekit.readside import ReadSide
 
 
@@ -31,7 +31,7 @@ from servicekit.readside import ReadSide
 class Services:
     """The parts of a control plane. `defaults` is what holds for projects where neither they nor their root say otherwise.
 
-    Inside `moments.one` the `queries` see one moment of the tables.
+    Inside `snapshots.one` the `queries` see one moment of the tables.
     """
 
     hooks: Hooks
@@ -44,7 +44,7 @@ class Services:
     judging: Judging
     defaults: ProjectConfig
     queries: TrackerQueries
-    moments: Moments
+    snapshots: SnapshotQueries
     blobs: Blobs
     reader: LogReader
     coverages: Coverages

@@ -27,10 +27,10 @@ _log = structlog.get_logger(__name__)
 G = TypeVar("G")
 
 
-async def sizes_of(onlooker: ReadReplica) -> Mapping[str, int]:
+async def sizes_of(replica: ReadReplica) -> Mapping[str, int]:
     """About how many rows the tables have; none are known while they cannot be read, which the fields themselves report."""
     try:
-        return await onlooker.sizes()
+        return await replica.sizes()
     except ProjectionError:
         return {}
 
@@ -41,9 +41,9 @@ class Asking(RequestContext, Generic[G]):
     All queries of the request see the tables as the first query sees them.
     """
 
-    def __init__(self, onlooker: ReadReplica, queries: Callable[[Queryable], G], request: GraphQLRequest) -> None:
+    def __init__(self, replica: ReadReplica, queries: Callable[[Queryable], G], request: GraphQLRequest) -> None:
         self.after = request.after
-        self._onlooker = onlooker
+        self._replica = replica
         self._queries = queries
         self._least = request.min_sequence
         self._opening = asyncio.Lock()
@@ -59,7 +59,7 @@ class Asking(RequestContext, Generic[G]):
         if self._least is None:
             return
         try:
-            await self._onlooker.wait_for(self._least, turns.deadline - time.monotonic())
+            await self._replica.wait_for(self._least, turns.deadline - time.monotonic())
         except Behind as error:
             raise NotAnswered(f"{error}; try again", QueryOutcome.BEHIND) from error
         except NotWritten as error:
@@ -83,12 +83,12 @@ class Asking(RequestContext, Generic[G]):
         """The read transaction of the request. Raises PublicError if the database cannot be read now."""
         async with self._opening:
             if self._reading is None:
-                self._reading = await self._held.enter_async_context(_opened(self._onlooker))
+                self._reading = await self._held.enter_async_context(_opened(self._replica))
         return self._reading
 
     async def database(self) -> Queryable:
         """The database at the moment of the request. Raises PublicError if it cannot be read now."""
-        return _Told(await self.reading())
+        return _PublicErrors(await self.reading())
 
     async def queries(self) -> G:
         """The queries on the database. Raises PublicError."""
@@ -122,17 +122,17 @@ class Asking(RequestContext, Generic[G]):
     @property
     def hub(self) -> Hub:
         """The events. Raises PublicError if there are none."""
-        hub = self._onlooker.hub
+        hub = self._replica.hub
         if hub is None:
             raise PublicError("subscriptions need the broker: nats_url is not set", code=Code.UNAVAILABLE)
         return hub
 
 
 @asynccontextmanager
-async def _opened(onlooker: ReadReplica) -> AsyncIterator[ReplicaTransaction]:
+async def _opened(replica: ReadReplica) -> AsyncIterator[ReplicaTransaction]:
     async with AsyncExitStack() as held:
         with _public():
-            reading = await held.enter_async_context(onlooker.transaction())
+            reading = await held.enter_async_context(replica.transaction())
         yield reading
 
 
@@ -148,7 +148,7 @@ def _public() -> Iterator[None]:
         raise PublicError("the read model is not available at the moment; try again", code=Code.UNAVAILABLE) from error
 
 
-class _Told:
+class _PublicErrors:
     """A database whose errors are for clients."""
 
     def __init__(self, reading: Queryable) -> None:

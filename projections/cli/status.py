@@ -16,7 +16,7 @@ from terminalkit.runtime.invocation import Invocation
 
 if TYPE_CHECKING:
     from projections.model import ReadModel
-    from projections.projector.report import ProjectionStanding
+    from projections.projector.report import ProjectionStatus
 
 
 @click.command(
@@ -58,5 +58,5 @@ async def status(invocation: Invocation, *, model: ReadModel, nats_url: str, dat
     return ExitCode.CONFLICT if found.schema.dirty or any(line.problem for line in found.projections) else ExitCode.OK
 
 
-def _cells(line: ProjectionStanding) -> list[str]:
+def _cells(line: ProjectionStatus) -> list[str]:
     return ["-" if value is None else f"{value:.1f}" if isinstance(value, float) else str(value) for value in attrs.astuple(line)]

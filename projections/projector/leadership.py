@@ -1,7 +1,7 @@
 """Standing by while another process updates a shared database: this process shows its changes as its own.
 
-The leader notifies the others when it has moved the checkpoints (`projections.store.Turns`). The others also read the commits
-from the log. So readers are woken and event streams continue without polling.
+The leader notifies the others when it has moved the checkpoints (`projections.store.LeaderElection`). The others also read the
+commits from the log. So readers are woken and event streams continue without polling.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Leadership:
 
 
 async def stand_by(
-    turns: LeaderElection,
+    election: LeaderElection,
     advancing: CheckpointWriter,
     backlog: Backlog,
     reached: Callable[[], None],
@@ -70,13 +70,13 @@ async def stand_by(
 
     showing = asyncio.create_task(show_along())
     try:
-        async with turns.news() as news:
+        async with election.news() as news:
             async for checkpoints in news:
                 if checkpoints is not None:
                     await advancing.note(checkpoints)
                     reached()
                     moved.set()
-                elif await turns.take():
+                elif await election.take():
                     return
                 if showing.done():
                     showing.result()

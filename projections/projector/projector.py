@@ -169,8 +169,8 @@ class Projector:
                 log.error("projector stopped", read_model=self._model.name, position=self.position, reason=str(failure))
             self._progress.stop(failure)
             self._waiters.fail(reason)
-            if failure is not None and self._store.turns is not None:
-                await self._store.turns.release()
+            if failure is not None and self._store.election is not None:
+                await self._store.election.release()
 
     async def _reason(self, error: Exception) -> str:
         if not isinstance(error, LogDamaged):
@@ -183,28 +183,28 @@ class Projector:
     # Leading, or standing by
 
     async def _take_turns(self, until: int | None) -> None:
-        turns = self._store.turns
-        if turns is None:
+        election = self._store.election
+        if election is None:
             self.lead.set(held=True)
             await self._follow(until)
             return
         while True:
-            if await self._advancing.patiently("the database", turns.take):
+            if await self._advancing.patiently("the database", election.take):
                 try:
-                    if await self._lead(turns, until):
+                    if await self._lead(election, until):
                         return
                 except (NotLeading, CheckpointMoved) as error:
                     log.warning("projector begins anew", read_model=self._model.name, position=self.position, reason=str(error))
-                    await turns.release()
+                    await election.release()
                 finally:
                     self.lead.set(held=False)
-            await self._stand_by(turns)
+            await self._stand_by(election)
 
-    async def _lead(self, turns: LeaderElection, until: int | None) -> bool:
+    async def _lead(self, election: LeaderElection, until: int | None) -> bool:
         """Follow the log while it is this one's turn; whether it has come to its end."""
         await self._advancing.patiently("the database", Migrations(self._store, self._model).pending)  # not of a newer program
         self.lead.set(held=True)
-        following, lost = asyncio.create_task(self._follow(until)), asyncio.create_task(turns.lost())
+        following, lost = asyncio.create_task(self._follow(until)), asyncio.create_task(election.lost())
         try:
             await asyncio.wait({following, lost}, return_when=asyncio.FIRST_COMPLETED)
         finally:
@@ -216,7 +216,7 @@ class Projector:
         following.result()
         return True
 
-    async def _stand_by(self, turns: LeaderElection) -> None:
+    async def _stand_by(self, election: LeaderElection) -> None:
         """Show what another process applies, until this one leads or looks again since the database was away."""
         head = await self._advancing.patiently("the log", self._log.head)
         self._advancing.incarnation = head.incarnation
@@ -227,7 +227,7 @@ class Projector:
         backlog = Backlog(self._batch)
         async with _beside(self._read(backlog, shown, None)), _beside(self._watch(backlog)):
             try:
-                await stand_by(turns, self._advancing, backlog, self._reached, self._show)
+                await stand_by(election, self._advancing, backlog, self._reached, self._show)
             except StoreUnavailable as error:
                 self._progress.trouble("the database", error)
                 await asyncio.sleep(next(pauses()))

@@ -16,7 +16,7 @@ from projections.store import Checkpoint, Parked, Reader, SchemaVersion
 
 
 @attrs.frozen(kw_only=True)
-class ProjectionStanding:
+class ProjectionStatus:
     """A projection against the log.
 
     `position` is its sequence, `head` the end of the log. The lag is in commits and in seconds. `applied` commits were applied
@@ -55,7 +55,7 @@ class ReadModelReport:
     incarnation: str
     head: int
     schema: SchemaVersion
-    projections: Sequence[ProjectionStanding]
+    projections: Sequence[ProjectionStatus]
     parked: Sequence[Parked]
     copies: Sequence[CopyReport]
 
@@ -78,11 +78,11 @@ async def standing(reader: Reader, copies: Copies | None, event_log: EventLog, m
 
 async def _projection(
     projection: Projection, checkpoint: Checkpoint | None, parked: Sequence[Parked], event_log: EventLog, head: Head
-) -> ProjectionStanding:
+) -> ProjectionStatus:
     position = 0 if checkpoint is None else checkpoint.sequence
     problem = problem_of(projection, checkpoint, head)
     ours = [one for one in parked if one.projection == projection.name]
-    return ProjectionStanding(
+    return ProjectionStatus(
         projection=projection.name,
         version=projection.version if checkpoint is None else checkpoint.version,
         position=position,

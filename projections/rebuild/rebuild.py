@@ -132,8 +132,8 @@ async def _change(
 
 async def _lead(projector: Projector, store: Store) -> None:
     """Of several processes on one database only the one that writes changes its tables. Raises NotLeading in another one."""
-    if store.turns is not None:
-        if not await store.turns.take():
+    if store.election is not None:
+        if not await store.election.take():
             raise NotLeading(f"{store.identity} is in use: another process brings it up to date")
         if not projector.lead.held:
             await projector.load()  # it does not run; others may have written since it was loaded

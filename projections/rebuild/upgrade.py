@@ -164,8 +164,8 @@ class SchemaUpgrade:
 
     async def _turn(self) -> None:
         """Wait until this process may change the tables, or another one of the same program has done it."""
-        turns = self._store.turns
-        while turns is not None and not await turns.take() and not await _fits(self._store, self._model):
+        election = self._store.election
+        while election is not None and not await election.take() and not await _fits(self._store, self._model):
             self._say("the process that brings the tables of another version up to date is waited for, until it ends")
             await asyncio.sleep(_LOOK_EVERY)
 

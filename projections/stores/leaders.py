@@ -30,9 +30,9 @@ async def leader_at(url: str) -> DatabaseLeader | None:
     file = path_of(url)
     if file is not None:
         return _of_file(file)
-    from projections.stores.postgres import lease, turns  # noqa: PLC0415 - slow
+    from projections.stores.postgres import election, lease  # noqa: PLC0415 - slow
 
-    found = await turns.leader_at(url)
+    found = await election.leader_at(url)
     return None if found is None else DatabaseLeader(found.holder, found.silent, lease.SECONDS)
 
 

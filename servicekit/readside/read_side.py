@@ -239,7 +239,7 @@ class ReadSide(Collector):
         The answer waits as in `wait_visible` if other processes can share the tables, since their reads have no note of it. It
         also waits while the tables are more than `AHEAD` commits behind.
         """
-        if self._store.turns is not None:
+        if self._store.election is not None:
             return await self.wait_visible(sequence)
         self._acknowledged.add(sequence)
         if sequence - AHEAD > self.projector.position:

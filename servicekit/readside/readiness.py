@@ -100,7 +100,7 @@ class Readiness:
             raise ProjectorStopped(f"the tables have sequence {status.position} of {self.until} that the log had at the start")
         if status.lag_seconds is not None and status.lag_seconds > self.max_lag:
             raise ProjectorStopped(f"{status.lag_events} events behind the log, {status.lag_seconds:.0f} s")
-        silent = None if self.store.turns is None else self.store.turns.silent
+        silent = None if self.store.election is None else self.store.election.silent
         if status.lag_events and silent is not None and silent > _HEARTBEATS_MISSED:
             raise ProjectorStopped(
                 f"{status.lag_events} events behind the log: the process that applies them was not heard of for {silent:.0f} s"

@@ -70,9 +70,9 @@ def test_unit_tests_need_no_go_no_pages_and_no_packages_of_other_tests(
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [
-        (["-q", "tests/eventlog/test_alarms_unit.py", "tests/eventlog/test_commit_unit.py::test_one"], True),
-        (["-k", "alarms", "tests/eventlog/test_alarms_unit.py"], True),
-        (["tests/eventlog/test_alarms_unit.py", "tests/eventlog/test_chain.py"], False),
+        (["-q", "tests/eventlog/test_timers_unit.py", "tests/eventlog/test_commit_unit.py::test_one"], True),
+        (["-k", "timers", "tests/eventlog/test_timers_unit.py"], True),
+        (["tests/eventlog/test_timers_unit.py", "tests/eventlog/test_chain.py"], False),
         (["tests/eventlog"], False),
         (["-k", "unit"], False),
         ([], False),

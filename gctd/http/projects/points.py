@@ -27,7 +27,7 @@ def one_moment(call: Call[Services], *, remote: bool) -> AbstractAsyncContextMan
 
     The rows of analyses do not change; only the choice between several depends on the moment.
     """
-    return nullcontext() if remote else call.services.moments.one()
+    return nullcontext() if remote else call.services.snapshots.one()
 
 
 async def point(analysis_id: str, field: str, text: str | None, call: Call[Services]) -> AnalysisView:

@@ -92,17 +92,17 @@ SCHEMA = bound(
 )
 
 
-def onlooker(url: str, broker: Broker | None, *, max_lag: float) -> ReadReplica:
+def replica(url: str, broker: Broker | None, *, max_lag: float) -> ReadReplica:
     """The read model in a database, and its events if there is a broker."""
     return ReadReplica(url, MODEL, connection=broker, frames=frames, max_lag=max_lag)
 
 
-def function(onlooker: ReadReplica) -> Function:
+def function(replica: ReadReplica) -> Function:
     """The function over a read model."""
     return Function(
         name=MODEL.name,
         schema=SCHEMA,
-        context=lambda request: Asking(onlooker, PantryGraph, request),
+        context=lambda request: Asking(replica, PantryGraph, request),
         scans=SCANS,
-        rows=lambda: sizes_of(onlooker),
+        rows=lambda: sizes_of(replica),
     )

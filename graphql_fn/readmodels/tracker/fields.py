@@ -217,6 +217,6 @@ SCANS = {
 """The tables of which a field may read all rows for a page of them."""
 
 
-async def sizes(onlooker: ReadReplica) -> Mapping[str, int]:
+async def sizes(replica: ReadReplica) -> Mapping[str, int]:
     """About how many rows a field reads of each table, and of the stored reports."""
-    return {**await sizes_of(onlooker), REPORTS: REPORT_ROWS}
+    return {**await sizes_of(replica), REPORTS: REPORT_ROWS}

@@ -65,19 +65,19 @@ def _changes(_: Any, info: Info, id: str | None = None, repo: str | None = None)
 SCHEMA = bound("tracker/tracker.graphql", RESOLVERS, {"taskChanged": _changes}, lists=LISTS, nodes=NODES)
 
 
-def onlooker(url: str, broker: Broker | None, *, max_lag: float) -> ReadReplica:
+def replica(url: str, broker: Broker | None, *, max_lag: float) -> ReadReplica:
     """The read model in a database, and its events if there is a broker."""
     return ReadReplica(url, MODEL, connection=broker, frames=frames, max_lag=max_lag)
 
 
-def function(onlooker: ReadReplica) -> Function:
+def function(replica: ReadReplica) -> Function:
     """The function over a read model."""
-    blobs = onlooker.blobs(BLOBS)
+    blobs = replica.blobs(BLOBS)
     reports = None if blobs is None else Reports(blobs)
     return Function(
         name=MODEL.name,
         schema=SCHEMA,
-        context=lambda request: TrackerAsking(onlooker, reports, request),
+        context=lambda request: TrackerAsking(replica, reports, request),
         scans=SCANS,
-        rows=lambda: sizes(onlooker),
+        rows=lambda: sizes(replica),
     )

@@ -42,9 +42,9 @@ LARGEST_EVENT_PAGE = 1000
 class TrackerAsking(Asking[TrackerGraph]):
     """The context of a request, with the reports of analyses (None: there is no broker to get them from)."""
 
-    def __init__(self, onlooker: ReadReplica, reports: Reports | None, request: GraphQLRequest) -> None:
-        super().__init__(onlooker, TrackerGraph, request)
-        self.onlooker = onlooker
+    def __init__(self, replica: ReadReplica, reports: Reports | None, request: GraphQLRequest) -> None:
+        super().__init__(replica, TrackerGraph, request)
+        self.replica = replica
         self._reports = reports
 
     @property
@@ -220,7 +220,7 @@ async def _events(
     bounds = {} if after is None else ({"last": after} if newest else {"first": after})
     category = given.get("category")
     page = await public(
-        info.context.onlooker.search(
+        info.context.replica.search(
             given.get("aggregate"),
             category=None if category is None else f"gctd.{category}",
             types=frozenset(given.get("types") or ()),

@@ -15,9 +15,9 @@ from projections.rebuild.copies import CopyPart
 from projections.store import NOTHING_PARKED, CheckpointOutcome, KeyRecord, Mark, Parked, Place, Step
 from projections.stores.postgres import switching
 from projections.stores.postgres.connection import QUERY_TIMEOUT, DatabaseAddress, connect, translated
+from projections.stores.postgres.election import KEY, MIGRATION, PostgresElection
 from projections.stores.postgres.reader import PostgresReader
 from projections.stores.postgres.store import WRITE_TIMEOUT, PostgresStore
-from projections.stores.postgres.turns import KEY, MIGRATION, PostgresTurns
 
 _PATIENCE = 3.0
 """Seconds to wait for another process to give a copy up: a session ends a second after its process at the latest."""
@@ -74,13 +74,13 @@ class PostgresCopy(PostgresStore):
         self._changes = 0
 
     @property
-    def turns(self) -> None:
+    def election(self) -> None:
         """None: it belongs to one process while it is open."""
 
     async def open(self) -> None:
         """Connect. Raises CopyRefused if there is none, StoreInUse, StoreUnavailable."""
         self.address = await _copy_of(self._live, self._part, make=self._part is CopyPart.NEW)
-        self._turns = PostgresTurns(self.address, write_timeout=WRITE_TIMEOUT)
+        self._election = PostgresElection(self.address, write_timeout=WRITE_TIMEOUT)
         await super().open()
         try:
             await self._take()
@@ -90,7 +90,7 @@ class PostgresCopy(PostgresStore):
 
     async def _take(self) -> None:
         end = time.monotonic() + _PATIENCE
-        while not await self._turns.take():
+        while not await self._election.take():
             if time.monotonic() > end:
                 raise StoreInUse(f"{self.address} is in use by another process")
             await asyncio.sleep(_POLL)
@@ -109,7 +109,7 @@ class PostgresCopy(PostgresStore):
     async def close(self) -> None:
         """Finish what is being written, let the planner look at it, and disconnect."""
         async with self._writing:
-            writer = self._turns.connection
+            writer = self._election.connection
             if writer is not None:
                 with suppress(ProjectionError), translated(self.address):
                     if self._changes > _MANY:

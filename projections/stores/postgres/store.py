@@ -17,8 +17,8 @@ from projections.rebuild.copies import CopyPart
 from projections.store import NOTHING_PARKED, CheckpointOutcome, KeyRecord, Mark, Parked, Place, SchemaVersion, Step
 from projections.stores.postgres import indexes, lease, schema, switching, writing
 from projections.stores.postgres.connection import connect, translated
+from projections.stores.postgres.election import MIGRATION, PostgresElection
 from projections.stores.postgres.reader import PostgresReader
-from projections.stores.postgres.turns import MIGRATION, PostgresTurns
 
 log = structlog.get_logger(__name__)
 
@@ -31,19 +31,19 @@ _LOCK_TIMEOUT = "10s"
 class PostgresStore(PostgresReader):
     """A database that several processes have open, of which one writes: `projections.store.Store`.
 
-    The connection that writes holds a lock (`PostgresTurns`), so that who loses the one has lost the other. Rows and checkpoints
-    are as safe as the server's `synchronous_commit` makes them.
+    The connection that writes holds a lock (`PostgresElection`): a process that loses the connection loses the lock. Rows and
+    checkpoints are as safe as the server's `synchronous_commit` makes them.
     """
 
     def __init__(self, url: str) -> None:
         super().__init__(url)
-        self._turns = PostgresTurns(self.address, write_timeout=WRITE_TIMEOUT)
+        self._election = PostgresElection(self.address, write_timeout=WRITE_TIMEOUT)
         self._writing = asyncio.Lock()
 
     @property
-    def turns(self) -> PostgresTurns | None:
+    def election(self) -> PostgresElection | None:
         """How it is shared with other processes."""
-        return self._turns
+        return self._election
 
     async def open(self) -> None:
         """Connect, and make the tables of the store itself if they are missing.
@@ -54,7 +54,7 @@ class PostgresStore(PostgresReader):
             connection = await connect(self.address)
             try:
                 async with connection.transaction():
-                    await self._turns.lock(connection, MIGRATION)
+                    await self._election.lock(connection, MIGRATION)
                     if await schema.is_foreign(connection):
                         raise StoreForeign(
                             f"{self.address} has the tables of another program, and is left as it was: choose an empty database"
@@ -67,7 +67,7 @@ class PostgresStore(PostgresReader):
     async def close(self) -> None:
         """Finish what is being written and disconnect."""
         async with self._writing:
-            await self._turns.release()
+            await self._election.release()
         await super().close()
 
     async def advance(
@@ -98,7 +98,7 @@ class PostgresStore(PostgresReader):
             if outcome is CheckpointOutcome.STORED:
                 await writing.write(writer, batch)
                 after, proven = [step.after for step in steps], with_proven(steps, marks)
-                await writing.write_checkpoints(writer, after, self._turns.channel, self._turns.token, proven)
+                await writing.write_checkpoints(writer, after, self._election.channel, self._election.token, proven)
         return outcome
 
     async def forget(self, projections: Sequence[Projection]) -> None:
@@ -107,7 +107,7 @@ class PostgresStore(PostgresReader):
             with translated(self.address):
                 writer = await self._writer()
                 async with writer.transaction():
-                    await lease.check(writer, self._turns.token)
+                    await lease.check(writer, self._election.token)
                     for projection in reversed(projections):
                         await writing.forget(writer, projection.name, [table.name for table in reversed(projection.tables)])
 
@@ -117,7 +117,7 @@ class PostgresStore(PostgresReader):
             with translated(self.address):
                 writer = await self._writer()
                 async with writer.transaction():
-                    await lease.check(writer, self._turns.token)
+                    await lease.check(writer, self._election.token)
                     await writing.write_scrubs(writer, stream, state)
 
     async def migrate(
@@ -130,7 +130,7 @@ class PostgresStore(PostgresReader):
                 try:
                     async with connection.transaction():
                         await connection.execute("SET LOCAL lock_timeout = 0")
-                        await self._turns.lock(connection, MIGRATION)
+                        await self._election.lock(connection, MIGRATION)
                         await connection.execute(f"SET LOCAL lock_timeout = '{_LOCK_TIMEOUT}'")
                         return await _migrate(connection, sql, before, after, projections)
                 finally:
@@ -168,14 +168,14 @@ class PostgresStore(PostgresReader):
         async with self._writing:
             with translated(self.address):
                 writer = await self._writer()
-                await switching.change_places(writer, part, projections, self._turns.channel, self._turns.token)
+                await switching.change_places(writer, part, projections, self._election.channel, self._election.token)
 
     async def _writer(self) -> Any:
         if self._pool is None:
             self._opened()
-        if not await self._turns.take():
+        if not await self._election.take():
             raise NotLeading(f"{self.address} is brought up to date by another process")
-        return self._turns.connection
+        return self._election.connection
 
 
 async def _migrate(

@@ -20,7 +20,7 @@ from projections.rebuild.copies import CopyPart, check_as_far
 from projections.store import Checkpoint
 from projections.stores.postgres import lease, schema, writing
 from projections.stores.postgres.connection import quoted
-from projections.stores.postgres.turns import KEY, KEY_WITHIN, LEADER, MIGRATION
+from projections.stores.postgres.election import KEY, KEY_WITHIN, LEADER, MIGRATION
 
 _ATTEMPT = "50ms"
 """How long one attempt waits for the statements under way; statements that begin in this time wait behind it."""

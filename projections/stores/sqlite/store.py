@@ -36,7 +36,7 @@ class SQLiteStore(SQLiteReader):
     `SQLiteCopies`.
     """
 
-    turns = None
+    election = None
 
     def __init__(
         self,

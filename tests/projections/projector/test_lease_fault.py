@@ -110,10 +110,10 @@ async def test_a_leader_that_hangs_is_replaced_and_changes_nothing_when_it_goes_
 async def test_a_checkpoint_of_an_older_token_is_refused_with_its_rows(postgres_url: str) -> None:
     async with PostgresStore(postgres_url) as store, session(postgres_url) as other:
         await Migrations(store, MODEL).up()
-        turns = store.turns
-        assert turns is not None
-        assert await turns.take()
-        old = turns.token
+        election = store.election
+        assert election is not None
+        assert await election.take()
+        old = election.token
         await lease.taken(other)
 
         async def write_as_before() -> None:

@@ -128,8 +128,8 @@ async def test_only_who_leads_changes_places(log: MemoryLog, postgres_url: str, 
             await other.switch(NAMES)
         late = Projector(log, filled, MODEL)
         await late.load()
-        assert filled.turns is not None
-        await filled.turns.release()
+        assert filled.election is not None
+        await filled.election.release()
         await switch(Projector(log, other, MODEL), other, PostgresCopies(postgres_url), log, MODEL)
         with pytest.raises(NotLeading):
             await switch(late, filled, PostgresCopies(postgres_url), log, MODEL)

@@ -1,4 +1,4 @@
-"""Turns of several processes on one database: the process that holds a lock of its session writes, the others are notified.
+"""The election of a leader among processes on one database: it holds a lock of its session and writes, the others are notified.
 
 The lock is on the session (https://www.postgresql.org/docs/current/explicit-locking.html, 13.3.5) of the very connection that
 writes: if that ends, the lock is free, and nothing can be written on it any more. If the process hangs its
@@ -37,8 +37,8 @@ _SILENCE = 1.0
 """Seconds after which who listens looks whether it may lead now."""
 
 
-class PostgresTurns:
-    """The turns of one process: `projections.store.Turns`."""
+class PostgresElection:
+    """The part of one process in it: see `projections.store.LeaderElection`."""
 
     def __init__(self, address: DatabaseAddress, *, write_timeout: float) -> None:
         """`write_timeout`: seconds that a statement of the connection that writes may take."""

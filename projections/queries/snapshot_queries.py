@@ -9,7 +9,7 @@ from contextvars import ContextVar
 from projections.store import Argument, Queryable, Reader, ReadTransaction, Row
 
 
-class Moments:
+class SnapshotQueries:
     """A database as `Queryable`. Inside `one` the queries of the same task see the tables at the moment at which it began.
 
     Objects that share it are made once, not for each request.

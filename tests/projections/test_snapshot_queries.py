@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from projections.model import Put
-from projections.queries.moments import Moments
+from projections.queries.snapshot_queries import SnapshotQueries
 from projections.store import SchemaVersion, Store
 from projections.testing.conformance import MAP, PLACES, step
 
@@ -16,13 +16,13 @@ _COUNT = "SELECT count(*) AS places FROM places"
 async def test_queries_of_a_block_see_one_moment_and_later_ones_the_present(either_store: Store) -> None:
     store = either_store
     await store.migrate(_CREATE, before=SchemaVersion(0), after=SchemaVersion(1), projections=(MAP,))
-    moments = Moments(store)
+    snapshots = SnapshotQueries(store)
 
     async def counts() -> list[object]:
-        rows = [*await moments.fetch(_COUNT), *await moments.fetch_in_thread(_COUNT), await moments.fetch_one(_COUNT)]
+        rows = [*await snapshots.fetch(_COUNT), *await snapshots.fetch_in_thread(_COUNT), await snapshots.fetch_one(_COUNT)]
         return [row and row["places"] for row in rows]
 
-    async with moments.one() as reading:
+    async with snapshots.one() as reading:
         assert await counts() == [0, 0, 0]
         await store.advance([step(0, 1, Put(PLACES, ("lake",)), projection=MAP)])
         assert (await counts(), reading.checkpoints) == ([0, 0, 0], {})
