@@ -21,6 +21,7 @@ from eventlog.commit import FOLLOWS, GUARD, Appended, Proposal
 from eventlog.errors import Conflict, KeyTaken, LogDamaged, OutcomeUnknown, TooLarge, Unavailable
 from eventlog.jetstream.message_reader import BrokerError, MessageReader
 from eventlog.jetstream.transport.connection import REQUEST_TIMEOUT, Connection
+from eventlog.jetstream.transport.reply_router import Silence
 from eventlog.registry import Registry
 from eventlog.support.chain import link
 
@@ -38,6 +39,8 @@ _TOO_LARGE = {10054, 10097}
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.01, 0.5
 _LEAST = 0.02
 """Seconds that another try has to have: one that is sent without time for its answer only makes the outcome unknown."""
+_SHORT = 1.0
+"""Seconds: if a try with less time has no answer, the reason of the try before it says more."""
 _LOOKS = 3
 _ROOM_FOR_BATCH_HEADERS = 128
 
@@ -145,18 +148,20 @@ async def persist(
     """
     loop = asyncio.get_running_loop()
     pause, reason = _FIRST_PAUSE, Unavailable("no time was left")
-    least = 0.0
-    while (left := end - loop.time()) > least:
-        least = _LEAST
+    tried = False
+    while (left := end - loop.time()) > (_LEAST if tried else 0.0):
         try:
             return await attempt(left)
         except OutcomeUnknown as error:
-            unknown, reason = True, error
+            unknown = True
+            if not (tried and left < _SHORT and isinstance(error, Silence)):
+                reason = error
         except AppendRefused as error:
             reason = error
             break
         except Unavailable as error:
             reason = error
+        tried = True
         await asyncio.sleep(max(0.0, min(pause * random.uniform(0.5, 1), end - loop.time())))  # noqa: S311 - jitter, not a secret
         pause = min(2 * pause, _LONGEST_PAUSE)
         try:

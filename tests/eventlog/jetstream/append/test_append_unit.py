@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 from datetime import UTC, datetime
+from unittest import mock
 
 import attrs
 import pytest
 
 from eventlog.commit import Appended, Context, NewEvent
 from eventlog.errors import OutcomeUnknown, TooLarge, Unavailable
-from eventlog.jetstream.append import Ack, AppendRefused, encode, refusal
+from eventlog.jetstream.append import Ack, AppendRefused, encode, persist, refusal
 from eventlog.jetstream.batch import sequences
 from eventlog.jetstream.message_reader import BrokerError
 from eventlog.jetstream.transport.client import frame
+from eventlog.jetstream.transport.connection import Connection
+from eventlog.jetstream.transport.reply_router import Silence
 from eventlog.testing.conformance import REGISTRY, deposit
 
 LIMIT = 1024**2
@@ -41,6 +45,24 @@ def test_what_an_error_means(code: int, number: int, description: str, meaning: 
     error = refusal(BrokerError(code, number, description))
     assert type(error) is meaning
     assert description in str(error)
+
+
+async def test_the_silence_of_the_last_instant_does_not_hide_the_reason() -> None:
+    """A record that cannot be read is the reason, even if the last try had no time for an answer."""
+    reasons: list[OutcomeUnknown] = [OutcomeUnknown("one of the same batch cannot be read")]
+
+    async def attempt(left: float) -> None:
+        raise reasons.pop(0) if reasons else Silence("NATS did not answer")
+
+    async def found(seconds: float) -> str:
+        with pytest.raises(OutcomeUnknown) as caught:
+            await persist(
+                mock.create_autospec(Connection, instance=True), "a", attempt, asyncio.get_running_loop().time() + seconds
+            )
+        return str(caught.value)
+
+    assert "one of the same batch cannot be read" in await found(0.1)
+    assert "NATS did not answer" in await found(0.1), "the only reason"
 
 
 def test_the_sequences_of_a_batch_are_counted_back_from_its_last() -> None:
