@@ -80,7 +80,7 @@ async def test_each_command_prints_what_is_shown(tmp_path: Path) -> None:
     options = ["--data-dir", str(data), "--ready-file", str(tmp_path / "ready.json"), "--port-base", "0"]
     command = [sys.executable, "-m", "gctd", "up", "--demo", *options]
     environment = environment_of(tmp_path)
-    await asyncio.to_thread(go_library.give, data / "cache")
+    await go_library.give(data / "cache")
     with supervised(command, tmp_path / "console.txt", environment) as running:
         ready = await running.ready(120)
         await wait_until(lambda: "Ctrl-C stops" in running.said or running.process.poll() is not None, 600)
@@ -88,7 +88,6 @@ async def test_each_command_prints_what_is_shown(tmp_path: Path) -> None:
         assert pattern_of(start.output).fullmatch(running.said), running.said
         assert await asyncio.to_thread(run_blocks, others, tmp_path, environment, addresses(ready), 300) == []
         assert await running.end(signal.SIGINT) == 130
-    await asyncio.to_thread(go_library.keep, data / "cache")
 
 
 @pytest.mark.fault
@@ -96,7 +95,7 @@ async def test_each_command_prints_what_is_shown(tmp_path: Path) -> None:
 async def test_each_command_of_the_guides_prints_what_is_shown(tmp_path: Path) -> None:
     """The data directory is in the working directory, as in a checkout. Backups are below it in place of the root."""
     shown = [block for name in GUIDES for block in blocks(guide(name)) if block.is_run]
-    await asyncio.to_thread(go_library.give, tmp_path / ".data" / "cache")
+    await go_library.give(tmp_path / ".data" / "cache")
     options = ["--data-dir", str(tmp_path / ".data"), "--ready-file", str(tmp_path / "ready.json"), "--port-base", "0"]
     environment = environment_of(tmp_path)
     with supervised([sys.executable, "-m", "gctd", "up", *options], tmp_path / "console.txt", environment) as running:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import configparser
 import os
 import re
@@ -157,7 +156,7 @@ async def test_the_installed_wheel_runs_the_demonstration_without_the_checkout(b
     """An environment with the wheel and the required packages, an empty home: a page shows the scores of the demonstration."""
     environment, home = tmp_path / "environment", tmp_path / "home"
     home.mkdir()
-    await asyncio.to_thread(go_library.give, home / ".cache" / "gctd")
+    await go_library.give(home / ".cache" / "gctd")
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(environment)], check=True, timeout=60)  # noqa: ASYNC221 - first
     Installer(ROOT, environment).file(built.wheel)
     [packages] = environment.glob("lib/python3.*/site-packages")

@@ -14,7 +14,7 @@ import attrs
 from eventlog.testing.virtual_time import OUTSIDE, VirtualTimeLoop
 from projections.model import ReadModel, Table
 from projections.store import KEYS
-from projections.stores.postgres import lease, schema, turns, writing
+from projections.stores.postgres import election, lease, schema, writing
 from tests.simulator.session import Pool, Session
 
 Rows = dict[Any, tuple[Any, ...]]
@@ -157,16 +157,16 @@ class Database:
         known: dict[str, Callable[..., Any]] = {
             "SELECT current_schema()": lambda _: [{"name": "public"}],
             "SELECT to_regclass($1) IS NOT NULL": lambda _, name: [{"there": name != ""}],
-            f"SELECT pg_advisory_xact_lock({turns.KEY})": lambda _, what: [{"lock": what}],
+            f"SELECT pg_advisory_xact_lock({election.KEY})": lambda _, what: [{"lock": what}],
             schema._TABLES: lambda _, *__: [],
             schema._SYSTEM_TABLES: lambda _: [],
             schema._FOREIGN: lambda _: [{"foreign": False}],
             schema._VERSION: lambda _: [{"version": 1, "dirty": False, "taken_back": False}],
             schema._COLUMNS: lambda _, name: _columns(model, name),
-            turns._TRY: self._try_lock,
+            election._TRY: self._try_lock,
             lease._TAKE: self._take_lease,
             lease.renewal("$1"): self._renew,
-            lease._LOOK.format(key=turns.KEY): self._look,
+            lease._LOOK.format(key=election.KEY): self._look,
             lease._END: self._end_leader,
             checkpoints[0]: lambda session: self._read_checkpoints(session, locked=False),
             checkpoints[1]: lambda session: self._read_checkpoints(session, locked=True),

@@ -97,10 +97,10 @@ def checkpoint_outside() -> Iterator[None]:
             if outcome is CheckpointOutcome.STORED:
                 await writing.write(writer, batch)
         if outcome is CheckpointOutcome.STORED:
-            turns = self.turns
-            assert turns is not None
+            election = self.election
+            assert election is not None
             async with writer.transaction():
-                await writing.write_checkpoints(writer, [step.after for step in steps], turns.channel, turns.token, marks)
+                await writing.write_checkpoints(writer, [step.after for step in steps], election.channel, election.token, marks)
         return outcome
 
     with patch.object(PostgresStore, "_advance", advance):

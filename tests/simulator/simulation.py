@@ -21,7 +21,7 @@ from eventlog.jetstream import append, batch, follower, group_commit, log, pull
 from eventlog.jetstream.transport import connection
 from eventlog.testing.virtual_time import OUTSIDE, Deadlock, VirtualTimeLoop, current_process
 from projections.projector import status
-from projections.stores.postgres import reader, store, turns
+from projections.stores.postgres import election, reader, store
 from tests.simulator.accounts import MODEL, STREAM
 from tests.simulator.broker import Broker
 from tests.simulator.clients import Clients
@@ -261,7 +261,7 @@ def _on_virtual_time(simulation: Simulation) -> Iterator[None]:
         place(group_commit.CostEstimate, "row_pays", lambda _, count: count > 1 and chance.random() < _ROWS)
         place(pull, "uuid4", lambda: SimpleNamespace(hex=f"{next(numbers):x}"))
         place(batch, "secrets", SimpleNamespace(token_urlsafe=lambda _: f"b{next(numbers):x}-"))
-        for module in (turns, store, reader):
+        for module in (election, store, reader):
             place(module, "connect", connect)
         place(reader, "connect_pool", connect_pool)
         structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))

@@ -54,6 +54,7 @@ class Removals:
         """Sweep until cancelled; errors are logged, and the next sweep tries again."""
         while True:
             try:
+                await self._caught_up()
                 for id_ in await self._queries.unregistered():
                     await self._clear(id_, None)
             except (EventLogError, ProjectionError, GctdError) as error:

@@ -14,6 +14,7 @@ from gctd.scan.git.checkout import Checkouts
 from gctd.scan.git.commands import Git
 from gctd.scan.git.program import GitSettings
 from gctd.scan.go.toolchain import Toolchain, find_toolchain
+from tests.support.tracker import go_library
 
 LOOPBACK = AddressPolicy.of(["127.0.0.0/8"])
 
@@ -41,10 +42,12 @@ def checkouts(cache: Path, git: Git) -> Checkouts:
     return Checkouts(cache, git, parse_url=local)
 
 
-@pytest.fixture(scope="session")
-def go_cache(request: pytest.FixtureRequest) -> Path:
-    """Go's caches, which last over runs of the tests: building the standard library takes a quarter of a minute."""
-    return Path(request.config.cache.mkdir("go"))
+@pytest_asyncio.fixture
+async def go_cache(request: pytest.FixtureRequest) -> Path:
+    """Go's caches, which last over runs of the tests."""
+    cache = Path(request.config.cache.mkdir("go"))
+    await go_library.give_packages(cache / "build")
+    return cache
 
 
 @pytest_asyncio.fixture

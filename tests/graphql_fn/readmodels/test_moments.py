@@ -102,7 +102,7 @@ async def ledger(url: str) -> AsyncIterator[Ledger]:
         await Migrations(store, MODEL).up()
         projector = Projector(log, store, MODEL)
         following = asyncio.create_task(projector.run())
-        replica = pantry.onlooker(url, None, max_lag=30)
+        replica = pantry.replica(url, None, max_lag=30)
         async with replica.running(BackgroundWork()):
             made = Ledger(log, projector, replica, Evaluator(pantry.function(replica), QueryLimits(seconds=30)), {})
             for number in range(PRODUCTS):

@@ -31,7 +31,7 @@ class Pantry:
     """The function, and the read replica of its database."""
 
     evaluator: Evaluator
-    onlooker: ReadReplica
+    replica: ReadReplica
 
     async def ask(self, query: str, **variables: Any) -> Any:
         """The data of a result without errors."""
@@ -46,15 +46,15 @@ class Pantry:
 
     async def statements(self, query: str) -> tuple[Any, int]:
         """The data, and how many statements it took."""
-        before = self.onlooker.statements
-        return await self.ask(query), self.onlooker.statements - before
+        before = self.replica.statements
+        return await self.ask(query), self.replica.statements - before
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def served(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Pantry]:
     database = tmp_path_factory.mktemp("pantry") / "pantry.db"
     await stocked(database, products=PRODUCTS, movements=MOVEMENTS, categories=CATEGORIES)
-    looking = pantry.onlooker(f"sqlite:{database}", None, max_lag=30)
+    looking = pantry.replica(f"sqlite:{database}", None, max_lag=30)
     async with looking.running(BackgroundWork()):
         yield Pantry(Evaluator(pantry.function(looking), QueryLimits(seconds=60)), looking)
 
@@ -255,12 +255,12 @@ async def test_what_is_wrong_with_a_page_or_a_time_is_said(served: Pantry, query
 async def test_a_query_that_comes_to_too_many_objects_is_refused_before_it_is_run(
     served: Pantry, query: str, objects: int
 ) -> None:
-    before = served.onlooker.statements
+    before = served.replica.statements
     result = await served.evaluator.evaluate(GraphQLRequest(query))
     assert result.outcome is QueryOutcome.OVER_LIMIT
     text = f"the query may come to {objects} objects, 10000 are the most: ask for smaller pages"
     assert result.document == {"errors": [{"message": text, "extensions": {"code": "OVER_LIMIT"}}]}
-    assert served.onlooker.statements == before
+    assert served.replica.statements == before
 
 
 SIZED = "query($n: Int) { products(first: $n) { nodes { movements(first: 100) { nodes { id } } } } }"
@@ -300,7 +300,7 @@ async def test_depth_and_aliases_are_bounded_here_too(served: Pantry) -> None:
 
 async def test_a_database_that_is_not_there_is_said_and_found_when_it_comes(tmp_path: Path) -> None:
     database = tmp_path / "pantry.db"
-    looking = pantry.onlooker(f"sqlite:{database}", None, max_lag=30)
+    looking = pantry.replica(f"sqlite:{database}", None, max_lag=30)
     evaluator = Evaluator(pantry.function(looking))
     query = GraphQLRequest("{ stockReport { totalProducts } }")
     async with looking.running(BackgroundWork()):

@@ -31,7 +31,7 @@ RESUMED = f"""query($after: String, $before: String) {{
 
 async def answers(url: str) -> list[Any]:
     """Return the answers of the function over a database to all queries, and the number of statements."""
-    looking = pantry.onlooker(url, None, max_lag=30)
+    looking = pantry.replica(url, None, max_lag=30)
     async with looking.running(BackgroundWork()):
         evaluator = Evaluator(pantry.function(looking))
         found: list[Any] = [(await evaluator.evaluate(GraphQLRequest(query))).document for query in QUERIES]

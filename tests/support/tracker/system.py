@@ -26,7 +26,7 @@ from projections.stores.sqlite import SQLiteStore
 from tests.support import ROOT
 from tests.support.pace import slowness
 from tests.support.programs import warm
-from tests.support.tracker import go_library as golibrary
+from tests.support.tracker import go_library
 from tests.support.waiting import wait_until
 
 REAL_WORKER = ("gctd", "worker")
@@ -109,7 +109,7 @@ class TrackerSystem:
     async def start_worker(self, number: int = 1, *, program: tuple[str, ...] = FAKE_WORKER, **environment: str) -> Program:
         """Start a worker `worker-<number>` and wait until it is present."""
         if program == REAL_WORKER:
-            await asyncio.to_thread(golibrary.give, self.directory / "cache")
+            await go_library.give(self.directory / "cache")
         worker = await self.begin_worker(number, program=program, **environment)
         await wait_until(lambda: self._is_present(f"worker-{number}", worker), timeout=30, every=0.05)
         return worker
@@ -233,7 +233,6 @@ class TrackerSystem:
             if program.process.returncode is None:
                 program.signal(signal.SIGCONT)
             await program.kill()
-        await asyncio.to_thread(golibrary.keep, self.directory / "cache")
 
 
 @asynccontextmanager

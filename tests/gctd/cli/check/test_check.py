@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import subprocess
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -57,12 +58,11 @@ class Shop:
 
 
 @pytest.fixture(scope="module")
-def cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A cache directory with the builds of Go's library."""
     directory = tmp_path_factory.mktemp("check")
-    go_library.give(directory)
-    yield directory
-    go_library.keep(directory)
+    asyncio.run(go_library.give(directory))
+    return directory
 
 
 @pytest.fixture

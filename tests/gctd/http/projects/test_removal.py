@@ -121,7 +121,7 @@ async def test_a_removal_that_was_interrupted_is_finished_by_the_next_server(tmp
         async def cleared() -> bool:
             return not any(rows_of(system, id_).values())
 
-        await wait_until(cleared, timeout=30)
+        await wait_until(cleared, timeout=10)
         await serve.stop()
         assert await system.difference_from_a_fold() is None
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import shutil
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -91,23 +92,29 @@ def sandbox(request: pytest.FixtureRequest) -> Sandbox:
     return next(found for found in candidates() if found.kind == request.param)
 
 
+@pytest.fixture(scope="session")
+def hostile_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A worker's cache directory with the build of Go's library, of this process of the tests alone."""
+    cache = tmp_path_factory.mktemp("hostile")
+    asyncio.run(go_library.give(cache))
+    return cache
+
+
 @pytest_asyncio.fixture
-async def host(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, sandbox: Sandbox) -> AsyncIterator[Host]:
+async def host(hostile_cache: Path, monkeypatch: pytest.MonkeyPatch, sandbox: Sandbox) -> AsyncIterator[Host]:
     """The worker with a sandbox of mounts."""
     monkeypatch.setattr("gctd.scan.isolation.sandbox.candidates", lambda: [sandbox])
-    async with host_of(request, monkeypatch, "require") as host:
+    async with host_of(hostile_cache, monkeypatch, "require") as host:
         yield host
 
 
 @asynccontextmanager
-async def host_of(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, wanted: Wanted) -> AsyncIterator[Host]:
-    """A worker. The builds of Go's library last over runs of the tests. The caches of repositories are removed."""
+async def host_of(cache: Path, monkeypatch: pytest.MonkeyPatch, wanted: Wanted) -> AsyncIterator[Host]:
+    """A worker. The caches of repositories are removed."""
     for name in ("HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"):
         monkeypatch.setenv(name, DEAD)
     monkeypatch.setenv("NO_PROXY", "")
     monkeypatch.setenv("GOPROXY", "off")
-    cache = Path(request.config.cache.mkdir("hostile"))
-    go_library.give(cache)
     settings = Settings(cache_directory=cache, allow_local=True, git_metadata=False, sandbox=wanted)
     blobs = MemoryBlobs()
     async with open_work(settings, blobs) as scanning:

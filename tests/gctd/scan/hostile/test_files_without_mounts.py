@@ -112,9 +112,9 @@ async def test_a_landlock_with_a_hole_is_not_taken(tmp_path: Path, monkeypatch: 
 
 
 @pytest_asyncio.fixture
-async def host(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Host]:
+async def host(hostile_cache: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Host]:
     monkeypatch.setattr("gctd.scan.isolation.sandbox.candidates", broken)
-    async with host_of(request, monkeypatch, "auto") as host:
+    async with host_of(hostile_cache, monkeypatch, "auto") as host:
         yield host
 
 
