@@ -105,6 +105,15 @@ async def test_a_phone_shows_each_screen_without_scrolling_sideways(dashboard: D
 # Tasks
 
 
+async def test_nothing_moves_on_the_list_while_no_task_runs(dashboard: Dashboard, user: Visitor) -> None:
+    """Not the sign of the filter either: a browser repaints it all the time."""
+    page = await user.open("/tasks")
+    await expect(row(page, dashboard.done)).to_contain_text("completed")
+    await expect(page.get_by_role("button", name="running")).to_be_visible()
+    moving = await page.evaluate("() => document.getAnimations().map(({ effect }) => effect.target.outerHTML)")
+    assert [html for html in moving if "running" in html] == []
+
+
 async def test_a_task_comes_into_the_list_by_itself_and_changes_in_it(dashboard: Dashboard, user: Visitor) -> None:
     page = await user.open("/tasks")
     await expect(row(page, dashboard.done)).to_contain_text("completed")
