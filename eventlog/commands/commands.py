@@ -1,6 +1,6 @@
 """Commands: load an aggregate, decide, append under its guard, and decide again when another writer was first.
 
-Commands for one aggregate wait in line inside the process. Commands that wait while a commit is on its way are decided in
+Commands for one aggregate wait in a queue inside the process. Commands that wait while a commit is on its way are decided in
 order, each one separately, and stored together: a busy aggregate costs one write for many commands. Commands without an
 idempotency key share a commit. A commit has at most one command with a key, since the broker compares one id for each message
 (docs/explanation/event-log.md); several such commits are stored in a row.
@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AsyncExitStack
 from datetime import UTC, datetime
 from typing import Any, Generic, TypeVar
@@ -18,12 +18,15 @@ from typing import Any, Generic, TypeVar
 import attrs
 import msgspec
 
-from eventlog.commands.keys import Keys, KeyUse, check_request, use_in
+from eventlog.commands.deciding import decide_in_order
+from eventlog.commands.keys import Keys
 from eventlog.commands.loading import LoadedAggregate, Loader
-from eventlog.commands.rounds import Answer, Decided, Draft, Outcome, Pending, Round, settle, settle_all, unsettled
+from eventlog.commands.queues import AggregateQueue, AggregateQueues
+from eventlog.commands.replays import Replays
+from eventlog.commands.rounds import Draft, Outcome, Pending, settle, settle_all, unsettled
 from eventlog.commit import AggregateId, Commit, Context, NewCommit, NewEvent, Proposal
 from eventlog.decider import Decider
-from eventlog.errors import Conflict, KeyReused, KeyTaken, LogDiverged, TooLarge, Unavailable
+from eventlog.errors import Conflict, KeyTaken, TooLarge
 from eventlog.port import DEADLINE, EventLog
 from eventlog.support.ids import hex_digits
 
@@ -51,19 +54,6 @@ class CommandStep(Generic[S, C, E]):
         return self.decider.aggregate(self.id)
 
 
-@attrs.define(eq=False)
-class _AggregateQueue:
-    """The commands that wait for one aggregate, the task that serves them, the lock under which this process changes it.
-
-    `users` are tasks that hold the lock or wait for it: without any the line is forgotten.
-    """
-
-    lock: asyncio.Lock = attrs.field(factory=asyncio.Lock)
-    waiting: list[Pending] = attrs.field(factory=list)
-    task: asyncio.Task[None] | None = None
-    users: int = 0
-
-
 class Commands:
     """Executes commands on the aggregates of one log.
 
@@ -82,11 +72,11 @@ class Commands:
         new_id: Callable[[], str] = hex_digits,
     ) -> None:
         self._log = log
-        self._keys = keys
+        self._replays = Replays(log, keys)
         self._check_writable = check_writable
         self._now = now
         self._new_id = new_id
-        self._lines: dict[AggregateId, _AggregateQueue] = {}
+        self._queues = AggregateQueues()
         self._loader = Loader(log, now)
         self.conflicts = 0
         """How many appends lost against another writer, since the start."""
@@ -106,7 +96,7 @@ class Commands:
         `deadline` seconds.
         """
         waiting = Pending(command, context or Context(), asyncio.get_running_loop().create_future())
-        self._line_up(decider, id_, (waiting,), deadline)
+        self._enqueue(decider, id_, (waiting,), deadline)
         return await waiting.answer
 
     async def execute_in_order(
@@ -118,20 +108,20 @@ class Commands:
         """
         loop = asyncio.get_running_loop()
         several = [Pending(command, context, loop.create_future()) for command, context in commands]
-        self._line_up(decider, id_, several, deadline)
+        self._enqueue(decider, id_, several, deadline)
         try:
             return [await _outcome_or_error(waiting) for waiting in several]
         finally:
             for waiting in several:
                 waiting.answer.cancel()  # if the caller is gone, commands that are not decided yet have no effect
 
-    def _line_up(self, decider: Decider[Any, Any, Any], id_: str, several: Iterable[Pending], deadline: float) -> None:
+    def _enqueue(self, decider: Decider[Any, Any, Any], id_: str, several: Iterable[Pending], deadline: float) -> None:
         aggregate = decider.aggregate(id_)
-        line = self._lines.get(aggregate)
-        if line is None or line.task is None:
-            line = self._take(aggregate)
-            line.task = asyncio.create_task(self._serve(decider, aggregate, line, deadline))
-        line.waiting.extend(several)
+        queue = self._queues.get(aggregate)
+        if queue is None or queue.task is None:
+            queue = self._queues.take(aggregate)
+            queue.task = asyncio.create_task(self._serve(decider, aggregate, queue, deadline))
+        queue.waiting.extend(several)
 
     def learn(self, commit: Commit) -> None:
         """Take a commit for its aggregate's last, unless a later one is known: the next command is decided without a read.
@@ -154,37 +144,24 @@ class Commands:
         task = asyncio.create_task(self._together(steps, context or Context(), deadline))
         return await asyncio.shield(task)
 
-    def _take(self, aggregate: AggregateId) -> _AggregateQueue:
-        """The line of an aggregate, for one more user, who gives it back with `_leave`."""
-        line = self._lines.get(aggregate)
-        if line is None:
-            line = self._lines[aggregate] = _AggregateQueue()
-        line.users += 1
-        return line
-
-    def _leave(self, aggregate: AggregateId, line: _AggregateQueue) -> None:
-        line.users -= 1
-        if not line.users:
-            del self._lines[aggregate]
-
     # One aggregate
 
     async def _serve(
-        self, decider: Decider[Any, Any, Any], aggregate: AggregateId, line: _AggregateQueue, deadline: float
+        self, decider: Decider[Any, Any, Any], aggregate: AggregateId, queue: AggregateQueue, deadline: float
     ) -> None:
         """Answer the waiting commands until none is left, at most the commands of one commit at a time."""
         try:
-            while line.waiting:
-                async with line.lock:
-                    taken, line.waiting = line.waiting[:MOST_IN_ONE_COMMIT], line.waiting[MOST_IN_ONE_COMMIT:]
+            while queue.waiting:
+                async with queue.lock:
+                    taken, queue.waiting = queue.waiting[:MOST_IN_ONE_COMMIT], queue.waiting[MOST_IN_ONE_COMMIT:]
                     try:
                         await self._answer(decider, aggregate, unsettled(taken), deadline)
                     except Exception as error:  # noqa: BLE001 - every waiting caller gets it
                         for waiting in taken:
                             settle(waiting, error)
         finally:
-            line.task = None
-            self._leave(aggregate, line)
+            queue.task = None
+            self._queues.leave(aggregate, queue)
 
     async def _answer(
         self, decider: Decider[Any, Any, Any], aggregate: AggregateId, taken: list[Pending], deadline: float
@@ -197,10 +174,10 @@ class Commands:
             known = None if fresh else self._loader.known(aggregate)
             loaded = known or await self._loader.load(aggregate, fresh=fresh)
             until = loop.time() + deadline
-            round_ = await self._decide(decider, aggregate, taken, loaded, spent)
+            round_ = await decide_in_order(self._replays, decider, aggregate, taken, loaded, spent)
             if round_.unguarded and not loaded.fresh:
                 loaded = await self._loader.load(aggregate, fresh=True)
-                round_ = await self._decide(decider, aggregate, taken, loaded, spent)
+                round_ = await decide_in_order(self._replays, decider, aggregate, taken, loaded, spent)
             settle_all(round_.answers, aggregate, loaded.sequence)
             try:
                 drafts: Sequence[Draft] = round_.drafts
@@ -251,58 +228,6 @@ class Commands:
             draft.commit = NewCommit(id=self._new_id(), at=self._now(), events=tuple(draft.events), state=draft.state)
         return Proposal(aggregate=aggregate, expected=loaded.sequence, commit=draft.commit, prev=loaded.digest, key=draft.key)
 
-    async def _decide(
-        self,
-        decider: Decider[Any, Any, Any],
-        aggregate: AggregateId,
-        taken: Sequence[Pending],
-        loaded: LoadedAggregate,
-        spent: int | None,
-    ) -> Round:
-        """Judge each command in order, on the state after the commands before it.
-
-        `spent` is the sequence of a commit that bears the key of one of them.
-        """
-        round_ = Round(decider.fold((), loaded.state))
-        uses = await self._uses((waiting.context for waiting in taken), aggregate, loaded.sequence)
-        by_key: dict[str, tuple[Pending, Answer, list[tuple[Pending, Answer]]]] = {}
-        for waiting in taken:
-            key = waiting.context.key
-            answer: Answer
-            place: list[tuple[Pending, Answer]] | None = None
-            try:
-                earlier = by_key.get(key) if key is not None else None
-                if earlier is not None:
-                    check_request(waiting.context, earlier[0].context.fingerprint)
-                    _, answer, place = earlier
-                    answer = _again(answer)
-                else:
-                    replayed = await self._replay(decider, aggregate, waiting.context, uses, spent)
-                    answer = replayed or self._judge(decider, waiting, round_)
-            except (KeyReused, Unavailable) as error:
-                answer = error
-            except Exception as error:  # noqa: BLE001 - a refusal in the service's own terms
-                answer, round_.unguarded = error, True
-            if place is None:
-                place = round_.place()
-            if key is not None:
-                by_key.setdefault(key, (waiting, answer, place))
-            place.append((waiting, answer))
-        return round_
-
-    @staticmethod
-    def _judge(decider: Decider[Any, Any, Any], waiting: Pending, round_: Round) -> Decided:
-        events = tuple(decider.decide(waiting.command, round_.state))
-        if not events and waiting.context.key is not None and decider.confirm is not None:
-            events = (decider.confirm(waiting.command, round_.state),)
-        if events:
-            draft = round_.draft(waiting.context.key)
-            draft.state = round_.state = decider.fold(events, round_.state)
-            draft.events.extend(NewEvent(event, waiting.context) for event in events)
-        else:
-            round_.unguarded = True
-        return Decided(events, round_.state)
-
     # Several aggregates
 
     async def _together(
@@ -311,9 +236,9 @@ class Commands:
         async with AsyncExitStack() as stack:
             # In one order for all, so that two batches never wait for each other.
             for aggregate in sorted(step.aggregate for step in steps):
-                line = self._take(aggregate)
-                stack.callback(self._leave, aggregate, line)
-                await stack.enter_async_context(line.lock)
+                queue = self._queues.take(aggregate)
+                stack.callback(self._queues.leave, aggregate, queue)
+                await stack.enter_async_context(queue.lock)
             return await self._try_together(steps, context, deadline)
 
     async def _try_together(
@@ -323,9 +248,9 @@ class Commands:
             self._check_writable()
             loaded = await asyncio.gather(*(self._loader.load(step.aggregate, fresh=True) for step in steps))
             first = steps[0]
-            uses = await self._uses((context,), first.aggregate, loaded[0].sequence)
-            if earlier := await self._replay(first.decider, first.aggregate, context, uses):
-                return await self._replay_together(earlier)
+            uses = await self._replays.uses((context,), first.aggregate, loaded[0].sequence)
+            if earlier := await self._replays.find(first.decider, first.aggregate, context, uses):
+                return await self._replays.batch(earlier)
             outcomes, proposals = self._propose(steps, loaded, context)
             if not proposals:
                 return outcomes
@@ -366,86 +291,6 @@ class Commands:
                 )
         return outcomes, proposals
 
-    async def _replay_together(self, earlier: Outcome[Any, Any]) -> Sequence[Outcome[Any, Any]]:
-        """Return the outcomes of the batch that an earlier use of the key stored.
-
-        Its commits have adjacent sequences, and the first one is the cause of the others.
-        """
-        outcomes = [earlier]
-        first = await self._read(earlier.sequence)
-        while (commit := await self._log.at(earlier.sequence + len(outcomes))) is not None:
-            if commit.events[0].context.causation != first.id:
-                break
-            outcomes.append(await self._outcome(commit, None))
-        return outcomes
-
-    # Both
-
-    async def _uses(self, contexts: Iterable[Context], aggregate: AggregateId, reached: int) -> Mapping[str, KeyUse | Exception]:
-        """The uses of the keys of commands on an aggregate, looked up together; an error in place of one that is not known."""
-        keys = list(dict.fromkeys(context.key for context in contexts if context.key is not None))
-        if not keys or self._keys is None:
-            return {}
-        try:
-            return await self._keys.find(keys, aggregate.subject, reached)
-        except Exception as error:  # noqa: BLE001 - the answer of each command with a key
-            return dict.fromkeys(keys, error)
-
-    async def _replay(
-        self,
-        decider: Decider[Any, Any, Any],
-        aggregate: AggregateId,
-        context: Context,
-        uses: Mapping[str, KeyUse | Exception],
-        spent: int | None = None,
-    ) -> Outcome[Any, Any] | None:
-        """Return the earlier outcome if the command's key has taken effect before, or None.
-
-        `spent` is the sequence of a commit that may bear the key. This commit has precedence over the read model.
-        """
-        if context.key is None:
-            return None
-        if self._keys is None:
-            raise ValueError("this executor was given no read model to find idempotency keys in")
-        use = None if spent is None else use_in(await self._read(spent), context.key)
-        found = use or uses.get(context.key)
-        if isinstance(found, Exception):
-            raise found
-        if found is None:
-            return None
-        check_request(context, found.fingerprint)
-        if found.subject != aggregate.subject:
-            raise KeyReused(f"the idempotency key {context.key!r} was used for {found.subject}")
-        commit = await self._read(found.sequence)
-        if use_in(commit, context.key) is None:
-            raise LogDiverged(found.sequence)  # the tables saw the key in a commit that is not there any more
-        outcome = await self._outcome(commit, context.key)
-        if len(outcome.events) == len(commit.events):
-            return outcome
-        return attrs.evolve(outcome, state=await self._state_after(decider, commit, context.key))
-
-    async def _state_after(self, decider: Decider[Any, Any, Any], commit: Commit, key: str) -> Any:
-        """The state right after one command's events, in a commit that holds other commands' events too."""
-        state = (await self._read(commit.guard)).state if commit.guard else None
-        last = max(index for index, event in enumerate(commit.events) if event.context.key == key)
-        return decider.fold((event.data for event in commit.events[: last + 1]), state)
-
-    async def _outcome(self, commit: Commit, key: str | None) -> Outcome[Any, Any]:
-        """Return the outcome of a stored commit for the command with that key (None: for all its events)."""
-        return Outcome(
-            aggregate=commit.aggregate,
-            sequence=commit.sequence,
-            events=tuple(event.data for event in await self._log.decrypt(commit) if key is None or event.context.key == key),
-            state=commit.state,
-            replayed=True,
-        )
-
-    async def _read(self, sequence: int) -> Commit:
-        commit = await self._log.at(sequence)
-        if commit is None:
-            raise Unavailable(f"sequence {sequence} cannot be read now")
-        return commit
-
     async def _lost(self) -> None:
         self.conflicts += 1
         await asyncio.sleep(random.uniform(0.001, 0.01))  # noqa: S311 - jitter, not a secret
@@ -456,10 +301,3 @@ async def _outcome_or_error(waiting: Pending) -> Outcome[Any, Any] | BaseExcepti
         return await waiting.answer
     except Exception as error:  # noqa: BLE001 - the result of this command
         return error
-
-
-def _again(answer: Answer) -> Answer:
-    """The answer for a repetition of a command."""
-    if isinstance(answer, Decided):
-        return answer._replace(replayed=True)
-    return answer if isinstance(answer, Exception) else attrs.evolve(answer, replayed=True)

@@ -156,7 +156,7 @@ class Projector:
         self._progress.start()
         self._waiters.begin()
         try:
-            await self._take_turns(until)
+            await self._lead_or_stand_by(until)
         except ProjectorStopped as error:
             reason = failure = error
             raise
@@ -182,7 +182,7 @@ class Projector:
 
     # Leading, or standing by
 
-    async def _take_turns(self, until: int | None) -> None:
+    async def _lead_or_stand_by(self, until: int | None) -> None:
         election = self._store.election
         if election is None:
             self.lead.set(held=True)

@@ -1,0 +1,104 @@
+"""The earlier outcomes of commands whose idempotency keys have taken effect before."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import attrs
+
+from eventlog.commands.keys import Keys, KeyUse, check_request, use_in
+from eventlog.commands.rounds import Outcome
+from eventlog.commit import AggregateId, Commit, Context
+from eventlog.decider import Decider
+from eventlog.errors import KeyReused, LogDiverged, Unavailable
+from eventlog.port import EventLog
+
+
+class Replays:
+    """Finds earlier outcomes in one log. `keys` finds idempotency keys; without it commands with a key raise ValueError."""
+
+    def __init__(self, log: EventLog, keys: Keys | None) -> None:
+        self._log = log
+        self._keys = keys
+
+    async def uses(self, contexts: Iterable[Context], aggregate: AggregateId, reached: int) -> Mapping[str, KeyUse | Exception]:
+        """The uses of the keys of commands on an aggregate, looked up together; an error in place of one that is not known."""
+        keys = list(dict.fromkeys(context.key for context in contexts if context.key is not None))
+        if not keys or self._keys is None:
+            return {}
+        try:
+            return await self._keys.find(keys, aggregate.subject, reached)
+        except Exception as error:  # noqa: BLE001 - the answer of each command with a key
+            return dict.fromkeys(keys, error)
+
+    async def find(
+        self,
+        decider: Decider[Any, Any, Any],
+        aggregate: AggregateId,
+        context: Context,
+        uses: Mapping[str, KeyUse | Exception],
+        spent: int | None = None,
+    ) -> Outcome[Any, Any] | None:
+        """Return the earlier outcome if the command's key has taken effect before, or None.
+
+        `spent` is the sequence of a commit that may bear the key. This commit has precedence over the read model.
+        """
+        if context.key is None:
+            return None
+        if self._keys is None:
+            raise ValueError("this executor was given no read model to find idempotency keys in")
+        use = None if spent is None else use_in(await self._read(spent), context.key)
+        found = use or uses.get(context.key)
+        if isinstance(found, Exception):
+            raise found
+        if found is None:
+            return None
+        check_request(context, found.fingerprint)
+        if found.subject != aggregate.subject:
+            raise KeyReused(f"the idempotency key {context.key!r} was used for {found.subject}")
+        commit = await self._read(found.sequence)
+        if use_in(commit, context.key) is None:
+            raise LogDiverged(found.sequence)  # the tables saw the key in a commit that is not there any more
+        outcome = await self._outcome(commit, context.key)
+        if len(outcome.events) == len(commit.events):
+            return outcome
+        return attrs.evolve(outcome, state=await self._state_after(decider, commit, context.key))
+
+    async def batch(self, earlier: Outcome[Any, Any]) -> Sequence[Outcome[Any, Any]]:
+        """Return the outcomes of the batch that an earlier use of the key stored.
+
+        Its commits have adjacent sequences, and the first one is the cause of the others.
+        """
+        outcomes = [earlier]
+        first = await self._read(earlier.sequence)
+        while (commit := await self._log.at(earlier.sequence + len(outcomes))) is not None:
+            if commit.events[0].context.causation != first.id:
+                break
+            outcomes.append(await self._outcome(commit, None))
+        return outcomes
+
+    async def _state_after(self, decider: Decider[Any, Any, Any], commit: Commit, key: str) -> Any:
+        """The state right after one command's events, in a commit that holds other commands' events too."""
+        state = (await self._read(commit.guard)).state if commit.guard else None
+        last = max(index for index, event in enumerate(commit.events) if event.context.key == key)
+        return decider.fold((event.data for event in commit.events[: last + 1]), state)
+
+    async def _outcome(self, commit: Commit, key: str | None) -> Outcome[Any, Any]:
+        """Return the outcome of a stored commit for the command with that key (None: for all its events)."""
+        return Outcome(
+            aggregate=commit.aggregate,
+            sequence=commit.sequence,
+            events=tuple(event.data for event in await self._log.decrypt(commit) if key is None or event.context.key == key),
+            state=commit.state,
+            replayed=True,
+        )
+
+    async def _read(self, sequence: int) -> Commit:
+        commit = await self._log.at(sequence)
+        if commit is None:
+            raise Unavailable(f"sequence {sequence} cannot be read now")
+        return commit
+
+
+__all__ = ["Replays"]
