@@ -11,7 +11,6 @@ import asyncio
 import hashlib
 import os
 import tempfile
-import time
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
@@ -23,9 +22,8 @@ import msgspec
 from nats.aio.msg import Msg
 
 from eventlog.errors import Conflict, EventLogError, OutcomeUnknown, Unavailable
-from eventlog.jetstream.api import STORAGE_EXCEEDED, STREAM_MISSING, Refused, answer_of, ask, call
+from eventlog.jetstream.api import STORAGE_EXCEEDED, STREAM_MISSING, Refused, answer_of, ask, call, persist
 from eventlog.jetstream.transport.connection import Connection
-from eventlog.jetstream.transport.reply_router import NatsReply
 
 CHUNK = 128 * 1024
 """Bytes of one message of a snapshot."""
@@ -33,7 +31,6 @@ _TIMEOUT = 10.0
 _RESTORED_WITHIN = 120.0
 _LISTENED_WITHIN = 3.0
 """Seconds. In a cluster the answer to a restore can be earlier than the interest in its first part."""
-_PAUSE = 0.05
 
 
 class BackupInvalid(EventLogError):
@@ -198,9 +195,11 @@ async def restore(
             raise Unavailable(text) from error
         raise
     target = answer["deliver_subject"]
-    for number, part in enumerate(_parts(_snapshot(file))):
+    patience = _LISTENED_WITHIN
+    for part in _parts(_snapshot(file)):
         send = partial(connection.request, target, part, timeout=_TIMEOUT)
-        reply = await send() if number else await _listened(send)
+        reply = await persist(connection, send, patience, may_be_repeated=False)
+        patience = 0.0  # once a server has listened, the restore is over if it no longer does
         if reply.data:
             answer_of(f"to restore {copied.stream}", reply.data)
     reply = await connection.request(target, b"", timeout=_RESTORED_WITHIN)
@@ -208,20 +207,6 @@ async def restore(
     if (restored["last_seq"], restored["messages"]) != (copied.last, copied.messages):
         raise OutcomeUnknown(f"{copied.stream} ends at sequence {restored['last_seq']}, its copy at {copied.last}")
     return copied
-
-
-async def _listened(send: Callable[[], Awaitable[NatsReply]]) -> NatsReply:
-    """The reply to the first part of a restore, which is sent until a server listens to it. Raises Unavailable."""
-    end = time.monotonic() + _LISTENED_WITHIN
-    while True:
-        try:
-            return await send()
-        except OutcomeUnknown:
-            raise
-        except Unavailable:
-            if time.monotonic() > end:
-                raise
-        await asyncio.sleep(_PAUSE)
 
 
 def _snapshot(file: Path) -> Path:

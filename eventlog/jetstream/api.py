@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from eventlog.errors import EventLogError, Unavailable
+from eventlog.errors import EventLogError, OutcomeUnknown, Unavailable
 from eventlog.jetstream.transport.connection import Connection
 
 T = TypeVar("T")
@@ -104,10 +104,12 @@ def answer_of(request: str, data: bytes) -> dict[str, Any]:
     raise Refused(request, refusal["code"], refusal.get("err_code", 0), refusal["description"])
 
 
-async def persist(connection: Connection, attempt: Callable[[], Awaitable[T]], seconds: float) -> T:
+async def persist(
+    connection: Connection, attempt: Callable[[], Awaitable[T]], seconds: float, *, may_be_repeated: bool = True
+) -> T:
     """The result of an attempt, which is repeated for that many seconds while the broker is away. Raises Unavailable, Full.
 
-    Only for attempts that may be repeated.
+    `may_be_repeated`: an attempt without an answer is repeated too. Otherwise it raises OutcomeUnknown at once.
     """
     end = time.monotonic() + seconds
     while True:
@@ -115,7 +117,9 @@ async def persist(connection: Connection, attempt: Callable[[], Awaitable[T]], s
             return await attempt()
         except Full:
             raise
-        except Unavailable:
+        except Unavailable as error:
+            if isinstance(error, OutcomeUnknown) and not may_be_repeated:
+                raise
             left = end - time.monotonic() - _PAUSE
             if left <= 0:
                 raise
