@@ -48,7 +48,7 @@ def _parts(running: Running, settings: Settings) -> Parts:
     queries = PantryQueries(running.store, people)
     erasures = Erasures(people, queries, side)
     execution = Execution(running.log, side.commands, trouble=lambda: running.log.writes.now().reason)
-    pantry = Pantry(execution, queries, side.projector)
+    pantry = Pantry(execution, queries, caught_up=side.wait_for_head)
     return Parts(
         services=Services(
             pantry=pantry,

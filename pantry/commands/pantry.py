@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 
 import attrs
 
@@ -28,13 +28,9 @@ from pantry.domain.errors import BadInput, Changed, NotFound, Taken, UndosMoved
 from pantry.domain.ledger import PRODUCT, CountStock, CreateProduct, EditProduct, ProductCommand, SetActive, UndoMovement
 from pantry.domain.product import Details, MovementType, Product, ProductEvent
 from pantry.readmodel.queries import PantryQueries
-from pantry.readmodel.views import MovementOnProduct
-from projections.projector.projector import Projector
 
 TRIES = 5
 """How often a command that needs more than its aggregate's state looks again after a concurrent change."""
-CATCH_UP = 5.0
-"""Seconds for which such a command waits for the read model."""
 
 CategoryOutcome = Outcome[Category, CategoryEvent]
 BarcodeOutcome = Outcome[Barcode, BarcodeEvent]
@@ -50,9 +46,12 @@ class Remarks:
 
 
 class Pantry:
-    """The write side, one request at a time. Errors: as of `Commands.execute`, and the errors of the domain."""
+    """The write side, one request at a time. Errors: as of `Commands.execute`, and the errors of the domain.
 
-    def __init__(self, execution: Execution, queries: PantryQueries, projector: Projector) -> None:
+    `caught_up` waits until the read model has all commits of the log.
+    """
+
+    def __init__(self, execution: Execution, queries: PantryQueries, *, caught_up: Callable[[], Awaitable[None]]) -> None:
         self._execution = execution
         self._log = execution.log
         self._commands = execution.commands
@@ -61,7 +60,7 @@ class Pantry:
         self._on_product = execution.on_product
         self._within = execution.within
         self._queries = queries
-        self._projector = projector
+        self._caught_up = caught_up
         self._categories: set[str] = set()
 
     # Categories
@@ -210,15 +209,14 @@ class Pantry:
 
     async def undo(self, movement_id: str, remarks: Remarks, context: Context | None = None) -> ProductOutcome:
         """Make up for a movement by one of the opposite type. Raises NotFound, UndoneAlready, InsufficientStock."""
-        ean13 = (await self._movement(movement_id)).product_ean13
-        for _ in range(TRIES):
-            last = await self._log.last(PRODUCT.aggregate(ean13), consistent=True)
-            assert last is not None, "a movement belongs to a product"
-            await self._projector.wait_for(last.sequence, CATCH_UP)
-            known = await self._movement(movement_id)
+        for attempt in range(1, TRIES + 1):
+            await self._caught_up()
+            known = await self._queries.movement_on_product(movement_id)
+            if known is None:
+                raise NotFound(f"there is no movement {movement_id}")
             command = UndoMovement(
                 id=self._new_id(),
-                ean13=ean13,
+                ean13=known.product_ean13,
                 undoes=known.id,
                 type=MovementType(known.type),
                 quantity=known.quantity,
@@ -232,18 +230,9 @@ class Pantry:
             try:
                 return await self._on_product(command, context)
             except UndosMoved:
-                continue
-        raise Conflict(f"movements of {ean13} are being undone by others")
-
-    async def _movement(self, movement_id: str) -> MovementOnProduct:
-        found = await self._queries.movement_on_product(movement_id)
-        if found is None:
-            # Another server may have booked it, and the tables may not have it yet.
-            await self._projector.wait_for((await self._log.head()).last, CATCH_UP)
-            found = await self._queries.movement_on_product(movement_id)
-        if found is None:
-            raise NotFound(f"there is no movement {movement_id}")
-        return found
+                if attempt == TRIES:
+                    raise Conflict(f"movements of {known.product_ean13} are being undone by others") from None
+        raise AssertionError("unreachable")
 
     async def count(self, ean13: str, counted: int, remarks: Remarks, context: Context | None = None) -> ProductOutcome:
         """Book the difference between the stock and the count of a stocktake. Raises NotFound, BadInput."""
