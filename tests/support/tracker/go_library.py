@@ -22,8 +22,8 @@ async def give(cache: Path) -> None:
     """Put the build into a worker's cache directory, if it has none."""
     builds = cache / "builds"
     if not any(builds.glob("std-*")):
-        built = await _built()
-        await asyncio.to_thread(shutil.copytree, built, builds / built.name)
+        found = await built()
+        await asyncio.to_thread(shutil.copytree, found, builds / found.name)
 
 
 async def give_packages(build: Path) -> None:
@@ -31,21 +31,21 @@ async def give_packages(build: Path) -> None:
     build.parent.mkdir(parents=True, exist_ok=True)
     async with locked(build.with_suffix(".lock")):
         if not build.exists():  # noqa: ASYNC240 - a test has nothing else to do
-            built = await _built()
-            await asyncio.to_thread(shutil.copytree, built / "build", build.with_suffix(".new"))
+            found = await built()
+            await asyncio.to_thread(shutil.copytree, found / "build", build.with_suffix(".new"))
             build.with_suffix(".new").rename(build)
 
 
-async def _built() -> Path:
+async def built() -> Path:
     """The build, by the one process of the tests that is the first to need it."""
     with tempfile.TemporaryDirectory() as name:
         scratch = Path(name)
         stdlib = StdlibBuildCache(LruDirectory(_KEPT), await find_toolchain(scratch))
-        built = stdlib.directory.path(stdlib.name())
+        found = stdlib.directory.path(stdlib.name())
         async with locked(_KEPT / "made.lock"):
-            if not (built / "made").exists():
+            if not (found / "made").exists():
                 for place in ("one", "job"):
                     (scratch / place).mkdir()
                 await stdlib.restore(_PACKAGES, scratch / "one", scratch / "job", flags=(), seconds=600)
-                (built / "made").touch()
-    return built
+                (found / "made").touch()
+    return found

@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-import pytest_asyncio
 
 from gctd.scan.cache.lru import LruDirectory
 from gctd.scan.cache.stdlib import StdlibBuildCache
@@ -19,6 +18,7 @@ from gctd.scan.go.coverage_run.plan import GoTestRun, Plan
 from gctd.scan.go.coverage_run.run_tests import run_tests
 from gctd.scan.go.toolchain import GoCaches, Toolchain
 from tests.gctd.scan.conftest import url_of
+from tests.support.tracker import go_library
 from tests.support.tracker import go_repo as gorepo
 
 FILES = {"go.mod": gorepo.module("example.com/m"), **gorepo.tested("m"), **gorepo.under("bare", gorepo.tested("bare"))}
@@ -62,12 +62,12 @@ async def scan(checkouts: Checkouts, repo: gorepo.GoRepo, toolchain: Toolchain) 
 
 
 async def test_a_repository_begins_with_go_s_own_library_built_by_nobody_else(
-    tmp_path: Path, checkouts: Checkouts, toolchain: Toolchain, built: Path
+    tmp_path: Path, checkouts: Checkouts, toolchain: Toolchain
 ) -> None:
     """Its builds are made in its own cache, which has no file in common with another."""
     counted, log = counting(toolchain, tmp_path / "counting")
     seed = checkouts._cache.builds.path(checkouts.stdlib(counted).name())
-    copy(built, seed)
+    copy(await go_library.built(), seed)
     run, cache = await scan(checkouts, gorepo.make(tmp_path / "repo", files=FILES), counted)
     assert run.profile is not None
     programs = set(log.read_text().splitlines())
@@ -76,16 +76,6 @@ async def test_a_repository_begins_with_go_s_own_library_built_by_nobody_else(
     outputs = [path for path in (seed / "build").rglob("*-d") if path.is_file()]
     assert not any(b"example.com/m" in path.read_bytes() for path in outputs)
     check_nothing_is_shared(seed, cache)
-
-
-@pytest_asyncio.fixture
-async def built(toolchain: Toolchain, tmp_path: Path, request: pytest.FixtureRequest) -> Path:
-    """Go's own library as it is built for a repository; it lasts over runs of the tests."""
-    stdlib = StdlibBuildCache(LruDirectory(Path(request.config.cache.mkdir("builds"))), toolchain)
-    cache = tmp_path / "builds" / "one"
-    cache.mkdir(parents=True)
-    await stdlib.restore(["testing", "fmt"], cache, tmp_path / "job", flags=["-short"], seconds=600)
-    return stdlib.directory.path(stdlib.name())
 
 
 def copy(source: Path, target: Path) -> None:
