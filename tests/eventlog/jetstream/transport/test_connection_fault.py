@@ -26,7 +26,8 @@ from tests.support.waiting import wait_until
 @asynccontextmanager
 async def watched(url: str, **options: float) -> AsyncIterator[Connection]:
     """A connection whose watchdog looks four times a second."""
-    async with Connection.open(url, name="test", check_every=0.25, check_timeout=0.5, **options) as connection:  # type: ignore[arg-type]
+    settings = {"check_every": 0.25, "check_timeout": 0.5, **options}
+    async with Connection.open(url, name="test", **settings) as connection:  # type: ignore[arg-type]
         yield connection
 
 
@@ -123,8 +124,11 @@ async def test_a_transport_that_is_closed_counts_as_no_connection(nats_url: str,
 
 @pytest.mark.fault
 async def test_a_killed_server_is_noticed_at_once_and_found_again(nats_server: EmbeddedServer) -> None:
-    """Not connected within a second of kill -9; connected again, by nats-py itself, once it is back, subscriptions and all."""
-    async with watched(nats_server.url) as connection, plain_client(nats_server.url) as other:
+    """Not connected within a second of kill -9; connected again, by nats-py itself, once it is back, subscriptions and all.
+
+    The watchdog has patience, since it replaces a client whose server is slow in its first half second.
+    """
+    async with watched(nats_server.url, check_timeout=30) as connection, plain_client(nats_server.url) as other:
         heard = await connection.client.subscribe("news")
         assert connection.connected
         await nats_server.kill()
