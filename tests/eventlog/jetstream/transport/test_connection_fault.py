@@ -24,10 +24,9 @@ from tests.support.waiting import wait_until
 
 
 @asynccontextmanager
-async def watched(url: str, **options: float) -> AsyncIterator[Connection]:
-    """A connection whose watchdog looks four times a second."""
-    settings = {"check_every": 0.25, "check_timeout": 0.5, **options}
-    async with Connection.open(url, name="test", **settings) as connection:  # type: ignore[arg-type]
+async def watched(url: str, check_timeout: float = 0.5) -> AsyncIterator[Connection]:
+    """A connection whose watchdog looks four times a second, and waits `check_timeout` seconds for an answer."""
+    async with Connection.open(url, name="test", check_every=0.25, check_timeout=check_timeout) as connection:
         yield connection
 
 
