@@ -91,7 +91,8 @@ class LogKeys:
         Raises Unavailable, also if the log is not read yet after `timeout` seconds.
         """
         try:
-            await asyncio.wait_for(self._read.wait(), timeout)
+            async with asyncio.timeout(timeout):
+                await self._read.wait()
         except TimeoutError as error:
             raise Unavailable(self.reading) from error
         for sequence in self._sequences(hash(key)):

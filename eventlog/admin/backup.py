@@ -127,7 +127,8 @@ async def _receive(connection: Connection, stream: str, output: BinaryIO) -> tup
             raise
         while True:
             try:
-                message = await asyncio.wait_for(chunks.get(), _TIMEOUT)
+                async with asyncio.timeout(_TIMEOUT):
+                    message = await chunks.get()
             except TimeoutError as error:
                 raise Unavailable(f"the server stopped sending the copy of {stream}") from error
             if not message.data:

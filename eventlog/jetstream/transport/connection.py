@@ -176,19 +176,19 @@ class Connection:
             "reconnected_cb": self._safe(lambda: self._on_reconnected(client)),
             "closed_cb": self._safe(lambda: self._on_closed(client)),
         }
+        connecting = self._start(_connected(client, inbox, self.options.for_nats() | callbacks))
         try:
             async with asyncio.timeout(timeout):
-                await client.connect(**self.options.for_nats(), **callbacks)
-                await inbox.open()
+                await asyncio.shield(connecting)
         except (OSError, nats.errors.Error, ValueError) as error:  # TimeoutError is an OSError
-            await self._discard(client)
+            await self._discard(client, connecting)
             reason = self._reason() if isinstance(error, TimeoutError) else f": {error}"
             raise Unavailable(
                 f"cannot connect to NATS at {self.options.addresses} within {timeout:g} s{reason}; "
                 "is the server running, and is the address right?"
             ) from error
         except BaseException:
-            await self._discard(client)
+            await self._discard(client, connecting)
             raise
         self._answered = time.monotonic()
         self._up.set()
@@ -202,9 +202,9 @@ class Connection:
         if self._tasks:
             await asyncio.wait(self._tasks, timeout=_CLOSE_TIMEOUT)
 
-    async def _discard(self, client: NatsClient) -> None:
+    async def _discard(self, client: NatsClient, connecting: asyncio.Future[Any] | None = None) -> None:
         """Close a client; not with asyncio.timeout, since nats-py swallows being cancelled."""
-        await asyncio.wait({self._start(client.close())}, timeout=_CLOSE_TIMEOUT)
+        await asyncio.wait({self._start(_end(client, connecting))}, timeout=_CLOSE_TIMEOUT)
 
     def _start(self, work: Awaitable[Any]) -> asyncio.Future[Any]:
         async def run() -> Any:
@@ -277,12 +277,15 @@ class Connection:
                 log.exception("nats watchdog failed")  # it must outlive what it watches
 
     async def _healthy(self) -> bool:
-        client = self._client
-        if client.is_reconnecting:
-            return time.monotonic() - self._down_since < RECONNECT_GRACE
-        if client.is_connected and time.monotonic() - client.heard < self.options.check_every:
+        client, now = self._client, time.monotonic()
+        if client.is_closed:
+            return False
+        if not client.is_connected:  # nats-py connects again, or waits for the answers of the server to it
+            return now - self._down_since < RECONNECT_GRACE
+        if now - client.heard < self.options.check_every:
             return True  # it answered a ping of nats-py, say: a second ping would cost without a gain
-        return not client.is_closed and await self._answers(client, self.options.check_timeout)
+        # A ping that is lost with the connection says nothing about the next one.
+        return await self._answers(client, self.options.check_timeout) or self._down_since > now
 
     async def _answers(self, client: NatsClient, timeout: float) -> bool:  # noqa: ASYNC109 - must not cancel the ping
         if not client.is_connected:
@@ -305,6 +308,22 @@ class Connection:
         old.lose()
         closing = self._start(old.close())
         closing.add_done_callback(lambda _: log.debug("dead nats client closed"))
+
+
+async def _connected(client: NatsClient, inbox: ReplyRouter, how: dict[str, Any]) -> None:
+    await client.connect(**how)
+    await inbox.open()
+
+
+async def _end(client: NatsClient, connecting: asyncio.Future[Any] | None) -> None:
+    """Close a client that may still try to connect.
+
+    One cancellation is not enough: `asyncio.wait_for` of Python 3.11, which nats-py uses, loses one that comes with a result.
+    """
+    while connecting is not None and not connecting.done():
+        connecting.cancel()
+        await asyncio.wait({connecting}, timeout=0.1)
+    await client.close()
 
 
 def _address(client: NatsClient) -> str:

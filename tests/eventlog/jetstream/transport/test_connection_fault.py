@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import signal
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -24,9 +26,9 @@ from tests.support.waiting import wait_until
 
 
 @asynccontextmanager
-async def watched(url: str, check_timeout: float = 0.5) -> AsyncIterator[Connection]:
-    """A connection whose watchdog looks four times a second, and waits `check_timeout` seconds for an answer."""
-    async with Connection.open(url, name="test", check_every=0.25, check_timeout=check_timeout) as connection:
+async def watched(url: str) -> AsyncIterator[Connection]:
+    """A connection whose watchdog looks four times a second, and waits half a second for an answer."""
+    async with Connection.open(url, name="test", check_every=0.25, check_timeout=0.5) as connection:
         yield connection
 
 
@@ -50,6 +52,30 @@ async def test_connecting_to_nothing_fails_in_time_and_says_what_to_do() -> None
         async with Connection.open("nats://user:secret@127.0.0.1:1", name="test", timeout=0.5):
             pass
     assert "secret" not in str(error.value)
+
+
+async def test_the_time_to_connect_ends_also_at_the_moment_of_a_refusal() -> None:
+    """`asyncio.wait_for` of Python 3.11, which nats-py uses, loses a cancellation that comes with a result."""
+
+    async def refuse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        info = {"server_id": "x", "version": "2.10.0", "proto": 1, "max_payload": 1, "headers": True}
+        writer.write(b"INFO %b\r\n" % json.dumps(info).encode())
+        while b"PING" not in await reader.readline():
+            pass
+        writer.write(b"-ERR 'Authorization Violation'\r\n")
+        time.sleep(max(0.0, deadline + 0.1 - time.monotonic()))  # noqa: ASYNC251 - the loop finds both at once
+        writer.close()
+
+    server = await asyncio.start_server(refuse, "127.0.0.1", 0)
+    async with server:
+        address = f"nats://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+        deadline = time.monotonic() + 0.3
+        opening = asyncio.create_task(Connection.open(address, name="test", timeout=0.3).__aenter__())
+        done, _ = await asyncio.wait({opening}, timeout=15)
+        opening.cancel()
+        assert done, "the opening did not end"
+        with pytest.raises(Unavailable, match="Authorization Violation"):
+            await opening
 
 
 async def test_an_address_that_is_none_is_unavailable() -> None:
@@ -123,11 +149,8 @@ async def test_a_transport_that_is_closed_counts_as_no_connection(nats_url: str,
 
 @pytest.mark.fault
 async def test_a_killed_server_is_noticed_at_once_and_found_again(nats_server: EmbeddedServer) -> None:
-    """Not connected within a second of kill -9; connected again, by nats-py itself, once it is back, subscriptions and all.
-
-    The watchdog has patience, since it replaces a client whose server is slow in its first half second.
-    """
-    async with watched(nats_server.url, check_timeout=30) as connection, plain_client(nats_server.url) as other:
+    """Not connected within a second of kill -9; connected again, by nats-py itself, once it is back, subscriptions and all."""
+    async with watched(nats_server.url) as connection, plain_client(nats_server.url) as other:
         heard = await connection.client.subscribe("news")
         assert connection.connected
         await nats_server.kill()
@@ -167,6 +190,29 @@ async def test_a_client_that_is_dead_and_does_not_know_it_is_replaced(nats_url: 
         assert connection.generation == 1
         assert (await connection.request(echo, b"x")).data == b"x"
         await wait_until(lambda: dead.is_closed)
+
+
+async def test_a_client_that_connects_again_during_a_check_is_not_replaced(
+    nats_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The ping is lost with the connection. Its missing answer says nothing about the new one."""
+    async with Proxy.before(nats_url) as proxy, watched(proxy.url) as connection:
+        client, pings = connection.client, 0
+        ask = client.rtt
+
+        async def counted(**limit: int) -> float:
+            nonlocal pings
+            pings += 1
+            return await ask(**limit)
+
+        proxy.flowing.clear()
+        monkeypatch.setattr(client, "rtt", counted)
+        await wait_until(lambda: pings == 1)
+        proxy.cut()
+        proxy.flowing.set()
+        await wait_until(lambda: pings > 1 or connection.counters.replaced)  # the watchdog has given up the first
+        assert (connection.counters.reconnects, connection.counters.replaced) == (1, 0)
+        assert connection.client is client
 
 
 async def test_a_client_that_the_server_has_thrown_out_is_replaced(nats_url: str, echo: str) -> None:
