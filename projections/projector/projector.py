@@ -3,38 +3,34 @@
 from __future__ import annotations
 
 import asyncio
-import logging
-from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from datetime import UTC, datetime
 from itertools import islice
-from typing import Any
 
 import structlog
 
-from eventlog import Commit, EventLog, EventLogError, Head, LogDamaged, LogDiverged, Unavailable
-from eventlog.support.ticks import until_tick
+from eventlog import Commit, EventLog, EventLogError, Head, LogDamaged, LogDiverged
 from projections.errors import CheckpointMoved, NotLeading, ProjectionError, ProjectorStopped, StoreUnavailable
 from projections.migrations import Migrations
 from projections.model import ReadModel
 from projections.parallel import Workers, derived_ahead
+from projections.projector.applied import AppliedReports, OnApplied
 from projections.projector.backlog import MOST_BYTES, REPLAY_BYTES, Backlog
-from projections.projector.continuity import check_against, check_contiguous
+from projections.projector.continuity import check_against
 from projections.projector.divergence import first_difference
 from projections.projector.leadership import Leadership, stand_by
+from projections.projector.reading import LogReader
 from projections.projector.status import ProjectorProgress, ProjectorStatus
 from projections.projector.unparking import Unparked, unpark
 from projections.projector.waiting import PositionWaiters
-from projections.projector.writer import INLINE, CheckpointWriter, pauses
+from projections.projector.writer import CheckpointWriter, pauses
 from projections.store import LeaderElection, Parked, Place, Store
 
 log = structlog.get_logger(__name__)
 
-OnApplied = Callable[[Sequence[Commit]], None]
-
 BATCH = 10_000
 """Commits that one transaction takes at most: the more, the more rows of it are written once for several commits."""
-_HEAD_EVERY = 5.0
 KEEP = (
     "Nothing further is applied, and writes are refused. Keep the database: it may hold the only whole copy. Restore the stream "
     "from a backup or a replica. If the log was replaced on purpose, set the database aside and begin with an empty one: the "
@@ -66,16 +62,13 @@ class Projector:
         self._store = store
         self._model = model
         self._batch = batch
-        self._on_applied = on_applied
         self._progress = ProjectorProgress(now)
         self._advancing = CheckpointWriter(event_log, store, model, self._progress, now)
+        self._reader = LogReader(event_log, self._advancing, self._progress, batch)
+        self._reports = AppliedReports(on_applied)
         self._waiters = PositionWaiters()
-        self._shown: int | None = None
-        self._shown_before: int | None = None
         self._workers: Workers | None = None
         self._stopped: ProjectorStopped | None = None
-        self.end_seen = 0
-        """The last sequence of the log, as it was asked about a second ago at most while the log answers."""
         self.lead = Leadership()
         """Whether this process writes. If another one does, its changes are shown here."""
 
@@ -95,6 +88,11 @@ class Projector:
         return self._advancing.parked
 
     @property
+    def end_seen(self) -> int:
+        """The last sequence of the log, as it was asked for a few seconds ago at most if the log answers."""
+        return self._reader.end_seen
+
+    @property
     def farthest(self) -> int:
         """The highest sequence that any projection has applied."""
         return self._advancing.highest
@@ -104,7 +102,7 @@ class Projector:
 
         Without it what is applied when this one begins counts as history.
         """
-        self._shown_before = sequence
+        self._reports.begin_after(sequence)
 
     async def load(self) -> None:
         """Look where the projections are, before anything is asked of them and `run` has not begun."""
@@ -222,10 +220,10 @@ class Projector:
         self._advancing.incarnation = head.incarnation
         await self._advancing.load()
         self._progress.begin(self._advancing.lowest, head.last)
-        shown = self._shown_so_far()
+        shown = self._reports.reached(self._advancing.highest)
         log.info("projector stands by", read_model=self._model.name, position=self._advancing.lowest, head=head.last)
         backlog = Backlog(self._batch)
-        async with _beside(self._read(backlog, shown, None)), _beside(self._watch(backlog)):
+        async with self._reader.following(backlog, shown, None):
             try:
                 await stand_by(election, self._advancing, backlog, self._reached, self._show)
             except StoreUnavailable as error:
@@ -248,7 +246,7 @@ class Projector:
         backlog = Backlog(self._batch, is_urgent=lambda: self._waiters.awaited)
         if head.last - position > self._batch:
             backlog.most_bytes = REPLAY_BYTES
-        async with _beside(self._read(backlog, position, until)), _beside(self._watch(backlog)):
+        async with self._reader.following(backlog, position, until):
             if self._workers and head.last > position:
                 await self._catch_up(backlog, head.last if until is None else min(head.last, until), self._workers)
             while commits := await backlog.take():
@@ -286,81 +284,23 @@ class Projector:
             check_against(head, projection.name, self._advancing.checkpoints.get(projection.name))
         return head
 
-    # Reading and measuring, during the writes
-
-    async def _read(self, backlog: Backlog, after: int, until: int | None) -> None:
-        waits = pauses()
-        newest: Commit | None = None
-        while True:
-            proof = self._advancing.record_at(after) if newest is None else newest.digest
-            try:
-                async for commits in self._log.follow(
-                    after=after, until=until, batch=self._batch, incarnation=self._advancing.incarnation, proof=proof
-                ):
-                    self._progress.trouble("reading the log", None)
-                    waits = pauses()
-                    check_contiguous(commits, after)
-                    newest = commits[-1]
-                    after = newest.sequence
-                    await backlog.put(commits)
-                backlog.end()
-            except Unavailable as error:
-                self._progress.trouble("reading the log", error)
-                await asyncio.sleep(next(waits))
-            except Exception as error:  # noqa: BLE001 - who takes from the backlog raises it
-                backlog.end(error)
-                return
-            else:
-                return
-
-    async def _watch(self, backlog: Backlog) -> None:
-        while True:
-            await asyncio.sleep(until_tick(_HEAD_EVERY))
-            try:
-                head = await self._log.head()
-            except Unavailable as error:
-                self._progress.trouble("the log", error)
-                self._progress.blind()
-            except Exception as error:  # noqa: BLE001 - as in `_read`
-                backlog.end(error)
-                return
-            else:
-                self._progress.trouble("the log", None)
-                self._progress.seen(head.last)
-                self.end_seen = head.last
-
     # Showing
 
     async def _show_missed(self) -> None:
         """Show what another process has applied and this one has not shown yet; at the beginning that is history."""
-        highest, shown = self._advancing.highest, self._shown_so_far()
+        highest = self._advancing.highest
+        shown = self._reports.reached(highest)
         if shown < highest:
             backlog = Backlog(self._batch)
-            async with _beside(self._read(backlog, shown, highest)):
+            async with self._reader.reading(backlog, shown, highest):
                 while commits := await backlog.take():
                     self._show(commits)
-        self._shown = highest
-
-    def _shown_so_far(self) -> int:
-        """Return the sequence up to which all commits have been shown, at the beginning the end of the history."""
-        if self._shown is None:
-            highest = self._advancing.highest
-            self._shown = highest if self._shown_before is None else min(highest, self._shown_before)
-        return self._shown
+        self._reports.skip_to(highest)
 
     def _show(self, commits: Sequence[Commit]) -> None:
         position = self._advancing.lowest
         self._progress.advance(position, len(commits))
-        if len(commits) <= INLINE and log.is_enabled_for(logging.DEBUG):
-            for commit in commits:
-                trace = commit.trace
-                log.debug("commit applied", sequence=commit.sequence, subject=commit.subject, trace_id=trace and trace.trace_id)
-        shown = self._shown or 0
-        if commits[-1].sequence > shown:
-            new = commits if commits[0].sequence > shown else [c for c in commits if c.sequence > shown]
-            self._shown = commits[-1].sequence
-            if self._on_applied is not None:
-                self._on_applied(new)
+        self._reports.report(commits)
         self._waiters.advance(position)
 
 
@@ -370,14 +310,3 @@ def _time_of(commits: Sequence[Commit]) -> datetime | None:
         with suppress(EventLogError):
             return commit.at
     return None
-
-
-@asynccontextmanager
-async def _beside(work: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
-    """Run a coroutine during the body, and cancel it at its end."""
-    task = asyncio.create_task(work)
-    try:
-        yield
-    finally:
-        task.cancel()
-        await asyncio.wait({task})

@@ -24,7 +24,8 @@ from httpkit.sse.hub import Hub
 from projections.errors import AggregateParked, Behind, ProjectionError, ProjectorStopped, StoreDamaged
 from projections.keys import CommandKeys, LogKeys
 from projections.model import ReadModel
-from projections.projector.projector import OnApplied, Projector
+from projections.projector.applied import OnApplied
+from projections.projector.projector import Projector
 from projections.projector.report import ReadModelReport, standing
 from projections.projector.writer import pauses
 from projections.queries.scrubs import KeptScrubs

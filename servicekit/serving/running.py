@@ -16,7 +16,7 @@ from eventlog.jetstream.transport.connection import Connection
 from eventlog.privacy.encryption import PersonalDataCipher
 from httpkit.routes import Answer, Call
 from httpkit.server.guard import Guard
-from projections.projector.projector import OnApplied
+from projections.projector.applied import OnApplied
 from projections.store import Argument, Row, Store
 from servicekit.access.service_access import ServiceAccess
 from servicekit.command_context import context, replayed

@@ -1,0 +1,97 @@
+"""Reading the log for a projector: its commits ahead of the writes, and its end."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Coroutine
+from contextlib import asynccontextmanager
+from typing import Any
+
+from eventlog import Commit, EventLog, Unavailable
+from eventlog.support.ticks import until_tick
+from projections.projector.backlog import Backlog
+from projections.projector.continuity import check_contiguous
+from projections.projector.status import ProjectorProgress
+from projections.projector.writer import CheckpointWriter, pauses
+
+_HEAD_EVERY = 5.0
+
+
+class LogReader:
+    """Reads a log while a projector writes. While the log is away it retries, and reports that to the progress."""
+
+    def __init__(self, event_log: EventLog, checkpoints: CheckpointWriter, progress: ProjectorProgress, batch: int) -> None:
+        """`batch`: commits that are read together at most."""
+        self._log = event_log
+        self._batch = batch
+        self._checkpoints = checkpoints
+        self._progress = progress
+        self.end_seen = 0
+        """The last sequence of the log when it was asked last."""
+
+    @asynccontextmanager
+    async def reading(self, backlog: Backlog, after: int, until: int | None) -> AsyncIterator[None]:
+        """During the block, put the commits after a sequence into the backlog, which gets errors of the log too."""
+        async with _during(self._read(backlog, after, until)):
+            yield
+
+    @asynccontextmanager
+    async def following(self, backlog: Backlog, after: int, until: int | None) -> AsyncIterator[None]:
+        """As `reading`. The end of the log is asked for every five seconds too."""
+        async with self.reading(backlog, after, until), _during(self._watch(backlog)):
+            yield
+
+    async def _read(self, backlog: Backlog, after: int, until: int | None) -> None:
+        waits = pauses()
+        newest: Commit | None = None
+        while True:
+            proof = self._checkpoints.record_at(after) if newest is None else newest.digest
+            try:
+                async for commits in self._log.follow(
+                    after=after, until=until, batch=self._batch, incarnation=self._checkpoints.incarnation, proof=proof
+                ):
+                    self._progress.trouble("reading the log", None)
+                    waits = pauses()
+                    check_contiguous(commits, after)
+                    newest = commits[-1]
+                    after = newest.sequence
+                    await backlog.put(commits)
+                backlog.end()
+            except Unavailable as error:
+                self._progress.trouble("reading the log", error)
+                await asyncio.sleep(next(waits))
+            except Exception as error:  # noqa: BLE001 - who takes from the backlog raises it
+                backlog.end(error)
+                return
+            else:
+                return
+
+    async def _watch(self, backlog: Backlog) -> None:
+        while True:
+            await asyncio.sleep(until_tick(_HEAD_EVERY))
+            try:
+                head = await self._log.head()
+            except Unavailable as error:
+                self._progress.trouble("the log", error)
+                self._progress.blind()
+            except Exception as error:  # noqa: BLE001 - as in `_read`
+                backlog.end(error)
+                return
+            else:
+                self._progress.trouble("the log", None)
+                self._progress.seen(head.last)
+                self.end_seen = head.last
+
+
+@asynccontextmanager
+async def _during(work: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
+    """Run a coroutine during the body, and cancel it at its end."""
+    task = asyncio.create_task(work)
+    try:
+        yield
+    finally:
+        task.cancel()
+        await asyncio.wait({task})
+
+
+__all__ = ["LogReader"]
