@@ -6,10 +6,10 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import attrs
 
-from eventlog import Commit, Head, IncarnationChanged, LogDiverged, LogTruncated, SequenceGap
+from eventlog import Commit, EventLog, EventLogError, Head, IncarnationChanged, LogDiverged, LogTruncated, SequenceGap
 from eventlog.support.chain import beginning, rolled
-from projections.errors import StoreDamaged
-from projections.store import Checkpoint, Mark
+from projections.errors import ProjectionError, StoreDamaged
+from projections.store import Checkpoint, Mark, Reader
 
 MARK_EVERY = 1024
 """Commits between two marks."""
@@ -102,3 +102,25 @@ def check_against(head: Head, projection: str, checkpoint: Checkpoint | None) ->
         raise LogTruncated(f"projection {projection!r} is at sequence {reached}, ahead of the log, which ends at {head.last}")
     if reached + 1 < head.first:
         raise LogTruncated(f"projection {projection!r} needs sequence {reached + 1}, but the log begins at {head.first}")
+
+
+async def first_difference(event_log: EventLog, store: Reader, stream: str, diverged: LogDiverged) -> str:
+    """The sequences between which the first commit lies that differs, in words; an empty text if that cannot be found.
+
+    A log that was cut and has grown again has other commits at all marks above the cut, so the marks are halved.
+    """
+    try:
+        marks = [mark for mark in await store.marks(stream) if mark.sequence < diverged.sequence]
+        low, high = 0, len(marks)
+        while low < high:
+            middle = (low + high) // 2
+            commit = await event_log.at(marks[middle].sequence)
+            if commit is not None and commit.digest == marks[middle].record:
+                low = middle + 1
+            else:
+                high = middle
+    except (EventLogError, ProjectionError):
+        return ""
+    begin = marks[low - 1].sequence + 1 if low else 1
+    end = marks[high].sequence if high < len(marks) else diverged.sequence
+    return f"the first difference is between sequence {begin} and {end}"

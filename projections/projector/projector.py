@@ -17,8 +17,7 @@ from projections.model import ReadModel
 from projections.parallel import Workers, derived_ahead
 from projections.projector.applied import AppliedReports, OnApplied
 from projections.projector.backlog import MOST_BYTES, REPLAY_BYTES, Backlog
-from projections.projector.continuity import check_against
-from projections.projector.divergence import first_difference
+from projections.projector.continuity import check_against, first_difference
 from projections.projector.leadership import Leadership, stand_by
 from projections.projector.reading import LogReader
 from projections.projector.status import ProjectorProgress, ProjectorStatus

@@ -34,7 +34,7 @@ def drawn(sources: Sequence[str]) -> Sequence[str]:
     if not _MERMAID.exists():
         raise DiagramFailed(f"{_MERMAID} is missing\nhint: ./scripts/test installs the packages of ui/package-lock.json")
     try:
-        options = launch_options()
+        options = launch_options(whole=False)
     except ChromiumMissing as error:
         raise DiagramFailed(str(error)) from error
     with sync_playwright() as playwright:

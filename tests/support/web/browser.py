@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import signal
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
@@ -12,12 +11,12 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
+from pictures.chromium import ChromiumMissing, launch_options
 from playwright.async_api import Browser, BrowserContext, ConsoleMessage, Error, Page, Request, async_playwright, expect
 
 from tests.support import ROOT
 from tests.support.waiting import wait_until
 
-ARGUMENTS = ("--no-sandbox", "--disable-dev-shm-usage")
 PATIENCE = 60_000
 """Milliseconds that something may take on a machine under load."""
 _AXE = ROOT / "ui" / "node_modules" / "axe-core" / "axe.min.js"
@@ -30,21 +29,19 @@ _RUN = """async (rules) => {
 }"""
 
 
-def _program() -> str:
-    """The engine without the window of a browser takes 40 % less processor time, so it is preferred."""
-    found = (shutil.which(name) for name in ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome"))
-    program = next(filter(None, found), None)
-    if program is None:
-        pytest.skip("these tests need Chromium: apt install chromium-headless-shell")
+def _options() -> dict[str, Any]:
     expect.set_options(timeout=PATIENCE)
-    return program
+    try:
+        return launch_options(whole=False)
+    except ChromiumMissing as error:
+        pytest.skip(f"these tests need Chromium: {error}")
 
 
 @asynccontextmanager
 async def chromium() -> AsyncIterator[Browser]:
     """Chromium of this machine. If there is none the test is skipped."""
     async with async_playwright() as playwright:
-        browser = await playwright.chromium.launch(executable_path=_program(), args=[*ARGUMENTS])
+        browser = await playwright.chromium.launch(**_options())
         try:
             yield browser
         finally:
@@ -56,7 +53,7 @@ async def killed_chromium(profile: Path) -> AsyncIterator[BrowserContext]:
     """A browser with a profile on disk, which is killed at the end of the block, as by a phone whose battery is empty."""
     async with async_playwright() as playwright:
         context = await playwright.chromium.launch_persistent_context(
-            str(profile), executable_path=_program(), args=[*ARGUMENTS], viewport={"width": 390, "height": 800}
+            str(profile), **_options(), viewport={"width": 390, "height": 800}
         )
         try:
             yield context
